@@ -1,0 +1,412 @@
+//! Names: addresses, incarnations, roles, cluster names. Every name is checked once, when it is made, so that no
+//! other room has to. Ordering is the field's: host by bytes, then port, then uid as signed. Spec: membership 1.1.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::fmt;
+use core::str::FromStr;
+
+/// Longest host name in bytes. Long enough for any DNS label chain in practice; Serf uses the same number.
+pub const HOST_BYTES_MAX: usize = 128;
+/// Longest role name in bytes.
+pub const ROLE_BYTES_MAX: usize = 64;
+/// Most roles one member may carry, the data-center role included.
+pub const ROLES_MAX: usize = 32;
+/// Longest cluster name in bytes.
+pub const CLUSTER_NAME_BYTES_MAX: usize = 64;
+/// Role prefix that encodes the data center.
+pub const DATA_CENTER_ROLE_PREFIX: &str = "dc-";
+/// The data center of a member that named none.
+pub const DEFAULT_DATA_CENTER: &str = "default";
+
+/// Why a name was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// The name is empty.
+    #[error("name is empty")]
+    Empty,
+    /// The name is longer than its limit.
+    #[error("name is {len} bytes long, at most {max} are allowed")]
+    TooLong {
+        /// Bytes found.
+        len: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
+    /// A byte outside `[A-Za-z0-9._:-]`, named by its position.
+    #[error("byte {at} of the name is not one of A-Z a-z 0-9 . _ : -")]
+    BadCharacter {
+        /// Position of the byte.
+        at: usize,
+    },
+    /// Port zero, or text that is no port.
+    #[error("port must be a number from 1 to 65535")]
+    BadPort,
+    /// An address without `:port`.
+    #[error("address must have the form host:port")]
+    NoPort,
+    /// A user role in the namespace reserved for data centers.
+    #[error("roles may not start with `dc-`")]
+    ReservedRole,
+    /// More roles than a member may carry.
+    #[error("{count} roles, at most {ROLES_MAX} are allowed")]
+    TooManyRoles {
+        /// Roles found.
+        count: usize,
+    },
+}
+
+fn check_name(name: &str, max: usize) -> Result<(), NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if name.len() > max {
+        return Err(NameError::TooLong { len: name.len(), max });
+    }
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+    match name.bytes().position(|b| !allowed(b)) {
+        Some(at) => Err(NameError::BadCharacter { at }),
+        None => Ok(()),
+    }
+}
+
+/// Where a node listens: host and port. IPv6 literals are stored without brackets.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    host: Arc<str>,
+    port: u16,
+}
+
+impl Address {
+    /// Checks and makes an address.
+    ///
+    /// # Errors
+    /// [`NameError`] if the host is empty, longer than [`HOST_BYTES_MAX`] or has a byte outside `[A-Za-z0-9._:-]`, or
+    /// if the port is 0.
+    pub fn new(host: &str, port: u16) -> Result<Self, NameError> {
+        check_name(host, HOST_BYTES_MAX)?;
+        if port == 0 {
+            return Err(NameError::BadPort);
+        }
+        Ok(Self { host: Arc::from(host), port })
+    }
+
+    /// The host.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, never 0.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl FromStr for Address {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let (host, port) = text.rsplit_once(':').ok_or(NameError::NoPort)?;
+        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        let port = port.parse::<u16>().map_err(|_| NameError::BadPort)?;
+        Self::new(host, port)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One incarnation of a node: its address and a random 64-bit uid drawn at process start (or at re-join). Everything
+/// that refers to a node refers to its incarnation. Ordered by address, then by uid as a signed number.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct UniqueAddress {
+    address: Address,
+    uid: u64,
+}
+
+impl UniqueAddress {
+    /// Joins an address and a uid.
+    #[must_use]
+    pub const fn new(address: Address, uid: u64) -> Self {
+        Self { address, uid }
+    }
+
+    /// The address.
+    #[must_use]
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The incarnation's uid.
+    #[must_use]
+    pub const fn uid(&self) -> u64 {
+        self.uid
+    }
+
+    /// Position on the heartbeat ring: both halves of the uid folded into a signed 32-bit number.
+    #[must_use]
+    pub const fn ring_hash(&self) -> i32 {
+        let folded = self.uid ^ (self.uid >> 32);
+        (folded & 0xFFFF_FFFF) as u32 as i32
+    }
+}
+
+impl Ord for UniqueAddress {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.address.cmp(&other.address).then_with(|| self.uid.cast_signed().cmp(&other.uid.cast_signed()))
+    }
+}
+
+impl PartialOrd for UniqueAddress {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for UniqueAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{:016x}", self.address, self.uid)
+    }
+}
+
+impl fmt::Debug for UniqueAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The name every node of one cluster shares; a link between different names is refused at the handshake.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterName(Arc<str>);
+
+impl ClusterName {
+    /// Checks and makes a cluster name of 1 to [`CLUSTER_NAME_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    /// [`NameError`] says what is wrong with it.
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        check_name(name, CLUSTER_NAME_BYTES_MAX)?;
+        Ok(Self(Arc::from(name)))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A role name of 1 to [`ROLE_BYTES_MAX`] bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Role(Arc<str>);
+
+impl Role {
+    /// Checks and makes a role that a user chose.
+    ///
+    /// # Errors
+    /// [`NameError`] if it is no legal name or starts with `dc-`.
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        if name.starts_with(DATA_CENTER_ROLE_PREFIX) {
+            return Err(NameError::ReservedRole);
+        }
+        check_name(name, ROLE_BYTES_MAX)?;
+        Ok(Self(Arc::from(name)))
+    }
+
+    /// A role as it stands on the wire, where the data-center role is legal too.
+    ///
+    /// # Errors
+    /// [`NameError`] if it is no legal name.
+    pub fn from_wire(name: &str) -> Result<Self, NameError> {
+        check_name(name, ROLE_BYTES_MAX)?;
+        Ok(Self(Arc::from(name)))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The roles of one incarnation: sorted, without duplicates, with exactly one data-center role. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Roles(Arc<[Role]>);
+
+impl Roles {
+    /// Roles of a member in `data_center`.
+    ///
+    /// # Errors
+    /// [`NameError::TooManyRoles`], or the data center's name is not legal.
+    pub fn new(user_roles: impl IntoIterator<Item = Role>, data_center: &str) -> Result<Self, NameError> {
+        let mut encoded = String::from(DATA_CENTER_ROLE_PREFIX);
+        encoded.push_str(data_center);
+        let mut all: Vec<Role> = user_roles.into_iter().collect();
+        all.push(Role::from_wire(&encoded)?);
+        Self::from_wire(all)
+    }
+
+    /// Roles as they stand on the wire: sorted and deduplicated; a missing data-center role becomes the default one.
+    ///
+    /// # Errors
+    /// [`NameError::TooManyRoles`].
+    pub fn from_wire(mut all: Vec<Role>) -> Result<Self, NameError> {
+        if !all.iter().any(|r| r.as_str().starts_with(DATA_CENTER_ROLE_PREFIX)) {
+            all.push(Role(Arc::from(concat_default().as_str())));
+        }
+        all.sort();
+        all.dedup();
+        if all.len() > ROLES_MAX {
+            return Err(NameError::TooManyRoles { count: all.len() });
+        }
+        Ok(Self(Arc::from(all)))
+    }
+
+    /// Whether `role` is among them.
+    #[must_use]
+    pub fn contains(&self, role: &Role) -> bool {
+        self.0.binary_search(role).is_ok()
+    }
+
+    /// All roles in order, the data-center role included.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Role] {
+        &self.0
+    }
+
+    /// The roles a user chose, in order.
+    pub fn user_roles(&self) -> impl Iterator<Item = &Role> {
+        self.0.iter().filter(|r| !r.as_str().starts_with(DATA_CENTER_ROLE_PREFIX))
+    }
+
+    /// The data center's name without its prefix.
+    #[must_use]
+    pub fn data_center(&self) -> &str {
+        let encoded = self.0.iter().find_map(|r| r.as_str().strip_prefix(DATA_CENTER_ROLE_PREFIX));
+        encoded.unwrap_or(DEFAULT_DATA_CENTER)
+    }
+}
+
+impl Default for Roles {
+    fn default() -> Self {
+        Self(Arc::from([Role(Arc::from(concat_default().as_str()))]))
+    }
+}
+
+fn concat_default() -> String {
+    let mut name = DATA_CENTER_ROLE_PREFIX.to_string();
+    name.push_str(DEFAULT_DATA_CENTER);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(host: &str, port: u16) -> Address {
+        Address::new(host, port).unwrap()
+    }
+
+    #[test]
+    fn m_019_to_m_021_addresses_sort_by_host_then_port() {
+        let mut all = [
+            address("darkstar2", 1110),
+            address("darkstar0", 1111),
+            address("darkstar2", 1111),
+            address("darkstar0", 1110),
+        ];
+        all.sort();
+        let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["darkstar0:1110", "darkstar0:1111", "darkstar2:1110", "darkstar2:1111"]);
+        assert!(address("host1", 9000) < address("host1", 10000));
+        assert!(address("host1", 10000) < address("host2", 8000));
+    }
+
+    #[test]
+    fn m_023_uids_compare_as_signed_numbers() {
+        let zero = UniqueAddress::new(address("a", 1), 0);
+        let minus_three = UniqueAddress::new(address("a", 1), (-3_i64).cast_unsigned());
+        assert!(zero > minus_three);
+        assert!(minus_three < zero);
+    }
+
+    #[test]
+    fn ring_hash_folds_both_halves() {
+        let hash = |uid: u64| UniqueAddress::new(address("a", 1), uid).ring_hash();
+        assert_eq!(hash(1), 1);
+        assert_eq!(hash(0x1_0000_0001), 0);
+        assert_eq!(hash((-3_i64).cast_unsigned()), 2);
+        assert_eq!(hash(0xFFFF_FFFF), -1);
+        assert_eq!(hash(0x8000_0000), i32::MIN);
+        assert_eq!(hash((-2_038_974_157_288_582_080_i64).cast_unsigned()), 1_932_054_414);
+    }
+
+    #[test]
+    fn b_45_bad_addresses_are_refused_with_the_reason() {
+        assert_eq!(Address::new("", 1), Err(NameError::Empty));
+        assert_eq!(Address::new("a", 0), Err(NameError::BadPort));
+        assert_eq!(Address::new("a\u{1b}[2J", 1), Err(NameError::BadCharacter { at: 1 }));
+        let long = "x".repeat(129);
+        assert_eq!(Address::new(&long, 1), Err(NameError::TooLong { len: 129, max: 128 }));
+        assert_eq!("localhost".parse::<Address>(), Err(NameError::NoPort));
+        assert_eq!("localhost:70000".parse::<Address>(), Err(NameError::BadPort));
+    }
+
+    #[test]
+    fn ipv6_addresses_round_trip_through_text() {
+        let parsed: Address = "[::1]:2551".parse().unwrap();
+        assert_eq!(parsed.host(), "::1");
+        assert_eq!(parsed.to_string(), "[::1]:2551");
+    }
+
+    #[test]
+    fn m_448_roles_without_a_data_center_get_the_default_one() {
+        let roles = Roles::from_wire(alloc::vec![Role::new("backend").unwrap()]).unwrap();
+        assert_eq!(roles.data_center(), "default");
+        let kept = Roles::new([Role::new("backend").unwrap()], "foo").unwrap();
+        assert_eq!(kept.data_center(), "foo");
+        assert_eq!(Role::new("dc-foo"), Err(NameError::ReservedRole));
+    }
+}

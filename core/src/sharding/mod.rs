@@ -1,0 +1,3 @@
+//! Where each entity lives. Spec: sharding 1.1-1.4, 10.
+
+pub mod ids;
