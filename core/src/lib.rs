@@ -6,7 +6,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod detector;
 pub mod ident;
+pub mod math;
 pub mod membership;
 pub mod sharding;
 pub mod time;

@@ -1,0 +1,6 @@
+//! Who is silent: heartbeats along a ring, and an accrual detector per receiver. Reports silence, never downs anybody.
+//! Spec: membership 2.11 to 2.14, 8.5, 8.6.
+
+pub mod history;
+pub mod phi;
+pub mod ring;

@@ -1,0 +1,196 @@
+//! The heartbeat ring: who monitors whom. Every node computes the same ring from the same members, so each member is
+//! monitored by a fixed number of others and nobody by everybody. Decides nothing about silence. Spec: membership 2.13.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use crate::ident::UniqueAddress;
+
+/// Members in ring order, and those of them that somebody finds unreachable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeartbeatRing {
+    me: UniqueAddress,
+    /// Sorted by ring hash, then by node.
+    nodes: Vec<UniqueAddress>,
+    unreachable: BTreeSet<UniqueAddress>,
+    monitored_by: usize,
+}
+
+impl HeartbeatRing {
+    /// The ring of `nodes` and `me`, where each member is monitored by `monitored_by` reachable others. Members in
+    /// `unreachable` are monitored too, on top. O(n log n).
+    #[must_use]
+    pub fn new(
+        me: UniqueAddress,
+        nodes: impl IntoIterator<Item = UniqueAddress>,
+        unreachable: impl IntoIterator<Item = UniqueAddress>,
+        monitored_by: usize,
+    ) -> Self {
+        let mut nodes: Vec<UniqueAddress> = nodes.into_iter().collect();
+        nodes.push(me.clone());
+        nodes.sort_by(|a, b| a.ring_hash().cmp(&b.ring_hash()).then_with(|| a.cmp(b)));
+        nodes.dedup();
+        Self {
+            me,
+            nodes,
+            unreachable: unreachable.into_iter().collect(),
+            monitored_by,
+        }
+    }
+
+    /// Members on the ring, this node included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Never true: this node is always on its ring.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Whom this node sends heartbeats to, in node order.
+    #[must_use]
+    pub fn my_receivers(&self) -> Vec<UniqueAddress> {
+        self.receivers_of(&self.me)
+    }
+
+    /// Whom `sender` sends heartbeats to, in node order; nobody if it is not on the ring. Walks clockwise from its
+    /// successor until enough reachable members are taken; unreachable ones on the way are taken as well while fewer
+    /// than that number were taken in all, so that somebody notices their return. O(n).
+    #[must_use]
+    pub fn receivers_of(&self, sender: &UniqueAddress) -> Vec<UniqueAddress> {
+        let Some(at) = self.nodes.iter().position(|node| node == sender) else {
+            return Vec::new();
+        };
+        let others = self.nodes.iter().skip(at + 1).chain(self.nodes.iter().take(at));
+        let mut taken: Vec<UniqueAddress> = if self.monitored_by >= self.nodes.len() - 1 {
+            others.cloned().collect()
+        } else {
+            self.walk(others)
+        };
+        taken.sort();
+        taken
+    }
+
+    fn walk<'a>(&self, others: impl Iterator<Item = &'a UniqueAddress>) -> Vec<UniqueAddress> {
+        let mut taken = Vec::new();
+        let mut reachable = 0;
+        for node in others {
+            if reachable == self.monitored_by {
+                break;
+            }
+            if !self.unreachable.contains(node) {
+                reachable += 1;
+                taken.push(node.clone());
+            } else if taken.len() < self.monitored_by {
+                taken.push(node.clone());
+            }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec;
+
+    use super::*;
+    use crate::ident::Address;
+
+    fn node(uid: u64) -> UniqueAddress {
+        const HOSTS: [&str; 6] = ["aa", "bb", "cc", "dd", "ee", "ff"];
+        let index = usize::try_from(uid - 1).unwrap();
+        UniqueAddress::new(Address::new(HOSTS[index], 7355).unwrap(), uid)
+    }
+
+    fn numbered(uid: u64) -> UniqueAddress {
+        UniqueAddress::new(Address::new(&std::format!("h{uid:03}"), 7355).unwrap(), uid)
+    }
+
+    fn six(monitored_by: usize, unreachable: &[u64]) -> HeartbeatRing {
+        HeartbeatRing::new(
+            node(1),
+            (1..=6).map(node),
+            unreachable.iter().map(|uid| node(*uid)),
+            monitored_by,
+        )
+    }
+
+    fn uids(nodes: &[UniqueAddress]) -> Vec<u64> {
+        nodes.iter().map(UniqueAddress::uid).collect()
+    }
+
+    #[test]
+    fn m_223_each_of_six_nodes_has_three_receivers_and_never_itself() {
+        let ring = six(3, &[]);
+        assert_eq!(uids(&ring.receivers_of(&node(1))), [2, 3, 4]);
+        assert_eq!(uids(&ring.receivers_of(&node(4))), [1, 5, 6]);
+        assert_eq!(uids(&ring.receivers_of(&node(6))), [1, 2, 3]);
+        for uid in 1..=6 {
+            let receivers = ring.receivers_of(&node(uid));
+            assert_eq!(receivers.len(), 3);
+            assert!(!receivers.contains(&node(uid)));
+        }
+    }
+
+    #[test]
+    fn s_2_13_unreachable_members_are_taken_on_top_only_while_there_is_room() {
+        // From 1, two unreachable ones come first: both taken without counting, then one reachable fills the room, then
+        // two more reachable ones.
+        assert_eq!(uids(&six(3, &[2, 3]).my_receivers()), [2, 3, 4, 5, 6]);
+        // 5 is unreachable but three were taken before it: skipped.
+        assert_eq!(uids(&six(3, &[2, 5]).my_receivers()), [2, 3, 4, 6]);
+        // Everybody is unreachable: three are still heart-beaten, so that recovery is noticed.
+        assert_eq!(uids(&six(3, &[2, 3, 4, 5, 6]).my_receivers()), [2, 3, 4]);
+    }
+
+    #[test]
+    fn m_225_more_monitors_than_others_means_all_others() {
+        for monitored_by in [5, 6, 7] {
+            assert_eq!(uids(&six(monitored_by, &[4]).my_receivers()), [2, 3, 4, 5, 6]);
+        }
+    }
+
+    #[test]
+    fn m_226_a_node_alone_monitors_nobody_and_a_stranger_neither() {
+        let alone = HeartbeatRing::new(node(1), vec![], vec![], 3);
+        assert_eq!(alone.my_receivers(), vec![]);
+        assert_eq!(alone.receivers_of(&node(2)), vec![]);
+        assert_eq!((alone.len(), alone.is_empty()), (1, false));
+    }
+
+    #[test]
+    fn m_227_in_a_ring_of_a_hundred_everybody_is_monitored_by_nine() {
+        let ring = HeartbeatRing::new(numbered(1), (1..=100).map(numbered), vec![], 9);
+        let expected: Vec<u64> = (51..=59).collect();
+        assert_eq!(uids(&ring.receivers_of(&numbered(50))), expected);
+        assert_eq!(
+            uids(&ring.receivers_of(&numbered(97))),
+            [1, 2, 3, 4, 5, 6, 98, 99, 100]
+        );
+        let mut monitors = vec![0; 101];
+        for sender in 1..=100 {
+            for receiver in ring.receivers_of(&numbered(sender)) {
+                monitors[usize::try_from(receiver.uid()).unwrap()] += 1;
+            }
+        }
+        assert!(monitors[1..].iter().all(|count| *count == 9), "{monitors:?}");
+    }
+
+    #[test]
+    fn nodes_of_one_hash_are_ordered_by_address() {
+        let of = |host: &str| UniqueAddress::new(Address::new(host, 1).unwrap(), 5);
+        let ring = HeartbeatRing::new(of("b"), [of("c"), of("a"), of("b")], vec![], 1);
+        let hosts = |nodes: Vec<UniqueAddress>| -> Vec<String> {
+            nodes
+                .iter()
+                .map(|node| String::from(node.address().host()))
+                .collect()
+        };
+        assert_eq!(hosts(ring.receivers_of(&of("a"))), ["b"]);
+        assert_eq!(hosts(ring.receivers_of(&of("c"))), ["a"]);
+    }
+}
