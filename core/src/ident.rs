@@ -91,7 +91,10 @@ impl Address {
         if port == 0 {
             return Err(NameError::BadPort);
         }
-        Ok(Self { host: Arc::from(host), port })
+        Ok(Self {
+            host: Arc::from(host),
+            port,
+        })
     }
 
     /// The host.
@@ -112,7 +115,10 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, NameError> {
         let (host, port) = text.rsplit_once(':').ok_or(NameError::NoPort)?;
-        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        let host = host
+            .strip_prefix('[')
+            .and_then(|h| h.strip_suffix(']'))
+            .unwrap_or(host);
         let port = port.parse::<u16>().map_err(|_| NameError::BadPort)?;
         Self::new(host, port)
     }
@@ -171,7 +177,9 @@ impl UniqueAddress {
 
 impl Ord for UniqueAddress {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.address.cmp(&other.address).then_with(|| self.uid.cast_signed().cmp(&other.uid.cast_signed()))
+        self.address
+            .cmp(&other.address)
+            .then_with(|| self.uid.cast_signed().cmp(&other.uid.cast_signed()))
     }
 }
 
@@ -293,7 +301,10 @@ impl Roles {
     /// # Errors
     /// [`NameError::TooManyRoles`].
     pub fn from_wire(mut all: Vec<Role>) -> Result<Self, NameError> {
-        if !all.iter().any(|r| r.as_str().starts_with(DATA_CENTER_ROLE_PREFIX)) {
+        if !all
+            .iter()
+            .any(|r| r.as_str().starts_with(DATA_CENTER_ROLE_PREFIX))
+        {
             all.push(Role(Arc::from(concat_default().as_str())));
         }
         all.sort();
@@ -318,13 +329,18 @@ impl Roles {
 
     /// The roles a user chose, in order.
     pub fn user_roles(&self) -> impl Iterator<Item = &Role> {
-        self.0.iter().filter(|r| !r.as_str().starts_with(DATA_CENTER_ROLE_PREFIX))
+        self.0
+            .iter()
+            .filter(|r| !r.as_str().starts_with(DATA_CENTER_ROLE_PREFIX))
     }
 
     /// The data center's name without its prefix.
     #[must_use]
     pub fn data_center(&self) -> &str {
-        let encoded = self.0.iter().find_map(|r| r.as_str().strip_prefix(DATA_CENTER_ROLE_PREFIX));
+        let encoded = self
+            .0
+            .iter()
+            .find_map(|r| r.as_str().strip_prefix(DATA_CENTER_ROLE_PREFIX));
         encoded.unwrap_or(DEFAULT_DATA_CENTER)
     }
 }
@@ -359,7 +375,15 @@ mod tests {
         ];
         all.sort();
         let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
-        assert_eq!(shown, ["darkstar0:1110", "darkstar0:1111", "darkstar2:1110", "darkstar2:1111"]);
+        assert_eq!(
+            shown,
+            [
+                "darkstar0:1110",
+                "darkstar0:1111",
+                "darkstar2:1110",
+                "darkstar2:1111"
+            ]
+        );
         assert!(address("host1", 9000) < address("host1", 10000));
         assert!(address("host1", 10000) < address("host2", 8000));
     }
@@ -380,16 +404,25 @@ mod tests {
         assert_eq!(hash((-3_i64).cast_unsigned()), 2);
         assert_eq!(hash(0xFFFF_FFFF), -1);
         assert_eq!(hash(0x8000_0000), i32::MIN);
-        assert_eq!(hash((-2_038_974_157_288_582_080_i64).cast_unsigned()), 1_932_054_414);
+        assert_eq!(
+            hash((-2_038_974_157_288_582_080_i64).cast_unsigned()),
+            1_932_054_414
+        );
     }
 
     #[test]
     fn b_45_bad_addresses_are_refused_with_the_reason() {
         assert_eq!(Address::new("", 1), Err(NameError::Empty));
         assert_eq!(Address::new("a", 0), Err(NameError::BadPort));
-        assert_eq!(Address::new("a\u{1b}[2J", 1), Err(NameError::BadCharacter { at: 1 }));
+        assert_eq!(
+            Address::new("a\u{1b}[2J", 1),
+            Err(NameError::BadCharacter { at: 1 })
+        );
         let long = "x".repeat(129);
-        assert_eq!(Address::new(&long, 1), Err(NameError::TooLong { len: 129, max: 128 }));
+        assert_eq!(
+            Address::new(&long, 1),
+            Err(NameError::TooLong { len: 129, max: 128 })
+        );
         assert_eq!("localhost".parse::<Address>(), Err(NameError::NoPort));
         assert_eq!("localhost:70000".parse::<Address>(), Err(NameError::BadPort));
     }

@@ -6,12 +6,17 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod config;
 pub mod detector;
 pub mod ident;
+pub mod input;
 pub mod math;
 pub mod membership;
+pub mod message;
 pub mod sharding;
+pub mod stats;
 pub mod time;
 pub mod timers;
+pub mod wire;
 
 mod rng;

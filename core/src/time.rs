@@ -91,7 +91,10 @@ mod tests {
         assert_eq!(Instant::MAX + Duration::from_secs(1), Instant::MAX);
         assert_eq!(Instant::ZERO - Duration::from_secs(1), Instant::ZERO);
         assert_eq!(Instant::ZERO.since(Instant::from_millis(5)), Duration::ZERO);
-        assert_eq!(Instant::from_millis(5).since(Instant::ZERO), Duration::from_millis(5));
+        assert_eq!(
+            Instant::from_millis(5).since(Instant::ZERO),
+            Duration::from_millis(5)
+        );
         assert_eq!(Instant::ZERO + Duration::MAX, Instant::MAX);
     }
 }

@@ -160,7 +160,10 @@ mod tests {
         let mut timers = Timers::default();
         timers.set(Timer::Downing, Instant::ZERO);
         timers.set(Timer::Membership(MembershipTimer::Gossip), Instant::ZERO);
-        assert_eq!(timers.pop_due(Instant::ZERO), Some(Timer::Membership(MembershipTimer::Gossip)));
+        assert_eq!(
+            timers.pop_due(Instant::ZERO),
+            Some(Timer::Membership(MembershipTimer::Gossip))
+        );
         timers.cancel(&Timer::Downing);
         assert!(!timers.is_set(&Timer::Downing));
         assert_eq!(timers.pop_due(Instant::MAX), None);

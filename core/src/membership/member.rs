@@ -56,7 +56,10 @@ impl Status {
             WeaklyUp => matches!(to, WeaklyUp | Up | Leaving | Down | Removed),
             Up => matches!(to, Up | Leaving | Down | Removed | PreparingForShutdown),
             PreparingForShutdown => {
-                matches!(to, PreparingForShutdown | ReadyForShutdown | Leaving | Down | Removed)
+                matches!(
+                    to,
+                    PreparingForShutdown | ReadyForShutdown | Leaving | Down | Removed
+                )
             }
             ReadyForShutdown => matches!(to, ReadyForShutdown | Leaving | Down | Removed),
             Leaving => matches!(to, Leaving | Exiting | Down | Removed),
@@ -70,7 +73,10 @@ impl Status {
     /// it counts as converged, and who may lead.
     #[must_use]
     pub const fn is_up_like(self) -> bool {
-        matches!(self, Self::Up | Self::Leaving | Self::PreparingForShutdown | Self::ReadyForShutdown)
+        matches!(
+            self,
+            Self::Up | Self::Leaving | Self::PreparingForShutdown | Self::ReadyForShutdown
+        )
     }
 
     /// Down or Exiting: on the way out for good; unreachability of such a member blocks nothing.
@@ -99,7 +105,11 @@ impl UpNumber {
     /// A number; anything from `i32::MAX` on means [`UpNumber::NONE`].
     #[must_use]
     pub const fn new(number: u32) -> Self {
-        if number > Self::NONE.0 { Self::NONE } else { Self(number) }
+        if number > Self::NONE.0 {
+            Self::NONE
+        } else {
+            Self(number)
+        }
     }
 
     /// The bare number.
@@ -117,7 +127,11 @@ impl UpNumber {
     /// The number after this one; the first number after [`UpNumber::NONE`] (the youngest of nobody counts as 0).
     #[must_use]
     pub const fn next(self) -> Self {
-        if self.is_assigned() { Self::new(self.0.saturating_add(1)) } else { Self::FIRST }
+        if self.is_assigned() {
+            Self::new(self.0.saturating_add(1))
+        } else {
+            Self::FIRST
+        }
     }
 }
 
@@ -141,7 +155,13 @@ impl Member {
     /// A member that has just asked to join.
     #[must_use]
     pub const fn joining(node: UniqueAddress, roles: Roles, app_version: AppVersion) -> Self {
-        Self { node, status: Status::Joining, up_number: UpNumber::NONE, roles, app_version }
+        Self {
+            node,
+            status: Status::Joining,
+            up_number: UpNumber::NONE,
+            roles,
+            app_version,
+        }
     }
 
     /// The data center it belongs to.
@@ -157,7 +177,11 @@ impl Member {
         if self.data_center() != other.data_center() {
             return None;
         }
-        Some(self.up_number.cmp(&other.up_number).then_with(|| self.node.cmp(&other.node)))
+        Some(
+            self.up_number
+                .cmp(&other.up_number)
+                .then_with(|| self.node.cmp(&other.node)),
+        )
     }
 
     /// The record both sides of a merge agree on: the later status and the smaller up number (membership 8.2).

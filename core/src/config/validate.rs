@@ -1,0 +1,330 @@
+//! Checks a configuration once. The error names the key, the value and the legal range, so that it can be mended
+//! without reading code.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt::Debug;
+use core::hash::Hasher;
+use core::ops::Deref;
+use core::time::Duration;
+
+use siphasher::sip::SipHasher13;
+
+use super::{Config, DowningStrategy};
+use crate::ident::Roles;
+
+/// A setting outside its legal range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} = {value} is not legal: {legal}")]
+pub struct ConfigError {
+    /// The key, in the form `section.key`.
+    pub key: &'static str,
+    /// The value found.
+    pub value: String,
+    /// What would be legal.
+    pub legal: &'static str,
+}
+
+/// A configuration that passed every check. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ValidConfig {
+    config: Arc<Config>,
+    roles: Roles,
+}
+
+impl ValidConfig {
+    /// This node's roles, the data-center role included.
+    #[must_use]
+    pub const fn node_roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// How long takeover of a downed member's work waits after its removal.
+    #[must_use]
+    pub fn removal_margin(&self) -> Duration {
+        match (self.downing.down_removal_margin, &self.downing.strategy) {
+            (Some(margin), _) => margin,
+            (None, DowningStrategy::Off) => Duration::ZERO,
+            (None, DowningStrategy::KeepMajority { .. }) => self.downing.stable_after,
+        }
+    }
+
+    /// Digest of the settings that all members must share: the downing strategy. A joiner with another one is refused,
+    /// because two strategies could let both halves of a partition survive.
+    #[must_use]
+    pub fn compatibility_digest(&self) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(1, 2);
+        match &self.downing.strategy {
+            DowningStrategy::Off => hasher.write(b"off"),
+            DowningStrategy::KeepMajority { role } => {
+                hasher.write(b"keep-majority:");
+                hasher.write(role.as_ref().map_or("", |r| r.as_str()).as_bytes());
+            }
+        }
+        hasher.finish()
+    }
+}
+
+impl Deref for ValidConfig {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        &self.config
+    }
+}
+
+fn ensure(legal: bool, key: &'static str, value: &dyn Debug, range: &'static str) -> Result<(), ConfigError> {
+    if legal {
+        return Ok(());
+    }
+    Err(ConfigError {
+        key,
+        value: alloc::format!("{value:?}"),
+        legal: range,
+    })
+}
+
+fn positive(key: &'static str, value: Duration) -> Result<(), ConfigError> {
+    const LONGEST: Duration = Duration::from_secs(400 * 24 * 3600);
+    ensure(
+        !value.is_zero() && value <= LONGEST,
+        key,
+        &value,
+        "a duration above zero, at most 400 days",
+    )
+}
+
+fn at_least_one(key: &'static str, value: usize) -> Result<(), ConfigError> {
+    ensure(value >= 1, key, &value, "at least 1")
+}
+
+fn within(
+    key: &'static str,
+    value: usize,
+    bounds: (usize, usize),
+    range: &'static str,
+) -> Result<(), ConfigError> {
+    ensure((bounds.0..=bounds.1).contains(&value), key, &value, range)
+}
+
+impl Config {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first setting outside its range.
+    pub fn validate(self) -> Result<ValidConfig, ConfigError> {
+        let roles = Roles::new(self.roles.iter().cloned(), &self.data_center).map_err(|_| ConfigError {
+            key: "roles / data_center",
+            value: alloc::format!("{:?} / {:?}", self.roles, self.data_center),
+            legal: "at most 31 roles, and a data center of 1 to 61 bytes of A-Z a-z 0-9 . _ : -",
+        })?;
+        self.check_membership()?;
+        self.check_failure_detector()?;
+        self.check_sharding()?;
+        self.check_limits()?;
+        positive("downing.stable_after", self.downing.stable_after)?;
+        Ok(ValidConfig {
+            config: Arc::new(self),
+            roles,
+        })
+    }
+
+    fn check_membership(&self) -> Result<(), ConfigError> {
+        let m = &self.membership;
+        positive("membership.gossip_interval", m.gossip_interval)?;
+        positive("membership.leader_actions_interval", m.leader_actions_interval)?;
+        positive(
+            "membership.periodic_tasks_initial_delay",
+            m.periodic_tasks_initial_delay,
+        )?;
+        positive("membership.seed_node_timeout", m.seed_node_timeout)?;
+        positive(
+            "membership.retry_unsuccessful_join_after",
+            m.retry_unsuccessful_join_after,
+        )?;
+        positive(
+            "membership.prune_gossip_tombstones_after",
+            m.prune_gossip_tombstones_after,
+        )?;
+        positive("membership.exit_drain_timeout", m.exit_drain_timeout)?;
+        at_least_one("membership.min_nr_of_members", m.min_nr_of_members)?;
+        for (role, count) in &m.min_nr_of_members_per_role {
+            let entry = (role, count);
+            ensure(
+                *count >= 1,
+                "membership.min_nr_of_members_per_role",
+                &entry,
+                "at least 1",
+            )?;
+        }
+        let p = m.gossip_different_view_probability;
+        ensure(
+            (0.0..=1.0).contains(&p),
+            "membership.gossip_different_view_probability",
+            &p,
+            "0 to 1",
+        )?;
+        let from = m.reduce_gossip_different_view_probability;
+        at_least_one("membership.reduce_gossip_different_view_probability", from)
+    }
+
+    fn check_failure_detector(&self) -> Result<(), ConfigError> {
+        let d = &self.failure_detector;
+        positive("failure_detector.heartbeat_interval", d.heartbeat_interval)?;
+        positive("failure_detector.min_std_deviation", d.min_std_deviation)?;
+        positive(
+            "failure_detector.expected_response_after",
+            d.expected_response_after,
+        )?;
+        let reaper = d.unreachable_nodes_reaper_interval;
+        positive("failure_detector.unreachable_nodes_reaper_interval", reaper)?;
+        let legal = d.threshold.is_finite() && d.threshold > 0.0;
+        ensure(
+            legal,
+            "failure_detector.threshold",
+            &d.threshold,
+            "a finite number above 0",
+        )?;
+        within(
+            "failure_detector.max_sample_size",
+            d.max_sample_size,
+            (1, 10_000),
+            "1 to 10000",
+        )?;
+        at_least_one(
+            "failure_detector.monitored_by_nr_of_members",
+            d.monitored_by_nr_of_members,
+        )
+    }
+
+    fn check_sharding(&self) -> Result<(), ConfigError> {
+        let s = &self.sharding;
+        positive("sharding.retry_interval", s.retry_interval)?;
+        positive("sharding.handoff_timeout", s.handoff_timeout)?;
+        positive("sharding.shard_start_timeout", s.shard_start_timeout)?;
+        positive("sharding.rebalance_interval", s.rebalance_interval)?;
+        at_least_one("sharding.buffer_messages_max", s.buffer_messages_max)?;
+        at_least_one("sharding.buffer_bytes_max", s.buffer_bytes_max)?;
+        at_least_one("sharding.rebalance_absolute_limit", s.rebalance_absolute_limit)?;
+        at_least_one("sharding.open_asks_max", s.open_asks_max)?;
+        let r = s.rebalance_relative_limit;
+        ensure(
+            r > 0.0 && r <= 1.0,
+            "sharding.rebalance_relative_limit",
+            &r,
+            "above 0, at most 1",
+        )
+    }
+
+    fn check_limits(&self) -> Result<(), ConfigError> {
+        const FRAME: ((usize, usize), &str) = ((1 << 10, 16 << 20), "1024 to 16777216 bytes");
+        let l = &self.limits;
+        within(
+            "limits.control_frame_bytes_max",
+            l.control_frame_bytes_max,
+            FRAME.0,
+            FRAME.1,
+        )?;
+        within(
+            "limits.gossip_frame_bytes_max",
+            l.gossip_frame_bytes_max,
+            FRAME.0,
+            FRAME.1,
+        )?;
+        within(
+            "limits.user_frame_bytes_max",
+            l.user_frame_bytes_max,
+            FRAME.0,
+            FRAME.1,
+        )?;
+        let inflated = l.decompressed_bytes_max;
+        within(
+            "limits.decompressed_bytes_max",
+            inflated,
+            (64 << 10, 64 << 20),
+            "65536 to 67108864 bytes",
+        )?;
+        within("limits.members_max", l.members_max, (1, 10_000), "1 to 10000")?;
+        within(
+            "limits.tombstones_max",
+            l.tombstones_max,
+            (1, 10_000),
+            "1 to 10000",
+        )?;
+        let records = l.reachability_records_per_member_max;
+        at_least_one("limits.reachability_records_per_member_max", records)?;
+        within(
+            "limits.entity_id_bytes_max",
+            l.entity_id_bytes_max,
+            (1, 4096),
+            "1 to 4096",
+        )?;
+        positive("limits.handshake_timeout", l.handshake_timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ident::ClusterName;
+
+    fn lan() -> Config {
+        Config::lan(ClusterName::new("test").unwrap())
+    }
+
+    #[test]
+    fn the_presets_are_legal() {
+        lan().validate().unwrap();
+        Config::fast(ClusterName::new("test").unwrap())
+            .validate()
+            .unwrap();
+    }
+
+    #[test]
+    fn a_refused_setting_names_its_key_value_and_range() {
+        let mut config = lan();
+        config.membership.gossip_interval = Duration::ZERO;
+        let error = config.validate().unwrap_err();
+        assert_eq!(
+            (error.key, error.value.as_str()),
+            ("membership.gossip_interval", "0ns")
+        );
+        let mut config = lan();
+        config.membership.gossip_different_view_probability = 1.5;
+        let error = config.validate().unwrap_err();
+        assert_eq!(
+            (error.key, error.legal),
+            ("membership.gossip_different_view_probability", "0 to 1")
+        );
+        let mut config = lan();
+        config.failure_detector.threshold = f64::NAN;
+        assert_eq!(config.validate().unwrap_err().key, "failure_detector.threshold");
+    }
+
+    #[test]
+    fn m_370_the_removal_margin_is_stable_after_unless_set() {
+        let mut config = lan();
+        assert_eq!(
+            config.clone().validate().unwrap().removal_margin(),
+            Duration::from_secs(20)
+        );
+        config.downing.strategy = DowningStrategy::Off;
+        assert_eq!(
+            config.clone().validate().unwrap().removal_margin(),
+            Duration::ZERO
+        );
+        config.downing.down_removal_margin = Some(Duration::from_secs(3));
+        assert_eq!(
+            config.validate().unwrap().removal_margin(),
+            Duration::from_secs(3)
+        );
+    }
+
+    #[test]
+    fn nodes_with_different_strategies_are_incompatible() {
+        let mut off = lan();
+        off.downing.strategy = DowningStrategy::Off;
+        let digests = (lan().validate().unwrap(), off.validate().unwrap());
+        assert_ne!(digests.0.compatibility_digest(), digests.1.compatibility_digest());
+    }
+}

@@ -1,0 +1,162 @@
+//! What users and operators hear about: facts, each with what is needed to act on it.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ident::UniqueAddress;
+use crate::membership::events::MembershipChange;
+use crate::reject::Rejection;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{KindId, ShardId, Term};
+use crate::view::View;
+
+/// A fact.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The membership picture changed; the new picture comes with it.
+    Membership {
+        /// What changed.
+        change: MembershipChange,
+        /// The picture after the whole step.
+        view: Arc<View>,
+    },
+    /// This node has become Up.
+    SelfUp,
+    /// This node is no longer a member. Said exactly once, after its shards were told to stop.
+    SelfRemoved,
+    /// A join attempt failed; the node goes on trying.
+    JoinFailed {
+        /// What was wrong.
+        reason: JoinFailure,
+    },
+    /// The leader has not been able to act for a while.
+    LeaderIncapacitated {
+        /// Leader ticks without convergence.
+        ticks: u64,
+    },
+    /// The resolver decided.
+    Downing(DowningEvent),
+    /// This process stood still.
+    Paused {
+        /// For about this long beyond what was due.
+        excess: core::time::Duration,
+    },
+    /// Sharding.
+    Sharding {
+        /// The entity kind.
+        kind: KindId,
+        /// What happened.
+        event: ShardingEvent,
+    },
+    /// A peer did something wrong; nothing was changed by it.
+    Rejected {
+        /// The peer, if the link had one.
+        peer: UniqueAddress,
+        /// What was wrong.
+        rejection: Rejection,
+    },
+}
+
+/// Why a join attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinFailure {
+    /// No seed answered in time.
+    NoSeedAnswered {
+        /// Attempts so far.
+        attempt: u32,
+    },
+    /// The seed's settings differ in a way that cannot work.
+    IncompatibleConfig,
+    /// No Welcome came in time.
+    NoWelcome,
+}
+
+/// A decision of the split-brain resolver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DowningEvent {
+    /// The strategy, as its configuration names it.
+    pub strategy: &'static str,
+    /// The rule that decided, in words.
+    pub rule: &'static str,
+    /// Members that were counted.
+    pub members: Vec<UniqueAddress>,
+    /// Those of them that are unreachable.
+    pub unreachable: Vec<UniqueAddress>,
+    /// Who is downed.
+    pub down: Vec<UniqueAddress>,
+}
+
+/// What happened in sharding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShardingEvent {
+    /// This region is registered with a coordinator.
+    RegionRegistered {
+        /// The coordinator's term.
+        term: Term,
+    },
+    /// The coordinator refused this region: the shard counts differ.
+    RegistrationRefused {
+        /// Ours.
+        ours: u32,
+        /// The cluster's.
+        theirs: u32,
+    },
+    /// This node's coordinator has begun to recover the homes.
+    CoordinatorStarted {
+        /// Its term.
+        term: Term,
+    },
+    /// This node's coordinator knows all homes and allocates.
+    CoordinatorRecovered {
+        /// Its term.
+        term: Term,
+        /// Shards with a home.
+        shards: usize,
+    },
+    /// This node's coordinator gave a shard a home.
+    ShardAllocated {
+        /// The shard.
+        shard: ShardId,
+        /// Its home.
+        home: UniqueAddress,
+    },
+    /// This node has begun to host a shard.
+    ShardStarted {
+        /// The shard.
+        shard: ShardId,
+        /// The term it was started under.
+        term: Term,
+    },
+    /// This node has stopped hosting a shard.
+    ShardStopped {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// A shard did not stop in time; its entities were killed.
+    ShardStopTimeout {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// A hand-off did not finish in time; the shard keeps its home.
+    HandOffTimeout {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// A message without an asker could not be delivered. (One with an asker is answered instead.)
+    DeadLetter {
+        /// Its shard.
+        shard: ShardId,
+        /// Why.
+        reason: AskFailure,
+    },
+    /// The region's buffer is full; said once until it has been flushed.
+    BufferFull {
+        /// Messages in it.
+        messages: usize,
+    },
+    /// This region has handed over everything.
+    Drained,
+}

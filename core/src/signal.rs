@@ -1,0 +1,111 @@
+//! What machines say to each other, and who hears it. One slot per statement: saying it again before it was heard merges
+//! the two, so the bound of the queue is the number of statements.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+
+use crate::ident::UniqueAddress;
+use crate::view::View;
+
+/// A statement of one machine to the others.
+#[derive(Clone, Debug)]
+pub(crate) enum Signal {
+    /// Said by membership; heard by the detector, the resolver, regions, coordinators and the ask table. `after` is the
+    /// picture when it is heard.
+    ViewChanged {
+        /// The picture when the machines heard last.
+        before: Arc<View>,
+        /// The picture now.
+        after: Arc<View>,
+    },
+    /// Said by the detector; heard by membership: whom I now observe as silent or back.
+    Verdicts(Verdicts),
+    /// Said by the resolver; heard by membership.
+    DownDecided(BTreeSet<UniqueAddress>),
+    /// Said by membership when this node is leaving; heard by the regions.
+    DrainRequested,
+    /// Said by the regions when nothing runs here any more; heard by membership.
+    Drained,
+    /// Said by the detector when this process stood still; heard by the resolver.
+    Paused,
+}
+
+/// Changes of what this node itself observes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verdicts {
+    /// Members that became silent.
+    pub(crate) unreachable: BTreeSet<UniqueAddress>,
+    /// Members that answer again.
+    pub(crate) reachable: BTreeSet<UniqueAddress>,
+}
+
+/// Statements not heard yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signals {
+    view_before: Option<Arc<View>>,
+    verdicts: Option<Verdicts>,
+    down: Option<BTreeSet<UniqueAddress>>,
+    drain_requested: bool,
+    drained: bool,
+    paused: bool,
+}
+
+impl Signals {
+    /// Says that the picture changed away from `before`; the oldest unheard `before` is kept.
+    pub(crate) fn view_changed(&mut self, before: Arc<View>) {
+        self.view_before.get_or_insert(before);
+    }
+
+    /// Says what the detector found; a later verdict about a node replaces an unheard earlier one.
+    pub(crate) fn verdicts(&mut self, new: Verdicts) {
+        let slot = self.verdicts.get_or_insert_with(Verdicts::default);
+        for node in new.unreachable {
+            slot.reachable.remove(&node);
+            slot.unreachable.insert(node);
+        }
+        for node in new.reachable {
+            slot.unreachable.remove(&node);
+            slot.reachable.insert(node);
+        }
+    }
+
+    /// Says whom the resolver wants down.
+    pub(crate) fn down_decided(&mut self, nodes: BTreeSet<UniqueAddress>) {
+        self.down.get_or_insert_with(BTreeSet::new).extend(nodes);
+    }
+
+    /// Says that this node is leaving.
+    pub(crate) fn request_drain(&mut self) {
+        self.drain_requested = true;
+    }
+
+    /// Says that nothing runs here any more.
+    pub(crate) fn drained(&mut self) {
+        self.drained = true;
+    }
+
+    /// Says that this process stood still.
+    pub(crate) fn paused(&mut self) {
+        self.paused = true;
+    }
+
+    /// Takes the next statement; the picture first, so that everything else is heard with it in mind.
+    pub(crate) fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
+        if let Some(before) = self.view_before.take() {
+            return Some(Signal::ViewChanged { before, after: Arc::clone(now) });
+        }
+        if core::mem::take(&mut self.paused) {
+            return Some(Signal::Paused);
+        }
+        if let Some(verdicts) = self.verdicts.take() {
+            return Some(Signal::Verdicts(verdicts));
+        }
+        if let Some(nodes) = self.down.take() {
+            return Some(Signal::DownDecided(nodes));
+        }
+        if core::mem::take(&mut self.drain_requested) {
+            return Some(Signal::DrainRequested);
+        }
+        core::mem::take(&mut self.drained).then_some(Signal::Drained)
+    }
+}

@@ -1,0 +1,43 @@
+//! Counters. Plain numbers that only grow; the host may publish them as it likes.
+
+/// What a node has counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each name says what is counted")]
+#[non_exhaustive]
+pub struct Stats {
+    pub frames_received: u64,
+    pub messages_sent: u64,
+    pub gossips_sent: u64,
+    pub gossip_statuses_sent: u64,
+    pub gossips_received: u64,
+    pub gossip_merges: u64,
+    pub heartbeats_sent: u64,
+    pub heartbeats_answered: u64,
+    pub joins_received: u64,
+    pub welcomes_resent: u64,
+    pub leader_actions: u64,
+    pub members_removed: u64,
+    pub tombstones_pruned: u64,
+    pub rejected: u64,
+    pub rejected_wire: u64,
+    pub rejected_forged_clock: u64,
+    pub unreachable_verdicts: u64,
+    pub reachable_verdicts: u64,
+    pub pauses_compensated: u64,
+    pub downing_decisions: u64,
+    pub links_lost: u64,
+    pub messages_dropped_by_host: u64,
+    pub entity_messages_accepted: u64,
+    pub entity_messages_buffered: u64,
+    pub entity_messages_forwarded: u64,
+    pub entity_messages_delivered: u64,
+    pub dead_letters: u64,
+    pub asks_opened: u64,
+    pub asks_answered: u64,
+    pub asks_failed: u64,
+    pub shards_allocated: u64,
+    pub shards_started: u64,
+    pub shards_stopped: u64,
+    pub hand_offs_completed: u64,
+    pub hand_offs_timed_out: u64,
+}

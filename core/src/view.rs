@@ -1,0 +1,159 @@
+//! The immutable picture of the cluster that machines, applications and tests read. Made by the membership machine after
+//! each change; nobody else keeps a member list.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ident::{Address, Role, UniqueAddress};
+use crate::membership::gossip::Gossip;
+use crate::membership::leader;
+use crate::membership::member::{Member, Status};
+use crate::membership::reachability::Reach;
+
+/// Where this node is in its own life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Not joined.
+    Idle,
+    /// Looking for a cluster or waiting for its Welcome.
+    Joining,
+    /// In the member table.
+    Member,
+    /// Finished.
+    Halted,
+}
+
+/// One picture. Comparable: two views of one node with the same revision are equal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    pub(crate) me: UniqueAddress,
+    pub(crate) revision: u64,
+    pub(crate) phase: Phase,
+    pub(crate) gossip: Arc<Gossip>,
+    pub(crate) leader: Option<UniqueAddress>,
+    pub(crate) converged: bool,
+    pub(crate) unreachable: Vec<UniqueAddress>,
+}
+
+impl View {
+    /// The picture of a node that has not joined.
+    #[must_use]
+    pub fn idle(me: UniqueAddress) -> Self {
+        Self {
+            me,
+            revision: 0,
+            phase: Phase::Idle,
+            gossip: Arc::new(Gossip::new()),
+            leader: None,
+            converged: false,
+            unreachable: Vec::new(),
+        }
+    }
+
+    /// Whose picture it is.
+    #[must_use]
+    pub const fn me(&self) -> &UniqueAddress {
+        &self.me
+    }
+
+    /// Grows with every change of the picture.
+    #[must_use]
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Where this node is in its own life.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The gossip state behind the picture.
+    #[must_use]
+    pub const fn gossip(&self) -> &Arc<Gossip> {
+        &self.gossip
+    }
+
+    /// All members, sorted by node.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        self.gossip.members()
+    }
+
+    /// One member.
+    #[must_use]
+    pub fn member(&self, node: &UniqueAddress) -> Option<&Member> {
+        self.gossip.member(node)
+    }
+
+    /// The live incarnation at an address.
+    #[must_use]
+    pub fn member_at(&self, address: &Address) -> Option<&Member> {
+        self.gossip.member_at(address)
+    }
+
+    /// This node's own record, if it is a member.
+    #[must_use]
+    pub fn self_member(&self) -> Option<&Member> {
+        self.gossip.member(&self.me)
+    }
+
+    /// This node's own status; [`Status::Removed`] if it is no member.
+    #[must_use]
+    pub fn self_status(&self) -> Status {
+        self.self_member().map_or(Status::Removed, |m| m.status)
+    }
+
+    /// The leader of this node's data center, as this node sees it.
+    #[must_use]
+    pub const fn leader(&self) -> Option<&UniqueAddress> {
+        self.leader.as_ref()
+    }
+
+    /// Whether this node is the leader.
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        self.leader.as_ref() == Some(&self.me)
+    }
+
+    /// Whether everybody that matters is known to hold this very state.
+    #[must_use]
+    pub const fn is_converged(&self) -> bool {
+        self.converged
+    }
+
+    /// Members that somebody of this data center observes as unreachable (never this node), sorted.
+    #[must_use]
+    pub fn unreachable(&self) -> &[UniqueAddress] {
+        &self.unreachable
+    }
+
+    /// Whether nobody of this data center observes the node as unreachable.
+    #[must_use]
+    pub fn is_reachable(&self, node: &UniqueAddress) -> bool {
+        self.unreachable.binary_search(node).is_err()
+    }
+
+    /// Whether this node itself observes `node` as unreachable (or terminated).
+    #[must_use]
+    pub fn suspects(&self, node: &UniqueAddress) -> bool {
+        self.gossip.reachability().status(&self.me, node) != Reach::Reachable
+    }
+
+    /// Whether this incarnation was a member and has been removed.
+    #[must_use]
+    pub fn is_removed(&self, node: &UniqueAddress) -> bool {
+        self.gossip.tombstones().contains(node)
+    }
+
+    /// Members of this node's data center with the role (all if `None`) that have been Up, oldest first.
+    #[must_use]
+    pub fn by_age(&self, role: Option<&Role>) -> Vec<&Member> {
+        let own = self.self_member().map(Member::data_center);
+        let mut members = leader::age_sorted(self.gossip.members(), role);
+        if let Some(own) = own {
+            members.retain(|m| m.data_center() == own);
+        }
+        members
+    }
+}
