@@ -1,5 +1,425 @@
-//! The gossip state. Spec: membership 1.4.
+//! The gossip state: members, who has seen it, who reaches whom, how new it is, who was removed. Offers the local
+//! changes and checks the invariants; never decides when to change anything and never counts the clock up by itself
+//! (`stamp` does, once per update). Spec: membership 1.4, 2.0, 2.3.
 
-/// The state every node holds and gossips.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gossip {}
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+use crate::ident::{Address, UniqueAddress};
+use crate::membership::member::{Member, Status, UpNumber};
+use crate::membership::member_set::MemberSet;
+use crate::membership::reachability::Reachability;
+use crate::membership::vector_clock::VectorClock;
+
+/// What is wrong with a state. A decoder refuses such a gossip; in a state of our own it is a bug.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GossipError {
+    /// A member with the status that is never stored.
+    #[error("{0} is a member with status Removed")]
+    RemovedMember(UniqueAddress),
+    /// Members out of order, or one incarnation twice.
+    #[error("members are not in strictly rising order at {0}")]
+    MembersNotSorted(UniqueAddress),
+    /// A removed incarnation among the members.
+    #[error("{0} is a member and removed")]
+    TombstonedMember(UniqueAddress),
+    /// A position in the seen set beyond the members.
+    #[error("seen names member {0}, which does not exist")]
+    SeenNotMember(usize),
+    /// A reachability row by a stranger.
+    #[error("observer {0} is not a member")]
+    ObserverNotMember(UniqueAddress),
+    /// A reachability row about a stranger.
+    #[error("observed {0} is not a member")]
+    SubjectNotMember(UniqueAddress),
+    /// A reachability version of a stranger.
+    #[error("{0} has a reachability version and is not a member")]
+    VersionNotMember(UniqueAddress),
+    /// A clock entry of a stranger.
+    #[error("{0} has a clock entry and is not a member")]
+    ClockNotMember(UniqueAddress),
+}
+
+/// The state every node holds and gossips. Cloning it is a handful of reference counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gossip {
+    members: Arc<Vec<Member>>,
+    reachability: Arc<Reachability>,
+    version: VectorClock,
+    seen: MemberSet,
+    tombstones: Arc<BTreeSet<UniqueAddress>>,
+    epoch: u64,
+    meta: Arc<[u8]>,
+}
+
+impl Default for Gossip {
+    fn default() -> Self {
+        Self {
+            members: Arc::default(),
+            reachability: Arc::default(),
+            version: VectorClock::new(),
+            seen: MemberSet::new(),
+            tombstones: Arc::default(),
+            epoch: 0,
+            meta: Arc::from([]),
+        }
+    }
+}
+
+impl Gossip {
+    /// The state of a node that has joined nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A state of these parts; `seen` holds positions in `members`, which must be sorted by incarnation.
+    ///
+    /// # Errors
+    /// The first violated invariant.
+    pub fn from_parts(
+        members: Vec<Member>,
+        reachability: Reachability,
+        version: VectorClock,
+        seen: MemberSet,
+        tombstones: BTreeSet<UniqueAddress>,
+        epoch: u64,
+        meta: Arc<[u8]>,
+    ) -> Result<Self, GossipError> {
+        let gossip = Self::assemble(
+            Arc::new(members),
+            Arc::new(reachability),
+            version,
+            Arc::new(tombstones),
+            epoch,
+            meta,
+        );
+        let gossip = Self { seen, ..gossip };
+        gossip.check_invariants()?;
+        Ok(gossip)
+    }
+
+    /// A state that nobody has seen, of parts whose invariants the caller keeps.
+    pub(crate) fn assemble(
+        members: Arc<Vec<Member>>,
+        reachability: Arc<Reachability>,
+        version: VectorClock,
+        tombstones: Arc<BTreeSet<UniqueAddress>>,
+        epoch: u64,
+        meta: Arc<[u8]>,
+    ) -> Self {
+        Self {
+            members,
+            reachability,
+            version,
+            seen: MemberSet::new(),
+            tombstones,
+            epoch,
+            meta,
+        }
+    }
+
+    /// Adds a member, or replaces the record of the same incarnation. Whether it has seen the state stays as it was;
+    /// a new member has not. `false`, and no change, for an incarnation that was removed: it never comes back.
+    pub fn upsert_member(&mut self, member: Member) -> bool {
+        assert!(member.status != Status::Removed, "Removed is never stored");
+        if self.tombstones.contains(&member.node) {
+            return false;
+        }
+        match self.slot(&member.node) {
+            Ok(at) => Arc::make_mut(&mut self.members)[at] = member,
+            Err(at) => {
+                Arc::make_mut(&mut self.members).insert(at, member);
+                self.seen.open_gap(at);
+            }
+        }
+        true
+    }
+
+    /// Moves a member to another status and changes nothing else; `false` if it had that status or is no member.
+    ///
+    /// # Panics
+    /// If the transition is not in the table of [`Status::allows`]: callers decide by that table first.
+    pub fn set_status(&mut self, node: &UniqueAddress, status: Status) -> bool {
+        let Ok(at) = self.slot(node) else { return false };
+        let old = self.members[at].status;
+        assert!(
+            old.allows(status) && status != Status::Removed,
+            "illegal transition from {old} to {status}"
+        );
+        if old != status {
+            Arc::make_mut(&mut self.members)[at].status = status;
+        }
+        old != status
+    }
+
+    /// Gives a member its age; `false` if it had that number or is no member.
+    pub fn set_up_number(&mut self, node: &UniqueAddress, number: UpNumber) -> bool {
+        let Ok(at) = self.slot(node) else { return false };
+        let changed = self.members[at].up_number != number;
+        if changed {
+            Arc::make_mut(&mut self.members)[at].up_number = number;
+        }
+        changed
+    }
+
+    /// Declares a member dead: status Down, and it counts no longer as having seen anything. `false` if it was Down or
+    /// is no member.
+    pub fn mark_down(&mut self, node: &UniqueAddress) -> bool {
+        let changed = self.set_status(node, Status::Down);
+        if changed && let Ok(at) = self.slot(node) {
+            self.seen.remove(at);
+        }
+        changed
+    }
+
+    /// The reachability table to change; copied first if it is shared. Only members may appear in it.
+    pub fn reachability_mut(&mut self) -> &mut Reachability {
+        Arc::make_mut(&mut self.reachability)
+    }
+
+    /// Removes a member with its seen mark, its reachability rows and version and its clock entry, and leaves a
+    /// tombstone. `false` if it is no member; it gets its tombstone all the same.
+    pub fn remove(&mut self, node: &UniqueAddress) -> bool {
+        if !self.tombstones.contains(node) {
+            Arc::make_mut(&mut self.tombstones).insert(node.clone());
+        }
+        let Ok(at) = self.slot(node) else { return false };
+        Arc::make_mut(&mut self.members).remove(at);
+        self.seen.close_gap(at);
+        if !self.reachability.versions().is_empty() {
+            self.reachability_mut().remove(core::slice::from_ref(node));
+        }
+        self.version.prune(node);
+        true
+    }
+
+    /// Forgets tombstones; `false` if none of them existed.
+    pub fn prune_tombstones(&mut self, nodes: &[UniqueAddress]) -> bool {
+        let known = nodes.iter().any(|node| self.tombstones.contains(node));
+        if known {
+            let tombstones = Arc::make_mut(&mut self.tombstones);
+            tombstones.retain(|node| !nodes.contains(node));
+        }
+        known
+    }
+
+    /// Notes that a member has seen exactly this state; `false` if that was known or it is no member.
+    pub fn add_seen(&mut self, node: &UniqueAddress) -> bool {
+        self.slot(node).is_ok_and(|at| self.seen.insert(at))
+    }
+
+    /// Nobody has seen this state.
+    pub fn clear_seen(&mut self) {
+        self.seen.clear();
+    }
+
+    /// The same state with this seen set; positions beyond the members are dropped.
+    #[must_use]
+    pub(crate) fn with_seen(&self, seen: MemberSet) -> Self {
+        debug_assert!(
+            seen.last().is_none_or(|last| last < self.members.len()),
+            "seen names only members"
+        );
+        Self { seen, ..self.clone() }
+    }
+
+    /// Replaces the bytes that the cluster's layers above keep in the gossip.
+    pub fn set_meta(&mut self, meta: Arc<[u8]>) {
+        self.meta = meta;
+    }
+
+    /// Sets the epoch of `meta`; the higher one wins a merge.
+    pub const fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// Ends one local update: counts `me`'s clock entry up; then `me` is the only one who has seen the state, or nobody
+    /// if `mark_seen` is false (while leaving work is in progress).
+    pub fn stamp(&mut self, me: &UniqueAddress, mark_seen: bool) {
+        self.seen.clear();
+        let Ok(at) = self.slot(me) else {
+            debug_assert!(false, "only a member changes the state");
+            return;
+        };
+        self.version.increment(me);
+        if mark_seen {
+            self.seen.insert(at);
+        }
+    }
+
+    /// The members, sorted by incarnation.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub(crate) const fn members_arc(&self) -> &Arc<Vec<Member>> {
+        &self.members
+    }
+
+    /// The record of this incarnation.
+    #[must_use]
+    pub fn member(&self, node: &UniqueAddress) -> Option<&Member> {
+        self.slot(node).ok().map(|at| &self.members[at])
+    }
+
+    /// Where in [`Gossip::members`] this incarnation is.
+    #[must_use]
+    pub fn position(&self, node: &UniqueAddress) -> Option<usize> {
+        self.slot(node).ok()
+    }
+
+    /// The member at this address; if two incarnations are there, the one that is not Down.
+    #[must_use]
+    pub fn member_at(&self, address: &Address) -> Option<&Member> {
+        let start = self
+            .members
+            .partition_point(|member| member.node.address() < address);
+        let here = self.members[start..]
+            .iter()
+            .take_while(|member| member.node.address() == address);
+        here.min_by_key(|member| member.status == Status::Down)
+    }
+
+    /// Whether this incarnation is a member.
+    #[must_use]
+    pub fn contains(&self, node: &UniqueAddress) -> bool {
+        self.slot(node).is_ok()
+    }
+
+    /// Who observed whom unreachable.
+    #[must_use]
+    pub fn reachability(&self) -> &Reachability {
+        &self.reachability
+    }
+
+    pub(crate) const fn reachability_arc(&self) -> &Arc<Reachability> {
+        &self.reachability
+    }
+
+    /// How new the state is.
+    #[must_use]
+    pub const fn version(&self) -> &VectorClock {
+        &self.version
+    }
+
+    /// The removed incarnations.
+    #[must_use]
+    pub fn tombstones(&self) -> &BTreeSet<UniqueAddress> {
+        &self.tombstones
+    }
+
+    pub(crate) const fn tombstones_arc(&self) -> &Arc<BTreeSet<UniqueAddress>> {
+        &self.tombstones
+    }
+
+    /// The epoch of `meta`.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The bytes that the cluster's layers above keep in the gossip.
+    #[must_use]
+    pub const fn meta(&self) -> &Arc<[u8]> {
+        &self.meta
+    }
+
+    /// Everybody known to have seen exactly this state, sorted.
+    pub fn seen(&self) -> impl Iterator<Item = &UniqueAddress> {
+        self.seen
+            .iter()
+            .filter_map(|at| self.members.get(at))
+            .map(|member| &member.node)
+    }
+
+    /// Everybody known to have seen exactly this state, as positions in [`Gossip::members`].
+    #[must_use]
+    pub const fn seen_set(&self) -> &MemberSet {
+        &self.seen
+    }
+
+    /// Whether this incarnation is known to have seen exactly this state.
+    #[must_use]
+    pub fn has_seen(&self, node: &UniqueAddress) -> bool {
+        self.slot(node).is_ok_and(|at| self.seen.contains(at))
+    }
+
+    /// How many members are known to have seen exactly this state.
+    #[must_use]
+    pub fn seen_count(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// A number that differs (but for one chance in 2^64) when the incarnations that have seen the state differ. The
+    /// same on every host; linear in the seen set.
+    #[must_use]
+    pub fn seen_digest(&self) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(0, 0);
+        for node in self.seen() {
+            let host = node.address().host().as_bytes();
+            hasher.write(&(host.len() as u64).to_le_bytes());
+            hasher.write(host);
+            hasher.write(&node.address().port().to_le_bytes());
+            hasher.write(&node.uid().to_le_bytes());
+        }
+        hasher.finish()
+    }
+
+    /// Everything that must hold for every state after every decoding, merge and change (I-01). Two live incarnations
+    /// at one address are not among it: two nodes may each admit one, and the merge must keep both until one is downed.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn check_invariants(&self) -> Result<(), GossipError> {
+        for (at, member) in self.members.iter().enumerate() {
+            if member.status == Status::Removed {
+                return Err(GossipError::RemovedMember(member.node.clone()));
+            }
+            if at > 0 && self.members[at - 1].node >= member.node {
+                return Err(GossipError::MembersNotSorted(member.node.clone()));
+            }
+        }
+        if let Some(node) = self.tombstones.iter().find(|node| self.contains(node)) {
+            return Err(GossipError::TombstonedMember(node.clone()));
+        }
+        if let Some(last) = self.seen.last().filter(|last| *last >= self.members.len()) {
+            return Err(GossipError::SeenNotMember(last));
+        }
+        for record in self.reachability.records() {
+            if !self.contains(&record.observer) {
+                return Err(GossipError::ObserverNotMember(record.observer.clone()));
+            }
+            if !self.contains(&record.subject) {
+                return Err(GossipError::SubjectNotMember(record.subject.clone()));
+            }
+        }
+        if let Some((node, _)) = self
+            .reachability
+            .versions()
+            .iter()
+            .find(|entry| !self.contains(&entry.0))
+        {
+            return Err(GossipError::VersionNotMember(node.clone()));
+        }
+        match self
+            .version
+            .entries()
+            .iter()
+            .find(|entry| !self.contains(&entry.0))
+        {
+            Some((node, _)) => Err(GossipError::ClockNotMember(node.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn slot(&self, node: &UniqueAddress) -> Result<usize, usize> {
+        self.members.binary_search_by(|member| member.node.cmp(node))
+    }
+}

@@ -1,11 +1,170 @@
-//! Vector clock keyed by incarnation. Spec: membership 1.6.
+//! Vector clock keyed by incarnation: which of two states is newer, or that neither is. Never reads a clock of the wall
+//! and never decides what to do with the answer. Spec: membership 1.6.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use crate::ident::UniqueAddress;
 
-/// Counters per incarnation, sorted.
+/// How two clocks relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockOrder {
+    /// The same entries.
+    Same,
+    /// The left clock is contained in the right one.
+    Before,
+    /// The left clock contains the right one.
+    After,
+    /// Each has something the other lacks.
+    Concurrent,
+}
+
+/// Counters per incarnation, sorted by incarnation. An absent entry is not the same as an entry of 0: it is behind it.
+/// Cloning is one reference count; a change of a shared clock copies it once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorClock {
-    entries: Vec<(UniqueAddress, u64)>,
+    entries: Arc<Vec<(UniqueAddress, u64)>>,
+}
+
+impl VectorClock {
+    /// The clock of a state nobody has changed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A clock of these entries in any order; `None` if an incarnation appears twice.
+    #[must_use]
+    pub fn from_entries(mut entries: Vec<(UniqueAddress, u64)>) -> Option<Self> {
+        entries.sort_by(|left, right| left.0.cmp(&right.0));
+        let unique = entries.windows(2).all(|pair| pair[0].0 != pair[1].0);
+        unique.then(|| Self {
+            entries: Arc::new(entries),
+        })
+    }
+
+    /// Counts one change by `node`. Saturates.
+    pub fn increment(&mut self, node: &UniqueAddress) {
+        let entries = Arc::make_mut(&mut self.entries);
+        match entries.binary_search_by(|entry| entry.0.cmp(node)) {
+            Ok(at) => entries[at].1 = entries[at].1.saturating_add(1),
+            Err(at) => entries.insert(at, (node.clone(), 1)),
+        }
+    }
+
+    /// Takes the larger counter of every entry. Allocates nothing if `other` has nothing new; shares `other`'s entries
+    /// if they contain all of these.
+    pub fn merge(&mut self, other: &Self) {
+        match self.compare(other) {
+            ClockOrder::Same | ClockOrder::After => {}
+            ClockOrder::Before => self.entries = Arc::clone(&other.entries),
+            ClockOrder::Concurrent => self.entries = Arc::new(merged(&self.entries, &other.entries)),
+        }
+    }
+
+    /// Forgets the entry of `node`, if there is one.
+    pub fn prune(&mut self, node: &UniqueAddress) {
+        if let Ok(at) = self.entries.binary_search_by(|entry| entry.0.cmp(node)) {
+            Arc::make_mut(&mut self.entries).remove(at);
+        }
+    }
+
+    /// Forgets every entry whose incarnation `keep` refuses. Allocates nothing if it refuses none. `keep` must answer
+    /// the same when asked twice.
+    pub fn retain(&mut self, mut keep: impl FnMut(&UniqueAddress) -> bool) {
+        if self.entries.iter().any(|entry| !keep(&entry.0)) {
+            Arc::make_mut(&mut self.entries).retain(|entry| keep(&entry.0));
+        }
+    }
+
+    /// The counter of `node`; 0 if there is none.
+    #[must_use]
+    pub fn get(&self, node: &UniqueAddress) -> u64 {
+        self.entries
+            .binary_search_by(|entry| entry.0.cmp(node))
+            .map_or(0, |at| self.entries[at].1)
+    }
+
+    /// How this clock relates to `other`. One walk over both.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> ClockOrder {
+        if Arc::ptr_eq(&self.entries, &other.entries) {
+            return ClockOrder::Same;
+        }
+        let (mut ours_ahead, mut theirs_ahead) = (false, false);
+        let (mut left, mut right) = (&self.entries[..], &other.entries[..]);
+        while let (Some(ours), Some(theirs)) = (left.first(), right.first()) {
+            match ours.0.cmp(&theirs.0) {
+                Ordering::Less => {
+                    ours_ahead = true;
+                    left = &left[1..];
+                }
+                Ordering::Greater => {
+                    theirs_ahead = true;
+                    right = &right[1..];
+                }
+                Ordering::Equal => {
+                    ours_ahead |= ours.1 > theirs.1;
+                    theirs_ahead |= ours.1 < theirs.1;
+                    left = &left[1..];
+                    right = &right[1..];
+                }
+            }
+            if ours_ahead && theirs_ahead {
+                return ClockOrder::Concurrent;
+            }
+        }
+        match (ours_ahead || !left.is_empty(), theirs_ahead || !right.is_empty()) {
+            (false, false) => ClockOrder::Same,
+            (false, true) => ClockOrder::Before,
+            (true, false) => ClockOrder::After,
+            (true, true) => ClockOrder::Concurrent,
+        }
+    }
+
+    /// How many incarnations have an entry.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nobody has an entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in order.
+    #[must_use]
+    pub fn entries(&self) -> &[(UniqueAddress, u64)] {
+        &self.entries
+    }
+}
+
+fn merged(
+    mut left: &[(UniqueAddress, u64)],
+    mut right: &[(UniqueAddress, u64)],
+) -> Vec<(UniqueAddress, u64)> {
+    let mut out = Vec::with_capacity(left.len().max(right.len()) + 1);
+    while let (Some(ours), Some(theirs)) = (left.first(), right.first()) {
+        match ours.0.cmp(&theirs.0) {
+            Ordering::Less => {
+                out.push(ours.clone());
+                left = &left[1..];
+            }
+            Ordering::Greater => {
+                out.push(theirs.clone());
+                right = &right[1..];
+            }
+            Ordering::Equal => {
+                out.push((ours.0.clone(), ours.1.max(theirs.1)));
+                left = &left[1..];
+                right = &right[1..];
+            }
+        }
+    }
+    out.extend_from_slice(left);
+    out.extend_from_slice(right);
+    out
 }

@@ -1,0 +1,95 @@
+//! Who leads, who is oldest, who is youngest. A leader is only a convention every node computes for itself: two nodes may
+//! name different ones until the state has converged. Never decides what a leader does. Spec: membership 1.2, 2.7.
+
+use alloc::vec::Vec;
+
+use crate::ident::{Role, UniqueAddress};
+use crate::membership::convergence::{data_center_of, is_unreachable_in};
+use crate::membership::gossip::Gossip;
+use crate::membership::member::{Member, Status, UpNumber};
+
+/// The leader as `me` sees it; `None` if nobody qualifies.
+#[must_use]
+pub fn leader(gossip: &Gossip, me: &UniqueAddress) -> Option<UniqueAddress> {
+    leader_of(gossip, me, gossip.members().iter()).map(|member| member.node.clone())
+}
+
+/// The leader among the members with `role`, as `me` sees it.
+#[must_use]
+pub fn role_leader(gossip: &Gossip, me: &UniqueAddress, role: &Role) -> Option<UniqueAddress> {
+    let holders = gossip
+        .members()
+        .iter()
+        .filter(|member| member.roles.contains(role));
+    leader_of(gossip, me, holders).map(|member| member.node.clone())
+}
+
+/// The leader among `candidates`, which must come in address order: of `me`'s data center, not Down, and reachable for
+/// the observers of that data center (`me` is always reachable for itself). The first full member; without one the first
+/// WeaklyUp, then Joining, then Exiting. Reads the candidates up to the first full member only.
+#[must_use]
+pub fn leader_of<'a>(
+    gossip: &Gossip,
+    me: &UniqueAddress,
+    candidates: impl Iterator<Item = &'a Member>,
+) -> Option<&'a Member> {
+    leader_in(gossip, me, data_center_of(gossip, me), candidates)
+}
+
+pub(crate) fn leader_in<'a>(
+    gossip: &Gossip,
+    me: &UniqueAddress,
+    dc: &str,
+    candidates: impl Iterator<Item = &'a Member>,
+) -> Option<&'a Member> {
+    let mut best: Option<&Member> = None;
+    for member in candidates {
+        let better = best.is_none_or(|best| leader_rank(member.status) < leader_rank(best.status));
+        let available = || member.node == *me || !is_unreachable_in(gossip, dc, &member.node);
+        if better && member.status != Status::Down && member.data_center() == dc && available() {
+            if member.status.is_up_like() {
+                return Some(member);
+            }
+            best = Some(member);
+        }
+    }
+    best
+}
+
+/// The order in which statuses are preferred for a leader: full members, WeaklyUp, Joining, Exiting, Down.
+#[must_use]
+pub const fn leader_rank(status: Status) -> u8 {
+    match status {
+        Status::Up | Status::Leaving | Status::PreparingForShutdown | Status::ReadyForShutdown => 0,
+        Status::WeaklyUp => 1,
+        Status::Joining => 2,
+        Status::Exiting => 3,
+        Status::Down => 4,
+        Status::Removed => 5,
+    }
+}
+
+/// The largest up number given in a data center, whatever became of its holder's status; [`UpNumber::NONE`], whose next
+/// number is the first, if nobody there has one.
+#[must_use]
+pub fn youngest_up_number(gossip: &Gossip, dc: &str) -> UpNumber {
+    let given = gossip
+        .members()
+        .iter()
+        .filter(|m| m.up_number.is_assigned() && m.data_center() == dc);
+    given
+        .map(|member| member.up_number)
+        .max()
+        .unwrap_or(UpNumber::NONE)
+}
+
+/// Members that have been Up (Up or any later status, and a number), oldest first: smaller up number, then lower
+/// address. Ages compare only within a data center, so hand in the members of one, or name a role that implies one.
+#[must_use]
+pub fn age_sorted<'a>(members: impl IntoIterator<Item = &'a Member>, role: Option<&Role>) -> Vec<&'a Member> {
+    let was_up = |member: &&Member| member.up_number.is_assigned() && member.status >= Status::Up;
+    let has_role = |member: &&Member| role.is_none_or(|role| member.roles.contains(role));
+    let mut sorted: Vec<&Member> = members.into_iter().filter(was_up).filter(has_role).collect();
+    sorted.sort_by(|left, right| (left.up_number, &left.node).cmp(&(right.up_number, &right.node)));
+    sorted
+}

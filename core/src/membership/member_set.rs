@@ -1,0 +1,217 @@
+//! A set of positions in a sorted member table, one bit each. Knows nothing about members; whoever changes the table
+//! must open or close the gap here. Spec: membership 1.4 (seen).
+
+use alloc::vec::Vec;
+
+const BITS: usize = u64::BITS as usize;
+
+/// Positions of members. Up to 64 members it allocates nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberSet {
+    first: u64,
+    /// The words after the first; never ends in a zero word, so that equal sets are equal values.
+    rest: Vec<u64>,
+}
+
+impl MemberSet {
+    /// The empty set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            first: 0,
+            rest: Vec::new(),
+        }
+    }
+
+    /// Adds a position; `false` if it was there.
+    pub fn insert(&mut self, position: usize) -> bool {
+        let mask = mask(position);
+        let word = self.word_mut(position / BITS);
+        let new = *word & mask == 0;
+        *word |= mask;
+        new
+    }
+
+    /// Takes a position out; `false` if it was not there.
+    pub fn remove(&mut self, position: usize) -> bool {
+        if !self.contains(position) {
+            return false;
+        }
+        *self.word_mut(position / BITS) &= !mask(position);
+        self.trim();
+        true
+    }
+
+    /// Adds everything of `other`.
+    pub fn union_with(&mut self, other: &Self) {
+        self.first |= other.first;
+        if self.rest.len() < other.rest.len() {
+            self.rest.resize(other.rest.len(), 0);
+        }
+        for (ours, theirs) in self.rest.iter_mut().zip(&other.rest) {
+            *ours |= theirs;
+        }
+    }
+
+    /// Empties the set.
+    pub fn clear(&mut self) {
+        self.first = 0;
+        self.rest.clear();
+    }
+
+    /// Moves every position from `at` on one up, because a member was inserted there; `at` itself is then not in the
+    /// set.
+    pub fn open_gap(&mut self, at: usize) {
+        *self = self
+            .iter()
+            .map(|position| if position < at { position } else { position + 1 })
+            .collect();
+    }
+
+    /// Drops position `at` and moves every later one down, because the member there was removed.
+    pub fn close_gap(&mut self, at: usize) {
+        let kept = self.iter().filter(|position| *position != at);
+        *self = kept
+            .map(|position| if position < at { position } else { position - 1 })
+            .collect();
+    }
+
+    /// Whether a position is in the set.
+    #[must_use]
+    pub fn contains(&self, position: usize) -> bool {
+        self.word(position / BITS) & mask(position) != 0
+    }
+
+    /// How many positions are in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let ones: u32 = self.rest.iter().map(|word| word.count_ones()).sum();
+        (self.first.count_ones() + ones) as usize
+    }
+
+    /// Whether no position is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.first == 0 && self.rest.is_empty()
+    }
+
+    /// Whether everything here is in `other` too.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.first & !other.first == 0
+            && self
+                .rest
+                .iter()
+                .enumerate()
+                .all(|(at, word)| word & !other.word(at + 1) == 0)
+    }
+
+    /// The largest position.
+    #[must_use]
+    pub fn last(&self) -> Option<usize> {
+        let (at, word) = match self.rest.last() {
+            Some(word) => (self.rest.len(), *word),
+            None => (0, self.first),
+        };
+        (word != 0).then(|| at * BITS + (BITS - 1 - word.leading_zeros() as usize))
+    }
+
+    /// The positions, smallest first.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let words = core::iter::once(self.first).chain(self.rest.iter().copied());
+        words
+            .enumerate()
+            .flat_map(|(at, word)| Ones(word).map(move |bit| at * BITS + bit))
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        match at.checked_sub(1) {
+            None => self.first,
+            Some(at) => self.rest.get(at).copied().unwrap_or(0),
+        }
+    }
+
+    fn word_mut(&mut self, at: usize) -> &mut u64 {
+        match at.checked_sub(1) {
+            None => &mut self.first,
+            Some(at) => {
+                if self.rest.len() <= at {
+                    self.rest.resize(at + 1, 0);
+                }
+                &mut self.rest[at]
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        while self.rest.last() == Some(&0) {
+            self.rest.pop();
+        }
+    }
+}
+
+impl FromIterator<usize> for MemberSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(positions: I) -> Self {
+        let mut set = Self::new();
+        for position in positions {
+            set.insert(position);
+        }
+        set
+    }
+}
+
+struct Ones(u64);
+
+impl Iterator for Ones {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let bit = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+}
+
+const fn mask(position: usize) -> u64 {
+    1 << (position % BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn positions_beyond_one_word_are_kept_and_trimmed() {
+        let mut set = MemberSet::new();
+        assert!(set.insert(3) && set.insert(200) && !set.insert(200));
+        assert_eq!((set.len(), set.last()), (2, Some(200)));
+        assert!(set.remove(200) && !set.remove(200));
+        assert_eq!(set, [3].into_iter().collect());
+        assert_eq!((set.last(), set.contains(200)), (Some(3), false));
+        set.clear();
+        assert!(set.is_empty() && set.last().is_none());
+    }
+
+    #[test]
+    fn gaps_shift_later_positions_only() {
+        let mut set: MemberSet = [0, 5, 63, 64].into_iter().collect();
+        set.open_gap(5);
+        assert_eq!(set.iter().collect::<Vec<_>>(), vec![0, 6, 64, 65]);
+        set.close_gap(6);
+        assert_eq!(set.iter().collect::<Vec<_>>(), vec![0, 63, 64]);
+    }
+
+    #[test]
+    fn union_and_subset_agree() {
+        let small: MemberSet = [1, 70].into_iter().collect();
+        let mut large: MemberSet = [2].into_iter().collect();
+        assert!(!small.is_subset(&large));
+        large.union_with(&small);
+        assert!(small.is_subset(&large) && !large.is_subset(&small));
+        assert_eq!(large.iter().collect::<Vec<_>>(), vec![1, 2, 70]);
+    }
+}

@@ -1,0 +1,145 @@
+//! Merging two concurrent gossip states into one that contains both. Deterministic and symmetric, so that two nodes which
+//! merge the same pair get the same state; never counts a clock entry up and never drops a member that was not removed
+//! by somebody. Spec: membership 2.5 with 8.1 to 8.4.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use crate::ident::UniqueAddress;
+use crate::membership::gossip::Gossip;
+use crate::membership::member::Member;
+use crate::membership::reachability::Reachability;
+
+/// The state that contains both. A member is dropped only by a tombstone; nobody has seen the result. Parts in which one
+/// side has nothing new are shared with the other.
+#[must_use]
+pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
+    let tombstones = merge_tombstones(a, b);
+    let members = merge_members(a, b, &tombstones);
+    let reachability = merge_reachability(a, b, &members);
+    let mut version = a.version().clone();
+    version.merge(b.version());
+    if !tombstones.is_empty() {
+        version.retain(|node| !tombstones.contains(node));
+    }
+    let newer = if (a.epoch(), a.meta()) >= (b.epoch(), b.meta()) {
+        a
+    } else {
+        b
+    };
+    Gossip::assemble(
+        members,
+        reachability,
+        version,
+        tombstones,
+        newer.epoch(),
+        Arc::clone(newer.meta()),
+    )
+}
+
+/// `base`, also seen by everybody who has seen `other`: what two states with the same clock become.
+#[must_use]
+pub fn with_merged_seen(base: &Gossip, other: &Gossip) -> Gossip {
+    let mut seen = base.seen_set().clone();
+    let same_positions = Arc::ptr_eq(base.members_arc(), other.members_arc())
+        || base
+            .members()
+            .iter()
+            .map(|m| &m.node)
+            .eq(other.members().iter().map(|m| &m.node));
+    if same_positions {
+        seen.union_with(other.seen_set());
+    } else {
+        for at in other.seen().filter_map(|node| base.position(node)) {
+            seen.insert(at);
+        }
+    }
+    base.with_seen(seen)
+}
+
+fn merge_tombstones(a: &Gossip, b: &Gossip) -> Arc<BTreeSet<UniqueAddress>> {
+    let (ours, theirs) = (a.tombstones_arc(), b.tombstones_arc());
+    if Arc::ptr_eq(ours, theirs) || theirs.is_subset(ours) {
+        return Arc::clone(ours);
+    }
+    if ours.is_subset(theirs) {
+        return Arc::clone(theirs);
+    }
+    Arc::new(ours.union(theirs).cloned().collect())
+}
+
+fn merge_members(a: &Gossip, b: &Gossip, tombstones: &BTreeSet<UniqueAddress>) -> Arc<Vec<Member>> {
+    let (ours, theirs) = (a.members_arc(), b.members_arc());
+    let dead = |side: &[Member]| !tombstones.is_empty() && side.iter().any(|m| tombstones.contains(&m.node));
+    let (our_dead, their_dead) = (dead(ours), dead(theirs));
+    if !our_dead && (Arc::ptr_eq(ours, theirs) || contains_all(ours, theirs, tombstones)) {
+        return Arc::clone(ours);
+    }
+    if !their_dead && contains_all(theirs, ours, tombstones) {
+        return Arc::clone(theirs);
+    }
+    let mut out = Vec::with_capacity(ours.len().max(theirs.len()) + 1);
+    let (mut left, mut right) = (&ours[..], &theirs[..]);
+    while let (Some(mine), Some(other)) = (left.first(), right.first()) {
+        match mine.node.cmp(&other.node) {
+            Ordering::Less => {
+                out.push(mine.clone());
+                left = &left[1..];
+            }
+            Ordering::Greater => {
+                out.push(other.clone());
+                right = &right[1..];
+            }
+            Ordering::Equal => {
+                out.push(mine.merged(other));
+                left = &left[1..];
+                right = &right[1..];
+            }
+        }
+    }
+    out.extend_from_slice(left);
+    out.extend_from_slice(right);
+    if our_dead || their_dead {
+        out.retain(|member| !tombstones.contains(&member.node));
+    }
+    Arc::new(out)
+}
+
+/// Whether every member of `part` that was not removed is in `whole` with a status and an age that are not behind.
+fn contains_all(whole: &[Member], part: &[Member], tombstones: &BTreeSet<UniqueAddress>) -> bool {
+    let mut rest = whole.iter();
+    part.iter()
+        .filter(|member| tombstones.is_empty() || !tombstones.contains(&member.node))
+        .all(|member| {
+            rest.find(|candidate| candidate.node >= member.node)
+                .is_some_and(|found| {
+                    found.node == member.node
+                        && found.status >= member.status
+                        && found.up_number <= member.up_number
+                })
+        })
+}
+
+fn merge_reachability(a: &Gossip, b: &Gossip, members: &Arc<Vec<Member>>) -> Arc<Reachability> {
+    let (ours, theirs) = (a.reachability_arc(), b.reachability_arc());
+    // A side whose members all survived names nobody who has to go.
+    if all_in(a, members) && (Arc::ptr_eq(ours, theirs) || ours.covers(theirs)) {
+        return Arc::clone(ours);
+    }
+    if all_in(b, members) && theirs.covers(ours) {
+        return Arc::clone(theirs);
+    }
+    let allowed = |node: &UniqueAddress| members.binary_search_by(|m| m.node.cmp(node)).is_ok();
+    Arc::new(ours.merge(allowed, theirs))
+}
+
+fn all_in(side: &Gossip, members: &Arc<Vec<Member>>) -> bool {
+    Arc::ptr_eq(side.members_arc(), members)
+        || side.reachability().versions().is_empty()
+        || side
+            .members()
+            .iter()
+            .all(|m| members.binary_search_by(|other| other.node.cmp(&m.node)).is_ok())
+}
