@@ -13,8 +13,8 @@ use crate::input::{Target, Token};
 use crate::message::Message;
 use crate::outbox::Outbox;
 use crate::reject::Rejection;
-use crate::signal::Signals;
 use crate::sharding::ids::KindId;
+use crate::signal::Signals;
 use crate::stats::Stats;
 use crate::time::{Instant, Now};
 use crate::timers::{Timer, Timers};
@@ -58,14 +58,20 @@ impl Cx<'_> {
             return;
         }
         self.stats.messages_sent += 1;
-        self.outbox.effects.push_back(Effect::Send { to: Target::Node(to.clone()), message });
+        self.outbox.effects.push_back(Effect::Send {
+            to: Target::Node(to.clone()),
+            message,
+        });
     }
 
     /// Sends a message to whoever listens at an address.
     pub(crate) fn send_to_address(&mut self, to: &Address, message: Message) {
         debug_assert!(to != self.me.address(), "a node knows its own incarnation");
         self.stats.messages_sent += 1;
-        self.outbox.effects.push_back(Effect::Send { to: Target::Address(to.clone()), message });
+        self.outbox.effects.push_back(Effect::Send {
+            to: Target::Address(to.clone()),
+            message,
+        });
     }
 
     /// Tells users a fact.
@@ -106,6 +112,9 @@ impl Cx<'_> {
     /// Records what a peer did wrong.
     pub(crate) fn reject(&mut self, peer: &UniqueAddress, rejection: Rejection) {
         self.stats.rejected += 1;
-        self.notify(Event::Rejected { peer: peer.clone(), rejection });
+        self.notify(Event::Rejected {
+            peer: peer.clone(),
+            rejection,
+        });
     }
 }

@@ -1,4 +1,8 @@
 //! Sans-IO cluster core: events in, effects out.
+//!
+//! A host owns a [`node::Node`], hands it inputs (time, frames, link changes, commands, entity reports) and does what it
+//! asks for. Nothing in here reads a clock, opens a socket, draws entropy or spawns anything: same seed and same inputs
+//! give the same effects, byte for byte.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -8,15 +12,22 @@ extern crate std;
 
 pub mod config;
 pub mod detector;
+pub mod effect;
+pub mod event;
 pub mod ident;
 pub mod input;
 pub mod math;
 pub mod membership;
 pub mod message;
+pub mod reject;
 pub mod sharding;
 pub mod stats;
 pub mod time;
 pub mod timers;
+pub mod view;
 pub mod wire;
 
+mod cx;
+mod outbox;
 mod rng;
+mod signal;

@@ -92,7 +92,10 @@ impl Signals {
     /// Takes the next statement; the picture first, so that everything else is heard with it in mind.
     pub(crate) fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
         if let Some(before) = self.view_before.take() {
-            return Some(Signal::ViewChanged { before, after: Arc::clone(now) });
+            return Some(Signal::ViewChanged {
+                before,
+                after: Arc::clone(now),
+            });
         }
         if core::mem::take(&mut self.paused) {
             return Some(Signal::Paused);
