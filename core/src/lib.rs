@@ -12,6 +12,7 @@ extern crate std;
 
 pub mod config;
 pub mod detector;
+pub mod downing;
 pub mod effect;
 pub mod event;
 pub mod ident;

@@ -1,0 +1,5 @@
+//! Who has to go when members fall silent: strategies as pure functions, and the machine that waits for stability and
+//! acts. Marks nobody unreachable itself. Spec: membership 3, 8.7.
+
+pub mod decision;
+pub mod keep_majority;
