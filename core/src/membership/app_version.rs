@@ -87,41 +87,30 @@ impl AppVersion {
     }
 }
 
-/// Numbers and the position of the suffix.
+/// The numbers, and where the suffix begins.
 fn parse(text: &str) -> Result<([u32; 4], usize), AppVersionError> {
     let mut numbers = [0; 4];
-    let dots = text
-        .find(['-', '+'])
-        .map_or(text, |cut| &text[..cut])
-        .bytes()
-        .filter(|byte| *byte == b'.')
-        .count();
-    if dots == 0 && !text.contains('.') {
-        // One part: a plain number, or altogether a suffix (so `1-foo` and `01-foo` differ).
-        return Ok(number(text).map_or((numbers, 0), |major| ([major, 0, 0, 0], text.len())));
+    let cut = text.find(['-', '+']).unwrap_or(text.len());
+    let parts = text[..cut].split('.');
+    match parts.clone().count() {
+        // One part: a plain number, or altogether a suffix (so that `1-foo` and `01-foo` differ).
+        1 => return Ok(number(text).map_or((numbers, 0), |major| ([major, 0, 0, 0], text.len()))),
+        2 | 3 => {}
+        _ => return Err(AppVersionError::TooManyParts),
     }
-    let mut at = 0;
-    for (part, slot) in numbers.iter_mut().enumerate().take(dots) {
-        let len = text[at..].find('.').unwrap_or(text.len() - at);
-        let segment = &text[at..at + len];
-        if part > 1 {
-            return Err(AppVersionError::TooManyParts);
-        }
-        *slot = number(segment).ok_or(AppVersionError::NotANumber { part })?;
-        at += len + 1;
+    for (part, (slot, digits)) in numbers.iter_mut().zip(parts).enumerate() {
+        *slot = number(digits).ok_or(AppVersionError::NotANumber { part })?;
     }
-    let last = &text[at..];
-    let cut = last.find(['-', '+']).unwrap_or(last.len());
-    numbers[dots.min(2)] = number(&last[..cut]).ok_or(AppVersionError::NotANumber { part: dots })?;
-    at = text.len().min(at + cut + 1);
+    let mut suffix_at = text.len().min(cut + 1);
     // dynver: `10-1234abcd` is ten commits after the tag.
-    if let Some((commits, _)) = text[at..].split_once('-')
-        && let Some(count) = number(commits)
-    {
+    let commits = text[suffix_at..]
+        .split_once('-')
+        .map_or("", |(commits, _)| commits);
+    if let Some(count) = number(commits) {
         numbers[3] = count;
-        at += commits.len() + 1;
+        suffix_at += commits.len() + 1;
     }
-    Ok((numbers, at))
+    Ok((numbers, suffix_at))
 }
 
 fn number(text: &str) -> Option<u32> {

@@ -172,7 +172,10 @@ impl Gossip {
     /// is no member.
     pub fn mark_down(&mut self, node: &UniqueAddress) -> bool {
         let changed = self.set_status(node, Status::Down);
-        if changed && let Ok(at) = self.slot(node) {
+        if changed {
+            let at = self
+                .slot(node)
+                .expect("invariant: its status just changed, so it is a member");
             self.seen.remove(at);
         }
         changed

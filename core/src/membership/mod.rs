@@ -11,3 +11,6 @@ pub mod merge;
 pub mod reachability;
 pub mod targets;
 pub mod vector_clock;
+
+#[cfg(test)]
+mod tests;
