@@ -222,16 +222,30 @@ fn a_stamp_counts_up_once_and_only_the_writer_has_seen_it() {
 }
 
 #[test]
-fn seen_sets_of_one_version_unite_even_when_the_tables_differ() {
-    let base = seen(g("a b c"), "a");
+fn seen_sets_of_one_state_unite() {
+    let both = with_merged_seen(&seen(g("a b c"), "a"), &seen(g("a b c"), "c"));
+    assert_eq!(names(both.seen()), "a c");
+}
+
+#[test]
+fn a_change_by_a_removed_node_is_kept_although_its_clock_entry_is_gone() {
+    let start = stamped(g("a b c"), "a b");
+    let mut changed = start.clone();
+    changed.upsert_member(m("dJ"));
+    changed.stamp(&n("c"), true);
+    let mut removed = start;
+    removed.remove(&n("c"));
+    let merged = seen(merge(&removed, &changed), "b");
     assert_eq!(
-        names(with_merged_seen(&base, &seen(g("a b c"), "c")).seen()),
-        "a c"
+        (merged.version().compare(removed.version()), members(&merged)),
+        (ClockOrder::Same, "a b d".into())
     );
-    assert_eq!(
-        names(with_merged_seen(&base, &seen(g("0 b c x"), "0 c x")).seen()),
-        "a c"
-    );
+    for both in [
+        with_merged_seen(&merged, &removed),
+        with_merged_seen(&removed, &merged),
+    ] {
+        assert_eq!((members(&both), both.seen_count()), ("a b d".into(), 0));
+    }
 }
 
 #[test]

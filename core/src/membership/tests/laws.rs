@@ -6,7 +6,7 @@ use super::{m, n};
 use crate::ident::UniqueAddress;
 use crate::membership::gossip::Gossip;
 use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::merge::merge;
+use crate::membership::merge::{merge, with_merged_seen};
 use crate::membership::reachability::{Reach, Record};
 use crate::membership::vector_clock::{ClockOrder, VectorClock};
 use alloc::collections::BTreeSet;
@@ -181,12 +181,17 @@ proptest! {
         }
     }
 
+    /// Equal clocks do not prove equal states: a change by an incarnation that others remove before they hear of it
+    /// has no clock entry any more. Such states must merge instead of passing for each other.
     #[test]
-    fn states_of_one_clock_are_one_state(states in states()) {
+    fn states_of_one_clock_end_up_as_one_state(states in states()) {
         for a in &states {
             for b in &states {
-                if a.version().compare(b.version()) == ClockOrder::Same && a.tombstones() == b.tombstones() {
-                    prop_assert_eq!(core_of(a), core_of(b));
+                if a.version().compare(b.version()) == ClockOrder::Same {
+                    let (both, expected) = (with_merged_seen(a, b), merge(a, b));
+                    prop_assert_eq!(core_of(&both), core_of(&expected));
+                    prop_assert_eq!(both.check_invariants(), Ok(()));
+                    prop_assert!(both.seen_count() == 0 || core_of(&both) == core_of(b));
                 }
             }
         }
