@@ -29,6 +29,8 @@ pub mod view;
 pub mod wire;
 
 mod cx;
+#[cfg(test)]
+mod fixture;
 mod outbox;
 mod rng;
 mod signal;

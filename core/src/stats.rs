@@ -13,6 +13,7 @@ pub struct Stats {
     pub gossip_merges: u64,
     pub heartbeats_sent: u64,
     pub heartbeats_answered: u64,
+    pub heartbeats_late: u64,
     pub joins_received: u64,
     pub welcomes_resent: u64,
     pub leader_actions: u64,

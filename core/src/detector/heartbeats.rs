@@ -1,0 +1,320 @@
+//! Heartbeats: asks the receivers on the ring whether they live, answers those who ask, and says who fell silent and who
+//! is back. Never marks anybody itself and never downs: it signals verdicts to membership. Spec: membership 2.11,
+//! 2.13, 8.5, 8.6.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::config::{FailureDetectorConfig, ValidConfig};
+use crate::cx::Cx;
+use crate::detector::phi::PhiSettings;
+use crate::detector::registry::Registry;
+use crate::detector::ring::HeartbeatRing;
+use crate::event::Event;
+use crate::ident::{Address, UniqueAddress};
+use crate::membership::member::Member;
+use crate::membership::reachability::Reach;
+use crate::message::{Heartbeat, Message};
+use crate::reject::Rejection;
+use crate::signal::Verdicts;
+use crate::time::Instant;
+use crate::timers::{DetectorTimer, Timer};
+use crate::view::{Phase, View};
+
+/// At most one pause in this time is forgiven: a process that stands still again and again is too slow to judge others
+/// kindly, and must not hide real silence for ever.
+const COMPENSATION_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The failure detector of one node.
+#[derive(Clone, Debug)]
+pub(crate) struct Detector {
+    registry: Registry,
+    running: bool,
+    /// Of the last heartbeat round; 0 before the first.
+    sequence: u64,
+    /// When the next round is due.
+    heartbeat_due: Instant,
+    /// When a pause was last forgiven.
+    compensated_at: Option<Instant>,
+    /// Whom the ring makes this node monitor.
+    receivers: BTreeSet<UniqueAddress>,
+    /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that somebody
+    /// notices their return.
+    former: BTreeSet<UniqueAddress>,
+}
+
+impl Detector {
+    pub(crate) fn new(config: &ValidConfig) -> Self {
+        Self {
+            registry: Registry::new(phi_settings(&config.failure_detector)),
+            running: false,
+            sequence: 0,
+            heartbeat_due: Instant::ZERO,
+            compensated_at: None,
+            receivers: BTreeSet::new(),
+            former: BTreeSet::new(),
+        }
+    }
+
+    /// Starts with this node's membership, never earlier; stops with it; follows the ring in between.
+    pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
+        let own = after.self_member().filter(|_| after.phase() == Phase::Member);
+        let Some(data_center) = own.map(Member::data_center) else {
+            self.stop(cx);
+            return;
+        };
+        let started = !self.running;
+        if started {
+            self.start(cx);
+        }
+        let nodes = |view: &View| -> Vec<UniqueAddress> {
+            let own = view
+                .members()
+                .iter()
+                .filter(|member| member.data_center() == data_center);
+            own.map(|member| member.node.clone()).collect()
+        };
+        let ring = nodes(after);
+        if started || before.unreachable() != after.unreachable() || nodes(before) != ring {
+            self.follow(cx, &ring, after.unreachable());
+        }
+    }
+
+    /// Answers who asks for this very incarnation, whatever its status.
+    pub(crate) fn on_heartbeat(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, heartbeat: Heartbeat) {
+        if heartbeat.to != *cx.me {
+            cx.reject(from, Rejection::WrongReceiver { to: heartbeat.to });
+            return;
+        }
+        cx.stats.heartbeats_answered += 1;
+        let echo = Heartbeat {
+            to: from.clone(),
+            ..heartbeat
+        };
+        cx.send(from, Message::HeartbeatRsp(echo));
+    }
+
+    /// Takes a sign of life from a receiver.
+    pub(crate) fn on_heartbeat_rsp(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, response: Heartbeat) {
+        if response.to != *cx.me {
+            cx.reject(from, Rejection::WrongReceiver { to: response.to });
+            return;
+        }
+        if response.sequence == 0 || response.sequence > self.sequence {
+            cx.reject(
+                from,
+                Rejection::Unexpected {
+                    what: "heartbeat response",
+                },
+            );
+            return;
+        }
+        self.notice_pause(cx);
+        if !self.is_active(from) {
+            return;
+        }
+        if self.registry.heartbeat(from, cx.mono()).is_some() {
+            cx.stats.heartbeats_late += 1;
+        }
+        if self.former.remove(from) && !self.receivers.contains(from) {
+            self.forget(cx, from);
+        }
+    }
+
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: DetectorTimer) {
+        if !self.running {
+            return;
+        }
+        self.notice_pause(cx);
+        match timer {
+            DetectorTimer::Heartbeat => self.send_heartbeats(cx),
+            DetectorTimer::Reaper => self.reap(cx),
+            DetectorTimer::FirstHeartbeat(address) => self.expect_answers(cx, &address),
+        }
+    }
+
+    /// What must hold between inputs.
+    pub(crate) fn check_invariants(&self, view: &View) {
+        let active = || self.receivers.union(&self.former);
+        if !self.running {
+            assert!(active().next().is_none(), "a stopped detector asks nobody");
+            assert!(
+                self.registry.monitored().next().is_none(),
+                "a stopped detector monitors nobody"
+            );
+        }
+        for node in active() {
+            assert!(node != view.me(), "a node does not monitor itself");
+            assert!(view.member(node).is_some(), "only members are monitored: {node}");
+        }
+        for node in self.registry.monitored() {
+            assert!(self.is_active(node), "every monitored node is asked: {node}");
+        }
+    }
+
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.running = true;
+        let config = &cx.config.failure_detector;
+        let initial = cx.config.membership.periodic_tasks_initial_delay;
+        let reaper_at = cx.mono() + initial.max(config.unreachable_nodes_reaper_interval);
+        self.heartbeat_due = cx.mono() + initial.max(config.heartbeat_interval);
+        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), self.heartbeat_due);
+        cx.wake(Timer::Detector(DetectorTimer::Reaper), reaper_at);
+    }
+
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        if !self.running {
+            return;
+        }
+        self.running = false;
+        cx.timers.cancel(&Timer::Detector(DetectorTimer::Heartbeat));
+        cx.timers.cancel(&Timer::Detector(DetectorTimer::Reaper));
+        for node in self.receivers.union(&self.former) {
+            cx.timers.cancel(&first_heartbeat(node));
+        }
+        self.receivers.clear();
+        self.former.clear();
+        self.registry.clear();
+    }
+
+    /// Takes the receivers of a new ring. A receiver that fell out is forgotten if it is gone or fine.
+    fn follow(&mut self, cx: &mut Cx<'_>, ring: &[UniqueAddress], unreachable: &[UniqueAddress]) {
+        let monitored_by = cx.config.failure_detector.monitored_by_nr_of_members;
+        let is_member = |node: &UniqueAddress| ring.binary_search(node).is_ok();
+        let unreachable = unreachable.iter().filter(|node| is_member(node)).cloned();
+        let ring_now = HeartbeatRing::new(cx.me.clone(), ring.iter().cloned(), unreachable, monitored_by);
+        let chosen: BTreeSet<UniqueAddress> = ring_now.my_receivers().into_iter().collect();
+        let was = core::mem::replace(&mut self.receivers, chosen);
+        for node in was.difference(&self.receivers.clone()) {
+            if is_member(node) && !self.registry.is_available(node, cx.mono()) {
+                self.former.insert(node.clone());
+            } else {
+                self.forget(cx, node);
+            }
+        }
+        let gone: Vec<UniqueAddress> = self
+            .former
+            .iter()
+            .filter(|node| !is_member(node))
+            .cloned()
+            .collect();
+        for node in gone {
+            self.former.remove(&node);
+            self.forget(cx, &node);
+        }
+    }
+
+    fn forget(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        self.registry.remove(node);
+        cx.timers.cancel(&first_heartbeat(node));
+    }
+
+    fn is_active(&self, node: &UniqueAddress) -> bool {
+        self.receivers.contains(node) || self.former.contains(node)
+    }
+
+    fn send_heartbeats(&mut self, cx: &mut Cx<'_>) {
+        self.sequence += 1;
+        let now = cx.mono();
+        let first_expected = now + cx.config.failure_detector.expected_response_after;
+        for node in self.receivers.union(&self.former) {
+            let heartbeat = Heartbeat {
+                to: node.clone(),
+                sequence: self.sequence,
+                sent_at_micros: now.as_micros(),
+            };
+            cx.stats.heartbeats_sent += 1;
+            cx.send(node, Message::Heartbeat(heartbeat));
+            let timer = first_heartbeat(node);
+            if !self.registry.is_monitoring(node) && !cx.timers.is_set(&timer) {
+                cx.wake(timer, first_expected);
+            }
+        }
+        self.heartbeat_due = now + cx.config.failure_detector.heartbeat_interval;
+        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), self.heartbeat_due);
+    }
+
+    /// A receiver that never answered is taken to have been alive until now, so that its silence begins to count.
+    fn expect_answers(&mut self, cx: &mut Cx<'_>, address: &Address) {
+        let silent = self
+            .receivers
+            .union(&self.former)
+            .filter(|node| node.address() == address);
+        let silent: Vec<UniqueAddress> = silent
+            .filter(|node| !self.registry.is_monitoring(node))
+            .cloned()
+            .collect();
+        for node in silent {
+            self.registry.heartbeat(&node, cx.mono());
+        }
+    }
+
+    /// Compares what the detectors say with what this node has published, and says the difference at once.
+    fn reap(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.mono();
+        let table = cx.view().gossip().reachability();
+        let observed = |node: &UniqueAddress| table.status(cx.me, node);
+        let silent = self
+            .registry
+            .unavailable(now)
+            .filter(|node| observed(node) == Reach::Reachable);
+        let unreachable: BTreeSet<UniqueAddress> = silent.cloned().collect();
+        let published = cx.view().unreachable().iter();
+        let back = published
+            .filter(|node| observed(node) == Reach::Unreachable && self.registry.is_available(node, now));
+        let reachable: BTreeSet<UniqueAddress> = back.cloned().collect();
+        cx.stats.unreachable_verdicts += unreachable.len() as u64;
+        cx.stats.reachable_verdicts += reachable.len() as u64;
+        if !unreachable.is_empty() || !reachable.is_empty() {
+            cx.signals.verdicts(Verdicts {
+                unreachable,
+                reachable,
+            });
+        }
+        let interval = cx.config.failure_detector.unreachable_nodes_reaper_interval;
+        cx.wake(Timer::Detector(DetectorTimer::Reaper), now + interval);
+    }
+
+    /// A round this late means that this process stood still, and with it everything that was to answer it. Runs before
+    /// anything is concluded from silence, whichever timer or answer is handled first after the pause.
+    fn notice_pause(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.mono();
+        let excess = now.since(self.heartbeat_due);
+        let config = &cx.config.failure_detector;
+        // A round is due one interval after the last: later by the acceptable pause is an interval plus that pause. An
+        // acceptable pause of zero must not make every late wake-up a pause.
+        if !self.running || excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
+            return;
+        }
+        self.heartbeat_due = now;
+        if self
+            .compensated_at
+            .is_none_or(|last| now.since(last) >= COMPENSATION_INTERVAL)
+        {
+            self.compensated_at = Some(now);
+            self.registry.shift(excess, now);
+            cx.stats.pauses_compensated += 1;
+        }
+        cx.notify(Event::Paused { excess });
+        cx.signals.paused();
+    }
+}
+
+fn first_heartbeat(node: &UniqueAddress) -> Timer {
+    Timer::Detector(DetectorTimer::FirstHeartbeat(node.address().clone()))
+}
+
+/// The configuration allows any duration above zero; phi counts in milliseconds and cannot divide by less.
+fn phi_settings(config: &FailureDetectorConfig) -> PhiSettings {
+    PhiSettings {
+        threshold: config.threshold,
+        max_sample_size: config.max_sample_size,
+        min_std_deviation: config.min_std_deviation.max(Duration::from_micros(1)),
+        acceptable_heartbeat_pause: config.acceptable_heartbeat_pause,
+        first_heartbeat_estimate: config.heartbeat_interval.max(Duration::from_millis(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

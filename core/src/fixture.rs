@@ -1,0 +1,150 @@
+//! Surroundings for the unit test of one machine: what a [`Cx`] borrows from, and short ways to build members and
+//! pictures. Compiled for tests only.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+use crate::config::{Config, ValidConfig};
+use crate::cx::Cx;
+use crate::effect::Effect;
+use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
+use crate::membership::app_version::AppVersion;
+use crate::membership::gossip::Gossip;
+use crate::membership::leader;
+use crate::membership::member::{Member, Status, UpNumber};
+use crate::membership::reachability::Reach;
+use crate::outbox::Outbox;
+use crate::signal::{Signal, Signals};
+use crate::stats::Stats;
+use crate::time::{Instant, Now};
+use crate::timers::{Timer, Timers};
+use crate::view::{Phase, View};
+
+/// Everything a machine under test touches.
+pub(crate) struct Fixture {
+    pub(crate) now: Now,
+    pub(crate) me: UniqueAddress,
+    pub(crate) config: ValidConfig,
+    pub(crate) rng: ChaCha8Rng,
+    pub(crate) stats: Stats,
+    pub(crate) signals: Signals,
+    pub(crate) timers: Timers,
+    pub(crate) outbox: Outbox,
+    pub(crate) view: Arc<View>,
+}
+
+impl Fixture {
+    /// The documented defaults, a fixed seed, at an odd time after the origin.
+    pub(crate) fn new(me: UniqueAddress) -> Self {
+        Self::with_config(me, Config::lan(ClusterName::new("test").unwrap()))
+    }
+
+    pub(crate) fn with_config(me: UniqueAddress, config: Config) -> Self {
+        Self {
+            now: Now {
+                mono: Instant::from_millis(100_003),
+                unix_ms: 1_700_000_000_000,
+            },
+            view: Arc::new(View::idle(me.clone())),
+            me,
+            config: config.validate().unwrap(),
+            rng: ChaCha8Rng::seed_from_u64(7),
+            stats: Stats::default(),
+            signals: Signals::default(),
+            timers: Timers::default(),
+            outbox: Outbox::default(),
+        }
+    }
+
+    pub(crate) fn cx(&mut self) -> Cx<'_> {
+        Cx {
+            now: self.now,
+            me: &self.me,
+            config: &self.config,
+            rng: &mut self.rng,
+            stats: &mut self.stats,
+            signals: &mut self.signals,
+            timers: &mut self.timers,
+            outbox: &mut self.outbox,
+            view: &mut self.view,
+        }
+    }
+
+    pub(crate) fn mono(&self) -> Instant {
+        self.now.mono
+    }
+
+    /// Lets time pass without running timers: a pause.
+    pub(crate) fn stand_still(&mut self, duration: Duration) {
+        self.now.mono = self.now.mono + duration;
+    }
+
+    /// Goes to the next deadline up to `until` and takes its timer; stops at `until` without one.
+    pub(crate) fn next_timer(&mut self, until: Instant) -> Option<Timer> {
+        let next = self.timers.next().map(|(at, _)| at).filter(|at| *at <= until);
+        self.now.mono = self.now.mono.max(next.unwrap_or(until));
+        next.and_then(|_| self.timers.pop_due(self.now.mono))
+    }
+
+    /// Takes the effects so far.
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
+        self.outbox.effects.drain(..).collect()
+    }
+
+    /// Takes the statements so far.
+    pub(crate) fn heard(&mut self) -> Vec<Signal> {
+        let view = Arc::clone(&self.view);
+        core::iter::from_fn(|| self.signals.take(&view)).collect()
+    }
+}
+
+/// The incarnation `uid` on host `host`.
+pub(crate) fn node(host: &str, uid: u64) -> UniqueAddress {
+    UniqueAddress::new(Address::new(host, 7355).unwrap(), uid)
+}
+
+/// A member without roles; its age is its uid.
+pub(crate) fn member(node: &UniqueAddress, status: Status) -> Member {
+    let mut member = Member::joining(node.clone(), Roles::default(), AppVersion::default());
+    member.status = status;
+    if !matches!(status, Status::Joining | Status::WeaklyUp) {
+        member.up_number = UpNumber::new(u32::try_from(node.uid()).unwrap());
+    }
+    member
+}
+
+/// `me`'s picture of `members`, where each row `(observer, subject)` says that the subject is unreachable.
+pub(crate) fn picture(
+    me: &UniqueAddress,
+    members: impl IntoIterator<Item = Member>,
+    rows: &[(&UniqueAddress, &UniqueAddress)],
+) -> View {
+    let mut gossip = Gossip::new();
+    for member in members {
+        assert!(gossip.upsert_member(member));
+    }
+    for (observer, subject) in rows {
+        gossip
+            .reachability_mut()
+            .change(observer, subject, Reach::Unreachable);
+    }
+    gossip.add_seen(me);
+    picture_of(me, gossip)
+}
+
+/// `me`'s picture of a state.
+pub(crate) fn picture_of(me: &UniqueAddress, gossip: Gossip) -> View {
+    let mut view = View::idle(me.clone());
+    if gossip.contains(me) {
+        view.phase = Phase::Member;
+    }
+    view.leader = leader::leader(&gossip, me);
+    view.unreachable = gossip.reachability().all_unreachable_or_terminated();
+    view.unreachable.retain(|subject| subject != me);
+    view.gossip = Arc::new(gossip);
+    view
+}
