@@ -106,7 +106,9 @@ impl Cx<'_> {
 
     /// Sets a timer.
     pub(crate) fn wake(&mut self, timer: Timer, at: Instant) {
-        self.timers.set(timer, at);
+        // Never due within the same tick, so that a tick ends.
+        let soonest = self.now.mono + core::time::Duration::from_micros(1);
+        self.timers.set(timer, at.max(soonest));
     }
 
     /// Records what a peer did wrong.

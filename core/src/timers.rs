@@ -43,8 +43,6 @@ pub enum MembershipTimer {
     SeedSelfJoin,
     /// The local work was not handed over in time; exit anyway.
     ExitDrain,
-    /// Waiting for the other machines' drain before `Leaving` is asked for took too long.
-    LeaveConfirmed,
 }
 
 /// Timers of the failure detector.

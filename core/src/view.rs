@@ -92,10 +92,14 @@ impl View {
         self.gossip.member_at(address)
     }
 
-    /// This node's own record, if it is a member.
+    /// This node's own record, if it is a member; none once it has halted.
     #[must_use]
     pub fn self_member(&self) -> Option<&Member> {
-        self.gossip.member(&self.me)
+        if self.phase == Phase::Halted {
+            None
+        } else {
+            self.gossip.member(&self.me)
+        }
     }
 
     /// This node's own status; [`Status::Removed`] if it is no member.

@@ -242,15 +242,16 @@ impl Gossip {
         self.epoch = epoch;
     }
 
-    /// Ends one local update: counts `me`'s clock entry up; then `me` is the only one who has seen the state, or nobody
-    /// if `mark_seen` is false (while leaving work is in progress).
-    pub fn stamp(&mut self, me: &UniqueAddress, mark_seen: bool) {
+    /// Ends one local update: counts `me`'s clock entry up, to above `own_counter` (which is higher than the entry only if
+    /// a peer claimed changes of mine that I did not make); then `me` is the only one who has seen the state, or nobody if
+    /// `mark_seen` is false (while leaving work is in progress).
+    pub fn stamp(&mut self, me: &UniqueAddress, mark_seen: bool, own_counter: u64) {
         self.seen.clear();
         let Ok(at) = self.slot(me) else {
             debug_assert!(false, "only a member changes the state");
             return;
         };
-        self.version.increment(me);
+        self.version.increment_above(me, own_counter);
         if mark_seen {
             self.seen.insert(at);
         }

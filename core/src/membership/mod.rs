@@ -12,5 +12,11 @@ pub mod reachability;
 pub mod targets;
 pub mod vector_clock;
 
+mod exit;
+mod join;
+mod leader_actions;
+pub(crate) mod machine;
+mod spread;
+
 #[cfg(test)]
 mod tests;

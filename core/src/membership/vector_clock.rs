@@ -44,12 +44,17 @@ impl VectorClock {
         })
     }
 
-    /// Counts one change by `node`. Saturates.
+    /// Counts a node's entry up by one.
     pub fn increment(&mut self, node: &UniqueAddress) {
+        self.increment_above(node, 0);
+    }
+
+    /// Counts a node's entry up to one above itself or above `floor`, whichever is higher.
+    pub fn increment_above(&mut self, node: &UniqueAddress, floor: u64) {
         let entries = Arc::make_mut(&mut self.entries);
         match entries.binary_search_by(|entry| entry.0.cmp(node)) {
-            Ok(at) => entries[at].1 = entries[at].1.saturating_add(1),
-            Err(at) => entries.insert(at, (node.clone(), 1)),
+            Ok(at) => entries[at].1 = entries[at].1.max(floor).saturating_add(1),
+            Err(at) => entries.insert(at, (node.clone(), floor.saturating_add(1))),
         }
     }
 

@@ -93,7 +93,7 @@ fn m_069_a_tombstone_removes_the_member_from_the_other_side() {
     let full = reach(stamped(g("a b c d"), "a d"), "d>a:U a>d:U a>b:U");
     let mut without = full.clone();
     without.remove(&n("d"));
-    without.stamp(&n("a"), true);
+    without.stamp(&n("a"), true, 0);
     assert_eq!(full.version().compare(without.version()), ClockOrder::Concurrent);
     for merged in [merge(&full, &without), merge(&without, &full)] {
         assert_eq!(
@@ -212,12 +212,12 @@ fn m_077_states_that_break_an_invariant_are_refused() {
 #[test]
 fn a_stamp_counts_up_once_and_only_the_writer_has_seen_it() {
     let mut gossip = seen(g("a b"), "a b");
-    gossip.stamp(&n("b"), true);
+    gossip.stamp(&n("b"), true, 0);
     assert_eq!(
         (gossip.version(), names(gossip.seen())),
         (&clock("b"), "b".into())
     );
-    gossip.stamp(&n("b"), false);
+    gossip.stamp(&n("b"), false, 0);
     assert_eq!((gossip.version(), gossip.seen_count()), (&clock("b b"), 0));
 }
 
@@ -232,7 +232,7 @@ fn a_change_by_a_removed_node_is_kept_although_its_clock_entry_is_gone() {
     let start = stamped(g("a b c"), "a b");
     let mut changed = start.clone();
     changed.upsert_member(m("dJ"));
-    changed.stamp(&n("c"), true);
+    changed.stamp(&n("c"), true, 0);
     let mut removed = start;
     removed.remove(&n("c"));
     let merged = seen(merge(&removed, &changed), "b");

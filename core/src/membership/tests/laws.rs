@@ -88,7 +88,7 @@ fn apply(states: &mut [Gossip], writer: usize, op: &Op) {
         }
         Op::Join(_) | Op::Remove(_) | Op::Receive(_) => {}
     }
-    gossip.stamp(&me, true);
+    gossip.stamp(&me, true, 0);
 }
 
 /// States of several nodes after a common start and a history of changes and merges.
@@ -98,7 +98,7 @@ fn states() -> impl Strategy<Value = Vec<Gossip>> {
         for writer in &NAMES[..WRITERS] {
             start.upsert_member(m(writer));
         }
-        start.stamp(&n("a"), true);
+        start.stamp(&n("a"), true, 0);
         let mut states = alloc::vec![start; WRITERS];
         for (writer, op) in &history {
             apply(&mut states, *writer, op);

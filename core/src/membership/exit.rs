@@ -1,0 +1,179 @@
+//! The ways out: leaving, exiting with confirmation, being downed. An exiting node keeps the state from converging until
+//! the other machines have handed over their work, within a time limit. Spec: membership 2.9, 2.10.
+
+use alloc::vec::Vec;
+
+use crate::cx::Cx;
+use crate::effect::HaltReason;
+use crate::ident::UniqueAddress;
+use crate::membership::convergence;
+use crate::membership::gossip::Gossip;
+use crate::membership::leader;
+use crate::membership::machine::{Exit, Membership};
+use crate::membership::member::{Member, Status};
+use crate::membership::reachability::Reach;
+use crate::membership::spread::FAREWELL_TARGETS;
+use crate::message::Message;
+use crate::reject::Rejection;
+use crate::timers::{MembershipTimer, Timer};
+
+/// Leader candidates that hear that an exiting node is done, because the first may itself be on its way out.
+const CONFIRMED_TO: usize = 2;
+/// Leader ticks a downed node waits for the other downed nodes to learn of it (a constant of the reference).
+const SELF_DOWN_TICKS: u32 = 4;
+
+impl Membership {
+    /// A member asks that somebody be moved to Leaving.
+    pub(crate) fn on_leave(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, node: &UniqueAddress) {
+        if self.is_said_by_member(cx, from) {
+            self.leave(cx, node);
+        }
+    }
+
+    /// A member asks that somebody be moved to Down.
+    pub(crate) fn on_down(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, node: &UniqueAddress) {
+        if self.is_said_by_member(cx, from) {
+            self.down(cx, node);
+        }
+    }
+
+    fn is_said_by_member(&self, cx: &mut Cx<'_>, from: &UniqueAddress) -> bool {
+        let known = self.is_member() && self.gossip.contains(from);
+        if !known && self.is_member() {
+            cx.reject(from, Rejection::NotMember);
+        }
+        known
+    }
+
+    /// Moves a member to Leaving and says so at once; nothing happens to one that is already on its way out.
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let Some(status) = self.gossip.member(node).map(|m| m.status) else {
+            return;
+        };
+        if status == Status::Leaving || !status.allows(Status::Leaving) {
+            return;
+        }
+        let mut next = Gossip::clone(&self.gossip);
+        next.set_status(node, Status::Leaving);
+        self.update(cx, next);
+        self.gossip_round(cx);
+    }
+
+    /// Moves a member to Down and says so at once: to the member itself, or to a few others if it is this node.
+    pub(super) fn down(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let Some(status) = self.gossip.member(node).map(|m| m.status) else {
+            return;
+        };
+        if !self.is_member() || status == Status::Down {
+            return;
+        }
+        let mut next = Gossip::clone(&self.gossip);
+        next.mark_down(node);
+        let myself = node == cx.me;
+        if myself {
+            self.self_down_ticks = 0;
+        }
+        self.update(cx, next);
+        if myself {
+            self.push_to_random(cx, FAREWELL_TARGETS);
+        } else {
+            self.push_to(cx, node);
+        }
+    }
+
+    /// If this node is Down: goes, as soon as every other downed member knows or cannot be reached, or after a few ticks.
+    pub(super) fn check_self_down(&mut self, cx: &mut Cx<'_>) {
+        let down = self
+            .gossip
+            .member(cx.me)
+            .is_some_and(|m| m.status == Status::Down);
+        if !down || !self.is_member() {
+            return;
+        }
+        let dc = cx.config.node_roles().data_center();
+        let reach = convergence::dc_reachability(&self.gossip, dc);
+        let informed = |m: &Member| {
+            self.gossip.has_seen(&m.node) || m.node == *cx.me || reach.aggregate(&m.node) != Reach::Reachable
+        };
+        let in_dc = |m: &&Member| m.data_center() == dc && m.status == Status::Down;
+        let all_informed = self.gossip.members().iter().filter(in_dc).all(informed);
+        if self.self_down_ticks >= SELF_DOWN_TICKS || all_informed {
+            self.push_to_random(cx, FAREWELL_TARGETS);
+            self.halt(cx, HaltReason::Downed);
+        } else {
+            self.self_down_ticks += 1;
+        }
+    }
+
+    /// From now on this node does not count as having seen the state, which delays its own removal.
+    pub(super) fn enter_exit(&mut self) {
+        if self.exit == Exit::Staying {
+            self.exit = Exit::Draining;
+        }
+    }
+
+    /// This node sees itself Exiting: the other machines hand over, within a time limit.
+    pub(super) fn begin_exit(&mut self, cx: &mut Cx<'_>) {
+        if self.exit == Exit::Drained {
+            return self.complete_exit(cx);
+        }
+        self.exit = Exit::Draining;
+        let limit = cx.mono() + cx.config.membership.exit_drain_timeout;
+        cx.wake(Timer::Membership(MembershipTimer::ExitDrain), limit);
+        cx.signals.request_drain();
+    }
+
+    /// Nothing runs here any more (or the time limit has passed). A node that is only Leaving waits for the leader.
+    pub(crate) fn on_drained(&mut self, cx: &mut Cx<'_>) {
+        self.exit = Exit::Drained;
+        let exiting = self
+            .gossip
+            .member(cx.me)
+            .is_some_and(|m| m.status == Status::Exiting);
+        if exiting && self.is_member() {
+            self.complete_exit(cx);
+        }
+    }
+
+    fn complete_exit(&mut self, cx: &mut Cx<'_>) {
+        cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitDrain));
+        let mut last = Gossip::clone(&self.gossip);
+        if last.add_seen(cx.me) {
+            self.install(cx, last);
+        }
+        self.push_to_random(cx, FAREWELL_TARGETS);
+        for node in self.leaders_without_me(cx) {
+            let confirmed = Message::ExitingConfirmed { to: node.clone() };
+            cx.send(&node, confirmed);
+        }
+        self.halt(cx, HaltReason::Left);
+    }
+
+    /// The two best leader candidates without this node, which must hear that it is done.
+    fn leaders_without_me(&self, cx: &Cx<'_>) -> Vec<UniqueAddress> {
+        let mut found: Vec<UniqueAddress> = Vec::new();
+        for _ in 0..CONFIRMED_TO {
+            let others = self
+                .gossip
+                .members()
+                .iter()
+                .filter(|m| m.node != *cx.me && !found.contains(&m.node));
+            match leader::leader_of(&self.gossip, cx.me, others) {
+                Some(member) => found.push(member.node.clone()),
+                None => break,
+            }
+        }
+        found
+    }
+
+    /// An exiting member has handed over its work.
+    pub(crate) fn on_exiting_confirmed(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) {
+        if !Self::meant_for_me(cx, from, to) || !self.is_said_by_member(cx, from) {
+            return;
+        }
+        // The confirmation may overtake the gossip that shows the member Exiting; it only counts once it does.
+        if self.exiting_confirmed.insert(from.clone()) {
+            self.publish(cx);
+        }
+    }
+}

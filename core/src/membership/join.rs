@@ -1,0 +1,337 @@
+//! Joining: the seed process, the wait for a Welcome, and what a member answers to joiners. Only the first seed may form
+//! a cluster. Never admits two live incarnations at one address. Spec: membership 2.1, 2.2, 8.10.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::cx::Cx;
+use crate::effect::{Answer, CommandError, HaltReason};
+use crate::event::{Event, JoinFailure};
+use crate::ident::{Address, UniqueAddress};
+use crate::input::Token;
+use crate::membership::gossip::Gossip;
+use crate::membership::machine::Membership;
+use crate::membership::member::{Member, Status};
+use crate::message::{GossipEnvelope, InitJoin, InitJoinAck, Join, Message, Welcome};
+use crate::reject::{JoinRefusal, Rejection};
+use crate::timers::{MembershipTimer, Timer};
+
+/// The first seed asks the others this often, or five times within its timeout if that is shorter.
+const FIRST_SEED_RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// Where this node is on its way into a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// Nobody has asked for it.
+    Idle,
+    /// Asking seeds.
+    Seeding(Seeding),
+    /// A member was asked; its Welcome has not come.
+    Waiting {
+        /// Who was asked.
+        target: UniqueAddress,
+        /// Whom to ask again if it does not come.
+        contacts: Vec<Address>,
+        /// Times the contacts were asked.
+        attempt: u32,
+    },
+    /// In a cluster.
+    Done,
+    /// Finished.
+    Over,
+}
+
+/// The seed process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seeding {
+    /// The contacts as given; the first one may form a cluster.
+    contacts: Vec<Address>,
+    /// Contacts other than me that did not say that they are in no cluster.
+    unanswered: BTreeSet<Address>,
+    /// Whether I am the first contact.
+    first: bool,
+    /// Times the contacts were asked.
+    attempt: u32,
+}
+
+impl Membership {
+    /// Somebody wants this node to join through these contacts.
+    pub(crate) fn on_join_command(&mut self, cx: &mut Cx<'_>, token: Token, contacts: Vec<Address>) {
+        let refusal = match &self.joining {
+            Joining::Done => Some(CommandError::AlreadyJoined),
+            Joining::Over => Some(CommandError::Stopped),
+            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => {
+                contacts.is_empty().then_some(CommandError::NoSeeds)
+            }
+        };
+        if let Some(error) = refusal {
+            return cx.reply(token, Answer::Refused(error));
+        }
+        cx.reply(token, Answer::Done);
+        self.ask_contacts(cx, contacts, 1);
+    }
+
+    fn ask_contacts(&mut self, cx: &mut Cx<'_>, contacts: Vec<Address>, attempt: u32) {
+        Self::cancel_join_timers(cx);
+        let me = cx.me.address();
+        let first = contacts.first() == Some(me);
+        let others: BTreeSet<Address> = contacts.iter().filter(|a| *a != me).cloned().collect();
+        if others.is_empty() {
+            return self.form_cluster(cx);
+        }
+        let seeding = Seeding {
+            contacts,
+            unanswered: others,
+            first,
+            attempt,
+        };
+        if first && attempt == 1 {
+            let give_up = cx.mono() + cx.config.membership.seed_node_timeout;
+            cx.wake(Timer::Membership(MembershipTimer::SeedSelfJoin), give_up);
+        }
+        self.ask_unanswered(cx, seeding);
+        self.publish(cx);
+    }
+
+    fn ask_unanswered(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
+        let config_digest = cx.config.compatibility_digest();
+        for contact in &seeding.unanswered {
+            cx.send_to_address(contact, Message::InitJoin(InitJoin { config_digest }));
+        }
+        let timeout = cx.config.membership.seed_node_timeout;
+        let pause = if seeding.first {
+            FIRST_SEED_RETRY_MAX.min(timeout / 5)
+        } else {
+            timeout
+        };
+        cx.wake(Timer::Membership(MembershipTimer::SeedRetry), cx.mono() + pause);
+        self.joining = Joining::Seeding(seeding);
+    }
+
+    /// Nobody answered for a while: ask again.
+    pub(super) fn on_seed_retry(&mut self, cx: &mut Cx<'_>) {
+        let Joining::Seeding(seeding) = &self.joining else {
+            return;
+        };
+        let mut seeding = seeding.clone();
+        seeding.attempt = seeding.attempt.saturating_add(1);
+        if !seeding.first {
+            let me = cx.me.address();
+            seeding.unanswered = seeding.contacts.iter().filter(|a| *a != me).cloned().collect();
+            let reason = JoinFailure::NoSeedAnswered {
+                attempt: seeding.attempt - 1,
+            };
+            cx.notify(Event::JoinFailed { reason });
+        }
+        self.ask_unanswered(cx, seeding);
+    }
+
+    /// The first seed has waited long enough for the others.
+    pub(super) fn on_seed_timeout(&mut self, cx: &mut Cx<'_>) {
+        if matches!(&self.joining, Joining::Seeding(seeding) if seeding.first) {
+            self.form_cluster(cx);
+        }
+    }
+
+    /// The Welcome did not come: start over.
+    pub(super) fn on_join_retry(&mut self, cx: &mut Cx<'_>) {
+        let Joining::Waiting {
+            contacts, attempt, ..
+        } = &self.joining
+        else {
+            return;
+        };
+        let (contacts, attempt) = (contacts.clone(), attempt.saturating_add(1));
+        cx.notify(Event::JoinFailed {
+            reason: JoinFailure::NoWelcome,
+        });
+        self.ask_contacts(cx, contacts, attempt);
+    }
+
+    /// A joiner asks whether it could join here.
+    pub(crate) fn on_init_join(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ask: InitJoin) {
+        let own = self.gossip.member(cx.me).map(|m| m.status);
+        let answer = match own {
+            Some(status) if self.is_member() && !status.is_terminal() => {
+                let compatible = ask.config_digest == cx.config.compatibility_digest();
+                Message::InitJoinAck(InitJoinAck { compatible })
+            }
+            Some(_) | None => Message::InitJoinNack,
+        };
+        cx.send(from, answer);
+    }
+
+    /// A contact is in a cluster.
+    pub(crate) fn on_init_join_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ack: InitJoinAck) {
+        let Joining::Seeding(seeding) = &self.joining else {
+            return Self::unexpected(cx, from, "InitJoinAck");
+        };
+        if !seeding.contacts.contains(from.address()) {
+            return Self::unexpected(cx, from, "InitJoinAck");
+        }
+        if !ack.compatible {
+            cx.notify(Event::JoinFailed {
+                reason: JoinFailure::IncompatibleConfig,
+            });
+            return self.halt(cx, HaltReason::IncompatibleConfig);
+        }
+        let (contacts, attempt) = (seeding.contacts.clone(), seeding.attempt);
+        Self::cancel_join_timers(cx);
+        self.joining = Joining::Waiting {
+            target: from.clone(),
+            contacts,
+            attempt,
+        };
+        let join = Join {
+            to: from.clone(),
+            roles: cx.config.node_roles().clone(),
+            app_version: cx.config.app_version.clone(),
+        };
+        cx.send(from, Message::Join(join));
+        let retry = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
+        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), retry);
+    }
+
+    /// A contact is in no cluster. If no other contact is left, the first seed forms one at once.
+    pub(crate) fn on_init_join_nack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
+        let Joining::Seeding(seeding) = &mut self.joining else {
+            return;
+        };
+        seeding.unanswered.remove(from.address());
+        if seeding.first && seeding.unanswered.is_empty() {
+            self.form_cluster(cx);
+        }
+    }
+
+    fn form_cluster(&mut self, cx: &mut Cx<'_>) {
+        Self::cancel_join_timers(cx);
+        self.joining = Joining::Done;
+        let mut next = Gossip::new();
+        let (roles, version) = (cx.config.node_roles().clone(), cx.config.app_version.clone());
+        next.upsert_member(Member::joining(cx.me.clone(), roles, version));
+        self.update(cx, next);
+        Self::start_periodic_tasks(cx);
+        self.act_as_leader(cx);
+    }
+
+    /// A node asks to be taken in.
+    pub(crate) fn on_join(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, join: &Join) {
+        if !Self::meant_for_me(cx, from, &join.to) || !self.is_member() {
+            return;
+        }
+        cx.stats.joins_received += 1;
+        if let Some(refusal) = self.join_refusal(cx, from) {
+            return cx.reject(from, Rejection::JoinRefused(refusal));
+        }
+        if self.gossip.contains(from) {
+            cx.stats.welcomes_resent += 1;
+            return self.welcome(cx, from);
+        }
+        if let Some(old) = self.gossip.member_at(from.address()).map(|m| m.node.clone()) {
+            return self.end_old_incarnation(cx, &old);
+        }
+        let mut next = Gossip::clone(&self.gossip);
+        next.upsert_member(Member::joining(
+            from.clone(),
+            join.roles.clone(),
+            join.app_version.clone(),
+        ));
+        self.update(cx, next);
+        self.welcome(cx, from);
+    }
+
+    fn join_refusal(&self, cx: &Cx<'_>, from: &UniqueAddress) -> Option<JoinRefusal> {
+        let limits = &cx.config.limits;
+        let own = self.gossip.member(cx.me).map_or(Status::Removed, |m| m.status);
+        let shutting_down =
+            |m: &Member| matches!(m.status, Status::PreparingForShutdown | Status::ReadyForShutdown);
+        if own.is_terminal() {
+            Some(JoinRefusal::ReceiverLeaving)
+        } else if from.address() == cx.me.address() {
+            Some(JoinRefusal::AddressConflict)
+        } else if self.gossip.tombstones().contains(from) {
+            Some(JoinRefusal::UidRemoved)
+        } else if self.gossip.contains(from) {
+            None
+        } else if self.gossip.members().iter().any(shutting_down) {
+            Some(JoinRefusal::ShuttingDown)
+        } else if self.gossip.members().len() >= limits.members_max {
+            Some(JoinRefusal::TooManyMembers)
+        } else if self.gossip.tombstones().len() >= limits.tombstones_max {
+            Some(JoinRefusal::TooManyTombstones)
+        } else {
+            None
+        }
+    }
+
+    /// A new incarnation wants in while an old one of its address is still a member: the old one is proven gone, by its
+    /// exact incarnation. The joiner keeps asking until it has been removed.
+    fn end_old_incarnation(&mut self, cx: &mut Cx<'_>, old: &UniqueAddress) {
+        let status = self.gossip.member(old).map_or(Status::Removed, |m| m.status);
+        let mut next = Gossip::clone(&self.gossip);
+        if next.reachability_mut().terminated(cx.me, old) {
+            self.update(cx, next);
+        }
+        if status != Status::Down {
+            self.down(cx, old);
+        }
+    }
+
+    fn welcome(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        let gossip = alloc::sync::Arc::clone(&self.gossip);
+        cx.send(
+            to,
+            Message::Welcome(Welcome {
+                to: to.clone(),
+                gossip,
+            }),
+        );
+    }
+
+    /// The state of the cluster that took this node in.
+    pub(crate) fn on_welcome(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, welcome: &Welcome) {
+        let expected = matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
+        if !expected {
+            return Self::unexpected(cx, from, "Welcome");
+        }
+        if !Self::meant_for_me(cx, from, &welcome.to) {
+            return;
+        }
+        if !welcome.gossip.contains(cx.me) {
+            return cx.reject(from, Rejection::NotInGossip);
+        }
+        if self.is_forged(cx, from, welcome.gossip.version()) {
+            return;
+        }
+        Self::cancel_join_timers(cx);
+        self.joining = Joining::Done;
+        let mut next = Gossip::clone(&welcome.gossip);
+        next.add_seen(cx.me);
+        Self::start_periodic_tasks(cx);
+        self.install(cx, next);
+        let gossip = alloc::sync::Arc::clone(&self.gossip);
+        cx.stats.gossips_sent += 1;
+        cx.send(
+            from,
+            Message::Gossip(GossipEnvelope {
+                to: from.clone(),
+                gossip,
+            }),
+        );
+    }
+
+    fn cancel_join_timers(cx: &mut Cx<'_>) {
+        for timer in [
+            MembershipTimer::SeedRetry,
+            MembershipTimer::SeedSelfJoin,
+            MembershipTimer::JoinRetry,
+        ] {
+            cx.timers.cancel(&Timer::Membership(timer));
+        }
+    }
+
+    fn unexpected(cx: &mut Cx<'_>, from: &UniqueAddress, what: &'static str) {
+        cx.reject(from, Rejection::Unexpected { what });
+    }
+}

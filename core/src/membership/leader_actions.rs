@@ -1,0 +1,179 @@
+//! Leader actions: moves members between statuses on convergence. Acts only on this node's own state; never reads a
+//! peer's opinion of what the leader should do. Spec: membership 2.8.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use crate::config::MembershipConfig;
+use crate::cx::Cx;
+use crate::event::Event;
+use crate::ident::UniqueAddress;
+use crate::membership::convergence;
+use crate::membership::gossip::Gossip;
+use crate::membership::leader;
+use crate::membership::machine::Membership;
+use crate::membership::member::{Member, Status, UpNumber};
+use crate::membership::reachability::Reach;
+use crate::timers::{MembershipTimer, Timer};
+
+/// Leader ticks without convergence after which users are told, and then again after each [`INCAPACITATED_AGAIN`].
+const INCAPACITATED_AFTER: u64 = 20;
+const INCAPACITATED_AGAIN: u64 = 60;
+/// Oldest members that hear at once who is exiting.
+const EXITING_HINTS: usize = 2;
+
+/// What a converged leader does in one tick.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) removed: Vec<UniqueAddress>,
+    pub(super) up: Vec<(UniqueAddress, UpNumber)>,
+    pub(super) exiting: Vec<UniqueAddress>,
+    pub(super) ready: Vec<UniqueAddress>,
+    pub(super) forgotten: Vec<UniqueAddress>,
+}
+
+impl Plan {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Decides the actions of a leader in data center `dc` on a converged state.
+pub(super) fn plan(
+    gossip: &Gossip,
+    dc: &str,
+    exiting_confirmed: &BTreeSet<UniqueAddress>,
+    config: &MembershipConfig,
+) -> Plan {
+    let mut plan = Plan::default();
+    let reach = convergence::dc_reachability(gossip, dc);
+    let shutting_down = gossip.members().iter().any(|m| is_preparing(m.status));
+    let may_rise = !shutting_down && enough_members(gossip, config);
+    let mut number = leader::youngest_up_number(gossip, dc);
+    for member in gossip.members() {
+        let node = &member.node;
+        if member.data_center() != dc {
+            if matches!(member.status, Status::Down | Status::Exiting) {
+                plan.removed.push(node.clone());
+            }
+            continue;
+        }
+        match member.status {
+            Status::Joining | Status::WeaklyUp if may_rise => {
+                number = number.next();
+                plan.up.push((node.clone(), number));
+            }
+            Status::Joining | Status::WeaklyUp | Status::Up => {}
+            Status::Leaving => plan.exiting.push(node.clone()),
+            Status::PreparingForShutdown => plan.ready.push(node.clone()),
+            Status::ReadyForShutdown | Status::Removed => {}
+            Status::Exiting if exiting_confirmed.contains(node) => plan.removed.push(node.clone()),
+            Status::Exiting | Status::Down => {
+                if reach.aggregate(node) != Reach::Reachable {
+                    plan.removed.push(node.clone());
+                }
+            }
+        }
+    }
+    plan
+}
+
+fn is_preparing(status: Status) -> bool {
+    matches!(status, Status::PreparingForShutdown | Status::ReadyForShutdown)
+}
+
+/// Whether as many members are present as must be before any becomes Up; all statuses count.
+fn enough_members(gossip: &Gossip, config: &MembershipConfig) -> bool {
+    let members = gossip.members();
+    let per_role = config.min_nr_of_members_per_role.iter();
+    members.len() >= config.min_nr_of_members
+        && per_role
+            .into_iter()
+            .all(|(role, min)| members.iter().filter(|m| m.roles.contains(role)).count() >= *min)
+}
+
+impl Membership {
+    /// The periodic leader task; every node runs the parts that are not the leader's.
+    pub(super) fn on_leader_tick(&mut self, cx: &mut Cx<'_>) {
+        let again = cx.mono() + cx.config.membership.leader_actions_interval;
+        cx.wake(Timer::Membership(MembershipTimer::LeaderActions), again);
+        if !self.is_member() {
+            return;
+        }
+        self.act_as_leader(cx);
+        let gossip = &self.gossip;
+        self.exiting_confirmed.retain(|node| gossip.contains(node));
+        self.check_self_down(cx);
+    }
+
+    /// Does what the leader has to do, if this node is the leader.
+    pub(super) fn act_as_leader(&mut self, cx: &mut Cx<'_>) {
+        if leader::leader(&self.gossip, cx.me).as_ref() != Some(cx.me) {
+            self.ticks_without_convergence = 0;
+            return;
+        }
+        if !convergence::converged(&self.gossip, cx.me, &self.exiting_confirmed) {
+            self.ticks_without_convergence += 1;
+            let ticks = self.ticks_without_convergence;
+            if ticks == INCAPACITATED_AFTER || ticks.is_multiple_of(INCAPACITATED_AGAIN) {
+                cx.notify(Event::LeaderIncapacitated { ticks });
+            }
+            return;
+        }
+        self.ticks_without_convergence = 0;
+        let dc = cx.config.node_roles().data_center();
+        let mut plan = plan(&self.gossip, dc, &self.exiting_confirmed, &cx.config.membership);
+        plan.forgotten = self.expired_tombstones(cx);
+        if !plan.is_empty() {
+            self.carry_out(cx, &plan);
+        }
+    }
+
+    fn carry_out(&mut self, cx: &mut Cx<'_>, plan: &Plan) {
+        cx.stats.leader_actions += 1;
+        cx.stats.tombstones_pruned += plan.forgotten.len() as u64;
+        let mut next = Gossip::clone(&self.gossip);
+        for (node, number) in &plan.up {
+            next.set_status(node, Status::Up);
+            next.set_up_number(node, *number);
+        }
+        for node in &plan.exiting {
+            next.set_status(node, Status::Exiting);
+        }
+        for node in &plan.ready {
+            next.set_status(node, Status::ReadyForShutdown);
+        }
+        for node in plan.removed.iter().filter(|n| *n != cx.me) {
+            next.remove(node);
+        }
+        next.prune_tombstones(&plan.forgotten);
+        if plan.exiting.contains(cx.me) {
+            // Before the update, so that this node does not count as having seen its own last state.
+            self.enter_exit();
+        }
+        self.update(cx, next);
+        if !plan.exiting.is_empty() {
+            self.hint_exiting(cx);
+        }
+    }
+
+    fn hint_exiting(&self, cx: &mut Cx<'_>) {
+        let dc = cx.config.node_roles().data_center();
+        let in_dc = self.gossip.members().iter().filter(|m| m.data_center() == dc);
+        let mut oldest: Vec<&Member> = leader::age_sorted(in_dc, None);
+        oldest.truncate(EXITING_HINTS);
+        let nodes: Vec<UniqueAddress> = oldest.into_iter().map(|m| m.node.clone()).collect();
+        for node in &nodes {
+            self.push_to(cx, node);
+        }
+    }
+
+    fn expired_tombstones(&self, cx: &Cx<'_>) -> Vec<UniqueAddress> {
+        let keep = cx.config.membership.prune_gossip_tombstones_after;
+        let expired = self
+            .tombstones_since
+            .iter()
+            .filter(|(_, since)| cx.mono().since(**since) >= keep);
+        expired.map(|(node, _)| node.clone()).collect()
+    }
+}

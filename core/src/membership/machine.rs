@@ -1,0 +1,321 @@
+//! The membership machine: this node's own copy of the gossip state, its phase, and the one way to change either.
+//! Never judges silence (the detector does) and never decides who has to go (the resolver or an operator does).
+//! Spec: membership 2.0; architecture 2.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::cx::Cx;
+use crate::effect::{Answer, CommandError, HaltReason};
+use crate::event::Event;
+use crate::ident::{Address, UniqueAddress};
+use crate::input::{DownTarget, Token};
+use crate::membership::convergence;
+use crate::membership::events::{self, MembershipChange};
+use crate::membership::gossip::{Gossip, GossipError};
+use crate::membership::join::Joining;
+use crate::membership::leader;
+use crate::membership::member::Status;
+use crate::reject::Rejection;
+use crate::signal::Verdicts;
+use crate::time::Instant;
+use crate::timers::{MembershipTimer, Timer};
+use crate::view::{Phase, View};
+
+/// The largest step by which a peer's claim may move my own clock entry forward. Far above what a node changes within
+/// the life of a message, far below what could exhaust the counter.
+pub(crate) const CLOCK_JUMP_MAX: u64 = 1 << 20;
+
+/// This node's membership.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    pub(super) joining: Joining,
+    pub(super) gossip: Arc<Gossip>,
+    /// My clock entry never goes below this, even if a peer claimed more of my changes than I made (8.9).
+    pub(super) own_clock: u64,
+    pub(super) exiting_confirmed: BTreeSet<UniqueAddress>,
+    pub(super) exit: Exit,
+    pub(super) ticks_without_convergence: u64,
+    pub(super) self_down_ticks: u32,
+    /// When this node first saw each tombstone, on its own clock (8.3).
+    pub(super) tombstones_since: BTreeMap<UniqueAddress, Instant>,
+    halt: Option<HaltReason>,
+}
+
+/// How far this node's own way out has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Not asked for.
+    Staying,
+    /// The other machines hand their work over.
+    Draining,
+    /// They have.
+    Drained,
+}
+
+impl Membership {
+    pub(crate) fn new() -> Self {
+        Self {
+            joining: Joining::Idle,
+            gossip: Arc::new(Gossip::new()),
+            own_clock: 0,
+            exiting_confirmed: BTreeSet::new(),
+            exit: Exit::Staying,
+            ticks_without_convergence: 0,
+            self_down_ticks: 0,
+            tombstones_since: BTreeMap::new(),
+            halt: None,
+        }
+    }
+
+    /// A periodic or one-off task is due.
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: &MembershipTimer) {
+        match timer {
+            MembershipTimer::Gossip => self.on_gossip_tick(cx),
+            MembershipTimer::GossipExtraFirst | MembershipTimer::GossipExtraSecond => {
+                self.on_extra_gossip(cx)
+            }
+            MembershipTimer::LeaderActions => self.on_leader_tick(cx),
+            MembershipTimer::JoinRetry => self.on_join_retry(cx),
+            MembershipTimer::SeedRetry => self.on_seed_retry(cx),
+            MembershipTimer::SeedSelfJoin => self.on_seed_timeout(cx),
+            MembershipTimer::ExitDrain => self.on_drained(cx),
+        }
+    }
+
+    /// The detector found members silent or back.
+    pub(crate) fn on_verdicts(&mut self, cx: &mut Cx<'_>, verdicts: &Verdicts) {
+        if !self.is_member() {
+            return;
+        }
+        let mut next = Gossip::clone(&self.gossip);
+        let mut changed = false;
+        for node in verdicts
+            .unreachable
+            .iter()
+            .filter(|n| *n != cx.me && self.gossip.contains(n))
+        {
+            changed |= next.reachability_mut().unreachable(cx.me, node);
+        }
+        for node in verdicts.reachable.iter().filter(|n| self.gossip.contains(n)) {
+            changed |= next.reachability_mut().reachable(cx.me, node);
+        }
+        if changed {
+            self.update(cx, next);
+        }
+    }
+
+    /// The resolver decided; this node goes last, so that the others still hear of it.
+    pub(crate) fn on_down_decided(&mut self, cx: &mut Cx<'_>, nodes: &BTreeSet<UniqueAddress>) {
+        let me = cx.me.clone();
+        for node in nodes.iter().filter(|n| **n != me) {
+            self.down(cx, node);
+        }
+        if nodes.contains(&me) {
+            self.down(cx, &me);
+        }
+    }
+
+    /// Somebody wants a member to leave.
+    pub(crate) fn on_leave_command(&mut self, cx: &mut Cx<'_>, token: Token, address: Option<&Address>) {
+        if self.halt.is_some() {
+            return cx.reply(token, Answer::Refused(CommandError::Stopped));
+        }
+        let me = cx.me.clone();
+        let node = match address {
+            Some(address) => self.gossip.member_at(address).map(|m| m.node.clone()),
+            None => Some(me.clone()),
+        };
+        match node {
+            None => cx.reply(token, Answer::Refused(CommandError::UnknownMember)),
+            Some(node) if node == me && !self.is_member() => {
+                cx.reply(token, Answer::Done);
+                self.halt(cx, HaltReason::Left);
+            }
+            Some(node) => {
+                cx.reply(token, Answer::Done);
+                self.leave(cx, &node);
+            }
+        }
+    }
+
+    /// Somebody wants a member down.
+    pub(crate) fn on_down_command(&mut self, cx: &mut Cx<'_>, token: Token, target: &DownTarget) {
+        let node = match target {
+            DownTarget::Address(address) => self.gossip.member_at(address).map(|m| m.node.clone()),
+            DownTarget::Node(node) => self.gossip.member(node).map(|m| m.node.clone()),
+        };
+        let Some(node) = node else {
+            return cx.reply(token, Answer::Refused(CommandError::UnknownMember));
+        };
+        cx.reply(token, Answer::Done);
+        self.down(cx, &node);
+    }
+
+    /// Why the node is finished, once.
+    pub(crate) fn take_halt(&mut self) -> Option<HaltReason> {
+        self.halt.take()
+    }
+
+    /// Whether this node is in the member table and not finished.
+    pub(crate) fn is_member(&self) -> bool {
+        matches!(self.joining, Joining::Done)
+    }
+
+    /// What must hold after every input.
+    pub(crate) fn check_invariants(&self, me: &UniqueAddress) -> Result<(), GossipError> {
+        self.gossip.check_invariants()?;
+        debug_assert!(
+            !self.is_member() || self.gossip.contains(me) || self.halt.is_some(),
+            "a member is in its own table"
+        );
+        debug_assert!(
+            self.gossip.version().get(me) <= self.own_clock,
+            "nobody ticks my clock entry but me"
+        );
+        Ok(())
+    }
+
+    /// One local change: counts my clock entry up, resets who has seen the state, installs it (2.0).
+    pub(super) fn update(&mut self, cx: &mut Cx<'_>, mut next: Gossip) {
+        next.stamp(cx.me, self.exit != Exit::Draining, self.own_clock);
+        self.own_clock = next.version().get(cx.me);
+        self.install(cx, next);
+    }
+
+    /// Makes `next` this node's state: tells users what changed, publishes the picture and follows up on my own status.
+    pub(super) fn install(&mut self, cx: &mut Cx<'_>, next: Gossip) {
+        let before = core::mem::replace(&mut self.gossip, Arc::new(next));
+        self.age_tombstones(cx, &before);
+        let changes = events::diff(&before, &self.gossip, cx.me);
+        self.publish(cx);
+        for change in changes {
+            self.tell(cx, change);
+        }
+        self.follow_own_status(cx, before.member(cx.me).map(|m| m.status));
+    }
+
+    fn tell(&mut self, cx: &mut Cx<'_>, change: MembershipChange) {
+        let mut became_up = false;
+        match &change {
+            MembershipChange::Removed { member, previous } => {
+                cx.stats.members_removed += 1;
+                if *previous == Status::Down {
+                    cx.quarantine(member.node.clone());
+                }
+            }
+            MembershipChange::Up(member) => became_up = member.node == *cx.me,
+            MembershipChange::Joined(_)
+            | MembershipChange::WeaklyUp(_)
+            | MembershipChange::Left(_)
+            | MembershipChange::Exited(_)
+            | MembershipChange::Downed(_)
+            | MembershipChange::PreparingForShutdown(_)
+            | MembershipChange::ReadyForShutdown(_)
+            | MembershipChange::Unreachable(_)
+            | MembershipChange::Reachable(_)
+            | MembershipChange::LeaderChanged(_)
+            | MembershipChange::RoleLeaderChanged { .. }
+            | MembershipChange::SeenChanged { .. }
+            | MembershipChange::TombstonesChanged
+            | MembershipChange::ReachabilityChanged => {}
+        }
+        let view = Arc::clone(cx.view());
+        cx.notify(Event::Membership { change, view });
+        if became_up {
+            cx.notify(Event::SelfUp);
+        }
+    }
+
+    fn follow_own_status(&mut self, cx: &mut Cx<'_>, before: Option<Status>) {
+        let Some(now) = self.gossip.member(cx.me).map(|m| m.status) else {
+            return;
+        };
+        if before == Some(now) {
+            return;
+        }
+        match now {
+            Status::Leaving => cx.signals.request_drain(),
+            Status::Exiting => self.begin_exit(cx),
+            Status::Down => self.check_self_down(cx),
+            Status::Joining
+            | Status::WeaklyUp
+            | Status::Up
+            | Status::PreparingForShutdown
+            | Status::ReadyForShutdown
+            | Status::Removed => {}
+        }
+    }
+
+    /// Publishes the picture of the present state.
+    pub(super) fn publish(&self, cx: &mut Cx<'_>) {
+        let dc = cx.config.node_roles().data_center();
+        let mut unreachable = if self.gossip.reachability().is_all_reachable() {
+            Vec::new()
+        } else {
+            convergence::dc_reachability_no_outside_nodes(&self.gossip, dc).all_unreachable_or_terminated()
+        };
+        unreachable.retain(|node| node != cx.me);
+        let view = View {
+            me: cx.me.clone(),
+            revision: cx.view().revision + 1,
+            phase: self.phase(),
+            leader: leader::leader(&self.gossip, cx.me),
+            converged: self.is_member()
+                && convergence::converged(&self.gossip, cx.me, &self.exiting_confirmed),
+            unreachable,
+            gossip: Arc::clone(&self.gossip),
+        };
+        cx.publish(view);
+    }
+
+    const fn phase(&self) -> Phase {
+        match self.joining {
+            Joining::Idle => Phase::Idle,
+            Joining::Seeding(_) | Joining::Waiting { .. } => Phase::Joining,
+            Joining::Done => Phase::Member,
+            Joining::Over => Phase::Halted,
+        }
+    }
+
+    /// Ends this node. The effect follows when all machines have heard of it.
+    pub(super) fn halt(&mut self, cx: &mut Cx<'_>, reason: HaltReason) {
+        if matches!(self.joining, Joining::Over) {
+            return;
+        }
+        self.joining = Joining::Over;
+        self.halt = Some(reason);
+        self.publish(cx);
+    }
+
+    /// Drops what a peer said unless it was meant for this very incarnation.
+    pub(super) fn meant_for_me(cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
+        if to == cx.me {
+            return true;
+        }
+        cx.reject(from, Rejection::WrongReceiver { to: to.clone() });
+        false
+    }
+
+    fn age_tombstones(&mut self, cx: &Cx<'_>, before: &Gossip) {
+        if Arc::ptr_eq(before.tombstones_arc(), self.gossip.tombstones_arc()) {
+            return;
+        }
+        let tombstones = self.gossip.tombstones();
+        self.tombstones_since.retain(|node, _| tombstones.contains(node));
+        for node in tombstones {
+            self.tombstones_since.entry(node.clone()).or_insert(cx.mono());
+        }
+    }
+
+    /// Starts the periodic tasks; this node has just become a member.
+    pub(super) fn start_periodic_tasks(cx: &mut Cx<'_>) {
+        let m = &cx.config.membership;
+        let delay = |interval: core::time::Duration| interval.max(m.periodic_tasks_initial_delay);
+        let gossip = cx.mono() + delay(m.gossip_interval);
+        let leader = cx.mono() + delay(m.leader_actions_interval);
+        cx.wake(Timer::Membership(MembershipTimer::Gossip), gossip);
+        cx.wake(Timer::Membership(MembershipTimer::LeaderActions), leader);
+    }
+}

@@ -1,0 +1,199 @@
+//! Gossip: what is sent in a round, what is pushed at once, and what is done with what arrives. Merging never counts my
+//! clock entry up. Spec: membership 2.5, 2.6, 8.1, 8.9.
+
+use alloc::sync::Arc;
+
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+use crate::membership::gossip::Gossip;
+use crate::membership::machine::{CLOCK_JUMP_MAX, Exit, Membership};
+use crate::membership::merge;
+use crate::membership::reachability::Reach;
+use crate::membership::targets;
+use crate::membership::vector_clock::{ClockOrder, VectorClock};
+use crate::message::{GossipEnvelope, GossipStatus, Message};
+use crate::reject::Rejection;
+use crate::rng;
+use crate::timers::{MembershipTimer, Timer};
+
+/// How many members hear at once that this node goes (a constant of the reference).
+pub(super) const FAREWELL_TARGETS: usize = 5;
+
+impl Membership {
+    /// A gossip round; two more within the interval while news has to spread fast.
+    pub(super) fn on_gossip_tick(&mut self, cx: &mut Cx<'_>) {
+        let interval = cx.config.membership.gossip_interval;
+        let now = cx.mono();
+        cx.wake(Timer::Membership(MembershipTimer::Gossip), now + interval);
+        if !self.is_member() {
+            return;
+        }
+        self.gossip_round(cx);
+        if targets::speed_up_needed(&self.gossip, cx.me) {
+            cx.wake(
+                Timer::Membership(MembershipTimer::GossipExtraFirst),
+                now + interval / 3,
+            );
+            cx.wake(
+                Timer::Membership(MembershipTimer::GossipExtraSecond),
+                now + interval * 2 / 3,
+            );
+        }
+    }
+
+    /// An extra round, if it is still needed.
+    pub(super) fn on_extra_gossip(&mut self, cx: &mut Cx<'_>) {
+        if self.is_member() && targets::speed_up_needed(&self.gossip, cx.me) {
+            self.gossip_round(cx);
+        }
+    }
+
+    /// Gossips with one member: the state if it may lack it, else only the state's version.
+    pub(super) fn gossip_round(&mut self, cx: &mut Cx<'_>) {
+        let members = self.gossip.members().len();
+        if members <= 1 {
+            return;
+        }
+        let m = &cx.config.membership;
+        let p = targets::different_view_probability(
+            m.gossip_different_view_probability,
+            m.reduce_gossip_different_view_probability,
+            members,
+        );
+        let prefer_unseen = rng::chance(cx.rng, p);
+        let candidates = targets::gossip_targets(&self.gossip, cx.me, prefer_unseen);
+        if candidates.is_empty() {
+            return;
+        }
+        let target = &candidates[rng::below(cx.rng, candidates.len())];
+        if self.gossip.has_seen(target) {
+            self.send_status(cx, target);
+        } else {
+            self.send_gossip(cx, target);
+        }
+    }
+
+    /// Sends the state to a few members at once, chosen at random.
+    pub(super) fn push_to_random(&self, cx: &mut Cx<'_>, count: usize) {
+        let mut candidates = targets::gossip_targets(&self.gossip, cx.me, false);
+        rng::choose_front(cx.rng, &mut candidates, count);
+        for target in candidates.iter().take(count) {
+            self.send_gossip(cx, target);
+        }
+    }
+
+    /// Sends the state to a member, unless this node itself finds it unreachable.
+    pub(super) fn push_to(&self, cx: &mut Cx<'_>, target: &UniqueAddress) {
+        if targets::is_valid_target(&self.gossip, cx.me, target) {
+            self.send_gossip(cx, target);
+        }
+    }
+
+    fn send_gossip(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        cx.stats.gossips_sent += 1;
+        let gossip = Arc::clone(&self.gossip);
+        cx.send(
+            to,
+            Message::Gossip(GossipEnvelope {
+                to: to.clone(),
+                gossip,
+            }),
+        );
+    }
+
+    fn send_status(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        cx.stats.gossip_statuses_sent += 1;
+        let status = GossipStatus {
+            to: to.clone(),
+            version: self.gossip.version().clone(),
+            seen_digest: self.gossip.seen_digest(),
+        };
+        cx.send(to, Message::GossipStatus(status));
+    }
+
+    /// A member says which version it holds.
+    pub(crate) fn on_gossip_status(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, status: &GossipStatus) {
+        if !self.may_gossip(cx, from, &status.to) || self.is_forged(cx, from, &status.version) {
+            return;
+        }
+        match status.version.compare(self.gossip.version()) {
+            ClockOrder::Same if status.seen_digest == self.gossip.seen_digest() => {}
+            ClockOrder::After => self.send_status(cx, from),
+            ClockOrder::Same | ClockOrder::Before | ClockOrder::Concurrent => self.send_gossip(cx, from),
+        }
+    }
+
+    /// A member sends its state.
+    pub(crate) fn on_gossip(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: &GossipEnvelope) {
+        if !self.may_gossip(cx, from, &envelope.to) {
+            return;
+        }
+        let remote = &envelope.gossip;
+        if !remote.contains(cx.me) {
+            return cx.reject(from, Rejection::NotInGossip);
+        }
+        if self.is_forged(cx, from, remote.version()) {
+            return;
+        }
+        cx.stats.gossips_received += 1;
+        let in_progress = self.exit == Exit::Draining;
+        let they_know_i_saw = remote.has_seen(cx.me);
+        let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
+            ClockOrder::Same => (
+                merge::with_merged_seen(&self.gossip, remote),
+                !they_know_i_saw && !in_progress,
+            ),
+            ClockOrder::Before => (Gossip::clone(&self.gossip), true),
+            ClockOrder::After => (Gossip::clone(remote), !they_know_i_saw && !in_progress),
+            ClockOrder::Concurrent => {
+                cx.stats.gossip_merges += 1;
+                (merge::merge(&self.gossip, remote), true)
+            }
+        };
+        self.adopt(cx, winner);
+        if talk_back && self.is_member() {
+            self.send_gossip(cx, from);
+        }
+    }
+
+    fn adopt(&mut self, cx: &mut Cx<'_>, mut winner: Gossip) {
+        if self.exit != Exit::Draining {
+            winner.add_seen(cx.me);
+        }
+        if winner != *self.gossip {
+            self.install(cx, winner);
+        }
+    }
+
+    /// Whether gossip from this sender counts: this very incarnation is meant, the sender is a member, and this node
+    /// itself finds it reachable. What others say about the sender does not count (pitfall F-34).
+    fn may_gossip(&self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
+        if !self.is_member() || !Self::meant_for_me(cx, from, to) {
+            return false;
+        }
+        if !self.gossip.contains(from) {
+            cx.reject(from, Rejection::NotMember);
+            return false;
+        }
+        if self.gossip.reachability().status(cx.me, from) != Reach::Reachable {
+            cx.reject(from, Rejection::SenderUnreachable);
+            return false;
+        }
+        true
+    }
+
+    /// Whether a clock claims more of my changes than I made. My counter continues above the claim, so that a lie that
+    /// somebody merged cannot hide what I change next (8.9).
+    pub(super) fn is_forged(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, clock: &VectorClock) -> bool {
+        let (claimed, own) = (clock.get(cx.me), self.own_clock);
+        if claimed <= own {
+            return false;
+        }
+        if claimed - own <= CLOCK_JUMP_MAX {
+            self.own_clock = claimed;
+        }
+        cx.stats.rejected_forged_clock += 1;
+        cx.reject(from, Rejection::ForgedClock { claimed, own });
+        true
+    }
+}

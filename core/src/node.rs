@@ -1,0 +1,253 @@
+//! The facade a host owns: one input in, effects out. Composition only: which machine hears what is the router's, what
+//! they decide is theirs. Spec: architecture 2.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use rand_core::Rng;
+
+use crate::config::ValidConfig;
+use crate::cx::Cx;
+use crate::detector::heartbeats::Detector;
+use crate::downing::resolver::Resolver;
+use crate::effect::{Answer, CommandError, Effect, Output, Wake};
+use crate::event::Event;
+use crate::ident::UniqueAddress;
+use crate::input::{Command, Input};
+use crate::membership::machine::Membership;
+use crate::outbox::Outbox;
+use crate::sharding::Sharding;
+use crate::signal::Signals;
+use crate::stats::Stats;
+use crate::time::{Instant, Now};
+use crate::timers::Timers;
+use crate::view::View;
+
+/// Statements and messages to itself that one input may cause. Every machine bounds its own; the sum is checked here, so
+/// that a loop between machines is a bug that shows and not a node that hangs.
+const STEPS_MAX: usize = 100_000;
+
+/// One cluster node without its host.
+///
+/// *Commands and inputs*: [`Node::handle`]. *Outputs*: [`Node::poll`], until it yields [`Output::Sleep`]. *Getters*:
+/// [`Node::view`], [`Node::stats`], [`Node::sharding`], [`Node::has_capacity`].
+///
+/// A clone behaves exactly like the original.
+#[derive(Clone, Debug)]
+pub struct Node<R> {
+    pub(crate) machines: Machines,
+    pub(crate) base: Base<R>,
+    halted: bool,
+}
+
+/// The machines. None of them knows another.
+#[derive(Clone, Debug)]
+pub(crate) struct Machines {
+    pub(crate) membership: Membership,
+    pub(crate) detector: Detector,
+    pub(crate) resolver: Resolver,
+    pub(crate) sharding: Sharding,
+}
+
+/// What the machines share through [`Cx`].
+#[derive(Clone, Debug)]
+pub(crate) struct Base<R> {
+    pub(crate) now: Now,
+    pub(crate) me: UniqueAddress,
+    pub(crate) config: ValidConfig,
+    pub(crate) rng: R,
+    pub(crate) stats: Stats,
+    pub(crate) signals: Signals,
+    pub(crate) timers: Timers,
+    pub(crate) outbox: Outbox,
+    pub(crate) view: Arc<View>,
+}
+
+impl<R: Rng> Base<R> {
+    pub(crate) fn cx(&mut self) -> Cx<'_> {
+        Cx {
+            now: self.now,
+            me: &self.me,
+            config: &self.config,
+            rng: &mut self.rng,
+            stats: &mut self.stats,
+            signals: &mut self.signals,
+            timers: &mut self.timers,
+            outbox: &mut self.outbox,
+            view: &mut self.view,
+        }
+    }
+}
+
+/// A rule that a machine's state breaks: always a bug of this crate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{machine}: {what}")]
+pub struct InvariantViolation {
+    /// Which machine.
+    pub machine: &'static str,
+    /// What does not hold.
+    pub what: String,
+}
+
+impl<R: Rng> Node<R> {
+    /// A node that has not joined anything. `rng` must be seeded from entropy by a real host, and `me` must carry a uid
+    /// that no earlier incarnation of the address had.
+    #[must_use]
+    pub fn new(config: ValidConfig, me: UniqueAddress, rng: R, now: Now) -> Self {
+        let view = Arc::new(View::idle(me.clone()));
+        let machines = Machines {
+            membership: Membership::new(),
+            detector: Detector::new(&config),
+            resolver: Resolver::new(&config),
+            sharding: Sharding::new(&config),
+        };
+        let base = Base {
+            now,
+            me,
+            config,
+            rng,
+            stats: Stats::default(),
+            signals: Signals::default(),
+            timers: Timers::default(),
+            outbox: Outbox::default(),
+            view,
+        };
+        Self { machines, base, halted: false }
+    }
+
+    /// Takes one input and runs it to completion. Work is bounded by the input's size and the configured limits. A clock
+    /// that goes backwards counts as standing still.
+    pub fn handle(&mut self, now: Now, input: Input<'_>) {
+        let mono = now.mono.max(self.base.now.mono);
+        self.base.now = Now { mono, ..now };
+        if self.halted {
+            return self.refuse(input);
+        }
+        match input {
+            Input::Tick => self.fire_due_timers(mono),
+            Input::Frame { from, lane, kind, body } => self.route_frame(from, lane, kind, body),
+            Input::Link(event) => self.route_link(event),
+            Input::Command { token, command } => self.route_command(token, command),
+            Input::Tell { kind, entity, payload } => {
+                self.machines.sharding.tell(&mut self.base.cx(), kind, entity, payload);
+            }
+            Input::Entity(report) => self.machines.sharding.on_report(&mut self.base.cx(), report),
+        }
+        self.settle();
+    }
+
+    /// The next thing to do, or until when to sleep. Constant time.
+    pub fn poll(&mut self) -> Output {
+        if let Some(effect) = self.base.outbox.effects.pop_front() {
+            return Output::Effect(effect);
+        }
+        let wake = self.base.timers.next().map(|(at, why)| Wake { at, why: why.clone() });
+        Output::Sleep(wake)
+    }
+
+    /// The picture of the cluster; cheap to keep, never changes.
+    #[must_use]
+    pub const fn view(&self) -> &Arc<View> {
+        &self.base.view
+    }
+
+    /// Counters.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.base.stats
+    }
+
+    /// Who this node is.
+    #[must_use]
+    pub const fn me(&self) -> &UniqueAddress {
+        &self.base.me
+    }
+
+    /// The configuration it was made with.
+    #[must_use]
+    pub const fn config(&self) -> &ValidConfig {
+        &self.base.config
+    }
+
+    /// Regions and coordinators, to look at.
+    #[must_use]
+    pub const fn sharding(&self) -> &Sharding {
+        &self.machines.sharding
+    }
+
+    /// `false`: the host stops reading its *user* links until this is `true` again, never its control links.
+    #[must_use]
+    pub fn has_capacity(&self) -> bool {
+        self.machines.sharding.has_capacity()
+    }
+
+    /// Whether the node is finished; only refusals come out of it.
+    #[must_use]
+    pub const fn is_halted(&self) -> bool {
+        self.halted
+    }
+
+    /// Checks every machine's rules. Linear in the state; tests, the simulator and fuzzing call it after each input.
+    ///
+    /// # Errors
+    /// The first rule that does not hold.
+    pub fn check_invariants(&self) -> Result<(), InvariantViolation> {
+        let fault = |machine: &'static str| move |what: String| InvariantViolation { machine, what };
+        let machines = &self.machines;
+        let membership = machines.membership.check_invariants(&self.base.me);
+        membership.map_err(|error| fault("membership")(alloc::format!("{error}")))?;
+        machines.detector.check_invariants().map_err(fault("detector"))?;
+        machines.resolver.check_invariants().map_err(fault("resolver"))?;
+        machines.sharding.check_invariants().map_err(fault("sharding"))
+    }
+
+    fn fire_due_timers(&mut self, now: Instant) {
+        // A timer set by a handler of this very tick is at least one microsecond away, so this ends.
+        while let Some(timer) = self.base.timers.pop_due(now) {
+            self.route_timer(timer);
+            self.settle();
+            if self.halted {
+                return;
+            }
+        }
+    }
+
+    /// Delivers statements and messages to myself until there are none, then ends the node if it is finished.
+    fn settle(&mut self) {
+        for _ in 0..STEPS_MAX {
+            if let Some(signal) = self.base.signals.take(&self.base.view) {
+                self.route_signal(signal);
+            } else if let Some(message) = self.base.outbox.loopback.pop_front() {
+                let me = self.base.me.clone();
+                self.route_message(&me, message);
+            } else {
+                return self.finish();
+            }
+        }
+        debug_assert!(false, "machines talk in a circle");
+    }
+
+    fn finish(&mut self) {
+        let Some(reason) = self.machines.membership.take_halt() else { return };
+        self.halted = true;
+        self.base.timers.clear();
+        let effects = &mut self.base.outbox.effects;
+        effects.push_back(Effect::Notify(Event::SelfRemoved));
+        effects.push_back(Effect::Halt(reason));
+    }
+
+    fn refuse(&mut self, input: Input<'_>) {
+        if let Input::Command { token, command } = input {
+            let answer = match command {
+                Command::Ask { .. } => Answer::Asked(Err(crate::sharding::errors::AskFailure::NodeStopped)),
+                Command::JoinSeeds(_)
+                | Command::Join(_)
+                | Command::Leave
+                | Command::LeaveMember(_)
+                | Command::Down(_)
+                | Command::RegisterKind(_) => Answer::Refused(CommandError::Stopped),
+            };
+            self.base.outbox.effects.push_back(Effect::Reply { token, answer });
+        }
+    }
+}
