@@ -3,3 +3,4 @@
 
 pub mod decision;
 pub mod keep_majority;
+pub(crate) mod resolver;

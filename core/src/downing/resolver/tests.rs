@@ -1,0 +1,382 @@
+//! The resolver in virtual time. Node `a` is the lowest address and, while it is Up, the leader.
+
+use alloc::vec;
+
+use super::*;
+use crate::config::Config;
+use crate::effect::Effect;
+use crate::fixture::{Fixture, member, node, picture, picture_of};
+use crate::ident::{ClusterName, Role, Roles};
+use crate::membership::gossip::Gossip;
+use crate::signal::Signal;
+
+const HOSTS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn n(uid: u64) -> UniqueAddress {
+    node(HOSTS[usize::try_from(uid - 1).unwrap()], uid)
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+struct Bench {
+    fixture: Fixture,
+    resolver: Resolver,
+}
+
+impl Bench {
+    /// The resolver of node `me`, stable after 2 s.
+    fn of(me: u64) -> Self {
+        Self::with(me, DowningStrategy::KeepMajority { role: None })
+    }
+
+    fn with(me: u64, strategy: DowningStrategy) -> Self {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.stable_after = ms(2000);
+        config.downing.strategy = strategy;
+        let fixture = Fixture::with_config(n(me), config);
+        let resolver = Resolver::new(&fixture.config);
+        Self { fixture, resolver }
+    }
+
+    fn show(&mut self, view: View) {
+        let after = Arc::new(view);
+        let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
+        self.resolver
+            .on_view_changed(&mut self.fixture.cx(), &before, &after);
+        self.resolver.check_invariants(&self.fixture.view);
+    }
+
+    /// Members with these statuses by uid, and rows `(observer, subject)`; `seen` have seen the state.
+    fn see_of(&mut self, statuses: &[(u64, Status)], rows: &[(u64, u64)], seen: &[u64]) {
+        let mut gossip = Gossip::new();
+        for (uid, status) in statuses {
+            gossip.upsert_member(member(&n(*uid), *status));
+        }
+        for (observer, subject) in rows {
+            gossip.reachability_mut().unreachable(&n(*observer), &n(*subject));
+        }
+        for uid in seen {
+            gossip.add_seen(&n(*uid));
+        }
+        self.show(picture_of(&self.fixture.me.clone(), gossip));
+    }
+
+    /// Up members 1 to `count`; only this node has seen the state.
+    fn see(&mut self, count: u64, rows: &[(u64, u64)]) {
+        let statuses: Vec<(u64, Status)> = (1..=count).map(|uid| (uid, Status::Up)).collect();
+        let me = self.fixture.me.uid();
+        self.see_of(&statuses, rows, &[me]);
+    }
+
+    fn run_for(&mut self, duration: Duration) {
+        let until = self.fixture.mono() + duration;
+        while let Some(timer) = self.fixture.next_timer(until) {
+            assert_eq!(timer, Timer::Downing);
+            self.resolver.on_timer(&mut self.fixture.cx());
+        }
+        self.resolver.check_invariants(&self.fixture.view);
+    }
+
+    /// Whom the resolver wants down, by uid; empty if it said nothing.
+    fn downed(&mut self) -> Vec<u64> {
+        let uids = |nodes: BTreeSet<UniqueAddress>| nodes.iter().map(UniqueAddress::uid).collect::<Vec<_>>();
+        let heard = self.fixture.heard().into_iter().map(|signal| match signal {
+            Signal::DownDecided(nodes) => uids(nodes),
+            other => panic!("not the resolver's to say: {other:?}"),
+        });
+        heard.flatten().collect()
+    }
+
+    fn events(&mut self) -> Vec<DowningEvent> {
+        let effects = self.fixture.effects().into_iter().map(|effect| match effect {
+            Effect::Notify(Event::Downing(event)) => event,
+            other => panic!("not the resolver's to do: {other:?}"),
+        });
+        effects.collect()
+    }
+}
+
+#[test]
+fn m_347_nothing_happens_before_the_picture_was_stable_long_enough() {
+    let mut bench = Bench::of(1);
+    bench.see(3, &[]);
+    bench.run_for(ms(10_000));
+    bench.see(3, &[(1, 3)]);
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3]);
+    assert_eq!(bench.fixture.stats.downing_decisions, 1);
+    let event = DowningEvent {
+        strategy: "keep-majority",
+        rule: "this side has the majority",
+        members: vec![n(1), n(2), n(3)],
+        unreachable: vec![n(3)],
+        down: vec![n(3)],
+    };
+    assert_eq!(bench.events(), [event]);
+}
+
+#[test]
+fn m_346_only_the_leader_acts_also_if_it_becomes_leader_late() {
+    let mut bench = Bench::of(2);
+    bench.see(3, &[(2, 3)]);
+    bench.run_for(ms(30_000));
+    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
+    // The leader leaves for good: this node is next, and acts within a tick.
+    bench.see_of(&[(2, Status::Up), (3, Status::Up)], &[(2, 3)], &[2]);
+    bench.run_for(TICK);
+    assert_eq!(bench.downed(), [3]);
+}
+
+#[test]
+fn m_346_a_leader_that_is_joining_or_leaving_does_not_act() {
+    for status in [Status::Joining, Status::Leaving, Status::Exiting] {
+        let mut bench = Bench::of(1);
+        bench.see_of(&[(1, status), (2, Status::Joining)], &[(1, 2)], &[1]);
+        assert!(bench.fixture.view.is_leader(), "{status}");
+        bench.run_for(ms(10_000));
+        assert_eq!(bench.downed(), [], "{status}");
+    }
+}
+
+#[test]
+fn m_348_what_ends_within_the_window_has_no_consequence() {
+    // Reachable again.
+    let mut bench = Bench::of(1);
+    bench.see(3, &[(1, 3)]);
+    bench.run_for(ms(1500));
+    bench.see(3, &[]);
+    bench.run_for(ms(30_000));
+    assert_eq!(bench.downed(), []);
+    // Removed.
+    bench.see(3, &[(1, 3)]);
+    bench.run_for(ms(1500));
+    bench.see(2, &[]);
+    bench.run_for(ms(30_000));
+    assert_eq!(bench.downed(), []);
+    // Leadership lost.
+    let mut bench = Bench::of(2);
+    bench.see_of(
+        &[(2, Status::Up), (3, Status::Up), (4, Status::Up)],
+        &[(2, 4)],
+        &[2],
+    );
+    assert!(bench.fixture.view.is_leader());
+    bench.run_for(ms(1500));
+    bench.see(4, &[(2, 4)]);
+    bench.run_for(ms(30_000));
+    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
+}
+
+#[test]
+fn m_349_a_member_that_is_down_already_is_nobodys_business() {
+    let mut bench = Bench::of(1);
+    bench.see_of(
+        &[(1, Status::Up), (2, Status::Up), (3, Status::Down)],
+        &[(1, 3)],
+        &[1],
+    );
+    assert_eq!(bench.fixture.timers.next(), None);
+    bench.run_for(ms(30_000));
+    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
+}
+
+#[test]
+fn s_3_1_changes_that_unsettle_begin_the_wait_again() {
+    use Status::{Down, Exiting, Joining, Leaving, Up, WeaklyUp};
+    let base = [(1, Up), (2, Up), (3, Up), (4, Leaving)];
+    let rows = [(1, 3)];
+    let after = |change: (&[(u64, Status)], &[(u64, u64)])| {
+        let mut bench = Bench::of(1);
+        bench.see_of(&base, &rows, &[1]);
+        bench.run_for(ms(1500));
+        bench.see_of(change.0, change.1, &[1]);
+        bench.run_for(ms(1999));
+        let soon = !bench.downed().is_empty();
+        bench.run_for(ms(1));
+        assert_eq!(bench.downed().is_empty(), soon, "decided once, sooner or later");
+        soon
+    };
+    let with = |change: (u64, Status)| {
+        let mut statuses = base.to_vec();
+        statuses.retain(|(uid, _)| *uid != change.0);
+        statuses.push(change);
+        statuses
+    };
+    // A new member that is Up, one that became Exiting or Down; another one unreachable.
+    for unsettling in [with((5, Up)), with((4, Exiting)), with((4, Down))] {
+        assert!(!after((&unsettling, &rows)), "{unsettling:?}");
+    }
+    assert!(!after((&base, &[(1, 3), (1, 4)])));
+    // A new member that is Joining or WeaklyUp, one that became Leaving, one removed, one more complaint about the same.
+    for settled in [
+        with((5, Joining)),
+        with((5, WeaklyUp)),
+        with((2, Leaving)),
+        base[..3].to_vec(),
+    ] {
+        assert!(after((&settled, &rows)), "{settled:?}");
+    }
+    assert!(after((&base, &[(1, 3), (2, 3)])));
+}
+
+#[test]
+fn s_3_1_another_member_that_is_reachable_again_begins_the_wait_again() {
+    let mut bench = Bench::of(1);
+    bench.see(5, &[(1, 3), (1, 4)]);
+    bench.run_for(ms(1500));
+    bench.see(5, &[(1, 3)]);
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3]);
+}
+
+#[test]
+fn s_8_5_after_a_pause_the_wait_begins_again() {
+    let mut bench = Bench::of(1);
+    bench.see(3, &[(1, 3)]);
+    bench.fixture.stand_still(ms(10_000));
+    bench.resolver.on_paused(&mut bench.fixture.cx());
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3]);
+}
+
+#[test]
+fn a_minority_downs_itself_and_whoever_is_with_it() {
+    let mut bench = Bench::of(1);
+    bench.see(5, &[(1, 3), (1, 4), (1, 5)]);
+    bench.run_for(ms(2000));
+    assert_eq!(bench.downed(), [1, 2]);
+    assert_eq!(
+        bench.events().pop().unwrap().rule,
+        "the other side has the majority"
+    );
+}
+
+#[test]
+fn a_decision_is_said_again_only_after_another_stable_period() {
+    let mut bench = Bench::of(1);
+    bench.see(3, &[(1, 3)]);
+    bench.run_for(ms(2000));
+    assert_eq!(bench.downed(), [3]);
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), [], "membership has not acted yet");
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3]);
+}
+
+#[test]
+fn m_310_without_a_clean_split_nobody_is_downed_and_it_is_told_once() {
+    let mut bench = Bench::of(1);
+    bench.see(4, &[(2, 3), (3, 2)]);
+    bench.run_for(ms(30_000));
+    assert_eq!(bench.downed(), []);
+    let events = bench.events();
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        (events[0].down.len(), bench.fixture.stats.downing_decisions),
+        (0, 0)
+    );
+    assert!(events[0].rule.starts_with("no clean split"));
+}
+
+#[test]
+fn s_8_7_who_was_heard_since_the_complaint_is_alive_though_seen_was_emptied_since() {
+    let mut bench = Bench::of(1);
+    let up = [(1, Status::Up), (2, Status::Up), (3, Status::Up)];
+    bench.see_of(&up, &[(2, 3)], &[1, 2]);
+    bench.see_of(&up, &[(2, 3)], &[1, 2, 3]);
+    // Some unrelated change: nobody else is known to have seen it at the moment of the decision.
+    let joining = [
+        (1, Status::Up),
+        (2, Status::Up),
+        (3, Status::Up),
+        (4, Status::Joining),
+    ];
+    bench.see_of(&joining, &[(2, 3)], &[1]);
+    bench.run_for(ms(10_000));
+    assert_eq!(bench.downed(), []);
+    assert_eq!(bench.events().len(), 1);
+    // The member really dies later: new complaints, of which it is not heard for a whole stable period.
+    bench.see_of(&up, &[(1, 3), (2, 3)], &[1]);
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3]);
+}
+
+#[test]
+fn m_300_only_members_with_the_role_are_counted() {
+    let role = Role::new("voter").unwrap();
+    let mut bench = Bench::with(
+        1,
+        DowningStrategy::KeepMajority {
+            role: Some(role.clone()),
+        },
+    );
+    let members = (1..=5).map(|uid| {
+        let mut member = member(&n(uid), Status::Up);
+        if uid <= 3 {
+            member.roles = Roles::new([role.clone()], "default").unwrap();
+        }
+        member
+    });
+    bench.show(picture(
+        &n(1),
+        members,
+        &[(&n(1), &n(3)), (&n(1), &n(4)), (&n(1), &n(5))],
+    ));
+    bench.run_for(ms(2000));
+    assert_eq!(bench.downed(), [3, 4, 5]);
+    assert_eq!(bench.events()[0].members, [n(1), n(2), n(3)]);
+}
+
+#[test]
+fn m_359_members_of_other_data_centers_are_neither_counted_nor_downed() {
+    let mut bench = Bench::of(1);
+    let members = (1..=5).map(|uid| {
+        let mut member = member(&n(uid), Status::Up);
+        if uid >= 4 {
+            member.roles = Roles::new([], "other").unwrap();
+        }
+        member
+    });
+    let mut view = picture(
+        &n(1),
+        members,
+        &[(&n(1), &n(2)), (&n(1), &n(3)), (&n(1), &n(4)), (&n(5), &n(1))],
+    );
+    view.unreachable.retain(|subject| subject.uid() <= 3);
+    bench.show(view);
+    bench.run_for(ms(2000));
+    assert_eq!(
+        bench.downed(),
+        [1],
+        "two of three of this data center are over there"
+    );
+}
+
+#[test]
+fn without_a_strategy_nothing_is_decided_and_no_timer_set() {
+    let mut bench = Bench::with(1, DowningStrategy::Off);
+    bench.see(3, &[(1, 3)]);
+    bench.resolver.on_paused(&mut bench.fixture.cx());
+    bench.resolver.on_timer(&mut bench.fixture.cx());
+    assert_eq!(bench.fixture.timers.next(), None);
+    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
+}
+
+#[test]
+fn a_removed_node_stops_watching() {
+    let mut bench = Bench::of(1);
+    bench.see(3, &[(1, 3)]);
+    bench.show(View::idle(n(1)));
+    assert_eq!(bench.fixture.timers.next(), None);
+    assert!(bench.resolver.rows.is_empty() && bench.resolver.heard.is_empty());
+}
