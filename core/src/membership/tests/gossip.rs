@@ -20,7 +20,7 @@ fn status(gossip: &Gossip, name: &str) -> Status {
 
 fn stamped(mut gossip: Gossip, by: &str) -> Gossip {
     for name in by.split_whitespace() {
-        gossip.stamp(&n(name), true);
+        gossip.stamp(&n(name), true, 0);
     }
     gossip
 }
