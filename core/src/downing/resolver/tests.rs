@@ -189,11 +189,11 @@ fn s_3_1_changes_that_unsettle_begin_the_wait_again() {
     use Status::{Down, Exiting, Joining, Leaving, Up, WeaklyUp};
     let base = [(1, Up), (2, Up), (3, Up), (4, Leaving)];
     let rows = [(1, 3)];
-    let after = |change: (&[(u64, Status)], &[(u64, u64)])| {
+    let acts_in_time = |statuses: &[(u64, Status)], changed: &[(u64, u64)]| {
         let mut bench = Bench::of(1);
         bench.see_of(&base, &rows, &[1]);
         bench.run_for(ms(1500));
-        bench.see_of(change.0, change.1, &[1]);
+        bench.see_of(statuses, changed, &[1]);
         bench.run_for(ms(1999));
         let soon = !bench.downed().is_empty();
         bench.run_for(ms(1));
@@ -208,9 +208,9 @@ fn s_3_1_changes_that_unsettle_begin_the_wait_again() {
     };
     // A new member that is Up, one that became Exiting or Down; another one unreachable.
     for unsettling in [with((5, Up)), with((4, Exiting)), with((4, Down))] {
-        assert!(!after((&unsettling, &rows)), "{unsettling:?}");
+        assert!(!acts_in_time(&unsettling, &rows), "{unsettling:?}");
     }
-    assert!(!after((&base, &[(1, 3), (1, 4)])));
+    assert!(!acts_in_time(&base, &[(1, 3), (1, 4)]));
     // A new member that is Joining or WeaklyUp, one that became Leaving, one removed, one more complaint about the same.
     for settled in [
         with((5, Joining)),
@@ -218,9 +218,9 @@ fn s_3_1_changes_that_unsettle_begin_the_wait_again() {
         with((2, Leaving)),
         base[..3].to_vec(),
     ] {
-        assert!(after((&settled, &rows)), "{settled:?}");
+        assert!(acts_in_time(&settled, &rows), "{settled:?}");
     }
-    assert!(after((&base, &[(1, 3), (2, 3)])));
+    assert!(acts_in_time(&base, &[(1, 3), (2, 3)]));
 }
 
 #[test]
