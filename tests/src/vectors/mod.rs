@@ -1,0 +1,113 @@
+//! Conformance vectors: cases of one JSON file, run against the public API of the core. A file is an object of case lists
+//! by key; keys nobody here runs are reported as skipped, keys it lacks are not mentioned. Never panics on a file.
+
+mod clock;
+mod convergence;
+mod json;
+mod phi;
+mod reachability;
+mod ring;
+
+use std::fmt;
+
+use serde_json::Value;
+
+pub use json::IllFormed;
+
+/// How many differences of one key are kept to be shown; the rest is only counted.
+const DIFFERENCES_MAX: usize = 5;
+
+/// What became of the cases of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyReport {
+    /// The key.
+    pub key: String,
+    /// The result; `None` if nobody here runs these cases.
+    pub result: Option<KeyResult>,
+}
+
+/// The result of running the cases of one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyResult {
+    /// Cases in which everything agreed.
+    pub passed: usize,
+    /// Cases in which something differed.
+    pub failed: usize,
+    /// The first differences, one line each.
+    pub differences: Vec<String>,
+}
+
+impl KeyReport {
+    /// Whether a case of this key failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.failed > 0)
+    }
+}
+
+impl fmt::Display for KeyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(result) = &self.result else {
+            return write!(f, "{}: skipped", self.key);
+        };
+        write!(
+            f,
+            "{}: {} passed, {} failed",
+            self.key, result.passed, result.failed
+        )?;
+        result
+            .differences
+            .iter()
+            .try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}
+
+/// Runs every case of a file.
+///
+/// # Errors
+/// [`IllFormed`] if the text is no JSON object, or a case of a key that is run here lacks an input or has one of a
+/// wrong type or range.
+pub fn run(text: &str) -> Result<Vec<KeyReport>, IllFormed> {
+    let file: Value =
+        serde_json::from_str(text).map_err(|error| IllFormed::new("", format!("not JSON: {error}")))?;
+    let keys = file
+        .as_object()
+        .ok_or_else(|| IllFormed::new("", "expected an object of case lists"))?;
+    keys.iter().map(|(key, cases)| run_key(key, cases)).collect()
+}
+
+fn run_key(key: &str, cases: &Value) -> Result<KeyReport, IllFormed> {
+    let run_case: fn(json::Node<'_>) -> Result<json::Differences, IllFormed> = match key {
+        "vector_clock" => clock::run,
+        "reachability" => reachability::run,
+        "ring" => ring::run,
+        "phi" => phi::run,
+        "convergence_leader" => convergence::run,
+        _ => {
+            return Ok(KeyReport {
+                key: key.to_owned(),
+                result: None,
+            });
+        }
+    };
+    let mut result = KeyResult::default();
+    for (at, case) in json::Node::root(key, cases).items()?.into_iter().enumerate() {
+        let differences = run_case(case)?;
+        if differences.is_empty() {
+            result.passed += 1;
+        } else {
+            result.failed += 1;
+            let room = DIFFERENCES_MAX.saturating_sub(result.differences.len());
+            result.differences.extend(
+                differences
+                    .into_iter()
+                    .take(room)
+                    .map(|line| format!("case {at}: {line}")),
+            );
+        }
+    }
+    Ok(KeyReport {
+        key: key.to_owned(),
+        result: Some(result),
+    })
+}

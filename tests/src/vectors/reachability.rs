@@ -1,0 +1,93 @@
+//! Key `reachability`: two tables that grow from a common one, and their merge. Spec: membership 1.5.
+
+use std::collections::BTreeMap;
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::membership::reachability::{Reach, Reachability};
+
+use super::json::{Differences, IllFormed, Node, compare};
+
+type Row = (UniqueAddress, UniqueAddress, Reach, u64);
+
+pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
+    let mut common = Reachability::new();
+    apply(&mut common, &case.get("common")?)?;
+    let (mut a, mut b) = (common.clone(), common);
+    apply(&mut a, &case.get("branch_a")?)?;
+    apply(&mut b, &case.get("branch_b")?)?;
+    let allowed = case.get("allowed")?.nodes()?;
+    let merged = a.merge(|node| allowed.contains(node), &b);
+    let mut out = Differences::new();
+    for (name, table) in [("a", &a), ("b", &b), ("merged", &merged)] {
+        if let Some(expected) = case.find(name)? {
+            compare_table(&mut out, name, &expected, table)?;
+        }
+    }
+    let mirrored = b.merge(|node| allowed.contains(node), &a);
+    compare(&mut out, "merge of b with a", &merged, &mirrored);
+    for (name, found) in [
+        ("unreachable", merged.all_unreachable()),
+        (
+            "unreachable_or_terminated",
+            merged.all_unreachable_or_terminated(),
+        ),
+    ] {
+        if let Some(expected) = case.find(name)? {
+            compare(&mut out, name, &expected.nodes()?, &found.into_iter().collect());
+        }
+    }
+    Ok(out)
+}
+
+fn apply(table: &mut Reachability, changes: &Node<'_>) -> Result<(), IllFormed> {
+    for change in changes.items()? {
+        let [observer, subject, status] = change.tuple()?;
+        table.change(&observer.node()?, &subject.node()?, reach(&status)?);
+    }
+    Ok(())
+}
+
+fn compare_table(
+    out: &mut Differences,
+    name: &str,
+    expected: &Node<'_>,
+    table: &Reachability,
+) -> Result<(), IllFormed> {
+    if let Some(records) = expected.find("records")? {
+        let mut rows = records
+            .items()?
+            .iter()
+            .map(row)
+            .collect::<Result<Vec<Row>, _>>()?;
+        rows.sort();
+        let found = table.records().iter();
+        let found = found
+            .map(|r| (r.observer.clone(), r.subject.clone(), r.status, r.version))
+            .collect();
+        compare(out, &format!("{name}.records"), &rows, &found);
+    }
+    if let Some(versions) = expected.find("versions")? {
+        let found: BTreeMap<UniqueAddress, u64> = table.versions().iter().cloned().collect();
+        compare(out, &format!("{name}.versions"), &versions.counters()?, &found);
+    }
+    Ok(())
+}
+
+fn row(record: &Node<'_>) -> Result<Row, IllFormed> {
+    let [observer, subject, status, version] = record.tuple()?;
+    Ok((
+        observer.node()?,
+        subject.node()?,
+        reach(&status)?,
+        version.natural()?,
+    ))
+}
+
+fn reach(node: &Node<'_>) -> Result<Reach, IllFormed> {
+    match node.text()? {
+        "R" => Ok(Reach::Reachable),
+        "U" => Ok(Reach::Unreachable),
+        "T" => Ok(Reach::Terminated),
+        other => Err(node.refuse(format!("`{other}` is none of R, U, T"))),
+    }
+}

@@ -1,0 +1,211 @@
+//! The conformance vectors that live beside this test all pass, and the runner tells failures and bad files apart.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use quorate_tests::vectors::{self, KeyReport};
+use serde_json::Value;
+
+const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/membership-vectors.json");
+
+fn reports(text: &str) -> Vec<KeyReport> {
+    vectors::run(text).expect("a well-formed file")
+}
+
+fn counts(text: &str) -> Vec<(String, Option<(usize, usize)>)> {
+    let count = |report: KeyReport| {
+        (
+            report.key,
+            report.result.map(|result| (result.passed, result.failed)),
+        )
+    };
+    reports(text).into_iter().map(count).collect()
+}
+
+/// Runs the program on a file of this text; exit code, standard output, standard error.
+fn program(name: &str, text: &[u8]) -> (Option<i32>, String, String) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).expect("the target directory can be written");
+    run_on(&path)
+}
+
+fn run_on(path: &Path) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_vectors"))
+        .arg(path)
+        .output()
+        .expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("plain text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn every_shared_vector_passes() {
+    let text = std::fs::read_to_string(SHARED).expect("the vectors are part of the repository");
+    for report in reports(&text) {
+        assert!(!report.has_failed(), "{report}");
+    }
+    let expected = [
+        ("convergence_leader", Some((125, 0))),
+        ("phi", Some((100, 0))),
+        ("reachability", Some((125, 0))),
+        ("ring", Some((60, 0))),
+        ("sbr", None),
+        ("vector_clock", Some((150, 0))),
+    ];
+    assert_eq!(
+        counts(&text),
+        expected.map(|(key, count)| (key.to_owned(), count))
+    );
+}
+
+#[test]
+fn a_wrong_expectation_is_a_failure_with_the_difference() {
+    let wrong =
+        r#"{"vector_clock": [{"a": {"x": 1}, "b": {}, "cmp": "Same"}, {"a": {}, "b": {}, "cmp": "Same"}]}"#;
+    let (code, out, _) = program("wrong.json", wrong.as_bytes());
+    assert_eq!(code, Some(1));
+    assert!(
+        out.starts_with("vector_clock: 1 passed, 1 failed\n  case 0: cmp: expected Same, found After\n"),
+        "{out}"
+    );
+}
+
+/// Another value of the same kind, so that the file stays well-formed and the expectation becomes wrong.
+fn spoil(value: &mut Value) {
+    *value = match value.take() {
+        Value::Null => Value::from("nobody"),
+        Value::Bool(flag) => Value::from(!flag),
+        Value::Number(number) => match number.as_u64() {
+            Some(whole) => Value::from(whole + 1),
+            None => Value::from(number.as_f64().expect("a float") + 1.0),
+        },
+        Value::String(text) if text == "Same" => Value::from("After"),
+        Value::String(text) if ["Before", "After", "Concurrent"].contains(&text.as_str()) => {
+            Value::from("Same")
+        }
+        Value::String(_) => Value::Null,
+        Value::Array(mut list) => {
+            if list.pop().is_none() {
+                list.push(Value::from("nobody"));
+            }
+            Value::from(list)
+        }
+        Value::Object(mut object) => {
+            object.insert("nobody".to_owned(), Value::from(7));
+            Value::from(object)
+        }
+    };
+}
+
+#[test]
+fn every_expectation_of_every_case_is_checked() {
+    let text = std::fs::read_to_string(SHARED).expect("the vectors are part of the repository");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    for place in [
+        "vector_clock/cmp",
+        "vector_clock/merge",
+        "vector_clock/a_pruned",
+        "vector_clock/cmp_pruned_a_vs_b",
+        "reachability/a/versions",
+        "reachability/b/versions",
+        "reachability/merged/versions",
+        "reachability/merged/records",
+        "reachability/unreachable",
+        "reachability/unreachable_or_terminated",
+        "ring/receivers",
+        "phi/mean",
+        "phi/std",
+        "phi/first_unavailable_ms",
+        "phi/queries_ms_after_last/0/1",
+        "phi/queries_ms_after_last/0/2",
+        "convergence_leader/convergence",
+        "convergence_leader/leader",
+    ] {
+        let (key, inside) = place.split_once('/').expect("a key and a place");
+        let mut cases = file[key].clone();
+        let (mut total, mut spoilt) = (0, 0);
+        for case in cases.as_array_mut().expect("a list") {
+            total += 1;
+            // An empty list of rows cannot lose one, and an invented row would make the file ill-formed.
+            let target = case.pointer_mut(&format!("/{inside}")).expect(place);
+            if !(inside.ends_with("records") && target.as_array().is_some_and(Vec::is_empty)) {
+                spoil(target);
+                spoilt += 1;
+            }
+        }
+        let found = counts(&serde_json::json!({ key: cases }).to_string());
+        assert_eq!(
+            found,
+            [(key.to_owned(), Some((total - spoilt, spoilt)))],
+            "{place}"
+        );
+        assert!(spoilt > total / 2, "{place} is mostly empty");
+    }
+}
+
+#[test]
+fn keys_of_others_are_skipped_and_missing_keys_not_mentioned() {
+    assert_eq!(counts("{}"), []);
+    assert_eq!(
+        counts(r#"{"later": 5, "ring": []}"#),
+        [("later".to_owned(), None), ("ring".to_owned(), Some((0, 0)))]
+    );
+    let (code, out, _) = program("unknown.json", br#"{"later": [1, 2]}"#);
+    assert_eq!((code, out.as_str()), (Some(0), "later: skipped\n"));
+}
+
+#[test]
+fn an_expected_null_phi_means_infinite() {
+    let case = |phi: &str| {
+        format!(
+            r#"{{"phi": [{{"threshold": 8.0, "max_sample": 10, "min_std": 100, "pause": 0, "first_estimate": 1000,
+                "heartbeats": [0], "queries_ms_after_last": [[100000000, {phi}, false]]}}]}}"#
+        )
+    };
+    assert_eq!(counts(&case("null")), [("phi".to_owned(), Some((1, 0)))]);
+    assert_eq!(counts(&case("300.0")), [("phi".to_owned(), Some((0, 1)))]);
+}
+
+#[test]
+fn files_that_cannot_be_run_end_with_one_line_and_exit_code_2() {
+    let bad: [(&str, &[u8]); 12] = [
+        ("empty", b""),
+        ("text", b"hello"),
+        ("list", b"[]"),
+        ("binary", &[0xFF, 0xFE, 0x00]),
+        ("no-list", br#"{"ring": 5}"#),
+        ("no-object", br#"{"phi": [5]}"#),
+        ("no-input", br#"{"vector_clock": [{"a": {}}]}"#),
+        ("bad-host", br#"{"vector_clock": [{"a": {"": 1}, "b": {}}]}"#),
+        ("bad-number", br#"{"vector_clock": [{"a": {"x": -1}, "b": {}}]}"#),
+        (
+            "bad-status",
+            br#"{"convergence_leader": [{"members": [["a", "Removed", null, "default"]]}]}"#,
+        ),
+        (
+            "bad-settings",
+            br#"{"phi": [{"threshold": 0, "max_sample": 0, "min_std": 0, "pause": 0, "first_estimate": 0}]}"#,
+        ),
+        (
+            "bad-tuple",
+            br#"{"reachability": [{"common": [["a", "b"]], "branch_a": [], "branch_b": [], "allowed": []}]}"#,
+        ),
+    ];
+    for (name, text) in bad {
+        let (code, out, err) = program(&format!("{name}.json"), text);
+        assert_eq!(
+            (code, out.as_str(), err.lines().count()),
+            (Some(2), "", 1),
+            "{name}: {err}"
+        );
+    }
+    let deep = "[".repeat(100_000);
+    assert_eq!(program("deep.json", deep.as_bytes()).0, Some(2));
+    for path in [
+        PathBuf::from("/nowhere/at-all.json"),
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
+    ] {
+        let (code, _, err) = run_on(&path);
+        assert_eq!((code, err.lines().count()), (Some(2), 1), "{err}");
+    }
+}
