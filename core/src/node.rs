@@ -196,8 +196,8 @@ impl<R: Rng> Node<R> {
         let machines = &self.machines;
         let membership = machines.membership.check_invariants(&self.base.me);
         membership.map_err(|error| fault("membership")(alloc::format!("{error}")))?;
-        machines.detector.check_invariants().map_err(fault("detector"))?;
-        machines.resolver.check_invariants().map_err(fault("resolver"))?;
+        machines.detector.check_invariants(&self.base.view);
+        machines.resolver.check_invariants(&self.base.view);
         machines.sharding.check_invariants().map_err(fault("sharding"))
     }
 

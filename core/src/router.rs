@@ -34,7 +34,7 @@ impl<R: Rng> Node<R> {
             Message::Leave(node) => machines.membership.on_leave(cx, from, &node),
             Message::Down(node) => machines.membership.on_down(cx, from, &node),
             Message::Heartbeat(heartbeat) => machines.detector.on_heartbeat(cx, from, heartbeat),
-            Message::HeartbeatRsp(heartbeat) => machines.detector.on_heartbeat_rsp(cx, from, &heartbeat),
+            Message::HeartbeatRsp(heartbeat) => machines.detector.on_heartbeat_rsp(cx, from, heartbeat),
             Message::ExitingConfirmed { to } => machines.membership.on_exiting_confirmed(cx, from, &to),
             Message::GossipStatus(status) => machines.membership.on_gossip_status(cx, from, &status),
             Message::Gossip(envelope) => machines.membership.on_gossip(cx, from, &envelope),
