@@ -13,8 +13,10 @@ const PORT: u16 = 7355;
 const UID: u64 = 1;
 /// Relative tolerance of floats.
 const RELATIVE: f64 = 1e-6;
-/// Absolute tolerance of floats: the files round to nine decimals.
-const ABSOLUTE: f64 = 1e-9;
+/// Absolute tolerance of phi: the files round it to nine decimals.
+pub(super) const NINE_DECIMALS: f64 = 1e-9;
+/// Absolute tolerance of statistics: the files round them to six decimals.
+pub(super) const SIX_DECIMALS: f64 = 1e-6;
 
 /// What differed in one case, one line each.
 pub(super) type Differences = Vec<String>;
@@ -188,11 +190,17 @@ pub(super) fn compare<T: PartialEq + fmt::Debug>(out: &mut Differences, what: &s
     }
 }
 
-/// Notes a difference unless both are close; an expected `None` stands for infinity.
-pub(super) fn compare_floats(out: &mut Differences, what: &str, expected: Option<f64>, found: f64) {
+/// Notes a difference unless both are close, relatively or by `absolute`; an expected `None` stands for infinity.
+pub(super) fn compare_floats(
+    out: &mut Differences,
+    what: &str,
+    expected: Option<f64>,
+    found: f64,
+    absolute: f64,
+) {
     let close = match expected {
         None => found == f64::INFINITY,
-        Some(expected) => (found - expected).abs() <= ABSOLUTE.max(RELATIVE * expected.abs()),
+        Some(expected) => (found - expected).abs() <= absolute.max(RELATIVE * expected.abs()),
     };
     if !close {
         out.push(format!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate_core::detector::phi::{PhiAccrual, PhiSettings};
 use quorate_core::time::Instant;
 
-use super::json::{Differences, IllFormed, Node, compare, compare_floats};
+use super::json::{Differences, IllFormed, NINE_DECIMALS, Node, SIX_DECIMALS, compare, compare_floats};
 
 /// How many milliseconds before the expected first unavailable one are checked one by one: above every detection time of
 /// sensible settings, and a limit for the others.
@@ -26,7 +26,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let mut out = Differences::new();
     for (name, found) in [("mean", detector.mean_ms()), ("std", detector.std_deviation_ms())] {
         if let Some(expected) = case.find(name)? {
-            compare_floats(&mut out, name, Some(expected.float()?), found);
+            compare_floats(&mut out, name, Some(expected.float()?), found, SIX_DECIMALS);
         }
     }
     for query in case
@@ -41,6 +41,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
             &format!("phi after {ms} ms"),
             expected,
             detector.phi(after(ms)),
+            NINE_DECIMALS,
         );
         compare(
             &mut out,
