@@ -1,2 +1,58 @@
-//! Placeholder.
+//! What every Quorate adapter shares: the traits of a runtime and a transport, the synchronous pump between core and
+//! sockets, the one loop, and the user's API. Names no runtime.
+//!
+//! Users take an adapter (`quorate-tokio`), which exports all of this with the types filled in. Who writes an adapter
+//! implements [`Runtime`], [`Transport`] and [`Adapter`].
+//!
+//! | part | decides |
+//! |---|---|
+//! | [`Cluster`], [`ClusterBuilder`], [`Region`], [`Events`] | nothing: they ask the loop |
+//! | pump | framing, handshakes, dialing and backoff, bounded queues per lane, quarantine, mailboxes; no I/O, no clock |
+//! | loop | nothing: it moves bytes and time, in a fixed order |
 #![forbid(unsafe_code)]
+
+mod adapter;
+mod builder;
+mod cluster;
+mod codec;
+mod entity;
+mod error;
+mod events;
+mod kind;
+mod pump;
+mod region;
+mod run;
+mod runtime;
+mod security;
+mod shared;
+mod stats;
+mod sync;
+mod transport;
+
+pub use adapter::Adapter;
+pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
+pub use cluster::{Cluster, LEAVE_TIMEOUT};
+pub use entity::{Entity, EntityContext};
+pub use error::{AskError, ClusterError, StartError, TellError, Termination};
+pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
+pub use kind::{Kind, SHARDS_DEFAULT};
+pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
+pub use runtime::Runtime;
+pub use security::{Method, Security};
+pub use stats::{LinkStats, NodeStats};
+pub use transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+
+/// The core's types that the API speaks of.
+pub mod core {
+    pub use quorate_core::config::{Config, ConfigError, DowningStrategy, ValidConfig};
+    pub use quorate_core::effect::{CommandError, HaltReason};
+    pub use quorate_core::event::{Event, JoinFailure, ShardingEvent};
+    pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
+    pub use quorate_core::membership::events::MembershipChange;
+    pub use quorate_core::membership::member::{Member, Status};
+    pub use quorate_core::sharding::errors::AskFailure;
+    pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+    pub use quorate_core::stats::Stats;
+    pub use quorate_core::time::{Instant, Now};
+    pub use quorate_core::view::View;
+}

@@ -1,2 +1,81 @@
-//! Placeholder.
+//! Quorate clusters on tokio: links are TCP connections, time and tasks are tokio's.
+//!
+//! A node of a cluster in one program: it forms a cluster of one, hosts an entity kind and asks an entity.
+//!
+//! ```no_run
+//! use quorate_tokio::{Cluster, Entity, EntityContext, Kind, Security};
+//!
+//! struct Greeter {
+//!     greeted: u64,
+//! }
+//!
+//! impl Entity for Greeter {
+//!     type Message = String;
+//!     type Reply = String;
+//!
+//!     async fn handle(&mut self, context: &EntityContext, who: String) -> String {
+//!         self.greeted += 1;
+//!         format!("{} greets {who}, number {}", context.id_text(), self.greeted)
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
+//! let cluster = Cluster::builder("example")
+//!     .bind("127.0.0.1:0")
+//!     .security(Security::insecure_plaintext())
+//!     .fast_profile() // the timings for one machine; leave it out on a network
+//!     .start()
+//!     .await?;
+//! cluster.join([cluster.address().address()]).await?;
+//! cluster.up().await?;
+//!
+//! let greeters = cluster.register(Kind::new("greeter"), |_| Greeter { greeted: 0 }).await?;
+//! let answer = greeters.entity("ada").ask(&"Grace".to_owned()).await?;
+//! assert_eq!(answer, "ada greets Grace, number 1");
+//!
+//! cluster.leave().await?;
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! Handlers run as tokio tasks; one that blocks its thread (files, long computations) belongs into
+//! `tokio::task::spawn_blocking`.
 #![forbid(unsafe_code)]
+
+mod runtime;
+mod tcp;
+
+use std::io;
+
+pub use quorate_driver::*;
+pub use runtime::TokioRuntime;
+pub use tcp::{TcpLinkReader, TcpLinkWriter, TcpLinks, TcpPort};
+
+/// Tokio and TCP: what fills in the driver's types.
+#[derive(Clone, Copy, Debug)]
+pub struct Tokio;
+
+/// A running node on tokio. See [`quorate_driver::Cluster`].
+pub type Cluster = quorate_driver::Cluster<Tokio>;
+
+impl Adapter for Tokio {
+    type Runtime = TokioRuntime;
+    type Transport = TcpLinks;
+
+    fn runtime() -> io::Result<TokioRuntime> {
+        TokioRuntime::current()
+    }
+
+    fn transport(security: &Security) -> io::Result<TcpLinks> {
+        match security.method() {
+            Method::InsecurePlaintext => Ok(TcpLinks),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    async fn shutdown_signal() -> io::Result<()> {
+        runtime::shutdown_signal().await
+    }
+}

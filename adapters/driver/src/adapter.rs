@@ -1,0 +1,38 @@
+//! An adapter in one type: which runtime and which transport a [`crate::Cluster`] uses. Spec: architecture 4.
+
+use std::future::Future;
+use std::io;
+
+use crate::runtime::Runtime;
+use crate::security::Security;
+use crate::transport::Transport;
+
+/// Ties a runtime and a transport together, so that users name neither: an adapter exports
+/// `type Cluster = quorate_driver::Cluster<ItsAdapter>`.
+pub trait Adapter: Sized + Send + Sync + 'static {
+    /// The executor.
+    type Runtime: Runtime;
+    /// The network.
+    type Transport: Transport;
+
+    /// The runtime the caller is in.
+    ///
+    /// # Errors
+    /// The caller is in none.
+    fn runtime() -> io::Result<Self::Runtime>;
+
+    /// A transport with the chosen security.
+    ///
+    /// # Errors
+    /// The transport does not offer that security.
+    fn transport(security: &Security) -> io::Result<Self::Transport>;
+
+    /// Completes at the next request of the system to end this process (SIGTERM or SIGINT).
+    ///
+    /// # Errors
+    /// The system's signals cannot be had.
+    ///
+    /// # Cancel safety
+    /// Dropping it stops listening; a signal that has come meanwhile may be lost.
+    fn shutdown_signal() -> impl Future<Output = io::Result<()>> + Send;
+}

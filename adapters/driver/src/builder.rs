@@ -1,0 +1,261 @@
+//! How a node is described and started. Checks everything before anything runs. Spec: conventions 1.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use quorate_core::config::{Config, ValidConfig};
+use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
+use quorate_core::input::Command;
+use quorate_core::view::View;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+use crate::adapter::Adapter;
+use crate::cluster::Cluster;
+use crate::entity::Reports;
+use crate::error::{ClusterError, StartError};
+use crate::events::Hub;
+use crate::pump::Pump;
+use crate::run;
+use crate::runtime::Runtime;
+use crate::security::{Method, Security};
+use crate::shared::Shared;
+use crate::sync::Notify;
+use crate::transport::{Listener, Transport};
+
+/// Where a node listens unless [`ClusterBuilder::bind`] says otherwise: loopback, so that nobody opens a port to the world
+/// by accident, and the port that tutorials of the field use.
+pub const BIND_DEFAULT: &str = "127.0.0.1:2551";
+
+/// The type of a builder that was not told yet how links are protected: it has no `start`.
+#[derive(Clone, Copy, Debug)]
+pub struct SecurityNotChosen;
+
+/// Describes a node. Made by [`Cluster::builder`]; every method takes and returns it by value. Names and addresses are checked
+/// by [`ClusterBuilder::start`], which exists only once [`ClusterBuilder::security`] was called.
+#[must_use = "a builder does nothing until it is started"]
+pub struct ClusterBuilder<A, S = SecurityNotChosen> {
+    name: String,
+    bind: String,
+    advertise: Option<String>,
+    roles: Vec<String>,
+    seeds: Vec<String>,
+    fast: bool,
+    changes: Vec<Box<dyn FnOnce(&mut Config) + Send>>,
+    security: S,
+    adapter: PhantomData<fn() -> A>,
+}
+
+impl<A> ClusterBuilder<A, SecurityNotChosen> {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            bind: BIND_DEFAULT.to_owned(),
+            advertise: None,
+            roles: Vec::new(),
+            seeds: Vec::new(),
+            fast: false,
+            changes: Vec::new(),
+            security: SecurityNotChosen,
+            adapter: PhantomData,
+        }
+    }
+}
+
+impl<A, S> ClusterBuilder<A, S> {
+    /// Where to listen, `host:port` (default [`BIND_DEFAULT`]). With port 0 the system chooses, and the port it chose is the
+    /// node's.
+    pub fn bind(mut self, address: impl ToString) -> Self {
+        self.bind = address.to_string();
+        self
+    }
+
+    /// Where peers reach this node, `host:port` (default: where it listens). Port 0 stands for the port it listens at.
+    pub fn advertise(mut self, address: impl ToString) -> Self {
+        self.advertise = Some(address.to_string());
+        self
+    }
+
+    /// Gives this node a role, besides those it has.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.roles.push(role.into());
+        self
+    }
+
+    /// Nodes to join through, `host:port` each; the same list, in the same order, on every node. The node joins when it is
+    /// started; the first of the list forms a new cluster if no other answers. Without seeds the node waits for
+    /// [`Cluster::join`].
+    pub fn seeds(mut self, seeds: impl IntoIterator<Item = impl ToString>) -> Self {
+        self.seeds.extend(seeds.into_iter().map(|seed| seed.to_string()));
+        self
+    }
+
+    /// Starts from [`Config::fast`], the timings for demonstrations and tests on one machine, instead of [`Config::lan`].
+    pub const fn fast_profile(mut self) -> Self {
+        self.fast = true;
+        self
+    }
+
+    /// Changes the configuration. Called in `start`, after the preset and in the order given; ranges are checked after it.
+    pub fn config(mut self, change: impl FnOnce(&mut Config) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// How links are protected. Has no default: the choice has to be visible in the program.
+    pub fn security(self, security: Security) -> ClusterBuilder<A, Security> {
+        ClusterBuilder {
+            name: self.name,
+            bind: self.bind,
+            advertise: self.advertise,
+            roles: self.roles,
+            seeds: self.seeds,
+            fast: self.fast,
+            changes: self.changes,
+            security,
+            adapter: PhantomData,
+        }
+    }
+}
+
+impl<A, S> fmt::Debug for ClusterBuilder<A, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterBuilder")
+            .field("name", &self.name)
+            .field("bind", &self.bind)
+            .field("advertise", &self.advertise)
+            .field("roles", &self.roles)
+            .field("seeds", &self.seeds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A: Adapter> ClusterBuilder<A, Security> {
+    /// Starts the node: listens, runs it in tasks of the caller's runtime, and begins to join if seeds were given. Does not
+    /// wait for the cluster: that is [`Cluster::up`].
+    ///
+    /// # Errors
+    /// [`StartError`] says which setting is wrong or what the system refused; nothing is left running.
+    ///
+    /// # Cancel safety
+    /// Dropping it tears down what was started.
+    pub async fn start(mut self) -> Result<Cluster<A>, StartError> {
+        let config = self.valid_config()?;
+        let seeds = self.seed_addresses()?;
+        let environment = |what| move |error| StartError::Environment { what, error };
+        let runtime = A::runtime().map_err(environment("runtime"))?;
+        let transport = A::transport(&self.security).map_err(environment("transport"))?;
+        let bind_error = |error| StartError::Bind {
+            address: self.bind.clone(),
+            error,
+        };
+        let listener = transport.bind(&self.bind).await.map_err(bind_error)?;
+        let port = listener.local_address().map_err(bind_error)?.port();
+        let address = self.own_address(port)?;
+        let (uid, seed) = entropy().map_err(environment("entropy"))?;
+        let me = UniqueAddress::new(address, uid);
+        match self.security.method() {
+            Method::InsecurePlaintext => tracing::warn!(
+                target: "cluster::transport", event = "insecure_plaintext", node = %me,
+                "links are neither authenticated nor encrypted: whoever reaches this port can control the cluster"
+            ),
+        }
+        let hub = Arc::new(Hub::new(Arc::new(View::idle(me.clone()))));
+        let wake = Arc::new(Notify::default());
+        let reports = Arc::new(Reports::new(Arc::clone(&wake)));
+        let (shared, commands) = Shared::new(me.clone(), Arc::clone(&hub), wake);
+        let rng = ChaCha8Rng::from_seed(seed);
+        let pump = Pump::new(config, me, rng, reports, &self.security, runtime.now());
+        run::start(&runtime, transport, listener, pump, Arc::clone(&shared), commands);
+        let cluster = Cluster::new(shared);
+        if !seeds.is_empty() {
+            cluster.shared().core(Command::JoinSeeds(seeds)).await?;
+        }
+        Ok(cluster)
+    }
+
+    fn valid_config(&mut self) -> Result<ValidConfig, StartError> {
+        let name = ClusterName::new(&self.name).map_err(|error| StartError::Name {
+            what: "cluster name",
+            value: self.name.clone(),
+            error,
+        })?;
+        let mut config = if self.fast {
+            Config::fast(name)
+        } else {
+            Config::lan(name)
+        };
+        for role in &self.roles {
+            config
+                .roles
+                .push(Role::new(role).map_err(|error| StartError::Name {
+                    what: "role",
+                    value: role.clone(),
+                    error,
+                })?);
+        }
+        for change in self.changes.drain(..) {
+            change(&mut config);
+        }
+        Ok(config.validate()?)
+    }
+
+    fn seed_addresses(&self) -> Result<Vec<Address>, StartError> {
+        let parse = |seed: &String| {
+            parse_address(seed).map_err(|error| StartError::Name {
+                what: "seed",
+                value: seed.clone(),
+                error,
+            })
+        };
+        self.seeds.iter().map(parse).collect()
+    }
+
+    fn own_address(&self, bound_port: u16) -> Result<Address, StartError> {
+        let (what, text) = match &self.advertise {
+            Some(text) => ("advertised address", text),
+            None => ("address", &self.bind),
+        };
+        let named = |error| StartError::Name {
+            what,
+            value: text.clone(),
+            error,
+        };
+        let (host, port) = text.rsplit_once(':').ok_or(NameError::NoPort).map_err(named)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if matches!(host, "0.0.0.0" | "::") {
+            return Err(StartError::UnspecifiedAddress {
+                address: text.clone(),
+            });
+        }
+        let port = match port.parse::<u16>() {
+            Ok(0) => bound_port,
+            Ok(port) if self.advertise.is_some() => port,
+            Ok(_) => bound_port,
+            Err(_) => return Err(named(NameError::BadPort)),
+        };
+        Address::new(host, port).map_err(named)
+    }
+}
+
+/// An address from `host:port`.
+pub(crate) fn parse_address(text: &str) -> Result<Address, NameError> {
+    text.trim().parse()
+}
+
+/// Addresses from texts, or which of them is wrong.
+pub(crate) fn parse_addresses(
+    texts: impl IntoIterator<Item = impl ToString>,
+) -> Result<Vec<Address>, ClusterError> {
+    let parse =
+        |text: String| parse_address(&text).map_err(|error| ClusterError::Name { value: text, error });
+    texts.into_iter().map(|text| parse(text.to_string())).collect()
+}
+
+/// A uid and a seed for the node's generator.
+fn entropy() -> std::io::Result<(u64, [u8; 32])> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)?;
+    Ok((getrandom::u64()?, seed))
+}

@@ -1,0 +1,349 @@
+//! The handle of a running node: what users hold. Spec: conventions 1.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::effect::CommandError;
+use quorate_core::ident::{NameError, UniqueAddress};
+use quorate_core::input::{Command, DownTarget};
+use quorate_core::membership::member::{Member, Status};
+use quorate_core::sharding::ids::KindId;
+use quorate_core::view::View;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::adapter::Adapter;
+use crate::builder::{ClusterBuilder, parse_address, parse_addresses};
+use crate::entity::{Entity, EntityContext, TypedStarter};
+use crate::error::{ClusterError, Termination};
+use crate::events::Events;
+use crate::kind::Kind;
+use crate::region::Region;
+use crate::runtime::Runtime;
+use crate::shared::Shared;
+use crate::stats::NodeStats;
+use crate::sync::{Either, race};
+
+/// How long [`Cluster::run_until_signal`] lets a node leave before it stops anyway: the phases of a graceful exit have
+/// limits of their own, but a cluster that cannot converge never lets a member go. Below the 30 s after which container
+/// platforms kill.
+pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// Stops the node when the last handle is dropped.
+#[derive(Debug)]
+struct Alive(Arc<Shared>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        if self.0.hub.termination().is_none() {
+            tracing::warn!(
+                target: "cluster::membership", event = "dropped_without_leave", node = %self.0.me,
+                "the last handle was dropped without leaving: the others will take this node for dead"
+            );
+            self.0.stop();
+        }
+    }
+}
+
+/// A running node of a cluster. Cheap to clone; dropping the last clone stops the node without leaving, so call
+/// [`Cluster::leave`] first. [`Region`]s and [`Events`] do not keep it alive.
+pub struct Cluster<A> {
+    alive: Arc<Alive>,
+    adapter: PhantomData<fn() -> A>,
+}
+
+impl<A> Cluster<A> {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            alive: Arc::new(Alive(shared)),
+            adapter: PhantomData,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.alive.0
+    }
+
+    /// This node: its address and the uid of this incarnation.
+    #[must_use]
+    pub fn address(&self) -> &UniqueAddress {
+        &self.shared().me
+    }
+
+    /// The newest picture of the cluster. Costs one lock and one reference count.
+    #[must_use]
+    pub fn view(&self) -> Arc<View> {
+        self.shared().hub.view()
+    }
+
+    /// All members, sorted by node. A copy of the moment.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        self.view().members().to_vec()
+    }
+
+    /// What happens in the cluster from now on: a stream that starts with a snapshot. A reader that falls behind by more than
+    /// [`crate::EVENTS_WAITING_MAX`] events gets one [`crate::ClusterEvent::Resync`] in their place.
+    pub fn events(&self) -> Events {
+        self.shared().hub.subscribe()
+    }
+
+    /// Begins to join a cluster through these nodes, `host:port` each; the first of them forms a new cluster if it is this
+    /// node and no other answers. This node's own address alone forms a cluster of one at once.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if the node has joined already or the list is empty, [`ClusterError::Name`] for an address
+    /// that is not legal, [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not begin to join.
+    pub async fn join(&self, seeds: impl IntoIterator<Item = impl ToString>) -> Result<(), ClusterError> {
+        let seeds = parse_addresses(seeds)?;
+        let command = match seeds.as_slice() {
+            [only] if only == self.address().address() => Command::Join(only.clone()),
+            _ => Command::JoinSeeds(seeds),
+        };
+        self.shared().core(command).await
+    }
+
+    /// Waits until this node is a full member (Up).
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`] if it ends before.
+    ///
+    /// # Cancel safety
+    /// Safe: it only watches.
+    pub async fn up(&self) -> Result<(), ClusterError> {
+        let mut events = self.events();
+        loop {
+            if self.view().self_status() == Status::Up {
+                return Ok(());
+            }
+            if events.next().await.is_none() {
+                return Err(ClusterError::Stopped);
+            }
+        }
+    }
+
+    /// Leaves the cluster gracefully: hands over this node's shards, says good-bye, ends. Completes when the node has ended;
+    /// a node that has not joined just ends. Calling it again, even from elsewhere, waits for the same end.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if the node cannot leave now.
+    ///
+    /// # Cancel safety
+    /// Dropping it stops waiting; once asked, the node goes on leaving.
+    pub async fn leave(&self) -> Result<Termination, ClusterError> {
+        match self.shared().core(Command::Leave).await {
+            Ok(()) | Err(ClusterError::Stopped) => {}
+            Err(ClusterError::Refused(CommandError::NotAMember)) => self.shared().stop(),
+            Err(error) => return Err(error),
+        }
+        Ok(self.terminated().await)
+    }
+
+    /// Makes another member leave gracefully. Completes when the request is on its way.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if no member has this address.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not send the request.
+    pub async fn leave_member(&self, address: impl ToString) -> Result<(), ClusterError> {
+        let text = address.to_string();
+        let address = parse_address(&text).map_err(|error| ClusterError::Name { value: text, error })?;
+        self.shared().core(Command::LeaveMember(address)).await
+    }
+
+    /// Declares a member Down, as `host:port` or, for exactly one incarnation, as `host:port#uid` (the form in which a
+    /// [`UniqueAddress`] is shown). Its work moves elsewhere; if it still runs it stops itself. Completes when the decision is
+    /// on its way.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if there is no such member.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not send the request.
+    pub async fn down(&self, member: impl ToString) -> Result<(), ClusterError> {
+        let target = parse_down_target(&member.to_string())?;
+        self.shared().core(Command::Down(target)).await
+    }
+
+    /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the
+    /// caller's runtime whenever an entity gets its first message.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration, or the node lacks the
+    /// role.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn register<E, F>(
+        &self,
+        kind: Kind<E::Message, E::Reply>,
+        make: F,
+    ) -> Result<Region<E::Message, E::Reply>, ClusterError>
+    where
+        E: Entity,
+        F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    {
+        let starter = Arc::new(TypedStarter(Arc::new(make)));
+        let settings = kind.settings(true)?;
+        self.shared().register(settings, Some(starter)).await?;
+        Ok(Region::new(Arc::clone(self.shared()), KindId::of(kind.name())))
+    }
+
+    /// Like [`Self::register`] for entities without state: one async function handles every message.
+    ///
+    /// # Errors
+    /// Those of `register`.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn register_fn<M, R, H, Fut>(
+        &self,
+        kind: Kind<M, R>,
+        handler: H,
+    ) -> Result<Region<M, R>, ClusterError>
+    where
+        M: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        H: Fn(EntityContext, M) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let make = move |_| FnEntity {
+            handler: Arc::clone(&handler),
+            types: PhantomData,
+        };
+        self.register::<FnEntity<M, R, H>, _>(kind, make).await
+    }
+
+    /// Reaches entities of a kind without hosting any.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if the settings are not legal or differ from an earlier registration.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn register_proxy<M, R>(&self, kind: Kind<M, R>) -> Result<Region<M, R>, ClusterError> {
+        self.shared().register(kind.settings(false)?, None).await?;
+        Ok(Region::new(Arc::clone(self.shared()), KindId::of(kind.name())))
+    }
+
+    /// Counters of the moment.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn stats(&self) -> Result<NodeStats, ClusterError> {
+        self.shared().stats().await
+    }
+
+    /// Stops the node at once, without leaving: the others find out by its silence. Completes when it has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping it stops waiting; the node ends anyway.
+    pub async fn stop(&self) -> Termination {
+        if self.shared().hub.termination().is_none() {
+            self.shared().stop();
+        }
+        self.terminated().await
+    }
+
+    /// Waits until the node has ended, its links are closed and its port is free, and says how it ended.
+    ///
+    /// # Cancel safety
+    /// Safe: it only watches.
+    pub async fn terminated(&self) -> Termination {
+        self.shared().ended().await;
+        self.shared().hub.termination().unwrap_or(Termination::Stopped)
+    }
+}
+
+impl<A: Adapter> Cluster<A> {
+    /// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
+    pub fn builder(name: impl Into<String>) -> ClusterBuilder<A> {
+        ClusterBuilder::new(name.into())
+    }
+
+    /// Runs until the system asks this process to end (SIGTERM or SIGINT), then leaves gracefully. A second signal, or
+    /// [`LEAVE_TIMEOUT`], stops the node at once. Completes as well when the node ends for another reason.
+    ///
+    /// # Errors
+    /// [`ClusterError::Signals`] if the system's signals cannot be had.
+    ///
+    /// # Cancel safety
+    /// Dropping it stops watching for signals; a leave that was begun goes on.
+    pub async fn run_until_signal(&self) -> Result<Termination, ClusterError> {
+        let signals = |error: std::io::Error| ClusterError::Signals(error.to_string());
+        match race(self.terminated(), A::shutdown_signal()).await {
+            Either::Left(termination) => return Ok(termination),
+            Either::Right(signal) => signal.map_err(signals)?,
+        }
+        tracing::info!(target: "cluster::membership", event = "shutdown_signal", node = %self.address());
+        let runtime = A::runtime().map_err(signals)?;
+        let limit = runtime.sleep_until(runtime.now().mono + LEAVE_TIMEOUT);
+        match race(self.leave(), race(A::shutdown_signal(), limit)).await {
+            Either::Left(left) => left,
+            Either::Right(_) => Ok(self.stop().await),
+        }
+    }
+}
+
+impl<A> Clone for Cluster<A> {
+    fn clone(&self) -> Self {
+        Self {
+            alive: Arc::clone(&self.alive),
+            adapter: PhantomData,
+        }
+    }
+}
+
+impl<A> fmt::Debug for Cluster<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cluster").field(self.address()).finish()
+    }
+}
+
+fn parse_down_target(text: &str) -> Result<DownTarget, ClusterError> {
+    let named = |error| ClusterError::Name {
+        value: text.to_owned(),
+        error,
+    };
+    match text.split_once('#') {
+        None => Ok(DownTarget::Address(parse_address(text).map_err(named)?)),
+        Some((address, uid)) => {
+            let address = parse_address(address).map_err(named)?;
+            let bad_uid = |_| named(NameError::BadCharacter { at: text.len() });
+            let uid = u64::from_str_radix(uid, 16).map_err(bad_uid)?;
+            Ok(DownTarget::Node(UniqueAddress::new(address, uid)))
+        }
+    }
+}
+
+/// An entity that is one function.
+struct FnEntity<M, R, H> {
+    handler: Arc<H>,
+    types: PhantomData<fn(M) -> R>,
+}
+
+impl<M, R, H, Fut> Entity for FnEntity<M, R, H>
+where
+    M: DeserializeOwned + Send + 'static,
+    R: Serialize + Send + 'static,
+    H: Fn(EntityContext, M) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+{
+    type Message = M;
+    type Reply = R;
+
+    fn handle(&mut self, context: &EntityContext, message: M) -> impl Future<Output = R> + Send {
+        (self.handler)(context.clone(), message)
+    }
+}

@@ -1,0 +1,267 @@
+//! Where messages to one entity wait. Bounded by a count here and by bytes over the whole node; past either bound the newest
+//! is refused. Spec: sharding 10.3, reliability 3b.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use quorate_core::sharding::ids::{AskRef, Payload};
+
+use crate::sync::lock;
+
+/// Messages that may wait for one entity: enough for a burst of all asks a client usually has in flight, small enough that
+/// the last of them is answered in time by a handler of a few milliseconds. Mirrors the reference's default of 1,000 for
+/// bounded mailboxes.
+pub(crate) const MAILBOX_MESSAGES_MAX: usize = 1_000;
+
+/// Bytes that may wait in all mailboxes of a node before its user links are paused. Mirrors the region buffer's limit.
+const MAILBOX_BYTES_SOFT_MAX: usize = 64 << 20;
+
+/// Bytes from which every mailbox refuses: what was already read from the user links when they were paused, and what this
+/// node's own callers send, still fits in between.
+const MAILBOX_BYTES_HARD_MAX: usize = 2 * MAILBOX_BYTES_SOFT_MAX;
+
+/// What a message costs besides its payload.
+const DELIVERY_BYTES: usize = 64;
+
+/// The bytes waiting in all mailboxes of a node.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: AtomicUsize,
+    soft_max: usize,
+    hard_max: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(MAILBOX_BYTES_SOFT_MAX, MAILBOX_BYTES_HARD_MAX)
+    }
+}
+
+impl Budget {
+    pub(crate) const fn new(soft_max: usize, hard_max: usize) -> Self {
+        Self {
+            used: AtomicUsize::new(0),
+            soft_max,
+            hard_max,
+        }
+    }
+
+    /// Whether user links may be read.
+    pub(crate) fn has_room(&self) -> bool {
+        self.used.load(Ordering::Relaxed) < self.soft_max
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        if self
+            .used
+            .fetch_add(bytes, Ordering::Relaxed)
+            .saturating_add(bytes)
+            <= self.hard_max
+        {
+            return true;
+        }
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        false
+    }
+
+    /// Whether this release made room again.
+    fn give_back(&self, bytes: usize) -> bool {
+        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        before >= self.soft_max && before.saturating_sub(bytes) < self.soft_max
+    }
+}
+
+/// One message on its way to an entity.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) payload: Payload,
+    pub(crate) reply_to: Option<AskRef>,
+}
+
+impl Delivery {
+    fn bytes(&self) -> usize {
+        self.payload.len().saturating_add(DELIVERY_BYTES)
+    }
+}
+
+/// Why a mailbox did not take a message.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It is full, or all mailboxes together are.
+    Full(Delivery),
+    /// The entity is gone.
+    Gone(Delivery),
+}
+
+/// How far the entity is on its way out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    #[default]
+    Open,
+    /// Handles what is here, then stops.
+    Draining,
+    /// Stops now.
+    Killed,
+    /// Its task has ended.
+    Gone,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    queue: VecDeque<Delivery>,
+    phase: Phase,
+    waker: Option<Waker>,
+}
+
+/// The mailbox of one entity: the pump puts in, the entity's task takes out.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    inside: Mutex<Inside>,
+}
+
+impl Mailbox {
+    /// Puts a message in.
+    pub(crate) fn push(&self, delivery: Delivery, budget: &Budget) -> Result<(), Refused> {
+        let mut inside = lock(&self.inside);
+        match inside.phase {
+            Phase::Open | Phase::Draining => {}
+            Phase::Killed | Phase::Gone => return Err(Refused::Gone(delivery)),
+        }
+        if inside.queue.len() >= MAILBOX_MESSAGES_MAX || !budget.take(delivery.bytes()) {
+            return Err(Refused::Full(delivery));
+        }
+        inside.queue.push_back(delivery);
+        let waker = inside.waker.take();
+        drop(inside);
+        wake(waker);
+        Ok(())
+    }
+
+    /// Lets the entity finish what is here, then stop.
+    pub(crate) fn drain(&self) {
+        self.advance(Phase::Draining);
+    }
+
+    /// Stops the entity now.
+    pub(crate) fn kill(&self) {
+        self.advance(Phase::Killed);
+    }
+
+    fn advance(&self, phase: Phase) {
+        let mut inside = lock(&self.inside);
+        inside.phase = inside.phase.max(phase);
+        let waker = inside.waker.take();
+        drop(inside);
+        wake(waker);
+    }
+
+    /// The next message, `None` once the entity has to stop. The flag says that taking it made room in the budget.
+    pub(crate) fn poll_next(&self, cx: &Context<'_>, budget: &Budget) -> Poll<Option<(Delivery, bool)>> {
+        let mut inside = lock(&self.inside);
+        if inside.phase >= Phase::Killed {
+            return Poll::Ready(None);
+        }
+        if let Some(delivery) = inside.queue.pop_front() {
+            let made_room = budget.give_back(delivery.bytes());
+            return Poll::Ready(Some((delivery, made_room)));
+        }
+        if inside.phase == Phase::Draining {
+            return Poll::Ready(None);
+        }
+        inside.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Ready once the entity has to stop at once.
+    pub(crate) fn poll_killed(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut inside = lock(&self.inside);
+        if inside.phase >= Phase::Killed {
+            return Poll::Ready(());
+        }
+        inside.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Closes it for good and returns what was never handled. The flag says that this made room in the budget.
+    pub(crate) fn close(&self, budget: &Budget) -> (VecDeque<Delivery>, bool) {
+        let mut inside = lock(&self.inside);
+        inside.phase = Phase::Gone;
+        let left = std::mem::take(&mut inside.queue);
+        drop(inside);
+        let bytes = left.iter().map(Delivery::bytes).sum();
+        (left, budget.give_back(bytes))
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(bytes: usize) -> Delivery {
+        Delivery {
+            payload: vec![0; bytes].into(),
+            reply_to: None,
+        }
+    }
+
+    fn next(mailbox: &Mailbox, budget: &Budget) -> Poll<Option<usize>> {
+        mailbox
+            .poll_next(&Context::from_waker(Waker::noop()), budget)
+            .map(|next| next.map(|(delivery, _)| delivery.payload.len()))
+    }
+
+    #[test]
+    fn the_newest_is_refused_when_the_mailbox_is_full() {
+        let (mailbox, budget) = (Mailbox::default(), Budget::default());
+        for _ in 0..MAILBOX_MESSAGES_MAX {
+            assert!(mailbox.push(delivery(1), &budget).is_ok());
+        }
+        assert!(matches!(
+            mailbox.push(delivery(2), &budget),
+            Err(Refused::Full(_))
+        ));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(1)));
+        assert!(mailbox.push(delivery(2), &budget).is_ok());
+    }
+
+    #[test]
+    fn all_mailboxes_share_one_budget_of_bytes() {
+        let budget = Budget::new(1_000, 2_000);
+        let (a, b) = (Mailbox::default(), Mailbox::default());
+        assert!(a.push(delivery(1_000), &budget).is_ok());
+        assert!(!budget.has_room());
+        assert!(b.push(delivery(700), &budget).is_ok());
+        assert!(matches!(b.push(delivery(700), &budget), Err(Refused::Full(_))));
+        let (left, made_room) = a.close(&budget);
+        assert_eq!((left.len(), made_room), (1, true));
+        assert!(budget.has_room());
+    }
+
+    #[test]
+    fn draining_hands_out_what_is_there_and_killing_does_not() {
+        let budget = Budget::default();
+        let mailbox = Mailbox::default();
+        assert!(mailbox.push(delivery(1), &budget).is_ok());
+        mailbox.drain();
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(1)));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
+        let mailbox = Mailbox::default();
+        assert!(mailbox.push(delivery(1), &budget).is_ok());
+        mailbox.kill();
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
+        assert!(matches!(
+            mailbox.push(delivery(1), &budget),
+            Err(Refused::Gone(_))
+        ));
+        assert_eq!(mailbox.close(&budget).0.len(), 1);
+        assert!(budget.has_room());
+    }
+}

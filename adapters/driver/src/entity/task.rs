@@ -1,0 +1,161 @@
+//! The life of one entity: made, handling one message after the other, stopped. Whatever ends it (an order, a panic, a
+//! dropped runtime), every ask it had is answered and its end is reported, in that order. Spec: sharding 1.4, I-44.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use quorate_core::input::EntityReport;
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{AskRef, Payload, Slot};
+
+use super::mailbox::{Budget, Mailbox};
+use super::{Entity, EntityContext};
+use crate::codec;
+use crate::sync::{Notify, lock, yield_now};
+
+/// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
+const MESSAGES_PER_TURN: usize = 64;
+
+/// Where entities report to. Bounded by what the pump has ordered: one report per delivery and one per slot.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    queue: Mutex<VecDeque<EntityReport>>,
+    pub(crate) budget: Budget,
+    pub(crate) wake: Arc<Notify>,
+}
+
+impl Reports {
+    pub(crate) fn new(wake: Arc<Notify>) -> Self {
+        Self {
+            wake,
+            ..Self::default()
+        }
+    }
+
+    fn push(&self, report: EntityReport) {
+        lock(&self.queue).push_back(report);
+        self.wake.notify();
+    }
+
+    /// Moves what was reported to an empty `into`.
+    pub(crate) fn take(&self, into: &mut VecDeque<EntityReport>) {
+        std::mem::swap(&mut *lock(&self.queue), into);
+    }
+}
+
+/// One entity to be started.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) context: EntityContext,
+    pub(crate) slot: Slot,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) reports: Arc<Reports>,
+}
+
+/// Starts entities of one kind without knowing their types.
+pub(crate) trait Starter: Send + Sync {
+    /// The entity's task. Users' code first runs when it is polled.
+    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// Starts entities that a function makes.
+pub(crate) struct TypedStarter<F>(pub(crate) Arc<F>);
+
+impl<F, E> Starter for TypedStarter<F>
+where
+    F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    E: Entity,
+{
+    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let make = Arc::clone(&self.0);
+        Box::pin(run(make, Life { start, asked: None }))
+    }
+}
+
+/// What has to be said when the entity ends, however it ends.
+struct Life {
+    start: Start,
+    asked: Option<AskRef>,
+}
+
+impl Life {
+    fn answer(&mut self, result: Result<Payload, AskFailure>) {
+        if let Some(ask) = self.asked.take() {
+            self.start.reports.push(EntityReport::Answered { ask, result });
+        }
+    }
+
+    async fn next(&mut self) -> Option<Payload> {
+        let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
+        let (delivery, made_room) = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await?;
+        if made_room {
+            reports.wake.notify();
+        }
+        self.asked = delivery.reply_to;
+        Some(delivery.payload)
+    }
+
+    /// Runs a handler; `None` if the entity has to stop before it is done.
+    async fn unless_killed<T>(&self, handler: impl Future<Output = T>) -> Option<T> {
+        let mut handler = pin!(handler);
+        poll_fn(|cx| match handler.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
+        })
+        .await
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.answer(Err(AskFailure::EntityStopped));
+        let (left, _) = self.start.mailbox.close(&self.start.reports.budget);
+        for delivery in left {
+            self.start.reports.push(match delivery.reply_to {
+                Some(ask) => EntityReport::Answered {
+                    ask,
+                    result: Err(AskFailure::EntityStopped),
+                },
+                None => EntityReport::Refused {
+                    slot: self.start.slot,
+                    ask: None,
+                    reason: AskFailure::EntityStopped,
+                },
+            });
+        }
+        self.start.reports.push(EntityReport::Stopped {
+            slot: self.start.slot,
+        });
+    }
+}
+
+async fn run<F, E>(make: Arc<F>, mut life: Life)
+where
+    F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    E: Entity,
+{
+    let context = life.start.context.clone();
+    let mut entity = make(context.clone());
+    let mut handled = 0_usize;
+    while let Some(payload) = life.next().await {
+        let Some(message) = codec::decode::<E::Message>(&payload) else {
+            tracing::debug!(target: "cluster::sharding", entity = ?context, event = "message_undecodable");
+            life.answer(Ok(codec::undecodable()));
+            continue;
+        };
+        drop(payload);
+        let Some(reply) = life.unless_killed(entity.handle(&context, message)).await else {
+            return;
+        };
+        if life.asked.is_some() {
+            life.answer(Ok(codec::encode_answer(&reply)));
+        }
+        handled += 1;
+        if handled.is_multiple_of(MESSAGES_PER_TURN) {
+            yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What can go wrong for a caller, each with the one thing to know about it. Peers' mistakes are events and counters, never
+//! errors of these types.
+
+use std::io;
+
+use quorate_core::config::ConfigError;
+use quorate_core::effect::{CommandError, HaltReason};
+use quorate_core::ident::NameError;
+use quorate_core::sharding::errors::AskFailure;
+
+/// Why a node did not start. Nothing of it is left running.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A cluster name, role or address is not legal.
+    #[error("{what} `{value}`: {error}")]
+    Name {
+        /// Which setting.
+        what: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        error: NameError,
+    },
+    /// A setting is outside its range.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address cannot be listened at; a port in use for instance.
+    #[error("cannot listen at {address}: {error}")]
+    Bind {
+        /// The address.
+        address: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The node listens at every address of the machine, so that peers would not know which to dial.
+    #[error("{address} stands for every address: say with `advertise` where peers reach this node")]
+    UnspecifiedAddress {
+        /// The address.
+        address: String,
+    },
+    /// The runtime, the transport or the system's entropy cannot be had.
+    #[error("{what}: {error}")]
+    Environment {
+        /// What is missing.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The node refused to join.
+    #[error(transparent)]
+    Join(#[from] ClusterError),
+}
+
+/// Why a command to the cluster failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The node refused it.
+    #[error(transparent)]
+    Refused(#[from] CommandError),
+    /// An address or a role is not legal.
+    #[error("`{value}`: {error}")]
+    Name {
+        /// The text.
+        value: String,
+        /// What is wrong.
+        error: NameError,
+    },
+    /// The node has stopped.
+    #[error("this node has stopped")]
+    Stopped,
+    /// The system's signals cannot be had.
+    #[error("cannot listen for signals: {0}")]
+    Signals(String),
+}
+
+/// Why a message without an answer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TellError {
+    /// The message could not be encoded.
+    #[error("the message cannot be encoded")]
+    Encode,
+    /// The queue into the node is full (only from `try_tell`; `tell` waits).
+    #[error("the node's command queue is full")]
+    Full,
+    /// The node has stopped.
+    #[error("this node has stopped")]
+    Stopped,
+}
+
+/// Why an ask has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The message could not be encoded: not handled.
+    #[error("the message cannot be encoded; it was not handled")]
+    Encode,
+    /// The entity's node could not decode the message: not handled.
+    #[error("the entity's node could not decode the message; it was not handled")]
+    Undecodable,
+    /// The answer could not be decoded, or could not be encoded there: handled.
+    #[error("the answer cannot be decoded; the message was handled")]
+    Decode,
+    /// This node has stopped: it may have been handled.
+    #[error("this node has stopped; the message may have been handled")]
+    Stopped,
+    /// The cluster has no answer.
+    #[error(transparent)]
+    Failed(#[from] AskFailure),
+}
+
+impl AskError {
+    /// Whether the entity may have handled the message. `false` means that asking again cannot do it twice.
+    #[must_use]
+    pub const fn may_have_been_handled(self) -> bool {
+        match self {
+            Self::Encode | Self::Undecodable => false,
+            Self::Decode | Self::Stopped => true,
+            Self::Failed(failure) => failure.may_have_been_handled(),
+        }
+    }
+}
+
+/// How a node ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Termination {
+    /// The node finished by its own protocol: it left, was downed or was removed.
+    Halted(HaltReason),
+    /// The last [`crate::Cluster`] handle was dropped, or [`crate::Cluster::stop`] was called: the others will notice its
+    /// silence.
+    Stopped,
+}
+
+impl Termination {
+    /// Whether the node handed over its work before it ended.
+    #[must_use]
+    pub const fn is_graceful(&self) -> bool {
+        match self {
+            Self::Halted(HaltReason::Left) => true,
+            Self::Halted(_) | Self::Stopped => false,
+        }
+    }
+}

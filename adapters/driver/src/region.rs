@@ -1,0 +1,274 @@
+//! How users reach entities: a region by kind, an entity by id, `tell` without and `ask` with an answer.
+//! Spec: conventions 1, architecture 5.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::codec;
+use crate::error::{AskError, TellError};
+use crate::shared::{Shared, UserCommand};
+use crate::sync;
+
+/// How long an ask waits unless [`Ask::timeout`] says otherwise. Mirrors the reference's usual ask timeout.
+pub const ASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// The way to all entities of a kind. Cheap to clone; does not keep the node alive.
+pub struct Region<M, R> {
+    shared: Arc<Shared>,
+    kind: KindId,
+    types: PhantomData<fn(M) -> R>,
+}
+
+impl<M, R> Region<M, R> {
+    pub(crate) const fn new(shared: Arc<Shared>, kind: KindId) -> Self {
+        Self {
+            shared,
+            kind,
+            types: PhantomData,
+        }
+    }
+
+    /// The entity with this id: 1 to 1,024 bytes, usually text. It need not exist: the first message makes it.
+    #[must_use]
+    pub fn entity(&self, id: impl AsRef<[u8]>) -> EntityRef<M, R> {
+        EntityRef {
+            shared: Arc::clone(&self.shared),
+            kind: self.kind,
+            id: EntityId::new(id.as_ref()),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<M, R> Clone for Region<M, R> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), self.kind)
+    }
+}
+
+impl<M, R> fmt::Debug for Region<M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Region").field(&self.kind).finish()
+    }
+}
+
+/// The way to one entity, wherever it lives at the moment. Cheap to clone.
+pub struct EntityRef<M, R> {
+    shared: Arc<Shared>,
+    kind: KindId,
+    id: EntityId,
+    types: PhantomData<fn(M) -> R>,
+}
+
+impl<M, R> EntityRef<M, R> {
+    /// The entity's id.
+    #[must_use]
+    pub const fn id(&self) -> &EntityId {
+        &self.id
+    }
+}
+
+impl<M: Serialize, R> EntityRef<M, R> {
+    fn tell_command(&self, message: &M) -> Result<UserCommand, TellError> {
+        Ok(UserCommand::Tell {
+            kind: self.kind,
+            entity: self.id.clone(),
+            payload: codec::encode(message).ok_or(TellError::Encode)?,
+        })
+    }
+
+    /// Sends a message at most once and does not learn what became of it. Waits only while the node's command queue is
+    /// full, which is how fast peers slow fast senders down.
+    ///
+    /// # Errors
+    /// [`TellError::Encode`], [`TellError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it before it completes sends nothing.
+    pub async fn tell(&self, message: &M) -> Result<(), TellError> {
+        let command = self.tell_command(message)?;
+        self.shared.user(command).await
+    }
+
+    /// Like [`Self::tell`], but fails instead of waiting.
+    ///
+    /// # Errors
+    /// [`TellError::Full`] besides those of `tell`.
+    pub fn try_tell(&self, message: &M) -> Result<(), TellError> {
+        let command = self.tell_command(message)?;
+        self.shared.try_user(command).map_err(|(error, _)| error)
+    }
+}
+
+impl<M: Serialize, R: DeserializeOwned> EntityRef<M, R> {
+    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`] unless the returned value is told
+    /// otherwise. Await it: `entity.ask(&message).timeout(duration).await`. Nothing is sent before that.
+    #[must_use = "nothing is sent before it is awaited"]
+    pub fn ask(&self, message: &M) -> Ask<R> {
+        Ask {
+            shared: Arc::clone(&self.shared),
+            kind: self.kind,
+            entity: self.id.clone(),
+            payload: codec::encode(message),
+            timeout: ASK_TIMEOUT_DEFAULT,
+            reply: PhantomData,
+        }
+    }
+}
+
+impl<M, R> Clone for EntityRef<M, R> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            kind: self.kind,
+            id: self.id.clone(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<M, R> fmt::Debug for EntityRef<M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EntityRef")
+            .field(&self.kind)
+            .field(&self.id)
+            .finish()
+    }
+}
+
+/// An ask that has not been sent yet.
+#[must_use = "nothing is sent before it is awaited"]
+pub struct Ask<R> {
+    shared: Arc<Shared>,
+    kind: KindId,
+    entity: EntityId,
+    payload: Option<Payload>,
+    timeout: Duration,
+    reply: PhantomData<fn() -> R>,
+}
+
+impl<R> Ask<R> {
+    /// How long to wait for the answer, 1 ms to 24 h (clamped), counted from when the node takes the message.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+impl<R> fmt::Debug for Ask<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("kind", &self.kind)
+            .field("entity", &self.entity)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: DeserializeOwned> IntoFuture for Ask<R> {
+    type Output = Result<R, AskError>;
+    type IntoFuture = AskFuture<R>;
+
+    fn into_future(self) -> AskFuture<R> {
+        let Some(payload) = self.payload else {
+            return AskFuture {
+                state: State::Failed(AskError::Encode),
+                reply: PhantomData,
+            };
+        };
+        let (reply, answer) = sync::oneshot();
+        let command = UserCommand::Ask {
+            kind: self.kind,
+            entity: self.entity,
+            payload,
+            timeout: self.timeout,
+            reply,
+        };
+        AskFuture {
+            state: State::New(self.shared, command, answer),
+            reply: PhantomData,
+        }
+    }
+}
+
+type Answer = sync::Receiver<Result<Payload, AskFailure>>;
+type Admission = Pin<Box<dyn Future<Output = Result<(), TellError>> + Send>>;
+
+enum State {
+    Failed(AskError),
+    New(Arc<Shared>, UserCommand, Answer),
+    Admitting(Admission, Answer),
+    Waiting(Answer),
+    Done,
+}
+
+/// An ask under way. Completes with the answer, or with why there is none and whether the message may have been handled.
+///
+/// # Cancel safety
+/// Dropping it stops waiting. It does not recall a message that was sent.
+#[must_use = "futures do nothing unless polled"]
+pub struct AskFuture<R> {
+    state: State,
+    reply: PhantomData<fn() -> R>,
+}
+
+impl<R> fmt::Debug for AskFuture<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AskFuture").finish_non_exhaustive()
+    }
+}
+
+/// Hands the question in; boxes a future only if the queue is full.
+fn admit(shared: Arc<Shared>, command: UserCommand, answer: Answer) -> State {
+    match shared.try_user(command) {
+        Ok(()) => State::Waiting(answer),
+        Err((_, Some(command))) => {
+            let admission = async move { shared.user(command).await };
+            State::Admitting(Box::pin(admission), answer)
+        }
+        Err((_, None)) => State::Failed(AskError::Stopped),
+    }
+}
+
+impl<R: DeserializeOwned> Future for AskFuture<R> {
+    type Output = Result<R, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R, AskError>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Failed(error) => return Poll::Ready(Err(error)),
+                State::New(shared, command, answer) => self.state = admit(shared, command, answer),
+                State::Admitting(mut admission, answer) => match admission.as_mut().poll(cx) {
+                    Poll::Ready(Ok(())) => self.state = State::Waiting(answer),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(AskError::Stopped)),
+                    Poll::Pending => {
+                        self.state = State::Admitting(admission, answer);
+                        return Poll::Pending;
+                    }
+                },
+                State::Waiting(mut answer) => {
+                    let Poll::Ready(answered) = Pin::new(&mut answer).poll(cx) else {
+                        self.state = State::Waiting(answer);
+                        return Poll::Pending;
+                    };
+                    return Poll::Ready(match answered {
+                        Some(Ok(payload)) => codec::decode_answer(&payload),
+                        Some(Err(failure)) => Err(AskError::Failed(failure)),
+                        None => Err(AskError::Stopped),
+                    });
+                }
+                State::Done => return Poll::Pending,
+            }
+        }
+    }
+}

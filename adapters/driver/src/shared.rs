@@ -1,0 +1,180 @@
+//! What the handles and the loop share: the queues into the loop, the newest picture, how it ended. No handle ever waits for
+//! a lock that is held while user code or I/O runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_channel::{Receiver, Sender, TrySendError};
+use quorate_core::effect::Answer;
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::{Command, KindSettings};
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+
+use crate::entity::Starter;
+use crate::error::{ClusterError, TellError};
+use crate::events::Hub;
+use crate::stats::NodeStats;
+use crate::sync::{self, Notify};
+
+/// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for the other.
+/// Beyond it `tell` and `ask` wait.
+const USER_COMMANDS_MAX: usize = 4_096;
+
+/// Other commands that wait: people and programs that manage a node are few.
+const CONTROL_COMMANDS_MAX: usize = 256;
+
+/// A message to an entity.
+pub(crate) enum UserCommand {
+    Tell {
+        kind: KindId,
+        entity: EntityId,
+        payload: Payload,
+    },
+    Ask {
+        kind: KindId,
+        entity: EntityId,
+        payload: Payload,
+        timeout: Duration,
+        reply: sync::Sender<Result<Payload, AskFailure>>,
+    },
+}
+
+/// Everything else a handle wants.
+pub(crate) enum ControlCommand {
+    Core {
+        command: Command,
+        reply: sync::Sender<Answer>,
+    },
+    Register {
+        settings: KindSettings,
+        starter: Option<Arc<dyn Starter>>,
+        reply: sync::Sender<Answer>,
+    },
+    Stats(sync::Sender<NodeStats>),
+    Stop,
+}
+
+/// The loop's end of the queues.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    pub(crate) user: Receiver<UserCommand>,
+    pub(crate) control: Receiver<ControlCommand>,
+    /// Dropped when the node has ended: closes `Shared::ended`.
+    pub(crate) ended: Sender<()>,
+}
+
+/// The handles' end.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) me: UniqueAddress,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) wake: Arc<Notify>,
+    user: Sender<UserCommand>,
+    control: Sender<ControlCommand>,
+    ended: Receiver<()>,
+}
+
+impl Shared {
+    pub(crate) fn new(me: UniqueAddress, hub: Arc<Hub>, wake: Arc<Notify>) -> (Arc<Self>, Commands) {
+        let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
+        let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
+        let (ended_in, ended_out) = async_channel::bounded(1);
+        let shared = Self {
+            me,
+            hub,
+            wake,
+            user: user_in,
+            control: control_in,
+            ended: ended_out,
+        };
+        let commands = Commands {
+            user: user_out,
+            control: control_out,
+            ended: ended_in,
+        };
+        (Arc::new(shared), commands)
+    }
+
+    /// Hands a message in without waiting; gives it back if the queue is full.
+    pub(crate) fn try_user(&self, command: UserCommand) -> Result<(), (TellError, Option<UserCommand>)> {
+        match self.user.try_send(command) {
+            Ok(()) => {
+                self.wake.notify();
+                Ok(())
+            }
+            Err(TrySendError::Full(command)) => Err((TellError::Full, Some(command))),
+            Err(TrySendError::Closed(_)) => Err((TellError::Stopped, None)),
+        }
+    }
+
+    /// Hands a message in, waiting for room.
+    pub(crate) async fn user(&self, command: UserCommand) -> Result<(), TellError> {
+        match self.try_user(command) {
+            Ok(()) => Ok(()),
+            Err((_, Some(command))) => {
+                let sent = self.user.send(command).await;
+                self.wake.notify();
+                sent.map_err(|_| TellError::Stopped)
+            }
+            Err((error, None)) => Err(error),
+        }
+    }
+
+    async fn control(&self, command: ControlCommand) -> Result<(), ClusterError> {
+        let sent = self.control.send(command).await;
+        self.wake.notify();
+        sent.map_err(|_| ClusterError::Stopped)
+    }
+
+    /// A command of the node and its answer.
+    pub(crate) async fn core(&self, command: Command) -> Result<(), ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Core { command, reply }).await?;
+        outcome(answer.await)
+    }
+
+    /// Registers a kind, with the means to start its entities if this node hosts it.
+    pub(crate) async fn register(
+        &self,
+        settings: KindSettings,
+        starter: Option<Arc<dyn Starter>>,
+    ) -> Result<(), ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = ControlCommand::Register {
+            settings,
+            starter,
+            reply,
+        };
+        self.control(command).await?;
+        outcome(answer.await)
+    }
+
+    pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Stats(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    /// Asks the loop to end. Never waits: a loop with a full queue of commands is told by the closed queue.
+    pub(crate) fn stop(&self) {
+        if self.control.try_send(ControlCommand::Stop).is_err() {
+            self.control.close();
+        }
+        self.wake.notify();
+    }
+
+    /// Completes once the node has ended.
+    pub(crate) async fn ended(&self) {
+        // Nothing is ever sent: the error says that the loop has let go of its end.
+        while self.ended.recv().await.is_ok() {}
+    }
+}
+
+fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
+    match answer {
+        Some(Answer::Done | Answer::Asked(_)) => Ok(()),
+        Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
+        None => Err(ClusterError::Stopped),
+    }
+}

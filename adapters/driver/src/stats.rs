@@ -1,0 +1,54 @@
+//! Counters of the links, beside those of the core. Plain numbers that only grow, and a few gauges.
+
+use quorate_core::stats::Stats;
+
+/// What a node counts. A copy of the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStats {
+    /// The protocol's counters.
+    pub core: Stats,
+    /// The links' counters.
+    pub links: LinkStats,
+}
+
+/// What the pump has counted since the node started; gauges say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each name says what is counted")]
+#[non_exhaustive]
+pub struct LinkStats {
+    pub handshakes_completed: u64,
+    pub handshakes_refused: u64,
+    pub refused_bad_magic: u64,
+    pub refused_malformed: u64,
+    pub refused_too_large: u64,
+    pub refused_version: u64,
+    pub refused_cluster: u64,
+    pub refused_address: u64,
+    pub refused_incarnation: u64,
+    pub refused_quarantined: u64,
+    pub refused_too_many: u64,
+    pub refused_timeout: u64,
+    pub refused_other: u64,
+    pub dials: u64,
+    pub dials_failed: u64,
+    pub links_closed_for_violation: u64,
+    pub links_closed_for_stalled_frame: u64,
+    pub links_closed_for_control_overflow: u64,
+    pub frames_received: u64,
+    pub frames_sent: u64,
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    pub frames_skipped: u64,
+    pub frames_of_old_epoch: u64,
+    pub gossip_shed: u64,
+    pub dropped_queue_full: u64,
+    pub dropped_unreachable: u64,
+    pub dropped_too_large: u64,
+    pub mailbox_refused: u64,
+    pub user_reads_paused: u64,
+    /// Gauge: entities that run here.
+    pub entities: u64,
+    /// Gauge: links that are open, handshakes included.
+    pub links_open: u64,
+}

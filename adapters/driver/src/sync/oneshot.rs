@@ -1,0 +1,80 @@
+//! One value from the loop to one waiting task. Dropping either end tells the other.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use super::lock;
+
+#[derive(Debug)]
+enum State<T> {
+    Waiting(Option<Waker>),
+    Sent(T),
+    Closed,
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub(crate) struct Sender<T>(Option<Arc<Mutex<State<T>>>>);
+
+/// The receiving end: a future of the value, or `None` if the sender was dropped.
+#[derive(Debug)]
+pub(crate) struct Receiver<T>(Arc<Mutex<State<T>>>);
+
+/// Both ends. One allocation.
+pub(crate) fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
+    let state = Arc::new(Mutex::new(State::Waiting(None)));
+    (Sender(Some(Arc::clone(&state))), Receiver(state))
+}
+
+fn settle<T>(state: &Mutex<State<T>>, with: State<T>) {
+    let mut held = lock(state);
+    if let State::Waiting(waker) = &mut *held {
+        let waker = waker.take();
+        *held = with;
+        drop(held);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Sender<T> {
+    /// Hands the value over; drops it if nobody waits any more.
+    pub(crate) fn send(mut self, value: T) {
+        if let Some(state) = self.0.take() {
+            settle(&state, State::Sent(value));
+        }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        if let Some(state) = self.0.take() {
+            settle(&state, State::Closed);
+        }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        *lock(&self.0) = State::Closed;
+    }
+}
+
+impl<T> Future for Receiver<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut state = lock(&self.0);
+        if let State::Waiting(waker) = &mut *state {
+            *waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        match std::mem::replace(&mut *state, State::Closed) {
+            State::Sent(value) => Poll::Ready(Some(value)),
+            State::Waiting(_) | State::Closed => Poll::Ready(None),
+        }
+    }
+}

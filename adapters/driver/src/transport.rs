@@ -1,0 +1,120 @@
+//! What the driver needs of a network: a place to be reached at, and one-way streams of bytes to peers. Decides nothing:
+//! framing, handshakes, retries and limits are the pump's. Spec: architecture 4.
+//!
+//! A link is a pair of byte streams between two nodes, dialed by one of them; TCP maps it to a connection, QUIC to a
+//! bidirectional stream of one connection per peer. The kind of a link is told to the transport so that it can give the
+//! control link precedence.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use quorate_core::ident::Address;
+
+/// Which lanes a link carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LinkKind {
+    /// Control, gossip, replies.
+    Control,
+    /// User messages; the only kind that is ever paused.
+    User,
+}
+
+/// A network.
+pub trait Transport: Clone + Send + Sync + 'static {
+    /// Where peers reach this node.
+    type Listener: Listener<Reader = Self::Reader, Writer = Self::Writer>;
+    /// The receiving half of a link.
+    type Reader: LinkReader;
+    /// The sending half of a link.
+    type Writer: LinkWriter;
+
+    /// Listens at `address`, a `host:port` in which port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// Whatever the system says, a port in use for instance.
+    ///
+    /// # Cancel safety
+    /// Dropping it listens nowhere.
+    fn bind(&self, address: &str) -> impl Future<Output = io::Result<Self::Listener>> + Send;
+
+    /// Opens a link to a peer. The driver limits the time this may take.
+    ///
+    /// # Errors
+    /// Whatever the system says, a refused connection for instance.
+    ///
+    /// # Cancel safety
+    /// Dropping it gives up; a connection that was under way is closed.
+    fn dial(
+        &self,
+        to: &Address,
+        kind: LinkKind,
+    ) -> impl Future<Output = io::Result<(Self::Reader, Self::Writer)>> + Send;
+}
+
+/// A link that a peer opened.
+#[derive(Debug)]
+pub struct Accepted<R, W> {
+    /// Where it came from: only for limits per source and for logs, never for identity.
+    pub remote: SocketAddr,
+    /// The receiving half.
+    pub reader: R,
+    /// The sending half.
+    pub writer: W,
+}
+
+/// Where peers reach this node.
+pub trait Listener: Send + 'static {
+    /// The receiving half of a link.
+    type Reader: LinkReader;
+    /// The sending half of a link.
+    type Writer: LinkWriter;
+
+    /// The port in use.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn local_address(&self) -> io::Result<SocketAddr>;
+
+    /// The next link that a peer opens.
+    ///
+    /// # Errors
+    /// Whatever the system says; the driver waits a little and goes on.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses no link that was not yet accepted.
+    fn accept(&mut self) -> impl Future<Output = io::Result<Accepted<Self::Reader, Self::Writer>>> + Send;
+}
+
+/// The receiving half of a link.
+pub trait LinkReader: Send + 'static {
+    /// Reads some bytes into `buffer` and says how many; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// The link is broken.
+    ///
+    /// # Cancel safety
+    /// The driver drops it only together with the reader.
+    fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
+}
+
+/// The sending half of a link.
+pub trait LinkWriter: Send + 'static {
+    /// Writes all bytes and flushes them.
+    ///
+    /// # Errors
+    /// The link is broken.
+    ///
+    /// # Cancel safety
+    /// The driver drops it only together with the writer.
+    fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Ends the stream in good order.
+    ///
+    /// # Errors
+    /// The link is broken; nobody minds.
+    ///
+    /// # Cancel safety
+    /// Dropping it ends the stream in bad order.
+    fn close(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+}
