@@ -97,6 +97,20 @@ impl Address {
         })
     }
 
+    /// The same host at another port; shares the host's text.
+    ///
+    /// # Errors
+    /// [`NameError::BadPort`] if the port is 0.
+    pub fn with_port(&self, port: u16) -> Result<Self, NameError> {
+        if port == 0 {
+            return Err(NameError::BadPort);
+        }
+        Ok(Self {
+            host: Arc::clone(&self.host),
+            port,
+        })
+    }
+
     /// The host.
     #[must_use]
     pub fn host(&self) -> &str {

@@ -1,0 +1,149 @@
+//! The hot path: messages to entities and their answers. The payload is the rest of the body, so it is copied once on
+//! each side and its length is the frame's business. Spec: sharding 10.5, `docs/WIRE.md` 4.4.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+use alloc::vec::Vec;
+
+use super::WireError;
+use super::bytes::{Reader, put_node};
+use super::sharding::{put_shard, read_shard};
+use crate::config::Limits;
+use crate::message::{AskReply, AskTicket, EntityEnvelope};
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{AskRef, EntityId, KindId, Payload};
+
+const FLAG_ASK: u8 = 1;
+
+pub(super) fn put_envelope(body: &EntityEnvelope, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let entity = body.entity.as_bytes();
+    let bad_id = WireError::BadEntityId { bytes: entity.len() };
+    let entity_len = u16::try_from(entity.len()).map_err(|_| bad_id.clone())?;
+    if entity_len == 0 {
+        return Err(bad_id);
+    }
+    // Fixed fields of an ask with the longest host take under 192 bytes: one growth at most.
+    out.reserve(
+        entity
+            .len()
+            .saturating_add(body.payload.len())
+            .saturating_add(192),
+    );
+    out.extend_from_slice(&body.kind.raw().to_le_bytes());
+    put_shard(body.shard, out)?;
+    out.push(body.hops);
+    out.push(if body.ask.is_some() { FLAG_ASK } else { 0 });
+    if let Some(ticket) = &body.ask {
+        out.extend_from_slice(&ticket.ask.id.to_le_bytes());
+        out.extend_from_slice(&ticket.remaining_ms.to_le_bytes());
+        put_node(out, &ticket.ask.asker)?;
+    }
+    out.extend_from_slice(&entity_len.to_le_bytes());
+    out.extend_from_slice(entity);
+    out.extend_from_slice(&body.payload);
+    Ok(())
+}
+
+pub(super) fn read_envelope(reader: &mut Reader<'_>, limits: &Limits) -> Result<EntityEnvelope, WireError> {
+    let kind = KindId::from_raw(reader.u64()?);
+    let shard = read_shard(reader)?;
+    let hops = reader.u8()?;
+    let ask = match reader.u8()? {
+        0 => None,
+        FLAG_ASK => {
+            let (id, remaining_ms) = (reader.u64()?, reader.u32()?);
+            Some(AskTicket {
+                ask: AskRef {
+                    asker: reader.node()?,
+                    id,
+                },
+                remaining_ms,
+            })
+        }
+        _ => return Err(WireError::Malformed { what: "entity flags" }),
+    };
+    let bytes = usize::from(reader.u16()?);
+    if bytes == 0 || bytes > limits.entity_id_bytes_max {
+        return Err(WireError::BadEntityId { bytes });
+    }
+    let entity = EntityId::new(reader.take(bytes)?);
+    let payload = take_payload(reader);
+    Ok(EntityEnvelope {
+        kind,
+        shard,
+        entity,
+        payload,
+        ask,
+        hops,
+    })
+}
+
+pub(super) fn put_reply(body: &AskReply, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let (code, payload): (u8, &[u8]) = match &body.result {
+        Ok(payload) => (0, payload),
+        Err(failure) => (failure_code(*failure), &[]),
+    };
+    out.reserve(payload.len().saturating_add(192));
+    out.extend_from_slice(&body.id.to_le_bytes());
+    put_node(out, &body.to)?;
+    out.push(code);
+    out.extend_from_slice(payload);
+    Ok(())
+}
+
+pub(super) fn read_reply(reader: &mut Reader<'_>) -> Result<AskReply, WireError> {
+    let id = reader.u64()?;
+    let to = reader.node()?;
+    let result = match reader.u8()? {
+        0 => Ok(take_payload(reader)),
+        code => Err(failure_of(code)?),
+    };
+    Ok(AskReply { id, to, result })
+}
+
+fn take_payload(reader: &mut Reader<'_>) -> Payload {
+    let payload = Payload::from(reader.rest());
+    *reader = Reader::new(&[]);
+    payload
+}
+
+const fn failure_code(failure: AskFailure) -> u8 {
+    match failure {
+        AskFailure::TimeoutBuffered => 1,
+        AskFailure::TimeoutSent => 2,
+        AskFailure::PeerLost => 3,
+        AskFailure::BufferFull => 4,
+        AskFailure::MailboxFull => 5,
+        AskFailure::HandedOff => 6,
+        AskFailure::UnknownKind => 7,
+        AskFailure::ShardCountMismatch => 8,
+        AskFailure::BadEntityId => 9,
+        AskFailure::TooLarge => 10,
+        AskFailure::TooManyOpenAsks => 11,
+        AskFailure::EntityStopped => 12,
+        AskFailure::NodeStopped => 13,
+    }
+}
+
+const fn failure_of(code: u8) -> Result<AskFailure, WireError> {
+    Ok(match code {
+        1 => AskFailure::TimeoutBuffered,
+        2 => AskFailure::TimeoutSent,
+        3 => AskFailure::PeerLost,
+        4 => AskFailure::BufferFull,
+        5 => AskFailure::MailboxFull,
+        6 => AskFailure::HandedOff,
+        7 => AskFailure::UnknownKind,
+        8 => AskFailure::ShardCountMismatch,
+        9 => AskFailure::BadEntityId,
+        10 => AskFailure::TooLarge,
+        11 => AskFailure::TooManyOpenAsks,
+        12 => AskFailure::EntityStopped,
+        13 => AskFailure::NodeStopped,
+        _ => return Err(WireError::Malformed { what: "ask failure" }),
+    })
+}

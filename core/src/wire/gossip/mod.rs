@@ -1,0 +1,73 @@
+//! Bodies that carry a gossip state or its version. The state is a few tables and columns, validated in one pass and
+//! compressed as a whole where that pays. Spec: membership 1.4, 5, `docs/WIRE.md` 5.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+mod columns;
+mod read;
+mod status;
+mod write;
+
+pub(super) use status::{put_status, read_status};
+
+use alloc::vec::Vec;
+
+use super::WireError;
+use super::bytes::{Reader, put_node};
+use super::deflate::{Packer, inflate};
+use crate::config::Limits;
+use crate::ident::UniqueAddress;
+use crate::membership::gossip::Gossip;
+
+/// Longest `meta`: what the layers above membership may keep in a gossip.
+pub const META_BYTES_MAX: usize = 4096;
+/// Largest counter of a clock or a reachability version: at one change per microsecond nine years, and so far from the
+/// end that no merge or increment reaches it (B-36).
+pub const COUNTER_MAX: u64 = 1 << 48;
+
+const PLAIN: u8 = 0;
+const DEFLATED: u8 = 1;
+
+/// Writes a state for `to`.
+pub(super) fn put_addressed(
+    to: &UniqueAddress,
+    gossip: &Gossip,
+    packer: &mut Packer,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    put_node(out, to)?;
+    packer.state.clear();
+    write::put_state(gossip, &mut packer.state)?;
+    let len = u32::try_from(packer.state.len()).map_err(|_| WireError::Unencodable { what: "state" })?;
+    if let Some(packed) = packer.pack() {
+        out.push(DEFLATED);
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(packed);
+    } else {
+        out.push(PLAIN);
+        out.extend_from_slice(&packer.state);
+    }
+    Ok(())
+}
+
+/// Reads a state and whom it is for.
+pub(super) fn read_addressed(
+    reader: &mut Reader<'_>,
+    limits: &Limits,
+) -> Result<(UniqueAddress, Gossip), WireError> {
+    let to = reader.node()?;
+    let gossip = match reader.u8()? {
+        PLAIN => read::read_state(reader.rest(), limits)?,
+        DEFLATED => {
+            let claimed = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
+            read::read_state(&inflate(reader.rest(), claimed, limits)?, limits)?
+        }
+        _ => return Err(WireError::Malformed { what: "state form" }),
+    };
+    *reader = Reader::new(&[]);
+    Ok((to, gossip))
+}

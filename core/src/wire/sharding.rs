@@ -1,0 +1,234 @@
+//! What regions and coordinators say, as bytes. Unstable: these layouts may change with any version until they are
+//! declared stable. Spec: sharding 2.1, `docs/WIRE.md` 4.3.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+use alloc::vec::Vec;
+
+use super::WireError;
+use super::bytes::{Reader, put_node};
+use crate::membership::member::UpNumber;
+use crate::message::{ShardingBody, ShardingMessage};
+use crate::sharding::ids::{KindId, SHARDS_MAX, ShardId, Term};
+
+/// Shards are numbered `0..SHARDS_MAX`, which two bytes hold exactly.
+const _: () = assert!(SHARDS_MAX == 1 << 16);
+
+/// A node takes at least this many bytes (a host of one byte), which bounds a count of nodes by the bytes there are.
+const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
+
+const FLAG_PROXY: u8 = 1;
+const FLAG_DRAINING: u8 = 2;
+
+const REGISTER: u8 = 1;
+const REGISTER_ACK: u8 = 2;
+const REGISTER_REFUSED: u8 = 3;
+const REGION_QUERY: u8 = 4;
+const NO_REGION: u8 = 5;
+const GET_SHARD_HOME: u8 = 6;
+const SHARD_HOMES: u8 = 7;
+const HOST_SHARD: u8 = 8;
+const SHARD_STARTED: u8 = 9;
+const BEGIN_HAND_OFF: u8 = 10;
+const BEGIN_HAND_OFF_ACK: u8 = 11;
+const HAND_OFF: u8 = 12;
+const SHARD_STOPPED: u8 = 13;
+const GRACEFUL_SHUTDOWN_REQ: u8 = 14;
+const REGION_STOPPED: u8 = 15;
+
+pub(super) fn put(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireError> {
+    out.extend_from_slice(&message.kind.raw().to_le_bytes());
+    match &message.body {
+        ShardingBody::Register {
+            shard_count,
+            hosted,
+            proxy,
+            draining,
+        } => {
+            out.push(REGISTER);
+            out.push(if *proxy { FLAG_PROXY } else { 0 } | if *draining { FLAG_DRAINING } else { 0 });
+            out.extend_from_slice(&shard_count.to_le_bytes());
+            put_shards(hosted, out)
+        }
+        ShardingBody::RegisterAck { term } => put_term(REGISTER_ACK, term, out),
+        ShardingBody::RegisterRefused { term, shard_count } => {
+            put_term(REGISTER_REFUSED, term, out)?;
+            out.extend_from_slice(&shard_count.to_le_bytes());
+            Ok(())
+        }
+        ShardingBody::RegionQuery { term } => put_term(REGION_QUERY, term, out),
+        ShardingBody::NoRegion { term } => put_term(NO_REGION, term, out),
+        ShardingBody::GetShardHome { shard } => {
+            out.push(GET_SHARD_HOME);
+            put_shard(*shard, out)
+        }
+        ShardingBody::ShardHomes { term, homes } => {
+            put_term(SHARD_HOMES, term, out)?;
+            let count = u32::try_from(homes.len()).map_err(|_| WireError::Unencodable { what: "homes" })?;
+            out.extend_from_slice(&count.to_le_bytes());
+            homes.iter().try_for_each(|(node, shards)| {
+                put_node(out, node)?;
+                put_shards(shards, out)
+            })
+        }
+        ShardingBody::HostShard { term, shard } => put_term_shard(HOST_SHARD, term, *shard, out),
+        ShardingBody::ShardStarted { term, shard } => put_term_shard(SHARD_STARTED, term, *shard, out),
+        ShardingBody::BeginHandOff { term, shard } => put_term_shard(BEGIN_HAND_OFF, term, *shard, out),
+        ShardingBody::BeginHandOffAck { term, shard } => {
+            put_term_shard(BEGIN_HAND_OFF_ACK, term, *shard, out)
+        }
+        ShardingBody::HandOff { term, shard } => put_term_shard(HAND_OFF, term, *shard, out),
+        ShardingBody::ShardStopped { term, shard } => put_term_shard(SHARD_STOPPED, term, *shard, out),
+        ShardingBody::GracefulShutdownReq => {
+            out.push(GRACEFUL_SHUTDOWN_REQ);
+            Ok(())
+        }
+        ShardingBody::RegionStopped => {
+            out.push(REGION_STOPPED);
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
+    let kind = KindId::from_raw(reader.u64()?);
+    let body = match reader.u8()? {
+        REGISTER => read_register(reader)?,
+        REGISTER_ACK => ShardingBody::RegisterAck {
+            term: read_term(reader)?,
+        },
+        REGISTER_REFUSED => ShardingBody::RegisterRefused {
+            term: read_term(reader)?,
+            shard_count: reader.u32()?,
+        },
+        REGION_QUERY => ShardingBody::RegionQuery {
+            term: read_term(reader)?,
+        },
+        NO_REGION => ShardingBody::NoRegion {
+            term: read_term(reader)?,
+        },
+        GET_SHARD_HOME => ShardingBody::GetShardHome {
+            shard: read_shard(reader)?,
+        },
+        SHARD_HOMES => read_homes(reader)?,
+        HOST_SHARD => ShardingBody::HostShard {
+            term: read_term(reader)?,
+            shard: read_shard(reader)?,
+        },
+        SHARD_STARTED => ShardingBody::ShardStarted {
+            term: read_term(reader)?,
+            shard: read_shard(reader)?,
+        },
+        BEGIN_HAND_OFF => ShardingBody::BeginHandOff {
+            term: read_term(reader)?,
+            shard: read_shard(reader)?,
+        },
+        BEGIN_HAND_OFF_ACK => ShardingBody::BeginHandOffAck {
+            term: read_term(reader)?,
+            shard: read_shard(reader)?,
+        },
+        HAND_OFF => ShardingBody::HandOff {
+            term: read_term(reader)?,
+            shard: read_shard(reader)?,
+        },
+        SHARD_STOPPED => ShardingBody::ShardStopped {
+            term: read_term(reader)?,
+            shard: read_shard(reader)?,
+        },
+        GRACEFUL_SHUTDOWN_REQ => ShardingBody::GracefulShutdownReq,
+        REGION_STOPPED => ShardingBody::RegionStopped,
+        _ => {
+            return Err(WireError::Malformed {
+                what: "sharding message",
+            });
+        }
+    };
+    Ok(ShardingMessage { kind, body })
+}
+
+fn read_register(reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {
+    let flags = reader.u8()?;
+    if flags & !(FLAG_PROXY | FLAG_DRAINING) != 0 {
+        return Err(WireError::Malformed {
+            what: "register flags",
+        });
+    }
+    Ok(ShardingBody::Register {
+        shard_count: reader.u32()?,
+        hosted: read_shards(reader)?,
+        proxy: flags & FLAG_PROXY != 0,
+        draining: flags & FLAG_DRAINING != 0,
+    })
+}
+
+fn read_homes(reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {
+    let term = read_term(reader)?;
+    let count = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
+    if count > reader.rest().len() / NODE_BYTES_MIN {
+        return Err(WireError::LimitExceeded { what: "homes" });
+    }
+    let mut homes = Vec::with_capacity(count);
+    for _ in 0..count {
+        homes.push((reader.node()?, read_shards(reader)?));
+    }
+    Ok(ShardingBody::ShardHomes { term, homes })
+}
+
+fn put_shards(shards: &[ShardId], out: &mut Vec<u8>) -> Result<(), WireError> {
+    let count = u32::try_from(shards.len()).map_err(|_| WireError::LimitExceeded { what: "shards" })?;
+    if count > SHARDS_MAX {
+        return Err(WireError::LimitExceeded { what: "shards" });
+    }
+    out.extend_from_slice(&count.to_le_bytes());
+    shards.iter().try_for_each(|shard| put_shard(*shard, out))
+}
+
+fn read_shards(reader: &mut Reader<'_>) -> Result<Vec<ShardId>, WireError> {
+    let count = reader.u32()?;
+    if count > SHARDS_MAX {
+        return Err(WireError::LimitExceeded { what: "shards" });
+    }
+    let column = reader.column::<2>(usize::try_from(count).unwrap_or(usize::MAX))?;
+    Ok(column.u16s().map(|shard| ShardId(u32::from(shard))).collect())
+}
+
+pub(super) fn put_shard(shard: ShardId, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let number = u16::try_from(shard.0).map_err(|_| WireError::Unencodable { what: "shard" })?;
+    out.extend_from_slice(&number.to_le_bytes());
+    Ok(())
+}
+
+pub(super) fn read_shard(reader: &mut Reader<'_>) -> Result<ShardId, WireError> {
+    reader.u16().map(|shard| ShardId(u32::from(shard)))
+}
+
+fn put_term_shard(tag: u8, term: &Term, shard: ShardId, out: &mut Vec<u8>) -> Result<(), WireError> {
+    put_term(tag, term, out)?;
+    put_shard(shard, out)
+}
+
+fn put_term(tag: u8, term: &Term, out: &mut Vec<u8>) -> Result<(), WireError> {
+    out.push(tag);
+    out.extend_from_slice(&term.up_number.get().to_le_bytes());
+    put_node(out, &term.node)
+}
+
+fn read_term(reader: &mut Reader<'_>) -> Result<Term, WireError> {
+    let up_number = read_up_number(reader.u32()?)?;
+    Ok(Term {
+        up_number,
+        node: reader.node()?,
+    })
+}
+
+/// A number above "none" would be read as "none" and written differently.
+pub(super) fn read_up_number(number: u32) -> Result<UpNumber, WireError> {
+    if number > UpNumber::NONE.get() {
+        return Err(WireError::Malformed { what: "up number" });
+    }
+    Ok(UpNumber::new(number))
+}

@@ -1,0 +1,251 @@
+//! Every message to bytes and back.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::config::Limits;
+use crate::ident::{Address, Role, Roles, UniqueAddress};
+use crate::membership::app_version::AppVersion;
+use crate::membership::gossip::Gossip;
+use crate::membership::member::{Member, Status, UpNumber};
+use crate::membership::reachability::{Reach, Reachability};
+use crate::membership::vector_clock::VectorClock;
+use crate::message::{
+    AskReply, AskTicket, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck,
+    Join, Message, ShardingBody, ShardingMessage, Welcome,
+};
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{AskRef, EntityId, KindId, ShardId, Term};
+
+pub(crate) fn node(host: &str, port: u16, uid: i64) -> UniqueAddress {
+    UniqueAddress::new(Address::new(host, port).unwrap(), uid.cast_unsigned())
+}
+
+fn roles(names: &[&str], data_center: &str) -> Roles {
+    Roles::new(names.iter().map(|name| Role::new(name).unwrap()), data_center).unwrap()
+}
+
+pub(crate) fn sample_gossip() -> Gossip {
+    let stored = Status::ALL
+        .into_iter()
+        .filter(|status| *status != Status::Removed);
+    let mut members: Vec<Member> = stored
+        .enumerate()
+        .map(|(at, status)| {
+            let host = ["alpha", "beta.example", "10.0.0.7"][at % 3];
+            let uid = [-3, i64::MAX, 7, i64::MIN][at % 4];
+            Member {
+                node: node(host, 2551 + u16::try_from(at / 4).unwrap(), uid),
+                status,
+                up_number: if at == 0 {
+                    UpNumber::NONE
+                } else {
+                    UpNumber::new(u32::try_from(at).unwrap())
+                },
+                roles: [
+                    roles(&[], "default"),
+                    roles(&["worker", "io"], "west"),
+                    roles(&["io"], "default"),
+                ][at % 3]
+                    .clone(),
+                app_version: AppVersion::new(["0.0.0", "1.2", "1.2.0"][at % 3]).unwrap(),
+            }
+        })
+        .collect();
+    members.sort_by(|a, b| a.node.cmp(&b.node));
+    let at = |index: usize| members[index].node.clone();
+    let mut reachability = Reachability::new();
+    reachability.change(&at(1), &at(0), Reach::Unreachable);
+    reachability.change(&at(1), &at(2), Reach::Terminated);
+    reachability.change(&at(3), &at(5), Reach::Unreachable);
+    reachability.change(&at(3), &at(5), Reach::Reachable);
+    let version = VectorClock::from_entries(vec![(at(0), 7), (at(4), COUNTER_MAX), (at(6), 1)]).unwrap();
+    let tombstones = BTreeSet::from([node("beta.example", 9, -1), node("zeta", 1, 5)]);
+    let seen = [0, 3, 7].into_iter().collect();
+    Gossip::from_parts(
+        members,
+        reachability,
+        version,
+        seen,
+        tombstones,
+        9,
+        Arc::from(*b"meta"),
+    )
+    .unwrap()
+}
+
+pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
+    let to = node("receiver", 2552, -3);
+    let gossip = Arc::new(sample_gossip());
+    let beat = Heartbeat {
+        to: to.clone(),
+        sequence: 3,
+        sent_at_micros: u64::MAX,
+    };
+    let ask = Some(AskTicket {
+        ask: AskRef {
+            asker: to.clone(),
+            id: 77,
+        },
+        remaining_ms: 5_000,
+    });
+    let envelope = |payload: &[u8], ask| EntityEnvelope {
+        kind: KindId::of("files"),
+        shard: ShardId(65_535),
+        entity: EntityId::from("src/lib.rs"),
+        payload: payload.into(),
+        ask,
+        hops: 2,
+    };
+    let reply = |result| AskReply {
+        id: 77,
+        to: to.clone(),
+        result,
+    };
+    let mut all = vec![
+        (
+            "init_join",
+            Message::InitJoin(InitJoin {
+                config_digest: 0x0102_0304_0506_0708,
+            }),
+        ),
+        (
+            "init_join_ack",
+            Message::InitJoinAck(InitJoinAck { compatible: true }),
+        ),
+        ("init_join_nack", Message::InitJoinNack),
+        (
+            "join",
+            Message::Join(Join {
+                to: to.clone(),
+                roles: roles(&["worker"], "west"),
+                app_version: AppVersion::new("1.2.3").unwrap(),
+            }),
+        ),
+        (
+            "welcome",
+            Message::Welcome(Welcome {
+                to: to.clone(),
+                gossip: Arc::clone(&gossip),
+            }),
+        ),
+        ("leave", Message::Leave(to.clone())),
+        ("down", Message::Down(to.clone())),
+        ("heartbeat", Message::Heartbeat(beat.clone())),
+        ("heartbeat_rsp", Message::HeartbeatRsp(beat)),
+        ("exiting_confirmed", Message::ExitingConfirmed { to: to.clone() }),
+        (
+            "gossip_status",
+            Message::GossipStatus(GossipStatus {
+                to: to.clone(),
+                version: gossip.version().clone(),
+                seen_digest: gossip.seen_digest(),
+            }),
+        ),
+        (
+            "gossip",
+            Message::Gossip(GossipEnvelope {
+                to: to.clone(),
+                gossip,
+            }),
+        ),
+        ("entity_tell", Message::Entity(envelope(b"", None))),
+        ("entity_ask", Message::Entity(envelope(b"how many words?", ask))),
+        ("ask_reply", Message::AskReply(reply(Ok(Box::from(*b"42"))))),
+        (
+            "ask_failure",
+            Message::AskReply(reply(Err(AskFailure::NodeStopped))),
+        ),
+    ];
+    all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
+        (
+            name,
+            Message::Sharding(ShardingMessage {
+                kind: KindId::of("files"),
+                body,
+            }),
+        )
+    }));
+    all
+}
+
+fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
+    let term = Term {
+        up_number: UpNumber::FIRST,
+        node: node.clone(),
+    };
+    let t = || term.clone();
+    let shard = ShardId(12);
+    vec![
+        (
+            "register",
+            ShardingBody::Register {
+                shard_count: 64,
+                hosted: vec![ShardId(0), ShardId(63)],
+                proxy: false,
+                draining: true,
+            },
+        ),
+        ("register_ack", ShardingBody::RegisterAck { term: t() }),
+        (
+            "register_refused",
+            ShardingBody::RegisterRefused {
+                term: t(),
+                shard_count: 128,
+            },
+        ),
+        ("region_query", ShardingBody::RegionQuery { term: t() }),
+        ("no_region", ShardingBody::NoRegion { term: t() }),
+        ("get_shard_home", ShardingBody::GetShardHome { shard }),
+        (
+            "shard_homes",
+            ShardingBody::ShardHomes {
+                term: t(),
+                homes: vec![(node.clone(), vec![shard]), (node.clone(), vec![])],
+            },
+        ),
+        ("host_shard", ShardingBody::HostShard { term: t(), shard }),
+        ("shard_started", ShardingBody::ShardStarted { term: t(), shard }),
+        ("begin_hand_off", ShardingBody::BeginHandOff { term: t(), shard }),
+        (
+            "begin_hand_off_ack",
+            ShardingBody::BeginHandOffAck { term: t(), shard },
+        ),
+        ("hand_off", ShardingBody::HandOff { term: t(), shard }),
+        ("shard_stopped", ShardingBody::ShardStopped { term: t(), shard }),
+        ("graceful_shutdown_req", ShardingBody::GracefulShutdownReq),
+        ("region_stopped", ShardingBody::RegionStopped),
+    ]
+}
+
+pub(crate) fn frame_of(message: &Message, epoch: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_message(message, epoch, &Limits::default(), &mut out).unwrap();
+    out
+}
+
+pub(crate) fn message_of(bytes: &[u8]) -> Result<Message, WireError> {
+    let limits = Limits::default();
+    match decode_frame(bytes, &limits) {
+        Decoded::Frame { frame, consumed } => {
+            assert_eq!(consumed, bytes.len(), "one frame and nothing else");
+            decode_message(frame.kind, frame.lane, frame.body, &limits)
+        }
+        Decoded::NeedMore(_) => Err(WireError::Incomplete),
+        Decoded::Bad { error, .. } => Err(error),
+    }
+}
+
+#[test]
+fn m_447_every_message_survives_the_round_trip() {
+    for (name, message) in every_message() {
+        let bytes = frame_of(&message, 9);
+        assert_eq!(message_of(&bytes).as_ref(), Ok(&message), "{name}");
+        let again = message_of(&bytes).unwrap();
+        assert_eq!(frame_of(&again, 9), bytes, "{name} has one form");
+    }
+}
