@@ -63,6 +63,10 @@ impl KeepMajority {
 
     /// Whether this side keeps its majority whatever has not reached it yet: those Leaving here may be gone, those
     /// joining there may be Up. If it does not, both sides might think they are the larger one.
+    ///
+    /// As in the reference (M-303), the lowest address of equal sides is looked for among those who are Up as far as this
+    /// side knows. That leaves one case open: equal sides, and over there somebody with the lowest address of all became
+    /// Up in the moment of the split. A test beside this excludes exactly that case and no other.
     fn holds(&self, view: &DowningView) -> bool {
         let here_at_least = self.count(view, is_counted_and_stays, Side::Here);
         let there_at_most = self.count(view, may_be_counted, Side::There);

@@ -174,6 +174,76 @@ fn s_3_4_a_majority_that_a_change_in_flight_could_turn_is_not_used() {
     );
 }
 
+/// One side of `names` as it sees the split: what the leader changed is known there as `knows` says.
+fn seen_from(
+    names: &[(char, Status, bool)],
+    mine: bool,
+    knows: impl Fn(usize) -> bool,
+) -> Option<DowningView> {
+    let (mut near, mut far) = (std::string::String::new(), std::string::String::new());
+    for (index, (name, status, side)) in names.iter().enumerate() {
+        let suffix = match (status, knows(index)) {
+            (Status::Joining, false) => "j",
+            (Status::WeaklyUp, false) => "w",
+            (Status::Leaving, false) => "l",
+            (Status::Exiting, _) | (Status::Leaving, true) => "x",
+            _ => "",
+        };
+        let part = if *side == mine { &mut near } else { &mut far };
+        part.push_str(&std::format!("{name}{suffix} "));
+    }
+    (!near.is_empty() && !far.is_empty()).then(|| split(&near, &far))
+}
+
+#[test]
+fn s_3_4_never_do_both_sides_stay_whatever_either_has_not_heard() {
+    use rand_core::{Rng, SeedableRng};
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    let mut draw = |bound: u64| rng.next_u64() % bound;
+    let stays = |view: &DowningView| majority("").decide(view) == Decision::DownUnreachable;
+    let (mut splits, mut survived) = (0, 0);
+    for _ in 0..50_000 {
+        let statuses = [
+            Status::Up,
+            Status::Up,
+            Status::Up,
+            Status::Joining,
+            Status::WeaklyUp,
+            Status::Leaving,
+        ];
+        let count = 2 + usize::try_from(draw(6)).unwrap();
+        let names: Vec<(char, Status, bool)> = ('A'..='G')
+            .take(count)
+            .map(|name| (name, statuses[usize::try_from(draw(6)).unwrap()], draw(2) == 0))
+            .collect();
+        // A joining member may have become Up and one Leaving may be Exiting; each side knows of any part of it.
+        let (left, right) = (draw(128), draw(128));
+        let views = (
+            seen_from(&names, true, |index| left >> index & 1 == 1),
+            seen_from(&names, false, |index| right >> index & 1 == 1),
+        );
+        let (Some(a), Some(b)) = views else { continue };
+        let lowest = |joining: bool| {
+            let is = |status: &Status| matches!(status, Status::Joining | Status::WeaklyUp) == joining;
+            names
+                .iter()
+                .find(|(_, status, _)| is(status) && *status != Status::Leaving)
+                .map(|(name, ..)| *name)
+        };
+        // The case that M-303 leaves open: somebody joining has the lowest address of all who stay.
+        if lowest(true).is_some_and(|joining| lowest(false).is_none_or(|up| joining < up)) {
+            continue;
+        }
+        splits += 1;
+        assert!(!(stays(&a) && stays(&b)), "two clusters: {a:?} {b:?}");
+        survived += u32::from(stays(&a) || stays(&b));
+    }
+    assert!(
+        splits > 20_000 && survived > splits / 2,
+        "{survived} of {splits} splits left a cluster"
+    );
+}
+
 #[test]
 fn the_rule_behind_a_decision_is_told_in_words() {
     let rule = |here: &str, there: &str| majority("").explain(&split(here, there)).1;
