@@ -85,12 +85,14 @@ fn ensure(legal: bool, key: &'static str, value: &dyn Debug, range: &'static str
 }
 
 fn positive(key: &'static str, value: Duration) -> Result<(), ConfigError> {
+    // The core's clock counts microseconds: anything shorter is a timer that is due again at once, for ever.
+    const SHORTEST: Duration = Duration::from_micros(1);
     const LONGEST: Duration = Duration::from_secs(400 * 24 * 3600);
     ensure(
-        !value.is_zero() && value <= LONGEST,
+        (SHORTEST..=LONGEST).contains(&value),
         key,
         &value,
-        "a duration above zero, at most 400 days",
+        "a duration of at least a microsecond, at most 400 days",
     )
 }
 
@@ -299,6 +301,14 @@ mod tests {
         let mut config = lan();
         config.failure_detector.threshold = f64::NAN;
         assert_eq!(config.validate().unwrap_err().key, "failure_detector.threshold");
+    }
+
+    #[test]
+    fn an_interval_shorter_than_the_clock_can_count_is_refused() {
+        let mut config = lan();
+        config.failure_detector.heartbeat_interval = Duration::from_nanos(999);
+        let error = config.validate().unwrap_err();
+        assert_eq!(error.key, "failure_detector.heartbeat_interval");
     }
 
     #[test]
