@@ -68,15 +68,9 @@ impl Detector {
         if started {
             self.start(cx);
         }
-        let nodes = |view: &View| -> Vec<UniqueAddress> {
-            let own = view
-                .members()
-                .iter()
-                .filter(|member| member.data_center() == data_center);
-            own.map(|member| member.node.clone()).collect()
-        };
-        let ring = nodes(after);
-        if started || before.unreachable() != after.unreachable() || nodes(before) != ring {
+        let same = own_nodes(before, data_center).eq(own_nodes(after, data_center));
+        if started || !same || before.unreachable() != after.unreachable() {
+            let ring: Vec<UniqueAddress> = own_nodes(after, data_center).cloned().collect();
             self.follow(cx, &ring, after.unreachable());
         }
     }
@@ -299,6 +293,14 @@ impl Detector {
         cx.notify(Event::Paused { excess });
         cx.signals.paused();
     }
+}
+
+fn own_nodes<'a>(view: &'a View, data_center: &'a str) -> impl Iterator<Item = &'a UniqueAddress> {
+    let own = view
+        .members()
+        .iter()
+        .filter(move |member| member.data_center() == data_center);
+    own.map(|member| &member.node)
 }
 
 fn first_heartbeat(node: &UniqueAddress) -> Timer {
