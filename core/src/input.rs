@@ -18,7 +18,7 @@ pub enum Input<'a> {
     /// Time has passed: due timers fire.
     Tick,
     /// The body of a checked frame from the peer of an established link (its checksum, length and epoch are already
-    /// verified by [`crate::wire::FrameDecoder`]).
+    /// verified by [`crate::wire::decode_frame`]).
     Frame {
         /// The link's peer, as fixed by the handshake.
         from: &'a UniqueAddress,
