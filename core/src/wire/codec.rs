@@ -59,7 +59,7 @@ impl Encoder {
         let start = out.len();
         begin_frame(out);
         let written = self
-            .put_body(message, out)
+            .put_body(message, limits, out)
             .and_then(|()| finish_frame(out, start, message.lane(), kind::of(message), epoch, limits));
         if written.is_err() {
             out.truncate(start);
@@ -67,7 +67,7 @@ impl Encoder {
         written
     }
 
-    fn put_body(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<(), WireError> {
+    fn put_body(&mut self, message: &Message, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
         match message {
             Message::InitJoin(body) => membership::put_init_join(*body, out),
             Message::InitJoinAck(body) => membership::put_init_join_ack(*body, out),
@@ -76,11 +76,15 @@ impl Encoder {
             Message::Leave(node) | Message::Down(node) => membership::put_node_only(node, out),
             Message::Heartbeat(body) | Message::HeartbeatRsp(body) => membership::put_heartbeat(body, out),
             Message::ExitingConfirmed { to } => membership::put_node_only(to, out),
-            Message::GossipStatus(body) => gossip::put_status(body, out),
-            Message::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, &mut self.packer, out),
-            Message::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, &mut self.packer, out),
+            Message::GossipStatus(body) => gossip::put_status(body, limits, out),
+            Message::Welcome(body) => {
+                gossip::put_addressed(&body.to, &body.gossip, limits, &mut self.packer, out)
+            }
+            Message::Gossip(body) => {
+                gossip::put_addressed(&body.to, &body.gossip, limits, &mut self.packer, out)
+            }
             Message::Sharding(body) => sharding::put(body, out),
-            Message::Entity(body) => entity::put_envelope(body, out),
+            Message::Entity(body) => entity::put_envelope(body, limits, out),
             Message::AskReply(body) => entity::put_reply(body, out),
         }
     }

@@ -46,8 +46,8 @@ impl fmt::Debug for Packer {
 
 impl Packer {
     /// The compressed form of `state`, if it is worth it and a reader would accept it.
-    pub(super) fn pack(&mut self) -> Option<&[u8]> {
-        if self.state.len() < COMPRESS_FROM_BYTES {
+    pub(super) fn pack(&mut self, limits: &Limits) -> Option<&[u8]> {
+        if !(COMPRESS_FROM_BYTES..=limits.decompressed_bytes_max).contains(&self.state.len()) {
             return None;
         }
         let compressor = self.compressor.get_or_insert_with(|| {

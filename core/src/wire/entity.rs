@@ -19,11 +19,15 @@ use crate::sharding::ids::{AskRef, EntityId, KindId, Payload};
 
 const FLAG_ASK: u8 = 1;
 
-pub(super) fn put_envelope(body: &EntityEnvelope, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put_envelope(
+    body: &EntityEnvelope,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
     let entity = body.entity.as_bytes();
     let bad_id = WireError::BadEntityId { bytes: entity.len() };
     let entity_len = u16::try_from(entity.len()).map_err(|_| bad_id.clone())?;
-    if entity_len == 0 {
+    if entity_len == 0 || entity.len() > limits.entity_id_bytes_max {
         return Err(bad_id);
     }
     // Fixed fields of an ask with the longest host take under 192 bytes: one growth at most.

@@ -1,5 +1,9 @@
-//! Codes and counts of a state's columns, shared by its reader and its writer. Spec: `docs/WIRE.md` 5.2.
+//! Codes, counts and limits of a state's columns, shared by its reader and its writer: what one side writes, a peer with
+//! the same limits reads. Spec: `docs/WIRE.md` 5.2.
 
+use super::META_BYTES_MAX;
+use crate::config::Limits;
+use crate::ident::ROLES_MAX;
 use crate::membership::member::Status;
 use crate::membership::reachability::Reach;
 use crate::wire::WireError;
@@ -20,6 +24,30 @@ pub(super) struct Counts {
     pub(super) clock: usize,
     pub(super) meta: usize,
     pub(super) records: usize,
+}
+
+impl Counts {
+    /// Demands that every table fits its limit and that no table has more entries than can be used.
+    pub(super) fn check(&self, limits: &Limits) -> Result<(), WireError> {
+        let members = self.members;
+        let records_max = members.saturating_mul(limits.reachability_records_per_member_max);
+        let bounds = [
+            (members, limits.members_max, "members"),
+            (self.tombstones, limits.tombstones_max, "tombstones"),
+            (self.hosts, members.saturating_add(self.tombstones), "hosts"),
+            (self.roles, self.role_sets.saturating_mul(ROLES_MAX), "roles"),
+            (self.role_sets, members, "role sets"),
+            (self.app_versions, members, "app versions"),
+            (self.observers, members, "reachability versions"),
+            (self.records, records_max, "reachability records"),
+            (self.clock, members, "clock entries"),
+            (self.meta, META_BYTES_MAX, "meta bytes"),
+        ];
+        match bounds.into_iter().find(|(count, max, _)| count > max) {
+            Some((_, _, what)) => Err(WireError::LimitExceeded { what }),
+            None => Ok(()),
+        }
+    }
 }
 
 pub(super) const fn status_code(status: Status) -> Result<u8, WireError> {

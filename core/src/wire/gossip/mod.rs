@@ -36,14 +36,15 @@ const DEFLATED: u8 = 1;
 pub(super) fn put_addressed(
     to: &UniqueAddress,
     gossip: &Gossip,
+    limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
     put_node(out, to)?;
     packer.state.clear();
-    write::put_state(gossip, &mut packer.state)?;
+    write::put_state(gossip, limits, &mut packer.state)?;
     let len = u32::try_from(packer.state.len()).map_err(|_| WireError::Unencodable { what: "state" })?;
-    if let Some(packed) = packer.pack() {
+    if let Some(packed) = packer.pack(limits) {
         out.push(DEFLATED);
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(packed);

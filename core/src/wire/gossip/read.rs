@@ -13,10 +13,10 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::COUNTER_MAX;
 use super::columns::{Counts, STATE_VERSION, reach_of, status_of};
-use super::{COUNTER_MAX, META_BYTES_MAX};
 use crate::config::Limits;
-use crate::ident::{Address, ROLES_MAX, Role, Roles, UniqueAddress};
+use crate::ident::{Address, Role, Roles, UniqueAddress};
 use crate::membership::app_version::AppVersion;
 use crate::membership::gossip::Gossip;
 use crate::membership::member::Member;
@@ -72,27 +72,8 @@ fn read_counts(reader: &mut Reader<'_>, limits: &Limits) -> Result<(Counts, u64)
         meta: next()?,
         records: usize::try_from(reader.u32()?).unwrap_or(usize::MAX),
     };
-    let members = counts.members;
-    let bounds = [
-        (members, limits.members_max, "members"),
-        (counts.tombstones, limits.tombstones_max, "tombstones"),
-        (counts.hosts, members.saturating_add(counts.tombstones), "hosts"),
-        (counts.roles, counts.role_sets.saturating_mul(ROLES_MAX), "roles"),
-        (counts.role_sets, members, "role sets"),
-        (counts.app_versions, members, "app versions"),
-        (counts.observers, members, "reachability versions"),
-        (
-            counts.records,
-            members.saturating_mul(limits.reachability_records_per_member_max),
-            "reachability records",
-        ),
-        (counts.clock, members, "clock entries"),
-        (counts.meta, META_BYTES_MAX, "meta bytes"),
-    ];
-    match bounds.into_iter().find(|(count, max, _)| count > max) {
-        Some((_, _, what)) => Err(WireError::LimitExceeded { what }),
-        None => Ok((counts, reader.u64()?)),
-    }
+    counts.check(limits)?;
+    Ok((counts, reader.u64()?))
 }
 
 /// Role names, then sets of them; every name is in a set.

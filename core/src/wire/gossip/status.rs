@@ -18,7 +18,16 @@ use crate::wire::WireError;
 use crate::wire::bytes::{Reader, count_u16, put_node};
 use crate::wire::nodes::{NodeColumns, Texts, check_host_use, host_table, put_nodes, put_texts, read_hosts};
 
-pub(in crate::wire) fn put_status(body: &GossipStatus, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(in crate::wire) fn put_status(
+    body: &GossipStatus,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    if body.version.len() > limits.members_max {
+        return Err(WireError::LimitExceeded {
+            what: "clock entries",
+        });
+    }
     put_node(out, &body.to)?;
     out.extend_from_slice(&body.seen_digest.to_le_bytes());
     let entries = body.version.entries();

@@ -9,8 +9,9 @@
 
 use alloc::vec::Vec;
 
-use super::columns::{STATE_VERSION, reach_code, status_code};
-use super::{COUNTER_MAX, META_BYTES_MAX};
+use super::COUNTER_MAX;
+use super::columns::{Counts, STATE_VERSION, reach_code, status_code};
+use crate::config::Limits;
 use crate::ident::{Role, Roles, UniqueAddress};
 use crate::membership::app_version::AppVersion;
 use crate::membership::gossip::Gossip;
@@ -29,9 +30,9 @@ struct Tables<'a> {
     app_versions: Vec<&'a str>,
 }
 
-pub(super) fn put_state(gossip: &Gossip, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put_state(gossip: &Gossip, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     let tables = Tables::of(gossip);
-    put_counts(gossip, &tables, out)?;
+    put_counts(gossip, &tables, limits, out)?;
     put_texts(out, tables.hosts.iter().copied(), "address")?;
     put_texts(out, tables.roles.iter().map(|role| role.as_str()), "role")?;
     put_role_sets(&tables, out)?;
@@ -77,29 +78,42 @@ impl<'a> Tables<'a> {
     }
 }
 
-fn put_counts(gossip: &Gossip, tables: &Tables<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
-    if gossip.meta().len() > META_BYTES_MAX {
-        return Err(WireError::LimitExceeded { what: "meta bytes" });
-    }
-    let counts = [
-        (tables.hosts.len(), "hosts"),
-        (tables.roles.len(), "roles"),
-        (tables.role_sets.len(), "role sets"),
-        (tables.app_versions.len(), "app versions"),
-        (gossip.members().len(), "members"),
-        (gossip.tombstones().len(), "tombstones"),
-        (gossip.reachability().versions().len(), "reachability versions"),
-        (gossip.version().len(), "clock entries"),
-        (gossip.meta().len(), "meta bytes"),
+fn put_counts(
+    gossip: &Gossip,
+    tables: &Tables<'_>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    let counts = Counts {
+        hosts: tables.hosts.len(),
+        roles: tables.roles.len(),
+        role_sets: tables.role_sets.len(),
+        app_versions: tables.app_versions.len(),
+        members: gossip.members().len(),
+        tombstones: gossip.tombstones().len(),
+        observers: gossip.reachability().versions().len(),
+        clock: gossip.version().len(),
+        meta: gossip.meta().len(),
+        records: gossip.reachability().records().len(),
+    };
+    counts.check(limits)?;
+    let fields = [
+        (counts.hosts, "hosts"),
+        (counts.roles, "roles"),
+        (counts.role_sets, "role sets"),
+        (counts.app_versions, "app versions"),
+        (counts.members, "members"),
+        (counts.tombstones, "tombstones"),
+        (counts.observers, "reachability versions"),
+        (counts.clock, "clock entries"),
+        (counts.meta, "meta bytes"),
     ];
     out.extend_from_slice(&[STATE_VERSION, 0]);
-    for (count, what) in counts {
+    for (count, what) in fields {
         out.extend_from_slice(&count_u16(count, what)?.to_le_bytes());
     }
-    let records = u32::try_from(gossip.reachability().records().len());
-    let records = records.map_err(|_| WireError::LimitExceeded {
-        what: "reachability records",
-    })?;
+    let what = "reachability records";
+    let records = u32::try_from(counts.records).map_err(|_| WireError::LimitExceeded { what })?;
     out.extend_from_slice(&records.to_le_bytes());
     out.extend_from_slice(&gossip.epoch().to_le_bytes());
     Ok(())

@@ -1,4 +1,11 @@
-//! Every message to bytes and back.
+//! Samples of every message, and their way to bytes and back.
+
+mod frames;
+mod golden;
+mod handshakes;
+mod limits;
+mod random;
+mod states;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -16,7 +23,7 @@ use crate::membership::reachability::{Reach, Reachability};
 use crate::membership::vector_clock::VectorClock;
 use crate::message::{
     AskReply, AskTicket, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck,
-    Join, Message, ShardingBody, ShardingMessage, Welcome,
+    Join, Lane, Message, ShardingBody, ShardingMessage, Welcome,
 };
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{AskRef, EntityId, KindId, ShardId, Term};
@@ -248,4 +255,74 @@ fn m_447_every_message_survives_the_round_trip() {
         let again = message_of(&bytes).unwrap();
         assert_eq!(frame_of(&again, 9), bytes, "{name} has one form");
     }
+}
+
+#[test]
+fn m_448_roles_without_a_data_center_get_the_default_one() {
+    // A join with one role and no data center, written by hand.
+    let mut body = std::vec![1, b'a', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0];
+    body.extend_from_slice(b"\x051.2.3\x01\x06worker");
+    let Ok(Message::Join(join)) = decode_message(kind::JOIN, Lane::Control, &body, &Limits::default()) else {
+        panic!("a join");
+    };
+    assert_eq!(join.roles, roles(&["worker"], "default"));
+    let kept = every_message()
+        .into_iter()
+        .find_map(|(_, message)| match message {
+            Message::Join(join) => Some(join.roles),
+            _ => None,
+        });
+    assert_eq!(kept.unwrap().data_center(), "west");
+}
+
+#[test]
+fn m_448_the_default_data_center_has_no_written_form() {
+    let mut body = std::vec![1, b'a', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0];
+    body.extend_from_slice(b"\x051.2.3\x01\x0adc-default");
+    assert_eq!(
+        decode_message(kind::JOIN, Lane::Control, &body, &Limits::default()),
+        Err(WireError::NonCanonical { what: "roles" })
+    );
+}
+
+#[test]
+fn m_450_uids_of_all_64_bits_survive() {
+    for uid in [-3, i64::MAX, i64::MIN, 0, 0x7FFF_FFFF, 0x8000_0000, -1] {
+        let message = Message::Leave(node("a", 1, uid));
+        assert_eq!(message_of(&frame_of(&message, 0)), Ok(message));
+    }
+}
+
+#[test]
+fn an_encoder_gives_the_same_bytes_whatever_it_wrote_before() {
+    let mut encoder = Encoder::new();
+    let large = Message::Gossip(GossipEnvelope {
+        to: node("a", 1, 1),
+        gossip: Arc::new(limits::wide_gossip(300, 20)),
+    });
+    let mut messages = every_message();
+    messages.push(("large", large));
+    for (name, message) in messages.iter().chain(messages.iter().rev()) {
+        let mut out = b"before".to_vec();
+        encoder.encode(message, 3, &Limits::default(), &mut out).unwrap();
+        assert_eq!(&out[..6], b"before");
+        assert_eq!(out[6..], frame_of(message, 3), "{name}");
+        assert_eq!(message_of(&out[6..]).as_ref(), Ok(message), "{name}");
+    }
+}
+
+#[test]
+fn a_failed_encoding_leaves_the_buffer_as_it_was() {
+    let message = Message::Entity(EntityEnvelope {
+        kind: KindId::of("files"),
+        shard: ShardId(70_000),
+        entity: EntityId::from("a"),
+        payload: Box::from(*b"x"),
+        ask: None,
+        hops: 0,
+    });
+    let mut out = b"before".to_vec();
+    let result = encode_message(&message, 0, &Limits::default(), &mut out);
+    assert_eq!(result, Err(WireError::Unencodable { what: "shard" }));
+    assert_eq!(out, b"before");
 }

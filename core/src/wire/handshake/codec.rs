@@ -1,5 +1,4 @@
-//! The first bytes on a link: who dials whom, for which cluster, in which versions. Codes them and checks them; sends
-//! nothing and remembers nothing. Only the dialer sends frames afterwards. Spec: `docs/WIRE.md` 3, reliability 3a.
+//! Handshake messages as bytes. Their layout never changes: what may change is negotiated in it. Spec: `docs/WIRE.md` 3.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -9,146 +8,18 @@
 
 use alloc::vec::Vec;
 
-use super::bytes::{Reader, put_address, put_node, put_text};
-use super::frame::{VERSION_MAX, VERSION_MIN};
-use super::{WireError, extension};
-use crate::ident::{Address, ClusterName, UniqueAddress};
-
-/// How every handshake message begins. The layout behind it never changes; what may change is negotiated in it.
-pub const HANDSHAKE_MAGIC: [u8; 4] = *b"Qrh1";
-/// Bytes before a handshake message's body: magic, kind, a zero, length, checksum.
-pub const HANDSHAKE_HEADER_BYTES: usize = 12;
-/// Longest body of a handshake message: the names at their longest take 400 bytes, the rest is room for extensions.
-pub const HANDSHAKE_BODY_BYTES_MAX: usize = 1024;
-/// Longest proof: an HMAC-SHA-512.
-pub const PROOF_BYTES_MAX: usize = 64;
-/// No authentication: whoever can connect is believed.
-pub const AUTH_NONE: u8 = 0;
-/// Feature bit, reserved: the sender understands delta gossip.
-pub const FEATURE_DELTA_GOSSIP: u64 = 1;
-/// Feature bit, reserved: the sender understands eager push.
-pub const FEATURE_EAGER_PUSH: u64 = 1 << 1;
-/// The features this build offers.
-pub const FEATURES: u64 = 0;
+use super::{
+    HANDSHAKE_BODY_BYTES_MAX, HANDSHAKE_HEADER_BYTES, HANDSHAKE_MAGIC, Hello, HelloAck, HelloAnswer,
+    HelloReject, LinkKind, PROOF_BYTES_MAX, RejectReason,
+};
+use crate::ident::ClusterName;
+use crate::wire::bytes::{Reader, put_address, put_node, put_text};
+use crate::wire::{WireError, extension};
 
 const KIND_HELLO: u8 = 1;
 const KIND_ACK: u8 = 2;
 const KIND_REJECT: u8 = 3;
 const CHECKED_HEADER_BYTES: usize = 8;
-
-/// What a link is for. Each side dials both to a peer and writes only on those it dialed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LinkKind {
-    /// Lanes Control, Gossip and Reply. Never paused.
-    Control,
-    /// Lane User. Paused when the receiver has no room.
-    User,
-}
-
-/// The dialer's first message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// Oldest and newest frame version the dialer speaks.
-    pub versions: (u8, u8),
-    /// The dialer's cluster.
-    pub cluster: ClusterName,
-    /// The dialer.
-    pub from: UniqueAddress,
-    /// The address the dialer means to reach.
-    pub to: Address,
-    /// The incarnation it means to reach, if it knows one.
-    pub expected_uid: Option<u64>,
-    /// What the link is for.
-    pub link: LinkKind,
-    /// Counts the dialer's links to this address; every frame on the link carries it.
-    pub epoch: u32,
-    /// What the dialer understands.
-    pub features: u64,
-    /// How the dialer proves who it is; [`AUTH_NONE`] for not at all.
-    pub auth_method: u8,
-    /// Fresh random bytes.
-    pub nonce: [u8; 16],
-}
-
-/// The acceptor's consent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HelloAck {
-    /// The frame version of this link.
-    pub version: u8,
-    /// The acceptor.
-    pub from: UniqueAddress,
-    /// What both sides understand.
-    pub features: u64,
-    /// The method in force.
-    pub auth_method: u8,
-    /// Fresh random bytes.
-    pub nonce: [u8; 16],
-    /// The acceptor's proof, at most [`PROOF_BYTES_MAX`] bytes; empty without authentication.
-    pub proof: Vec<u8>,
-}
-
-/// The acceptor's refusal; it closes the link behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HelloReject {
-    /// Why.
-    pub reason: RejectReason,
-    /// Oldest and newest frame version the acceptor speaks.
-    pub versions: (u8, u8),
-}
-
-/// Why a link was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RejectReason {
-    /// No frame version in common.
-    #[error("no protocol version in common")]
-    Version,
-    /// Another cluster lives here.
-    #[error("another cluster's name")]
-    WrongCluster,
-    /// Another address lives here.
-    #[error("another address than the one dialed")]
-    WrongAddress,
-    /// Another incarnation lives here.
-    #[error("another incarnation, {found:016x}")]
-    WrongIncarnation {
-        /// The acceptor's uid.
-        found: u64,
-    },
-    /// The dialer's incarnation is quarantined.
-    #[error("this incarnation is quarantined")]
-    Quarantined,
-    /// No room for another link.
-    #[error("too many links")]
-    TooManyLinks,
-    /// The two sides authenticate differently.
-    #[error("another authentication method")]
-    AuthMethod,
-    /// The proof is wrong.
-    #[error("not authenticated")]
-    Unauthenticated,
-    /// The dialer says it is the acceptor.
-    #[error("the dialer has the acceptor's own address and uid")]
-    DuplicateUid,
-    /// The acceptor is about to stop.
-    #[error("shutting down")]
-    ShuttingDown,
-    /// A reason of a later version.
-    #[error("unknown reason {code}")]
-    Other {
-        /// Its number.
-        code: u8,
-    },
-}
-
-/// The answer to a [`Hello`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HelloAnswer {
-    /// Go ahead.
-    Ack(HelloAck),
-    /// Go away.
-    Reject(HelloReject),
-}
 
 /// What the start of a buffer holds during the handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,93 +86,6 @@ pub fn decode_answer(buffer: &[u8]) -> HandshakeDecoded<HelloAnswer> {
             what: "handshake kind",
         }),
     })
-}
-
-/// What the accepting side brings to the decision.
-#[derive(Clone, Debug)]
-pub struct Acceptor<'a> {
-    /// This node.
-    pub me: &'a UniqueAddress,
-    /// This node's cluster.
-    pub cluster: &'a ClusterName,
-    /// What this node understands, normally [`FEATURES`].
-    pub features: u64,
-    /// The only method this node accepts.
-    pub auth_method: u8,
-    /// Whether the dialer's incarnation is quarantined here.
-    pub quarantined: bool,
-    /// Fresh random bytes for the answer.
-    pub nonce: [u8; 16],
-}
-
-impl Acceptor<'_> {
-    /// Decides about a [`Hello`]. The proof of an answer is left empty; whoever authenticates fills it in.
-    ///
-    /// # Errors
-    /// The refusal to send back.
-    pub fn answer(&self, hello: &Hello) -> Result<HelloAck, HelloReject> {
-        let refuse = |reason| {
-            Err(HelloReject {
-                reason,
-                versions: (VERSION_MIN, VERSION_MAX),
-            })
-        };
-        let version = VERSION_MAX.min(hello.versions.1);
-        if version < VERSION_MIN.max(hello.versions.0) {
-            return refuse(RejectReason::Version);
-        }
-        if hello.cluster != *self.cluster {
-            return refuse(RejectReason::WrongCluster);
-        }
-        if hello.to != *self.me.address() {
-            return refuse(RejectReason::WrongAddress);
-        }
-        if hello.from == *self.me {
-            return refuse(RejectReason::DuplicateUid);
-        }
-        if hello.expected_uid.is_some_and(|uid| uid != self.me.uid()) {
-            return refuse(RejectReason::WrongIncarnation { found: self.me.uid() });
-        }
-        if self.quarantined {
-            return refuse(RejectReason::Quarantined);
-        }
-        if hello.auth_method != self.auth_method {
-            return refuse(RejectReason::AuthMethod);
-        }
-        Ok(HelloAck {
-            version,
-            from: self.me.clone(),
-            features: self.features & hello.features,
-            auth_method: self.auth_method,
-            nonce: self.nonce,
-            proof: Vec::new(),
-        })
-    }
-}
-
-/// Checks, at the dialer, that a consent answers `hello`; proofs are the authenticator's business.
-///
-/// # Errors
-/// What does not fit, in the terms of a refusal.
-pub fn check_ack(hello: &Hello, ack: &HelloAck) -> Result<(), RejectReason> {
-    if !(hello.versions.0..=hello.versions.1).contains(&ack.version) {
-        return Err(RejectReason::Version);
-    }
-    if *ack.from.address() != hello.to {
-        return Err(RejectReason::WrongAddress);
-    }
-    if ack.from == hello.from {
-        return Err(RejectReason::DuplicateUid);
-    }
-    if hello.expected_uid.is_some_and(|uid| uid != ack.from.uid()) {
-        return Err(RejectReason::WrongIncarnation {
-            found: ack.from.uid(),
-        });
-    }
-    if ack.auth_method != hello.auth_method || ack.features & !hello.features != 0 {
-        return Err(RejectReason::AuthMethod);
-    }
-    Ok(())
 }
 
 fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
@@ -513,6 +297,7 @@ fn put_reject(reject: HelloReject, out: &mut Vec<u8>) -> Result<(), WireError> {
         RejectReason::Unauthenticated => (8, None),
         RejectReason::DuplicateUid => (9, None),
         RejectReason::ShuttingDown => (10, None),
+        RejectReason::Features => (11, None),
         RejectReason::Other { .. } => return Err(WireError::Unencodable { what: "reason" }),
     };
     put_versions(reject.versions, out)?;
@@ -537,6 +322,7 @@ fn read_reject(body: &[u8]) -> Result<HelloReject, WireError> {
         8 => RejectReason::Unauthenticated,
         9 => RejectReason::DuplicateUid,
         10 => RejectReason::ShuttingDown,
+        11 => RejectReason::Features,
         code => {
             return Ok(HelloReject {
                 reason: RejectReason::Other { code },

@@ -1,0 +1,152 @@
+//! The first bytes on a link: who dials whom, for which cluster, in which versions. Codes them and checks them; sends
+//! nothing and remembers nothing. Only the dialer sends frames afterwards. Spec: `docs/WIRE.md` 3, reliability 3a.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+mod check;
+mod codec;
+
+pub use check::{Acceptor, check_ack};
+pub use codec::{HandshakeDecoded, decode_answer, decode_hello, encode_answer, encode_hello};
+
+use alloc::vec::Vec;
+
+use crate::ident::{Address, ClusterName, UniqueAddress};
+
+/// How every handshake message begins. The layout behind it never changes; what may change is negotiated in it.
+pub const HANDSHAKE_MAGIC: [u8; 4] = *b"Qrh1";
+/// Bytes before a handshake message's body: magic, kind, a zero, length, checksum.
+pub const HANDSHAKE_HEADER_BYTES: usize = 12;
+/// Longest body of a handshake message: the names at their longest take 400 bytes, the rest is room for extensions.
+pub const HANDSHAKE_BODY_BYTES_MAX: usize = 1024;
+/// Longest proof: an HMAC-SHA-512.
+pub const PROOF_BYTES_MAX: usize = 64;
+/// No authentication: whoever can connect is believed.
+pub const AUTH_NONE: u8 = 0;
+/// Feature bit, reserved: the sender understands delta gossip.
+pub const FEATURE_DELTA_GOSSIP: u64 = 1;
+/// Feature bit, reserved: the sender understands eager push.
+pub const FEATURE_EAGER_PUSH: u64 = 1 << 1;
+/// The features this build offers.
+pub const FEATURES: u64 = 0;
+
+/// What a link is for. Each side dials both to a peer and writes only on those it dialed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LinkKind {
+    /// Lanes Control, Gossip and Reply. Never paused.
+    Control,
+    /// Lane User. Paused when the receiver has no room.
+    User,
+}
+
+/// The dialer's first message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Oldest and newest frame version the dialer speaks.
+    pub versions: (u8, u8),
+    /// The dialer's cluster.
+    pub cluster: ClusterName,
+    /// The dialer.
+    pub from: UniqueAddress,
+    /// The address the dialer means to reach.
+    pub to: Address,
+    /// The incarnation it means to reach, if it knows one.
+    pub expected_uid: Option<u64>,
+    /// What the link is for.
+    pub link: LinkKind,
+    /// Counts the dialer's links to this address; every frame on the link carries it.
+    pub epoch: u32,
+    /// What the dialer understands.
+    pub features: u64,
+    /// How the dialer proves who it is; [`AUTH_NONE`] for not at all.
+    pub auth_method: u8,
+    /// Fresh random bytes.
+    pub nonce: [u8; 16],
+}
+
+/// The acceptor's consent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HelloAck {
+    /// The frame version of this link.
+    pub version: u8,
+    /// The acceptor.
+    pub from: UniqueAddress,
+    /// What both sides understand.
+    pub features: u64,
+    /// The method in force.
+    pub auth_method: u8,
+    /// Fresh random bytes.
+    pub nonce: [u8; 16],
+    /// The acceptor's proof, at most [`PROOF_BYTES_MAX`] bytes; empty without authentication.
+    pub proof: Vec<u8>,
+}
+
+/// The acceptor's refusal; it closes the link behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HelloReject {
+    /// Why.
+    pub reason: RejectReason,
+    /// Oldest and newest frame version the acceptor speaks.
+    pub versions: (u8, u8),
+}
+
+/// Why a link was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RejectReason {
+    /// No frame version in common.
+    #[error("no protocol version in common")]
+    Version,
+    /// Another cluster lives here.
+    #[error("another cluster's name")]
+    WrongCluster,
+    /// Another address lives here.
+    #[error("another address than the one dialed")]
+    WrongAddress,
+    /// Another incarnation lives here.
+    #[error("another incarnation, {found:016x}")]
+    WrongIncarnation {
+        /// The acceptor's uid.
+        found: u64,
+    },
+    /// The dialer's incarnation is quarantined.
+    #[error("this incarnation is quarantined")]
+    Quarantined,
+    /// No room for another link.
+    #[error("too many links")]
+    TooManyLinks,
+    /// The two sides authenticate differently.
+    #[error("another authentication method")]
+    AuthMethod,
+    /// The proof is wrong.
+    #[error("not authenticated")]
+    Unauthenticated,
+    /// The dialer says it is the acceptor.
+    #[error("the dialer has the acceptor's own address and uid")]
+    DuplicateUid,
+    /// The acceptor claims features that the dialer did not offer.
+    #[error("features that were not offered")]
+    Features,
+    /// The acceptor is about to stop.
+    #[error("shutting down")]
+    ShuttingDown,
+    /// A reason of a later version.
+    #[error("unknown reason {code}")]
+    Other {
+        /// Its number.
+        code: u8,
+    },
+}
+
+/// The answer to a [`Hello`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HelloAnswer {
+    /// Go ahead.
+    Ack(HelloAck),
+    /// Go away.
+    Reject(HelloReject),
+}
