@@ -75,15 +75,15 @@ pub(crate) fn data_center_of<'a>(gossip: &'a Gossip, me: &UniqueAddress) -> &'a 
     gossip.member(me).map_or(DEFAULT_DATA_CENTER, Member::data_center)
 }
 
-/// Whether any observer of `dc` finds `subject` unreachable or terminated. Allocates nothing.
+/// Whether any observer that `counts` finds `subject` unreachable or terminated. Allocates nothing.
 #[must_use]
-pub(crate) fn is_unreachable_in(gossip: &Gossip, dc: &str, subject: &UniqueAddress) -> bool {
-    bad_rows(gossip).any(|record| {
-        record.subject == *subject
-            && gossip
-                .member(&record.observer)
-                .is_some_and(|m| m.data_center() == dc)
-    })
+pub(crate) fn is_unreachable_for(
+    gossip: &Gossip,
+    subject: &UniqueAddress,
+    counts: impl Fn(&Member) -> bool,
+) -> bool {
+    bad_rows(gossip)
+        .any(|record| record.subject == *subject && gossip.member(&record.observer).is_some_and(&counts))
 }
 
 fn bad_rows(gossip: &Gossip) -> impl Iterator<Item = &Record> {

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::ident::{Role, UniqueAddress};
-use crate::membership::convergence::{data_center_of, is_unreachable_in};
+use crate::membership::convergence::{data_center_of, is_unreachable_for};
 use crate::membership::gossip::Gossip;
 use crate::membership::member::{Member, Status, UpNumber};
 
@@ -12,6 +12,20 @@ use crate::membership::member::{Member, Status, UpNumber};
 #[must_use]
 pub fn leader(gossip: &Gossip, me: &UniqueAddress) -> Option<UniqueAddress> {
     leader_of(gossip, me, gossip.members().iter()).map(|member| member.node.clone())
+}
+
+/// Who may act as the leader on a converged state: what downed members observed does not count, as it does not count for
+/// convergence. Otherwise a downed node that was cut off, and heard again before it stopped, would have every node that it
+/// had lost sight of take itself for the leader of one and the same converged state (I-09). Whoever acts also is
+/// [`leader`] in its own eyes.
+#[must_use]
+pub fn acting_leader(gossip: &Gossip, me: &UniqueAddress) -> Option<UniqueAddress> {
+    let dc = data_center_of(gossip, me);
+    let counts = |observer: &Member| observer.data_center() == dc && observer.status != Status::Down;
+    let found = first_available(me, dc, gossip.members().iter(), |node| {
+        is_unreachable_for(gossip, node, counts)
+    });
+    found.map(|member| member.node.clone())
 }
 
 /// The leader among the members with `role`, as `me` sees it.
@@ -42,10 +56,21 @@ pub(crate) fn leader_in<'a>(
     dc: &str,
     candidates: impl Iterator<Item = &'a Member>,
 ) -> Option<&'a Member> {
+    first_available(me, dc, candidates, |node| {
+        is_unreachable_for(gossip, node, |observer| observer.data_center() == dc)
+    })
+}
+
+fn first_available<'a>(
+    me: &UniqueAddress,
+    dc: &str,
+    candidates: impl Iterator<Item = &'a Member>,
+    is_unreachable: impl Fn(&UniqueAddress) -> bool,
+) -> Option<&'a Member> {
     let mut best: Option<&Member> = None;
     for member in candidates {
         let better = best.is_none_or(|best| leader_rank(member.status) < leader_rank(best.status));
-        let available = || member.node == *me || !is_unreachable_in(gossip, dc, &member.node);
+        let available = || member.node == *me || !is_unreachable(&member.node);
         if better && member.status != Status::Down && member.data_center() == dc && available() {
             if member.status.is_up_like() {
                 return Some(member);

@@ -108,7 +108,7 @@ impl Membership {
 
     /// Does what the leader has to do, if this node is the leader.
     pub(super) fn act_as_leader(&mut self, cx: &mut Cx<'_>) {
-        if leader::leader(&self.gossip, cx.me).as_ref() != Some(cx.me) {
+        if leader::acting_leader(&self.gossip, cx.me).as_ref() != Some(cx.me) {
             self.ticks_without_convergence = 0;
             return;
         }

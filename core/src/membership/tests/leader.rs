@@ -3,7 +3,7 @@
 use super::{aged, g, in_dc, n, names, of, reach, with_roles};
 use crate::ident::Role;
 use crate::membership::gossip::Gossip;
-use crate::membership::leader::{age_sorted, leader, role_leader, youngest_up_number};
+use crate::membership::leader::{acting_leader, age_sorted, leader, role_leader, youngest_up_number};
 use crate::membership::member::{Member, UpNumber};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -39,6 +39,19 @@ fn an_unreachable_member_leads_only_itself() {
         ("a".into(), "b".into(), "b".into())
     );
     assert_eq!(led(&reach(g("a b"), "b>a:T"), "b"), "b");
+}
+
+#[test]
+fn i_09_what_a_downed_member_saw_makes_no_second_leader_act() {
+    // d was cut off from all others, was declared Down, and is heard again before it has stopped.
+    let gossip = reach(g("a b c dD"), "d>a:U d>b:U d>c:U");
+    let named = (led(&gossip, "a"), led(&gossip, "b"), led(&gossip, "c"));
+    assert_eq!(named, ("a".into(), "b".into(), "c".into()));
+    for me in ["a", "b", "c"] {
+        assert_eq!(names(&acting_leader(&gossip, &n(me))), "a");
+    }
+    let seen_by_the_living = reach(g("a b dD"), "b>a:U");
+    assert_eq!(names(&acting_leader(&seen_by_the_living, &n("b"))), "b");
 }
 
 #[test]
