@@ -145,6 +145,11 @@ pub enum ShardingEvent {
         /// The shard.
         shard: ShardId,
     },
+    /// Two regions claim to host one shard; it is stopped on both and gets a new home.
+    ShardConflict {
+        /// The shard.
+        shard: ShardId,
+    },
     /// A message without an asker could not be delivered. (One with an asker is answered instead.)
     DeadLetter {
         /// Its shard.

@@ -36,6 +36,8 @@ pub struct Stats {
     pub asks_opened: u64,
     pub asks_answered: u64,
     pub asks_failed: u64,
+    pub ask_replies_late: u64,
+    pub entity_messages_expired: u64,
     pub shards_allocated: u64,
     pub shards_started: u64,
     pub shards_stopped: u64,

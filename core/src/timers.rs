@@ -65,6 +65,8 @@ pub enum RegionTimer {
     Flush,
     /// The entities of a shard that hands off did not stop in time.
     ShardStop(ShardId),
+    /// The region has not handed everything over in time; what is left is stopped now.
+    Drain,
 }
 
 /// Timers of a shard coordinator.
