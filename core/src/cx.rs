@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use rand_core::Rng;
 
 use crate::config::ValidConfig;
-use crate::effect::{Answer, Effect, EntityOrder, HaltReason};
+use crate::effect::{Answer, Effect, EntityOrder};
 use crate::event::{Event, ShardingEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{Target, Token};
@@ -97,11 +97,6 @@ impl Cx<'_> {
     /// Has the host refuse links of an incarnation.
     pub(crate) fn quarantine(&mut self, node: UniqueAddress) {
         self.outbox.effects.push_back(Effect::Quarantine(node));
-    }
-
-    /// Ends the node.
-    pub(crate) fn halt(&mut self, reason: HaltReason) {
-        self.outbox.effects.push_back(Effect::Halt(reason));
     }
 
     /// Sets a timer.

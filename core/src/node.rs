@@ -99,7 +99,7 @@ impl<R: Rng> Node<R> {
             membership: Membership::new(),
             detector: Detector::new(&config),
             resolver: Resolver::new(&config),
-            sharding: Sharding::new(&config),
+            sharding: Sharding::new(),
         };
         let base = Base {
             now,
@@ -112,7 +112,11 @@ impl<R: Rng> Node<R> {
             outbox: Outbox::default(),
             view,
         };
-        Self { machines, base, halted: false }
+        Self {
+            machines,
+            base,
+            halted: false,
+        }
     }
 
     /// Takes one input and runs it to completion. Work is bounded by the input's size and the configured limits. A clock
@@ -125,11 +129,22 @@ impl<R: Rng> Node<R> {
         }
         match input {
             Input::Tick => self.fire_due_timers(mono),
-            Input::Frame { from, lane, kind, body } => self.route_frame(from, lane, kind, body),
+            Input::Frame {
+                from,
+                lane,
+                kind,
+                body,
+            } => self.route_frame(from, lane, kind, body),
             Input::Link(event) => self.route_link(event),
             Input::Command { token, command } => self.route_command(token, command),
-            Input::Tell { kind, entity, payload } => {
-                self.machines.sharding.tell(&mut self.base.cx(), kind, entity, payload);
+            Input::Tell {
+                kind,
+                entity,
+                payload,
+            } => {
+                self.machines
+                    .sharding
+                    .tell(&mut self.base.cx(), kind, entity, payload);
             }
             Input::Entity(report) => self.machines.sharding.on_report(&mut self.base.cx(), report),
         }
@@ -141,7 +156,11 @@ impl<R: Rng> Node<R> {
         if let Some(effect) = self.base.outbox.effects.pop_front() {
             return Output::Effect(effect);
         }
-        let wake = self.base.timers.next().map(|(at, why)| Wake { at, why: why.clone() });
+        let wake = self
+            .base
+            .timers
+            .next()
+            .map(|(at, why)| Wake { at, why: why.clone() });
         Output::Sleep(wake)
     }
 
@@ -178,7 +197,7 @@ impl<R: Rng> Node<R> {
     /// `false`: the host stops reading its *user* links until this is `true` again, never its control links.
     #[must_use]
     pub fn has_capacity(&self) -> bool {
-        self.machines.sharding.has_capacity()
+        self.machines.sharding.has_capacity(&self.base.config.sharding)
     }
 
     /// Whether the node is finished; only refusals come out of it.
@@ -198,7 +217,10 @@ impl<R: Rng> Node<R> {
         membership.map_err(|error| fault("membership")(alloc::format!("{error}")))?;
         machines.detector.check_invariants(&self.base.view);
         machines.resolver.check_invariants(&self.base.view);
-        machines.sharding.check_invariants().map_err(fault("sharding"))
+        machines
+            .sharding
+            .check_invariants(&self.base.me)
+            .map_err(fault("sharding"))
     }
 
     fn fire_due_timers(&mut self, now: Instant) {
@@ -228,7 +250,9 @@ impl<R: Rng> Node<R> {
     }
 
     fn finish(&mut self) {
-        let Some(reason) = self.machines.membership.take_halt() else { return };
+        let Some(reason) = self.machines.membership.take_halt() else {
+            return;
+        };
         self.halted = true;
         self.base.timers.clear();
         let effects = &mut self.base.outbox.effects;
@@ -247,7 +271,10 @@ impl<R: Rng> Node<R> {
                 | Command::Down(_)
                 | Command::RegisterKind(_) => Answer::Refused(CommandError::Stopped),
             };
-            self.base.outbox.effects.push_back(Effect::Reply { token, answer });
+            self.base
+                .outbox
+                .effects
+                .push_back(Effect::Reply { token, answer });
         }
     }
 }

@@ -49,7 +49,9 @@ impl<R: Rng> Node<R> {
         match command {
             Command::JoinSeeds(seeds) => machines.membership.on_join_command(cx, token, seeds),
             Command::Join(contact) => {
-                machines.membership.on_join_command(cx, token, alloc::vec![contact]);
+                machines
+                    .membership
+                    .on_join_command(cx, token, alloc::vec![contact]);
             }
             Command::Leave => machines.membership.on_leave_command(cx, token, None),
             Command::LeaveMember(address) => {
@@ -57,7 +59,12 @@ impl<R: Rng> Node<R> {
             }
             Command::Down(target) => machines.membership.on_down_command(cx, token, &target),
             Command::RegisterKind(settings) => machines.sharding.register(cx, token, settings),
-            Command::Ask { kind, entity, payload, timeout } => {
+            Command::Ask {
+                kind,
+                entity,
+                payload,
+                timeout,
+            } => {
                 machines.sharding.ask(cx, token, kind, entity, payload, timeout);
             }
         }

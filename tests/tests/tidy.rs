@@ -7,7 +7,16 @@ use std::process::Command;
 
 /// Crates that may stand below the core. A budget, not a wish: each one was argued for.
 const CORE_DEPENDENCIES: [&str; 11] = [
-    "serde", "postcard", "miniz_oxide", "rand_core", "heapless", "libm", "siphasher", "crc32fast", "thiserror", "tracing",
+    "serde",
+    "postcard",
+    "miniz_oxide",
+    "rand_core",
+    "heapless",
+    "libm",
+    "siphasher",
+    "crc32fast",
+    "thiserror",
+    "tracing",
     "quorate-core",
 ];
 /// `quorate-tokio` with everything below it stays smaller than this.
@@ -16,12 +25,21 @@ const TOKIO_PACKAGES_MAX: usize = 60;
 const FILE_LINES_MAX: usize = 500;
 
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace exists")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .expect("the workspace exists")
 }
 
 fn rust_files(below: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(below).expect("readable folder").map(|e| e.expect("readable entry").path()) {
-        let name = entry.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    for entry in fs::read_dir(below)
+        .expect("readable folder")
+        .map(|e| e.expect("readable entry").path())
+    {
+        let name = entry
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default();
         if entry.is_dir() && name != "target" && !name.starts_with('.') {
             rust_files(&entry, found);
         } else if name.ends_with(".rs") {
@@ -31,36 +49,80 @@ fn rust_files(below: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn cargo(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("cargo prints text")
 }
 
 #[test]
 fn every_crate_root_forbids_unsafe_code() {
-    for krate in ["core", "adapters/driver", "adapters/tokio", "examples", "tests", "tests/no_std"] {
+    for krate in [
+        "core",
+        "adapters/driver",
+        "adapters/tokio",
+        "examples",
+        "tests",
+        "tests/no_std",
+    ] {
         let path = root().join(krate).join("src/lib.rs");
         let text = fs::read_to_string(&path).expect("a crate has a root");
-        assert!(text.contains("#![forbid(unsafe_code)]"), "{krate} lacks #![forbid(unsafe_code)]");
+        assert!(
+            text.contains("#![forbid(unsafe_code)]"),
+            "{krate} lacks #![forbid(unsafe_code)]"
+        );
     }
 }
 
 #[test]
 fn the_core_depends_on_nothing_that_was_not_argued_for() {
-    let tree = cargo(&["tree", "-p", "quorate-core", "--all-features", "--edges", "normal", "--depth", "1", "--prefix", "none"]);
+    let tree = cargo(&[
+        "tree",
+        "-p",
+        "quorate-core",
+        "--all-features",
+        "--edges",
+        "normal",
+        "--depth",
+        "1",
+        "--prefix",
+        "none",
+    ]);
     let allowed: BTreeSet<&str> = CORE_DEPENDENCIES.into();
     for line in tree.lines() {
         let name = line.split(' ').next().unwrap_or_default();
-        assert!(allowed.contains(name), "{name} is not an agreed dependency of the core");
+        assert!(
+            allowed.contains(name),
+            "{name} is not an agreed dependency of the core"
+        );
     }
 }
 
 #[test]
 fn core_and_tokio_stay_below_sixty_packages() {
-    let tree = cargo(&["tree", "-p", "quorate-tokio", "--edges", "normal", "--prefix", "none", "--no-dedupe"]);
+    let tree = cargo(&[
+        "tree",
+        "-p",
+        "quorate-tokio",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--no-dedupe",
+    ]);
     let packages: BTreeSet<&str> = tree.lines().filter_map(|l| l.split(' ').next()).collect();
     let count = packages.len();
-    assert!(count < TOKIO_PACKAGES_MAX, "{count} packages below quorate-tokio: {packages:?}");
+    assert!(
+        count < TOKIO_PACKAGES_MAX,
+        "{count} packages below quorate-tokio: {packages:?}"
+    );
 }
 
 #[test]
@@ -72,11 +134,15 @@ fn production_files_stay_readable() {
     assert!(files.len() > 50, "the walk found the tree");
     for file in files {
         let shown = file.to_string_lossy().into_owned();
-        let is_test = shown.contains("/tests/") && !shown.contains("/tests/src/") || shown.ends_with("tests.rs");
+        let is_test =
+            shown.contains("/tests/") && !shown.contains("/tests/src/") || shown.ends_with("tests.rs");
         let text = fs::read_to_string(&file).expect("source is text");
         let lines = text.lines().count();
         assert!(is_test || lines <= FILE_LINES_MAX, "{shown} has {lines} lines");
-        assert!(text.starts_with("//!"), "{shown} does not begin with what it decides");
+        assert!(
+            text.starts_with("//!"),
+            "{shown} does not begin with what it decides"
+        );
     }
 }
 
@@ -91,7 +157,10 @@ fn adapters_name_no_runtime_in_the_driver_and_no_socket_in_the_core() {
         let text = fs::read_to_string(&file).expect("source is text");
         let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
         for line in code {
-            assert!(!line.contains("tokio::") && !line.contains("smol::"), "{shown}: {line}");
+            assert!(
+                !line.contains("tokio::") && !line.contains("smol::"),
+                "{shown}: {line}"
+            );
             assert!(!core || !line.contains("std::net"), "{shown}: {line}");
         }
     }
@@ -101,8 +170,15 @@ fn adapters_name_no_runtime_in_the_driver_and_no_socket_in_the_core() {
 fn the_map_knows_every_room() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md exists");
     for folder in fs::read_dir(root().join("core/src")).expect("the core exists") {
-        let name = folder.expect("readable").file_name().to_string_lossy().into_owned();
+        let name = folder
+            .expect("readable")
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
         let room = name.trim_end_matches(".rs");
-        assert!(map.contains(&format!("`{room}")), "ARCHITECTURE.md does not mention `{room}`");
+        assert!(
+            map.contains(&format!("`{room}")),
+            "ARCHITECTURE.md does not mention `{room}`"
+        );
     }
 }

@@ -1,4 +1,584 @@
-//! Where each entity lives. Spec: sharding 1.1-1.4, 10.
+//! Where each entity lives. One region per kind on every node that hosts or reaches it, one coordinator per kind on the
+//! oldest member of the kind's role. This file holds them all and hands each message to its machine; it decides nothing.
+//! Spec: sharding 1.1-1.4, 10.1-10.5.
 
+pub mod allocation;
+mod asks;
+mod coordinator;
+mod departures;
 pub mod errors;
 pub mod ids;
+mod kind;
+mod parcel;
+mod region;
+mod shard;
+mod slots;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
+
+use crate::config::ShardingConfig;
+use crate::cx::Cx;
+use crate::effect::{Answer, CommandError};
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::input::{DropReason, EntityReport, KindSettings, Target, Token};
+use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMessage};
+use crate::reject::Rejection;
+use crate::sharding::asks::{Asks, Stage};
+use crate::sharding::coordinator::{Coordinator, Registration};
+use crate::sharding::departures::Departures;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, SHARDS_MAX, ShardId};
+use crate::sharding::kind::{Kind, is_lost};
+use crate::sharding::parcel::{Parcel, Shared, fail};
+use crate::sharding::region::Region;
+use crate::sharding::slots::Slots;
+use crate::timers::{CoordinatorTimer, RegionTimer};
+use crate::view::{Phase, View};
+
+pub use coordinator::{CoordinatorPhase, CoordinatorState};
+pub use region::RegionState;
+
+/// Longest name of a kind in bytes: names appear in messages to operators.
+const KIND_NAME_BYTES_MAX: usize = 255;
+
+/// Bytes of a frame around an envelope's payload and entity id: kind, shard, asker with its longest host name, numbers.
+const ENVELOPE_BYTES_MAX: usize = 256;
+
+/// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and
+/// [`Sharding::coordinator`].
+#[derive(Clone, Debug, Default)]
+pub struct Sharding {
+    kinds: BTreeMap<KindId, Machines>,
+    asks: Asks,
+    slots: Slots,
+    departures: Departures,
+    draining: bool,
+    drained: bool,
+    halted: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Machines {
+    region: Region,
+    coordinator: Coordinator,
+}
+
+/// Splits the container into one kind's machines and what they share.
+macro_rules! shared {
+    ($self:ident, $cx:ident) => {
+        &mut Shared {
+            cx: $cx,
+            asks: &mut $self.asks,
+            slots: &mut $self.slots,
+        }
+    };
+}
+
+impl Sharding {
+    /// Sharding without a kind.
+    #[must_use]
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A user registers a kind.
+    pub(crate) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: KindSettings) {
+        let answer = match self.check_registration(cx, &settings) {
+            Err(error) => Answer::Refused(error),
+            Ok(true) => Answer::Done,
+            Ok(false) => {
+                self.add(cx, settings);
+                Answer::Done
+            }
+        };
+        cx.reply(token, answer);
+    }
+
+    /// A user's message that expects no answer.
+    pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, kind: KindId, entity: EntityId, payload: Payload) {
+        let shards = self
+            .kinds
+            .get(&kind)
+            .map_or(1, |m| m.region.kind().settings.shards);
+        let envelope = EntityEnvelope {
+            kind,
+            shard: ShardId::of(&entity, shards),
+            entity,
+            payload,
+            ask: None,
+            hops: 0,
+        };
+        match self.admit(cx, &envelope) {
+            Ok(()) => self.route(
+                cx,
+                Parcel {
+                    envelope,
+                    deadline: None,
+                },
+            ),
+            Err(reason) => fail(cx, &mut self.asks, envelope, reason),
+        }
+    }
+
+    /// A user's message that expects an answer.
+    pub(crate) fn ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        kind: KindId,
+        entity: EntityId,
+        payload: Payload,
+        timeout: Duration,
+    ) {
+        let shards = self
+            .kinds
+            .get(&kind)
+            .map_or(1, |m| m.region.kind().settings.shards);
+        let shard = ShardId::of(&entity, shards);
+        let mut envelope = EntityEnvelope {
+            kind,
+            shard,
+            entity,
+            payload,
+            ask: None,
+            hops: 0,
+        };
+        let opened = self
+            .admit(cx, &envelope)
+            .and_then(|()| self.asks.open(cx, token, (kind, shard), timeout));
+        let (id, deadline) = match opened {
+            Ok(opened) => opened,
+            Err(reason) => {
+                cx.stats.asks_failed += 1;
+                cx.reply(token, Answer::Asked(Err(reason)));
+                return;
+            }
+        };
+        let asker = cx.me.clone();
+        envelope.ask = Some(AskTicket {
+            ask: AskRef { asker, id },
+            remaining_ms: 0,
+        });
+        let deadline = Some(deadline);
+        self.route(cx, Parcel { envelope, deadline });
+    }
+
+    /// Another node's region or coordinator speaks.
+    pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: ShardingMessage) {
+        let ShardingMessage { kind, body } = message;
+        if self.halted {
+            return;
+        }
+        if self.kinds.contains_key(&kind) {
+            self.dispatch(cx, from, kind, body);
+        } else {
+            answer_for_unknown_kind(cx, from, kind, body);
+        }
+        self.say_if_drained(cx);
+    }
+
+    /// A message to an entity comes from another node.
+    pub(crate) fn on_entity(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
+        cx.stats.entity_messages_accepted += 1;
+        if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
+            cx.reject(from, rejection);
+            fail(cx, &mut self.asks, envelope, reason);
+            return;
+        }
+        let parcel = Parcel::received(cx, envelope);
+        self.route(cx, parcel);
+    }
+
+    /// An answer to an ask of this node.
+    pub(crate) fn on_ask_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: AskReply) {
+        let AskReply { id, to, result } = reply;
+        if to != *cx.me {
+            cx.reject(from, Rejection::WrongReceiver { to });
+            return;
+        }
+        match self.asks.stage(id) {
+            None => cx.stats.ask_replies_late += 1,
+            Some(Stage::Buffered) => {
+                let what = "answer to an ask that was not sent";
+                cx.reject(from, Rejection::Unexpected { what });
+            }
+            Some(Stage::Sent(_)) => {
+                self.asks.close(cx, id, result);
+            }
+        }
+    }
+
+    /// The host of the entities reports.
+    pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: EntityReport) {
+        match report {
+            EntityReport::Answered { ask, result } => self.answer(cx, ask, result),
+            EntityReport::Stopped { slot } => {
+                let Some(tenant) = self.slots.release(slot) else {
+                    return;
+                };
+                if let Some(machines) = self.kinds.get_mut(&tenant.kind) {
+                    let shared = shared!(self, cx);
+                    machines
+                        .region
+                        .on_entity_stopped(shared, tenant.shard, &tenant.entity);
+                }
+                self.say_if_drained(cx);
+            }
+            EntityReport::Refused {
+                slot,
+                ask: None,
+                reason,
+            } => {
+                cx.stats.dead_letters += 1;
+                if let Some(tenant) = self.slots.tenant(slot) {
+                    let shard = tenant.shard;
+                    cx.notify_sharding(tenant.kind, ShardingEvent::DeadLetter { shard, reason });
+                }
+            }
+            EntityReport::Refused {
+                ask: Some(ask),
+                reason,
+                ..
+            } => self.answer(cx, ask, Err(reason)),
+        }
+    }
+
+    /// The picture changed.
+    pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
+        let margin = cx.config.removal_margin();
+        self.departures.on_view_changed(cx.mono(), margin, before, after);
+        if self.halted {
+            return;
+        }
+        let was_member = before.self_member().is_some();
+        let is_gone = after.phase() == Phase::Halted
+            || is_lost(after, after.me())
+            || (was_member && after.self_member().is_none());
+        if is_gone {
+            self.halt(cx);
+            return;
+        }
+        for member in before.members() {
+            if is_lost(after, &member.node) && !is_lost(before, &member.node) {
+                self.asks.on_node_lost(cx, &member.node);
+            }
+        }
+        for machines in self.kinds.values_mut() {
+            machines.region.on_view_changed(shared!(self, cx), before, after);
+            machines.coordinator.on_view_changed(cx, &self.departures);
+        }
+        self.say_if_drained(cx);
+    }
+
+    /// This node leaves: everything is to be handed over.
+    pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
+        self.draining = true;
+        for machines in self.kinds.values_mut() {
+            machines.region.drain(shared!(self, cx));
+        }
+        self.say_if_drained(cx);
+    }
+
+    /// Everything stops at once: this node is Down, removed or finished. Nothing is accepted afterwards.
+    pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
+        if core::mem::replace(&mut self.halted, true) {
+            return;
+        }
+        for machines in self.kinds.values_mut() {
+            machines.coordinator.halt(cx);
+            machines.region.halt(shared!(self, cx));
+        }
+        self.asks.stop(cx);
+    }
+
+    /// The links to a peer are gone: what was sent there may be lost.
+    pub(crate) fn on_link_down(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
+        self.asks.on_node_lost(cx, peer);
+    }
+
+    /// The host could not keep a message. What regions and coordinators say to each other is repeated by itself.
+    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, _to: &Target, message: Message, reason: DropReason) {
+        let Message::Entity(envelope) = message else {
+            return;
+        };
+        let failure = match reason {
+            DropReason::QueueFull => AskFailure::MailboxFull,
+            DropReason::TooLarge => AskFailure::TooLarge,
+            DropReason::Unreachable => AskFailure::PeerLost,
+        };
+        fail(cx, &mut self.asks, envelope, failure);
+    }
+
+    /// A region's timer is due.
+    pub(crate) fn on_region_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: RegionTimer) {
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines.region.on_timer(shared!(self, cx), &timer);
+        }
+        self.say_if_drained(cx);
+    }
+
+    /// A coordinator's timer is due.
+    pub(crate) fn on_coordinator_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: CoordinatorTimer) {
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines.coordinator.on_timer(cx, &self.departures, &timer);
+        }
+    }
+
+    /// The earliest deadline of an ask has come.
+    pub(crate) fn on_ask_deadline(&mut self, cx: &mut Cx<'_>) {
+        for expired in self.asks.on_deadline(cx) {
+            if let Some(machines) = self.kinds.get_mut(&expired.kind) {
+                machines.region.on_ask_expired(cx, expired.shard, expired.id);
+            }
+        }
+    }
+
+    /// Registered kinds with their names, by id.
+    pub fn kinds(&self) -> impl Iterator<Item = (KindId, &str)> {
+        self.kinds
+            .iter()
+            .map(|(id, machines)| (*id, &*machines.region.kind().settings.name))
+    }
+
+    /// A kind's region on this node; `None` if the kind is not registered. Linear in the homes it knows.
+    #[must_use]
+    pub fn region(&self, kind: KindId) -> Option<RegionState> {
+        self.kinds.get(&kind).map(|machines| machines.region.state())
+    }
+
+    /// A kind's coordinator on this node; `None` if it is elsewhere. Linear in the shards.
+    #[must_use]
+    pub fn coordinator(&self, kind: KindId) -> Option<CoordinatorState> {
+        self.kinds.get(&kind)?.coordinator.state()
+    }
+
+    /// Whether messages from peers may come in: `false` while some region's buffer is nearly full, so that the host lets
+    /// them wait in the links.
+    #[must_use]
+    pub(crate) fn has_capacity(&self, limits: &ShardingConfig) -> bool {
+        self.kinds
+            .values()
+            .all(|machines| machines.region.has_capacity(limits))
+    }
+
+    /// Asks of this node without an answer.
+    #[must_use]
+    pub fn open_asks(&self) -> usize {
+        self.asks.len()
+    }
+
+    /// What must hold between the calls, on this node.
+    ///
+    /// # Errors
+    /// The first broken invariant, in words.
+    pub(crate) fn check_invariants(&self, me: &UniqueAddress) -> Result<(), String> {
+        self.asks.check_invariants()?;
+        let mut buffered_asks = 0;
+        let mut entities = 0;
+        for machines in self.kinds.values() {
+            machines.region.check_invariants(me)?;
+            machines.coordinator.check_invariants()?;
+            buffered_asks += machines.region.buffered_asks_of(me);
+            entities += machines.region.entities();
+        }
+        if buffered_asks != self.asks.buffered() {
+            let open = self.asks.buffered();
+            return Err(format!(
+                "sharding: {open} asks are buffered, their messages are {buffered_asks}"
+            ));
+        }
+        if entities != self.slots.in_use() {
+            let slots = self.slots.in_use();
+            return Err(format!("sharding: {entities} entities run in {slots} slots"));
+        }
+        if self.drained && !self.is_drained() {
+            return Err(String::from("sharding: said that it is drained, and is not"));
+        }
+        Ok(())
+    }
+
+    fn check_registration(&self, cx: &Cx<'_>, settings: &KindSettings) -> Result<bool, CommandError> {
+        if self.halted {
+            return Err(CommandError::Stopped);
+        }
+        if settings.name.is_empty() || settings.name.len() > KIND_NAME_BYTES_MAX {
+            return Err(CommandError::BadKindName);
+        }
+        if settings.shards == 0 || settings.shards > SHARDS_MAX {
+            return Err(CommandError::BadShardCount);
+        }
+        let lacks_role = |role| !cx.config.node_roles().contains(role);
+        if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {
+            return Err(CommandError::RoleMissing);
+        }
+        match self.kinds.get(&KindId::of(&settings.name)) {
+            None => Ok(false),
+            Some(known) if known.region.kind().settings == *settings => Ok(true),
+            Some(_) => Err(CommandError::KindConflict),
+        }
+    }
+
+    fn add(&mut self, cx: &mut Cx<'_>, settings: KindSettings) {
+        let id = KindId::of(&settings.name);
+        let kind = Kind { id, settings };
+        let mut machines = Machines {
+            region: Region::new(kind.clone()),
+            coordinator: Coordinator::new(kind),
+        };
+        machines.coordinator.on_view_changed(cx, &self.departures);
+        machines.region.register(cx);
+        if self.draining {
+            self.drained = false;
+            machines.region.drain(shared!(self, cx));
+        }
+        self.kinds.insert(id, machines);
+        self.say_if_drained(cx);
+    }
+
+    /// Checks what a user wants to send, wherever it will go.
+    fn admit(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
+        let limits = &cx.config.limits;
+        let id_bytes = envelope.entity.as_bytes().len();
+        let room = limits.user_frame_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX);
+        if self.halted {
+            return Err(AskFailure::NodeStopped);
+        }
+        if !self.kinds.contains_key(&envelope.kind) {
+            return Err(AskFailure::UnknownKind);
+        }
+        if id_bytes == 0 || id_bytes > limits.entity_id_bytes_max {
+            return Err(AskFailure::BadEntityId);
+        }
+        if envelope.payload.len().saturating_add(id_bytes) > room {
+            return Err(AskFailure::TooLarge);
+        }
+        cx.stats.entity_messages_accepted += 1;
+        Ok(())
+    }
+
+    /// Checks what a peer sent (B-58).
+    fn check_received(&self, cx: &Cx<'_>, envelope: &EntityEnvelope) -> Result<(), (Rejection, AskFailure)> {
+        let Some(machines) = self.kinds.get(&envelope.kind) else {
+            return Err((Rejection::UnknownKind, AskFailure::UnknownKind));
+        };
+        let id_bytes = envelope.entity.as_bytes().len();
+        if id_bytes == 0 || id_bytes > cx.config.limits.entity_id_bytes_max {
+            let what = "length of an entity id";
+            return Err((Rejection::OutOfRange { what }, AskFailure::BadEntityId));
+        }
+        let shards = machines.region.kind().settings.shards;
+        if envelope.shard != ShardId::of(&envelope.entity, shards) {
+            let what = "shard";
+            return Err((Rejection::OutOfRange { what }, AskFailure::ShardCountMismatch));
+        }
+        Ok(())
+    }
+
+    fn route(&mut self, cx: &mut Cx<'_>, parcel: Parcel) {
+        match self.kinds.get_mut(&parcel.envelope.kind) {
+            Some(machines) => machines.region.route(shared!(self, cx), parcel),
+            None => parcel.fail(shared!(self, cx), AskFailure::UnknownKind),
+        }
+    }
+
+    /// Sends an entity's answer straight to who asked.
+    fn answer(&mut self, cx: &mut Cx<'_>, ask: AskRef, result: Result<Payload, AskFailure>) {
+        let AskRef { asker, id } = ask;
+        let to = asker.clone();
+        cx.send(&asker, Message::AskReply(AskReply { id, to, result }));
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {
+        let Some(machines) = self.kinds.get_mut(&kind) else {
+            return;
+        };
+        let departures = &self.departures;
+        let Machines { region, coordinator } = machines;
+        match body {
+            ShardingBody::Register {
+                shard_count,
+                hosted,
+                proxy,
+                draining,
+            } => {
+                let said = Registration {
+                    shard_count,
+                    hosted,
+                    proxy,
+                    draining,
+                };
+                coordinator.on_register(cx, departures, from, said);
+            }
+            ShardingBody::NoRegion { term } => coordinator.on_no_region(cx, departures, from, &term),
+            ShardingBody::GetShardHome { shard } => coordinator.on_get_shard_home(cx, from, shard),
+            ShardingBody::ShardStarted { term, shard } => {
+                coordinator.on_shard_started(cx, from, &term, shard);
+            }
+            ShardingBody::BeginHandOffAck { term, shard } => {
+                coordinator.on_begin_hand_off_ack(cx, from, (&term, shard));
+            }
+            ShardingBody::ShardStopped { term, shard } => {
+                coordinator.on_shard_stopped(cx, from, (&term, shard));
+            }
+            ShardingBody::GracefulShutdownReq => coordinator.on_graceful_shutdown(cx, from),
+            ShardingBody::RegionStopped => coordinator.on_region_stopped(cx, departures, from),
+            ShardingBody::RegisterAck { term } => region.on_register_ack(shared!(self, cx), from, term),
+            ShardingBody::RegisterRefused { term, shard_count } => {
+                region.on_register_refused(shared!(self, cx), from, (term, shard_count));
+            }
+            ShardingBody::RegionQuery { term } => region.on_region_query(shared!(self, cx), from, term),
+            ShardingBody::ShardHomes { term, homes } => {
+                region.on_shard_homes(shared!(self, cx), from, (term, homes));
+            }
+            ShardingBody::HostShard { term, shard } => {
+                region.on_host_shard(shared!(self, cx), from, (term, shard));
+            }
+            ShardingBody::BeginHandOff { term, shard } => {
+                region.on_begin_hand_off(shared!(self, cx), from, (term, shard));
+            }
+            ShardingBody::HandOff { term, shard } => {
+                region.on_hand_off(shared!(self, cx), from, (term, shard));
+            }
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.kinds.values().all(|machines| machines.region.is_drained())
+    }
+
+    fn say_if_drained(&mut self, cx: &mut Cx<'_>) {
+        if self.draining && !self.drained && self.is_drained() {
+            self.drained = true;
+            cx.signals.drained();
+        }
+    }
+}
+
+/// A node without the kind hosts nothing of it; a coordinator that recovers needs to know. The rest comes early, before
+/// the kind is registered here, and is repeated by who sent it; nobody may be told to host what does not exist.
+fn answer_for_unknown_kind(cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {
+    match body {
+        ShardingBody::RegionQuery { term } => {
+            let body = ShardingBody::NoRegion { term };
+            cx.send(from, Message::Sharding(ShardingMessage { kind, body }));
+        }
+        ShardingBody::Register { .. }
+        | ShardingBody::GetShardHome { .. }
+        | ShardingBody::GracefulShutdownReq
+        | ShardingBody::RegionStopped => {}
+        ShardingBody::RegisterAck { .. }
+        | ShardingBody::RegisterRefused { .. }
+        | ShardingBody::NoRegion { .. }
+        | ShardingBody::ShardHomes { .. }
+        | ShardingBody::HostShard { .. }
+        | ShardingBody::ShardStarted { .. }
+        | ShardingBody::BeginHandOff { .. }
+        | ShardingBody::BeginHandOffAck { .. }
+        | ShardingBody::HandOff { .. }
+        | ShardingBody::ShardStopped { .. } => cx.reject(from, Rejection::UnknownKind),
+    }
+}

@@ -1,0 +1,202 @@
+//! The asks this node has open: when each must be answered at the latest, and whether its message has left the region's
+//! buffer. Answers each exactly once. Never sends a message. Spec: issue 2 (ask), sharding 10.2.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::cx::Cx;
+use crate::effect::Answer;
+use crate::ident::UniqueAddress;
+use crate::input::Token;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{KindId, Payload, ShardId};
+use crate::time::Instant;
+use crate::timers::Timer;
+
+/// Shortest and longest time an ask may wait; anything else is clamped.
+const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How far an ask's message has come. What the caller hears on a timeout depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// In this node's buffer: cannot have been handled.
+    Buffered,
+    /// Given to this node's region or entities: may have been handled.
+    Sent(UniqueAddress),
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    token: Token,
+    deadline: Instant,
+    kind: KindId,
+    shard: ShardId,
+    stage: Stage,
+}
+
+/// An ask that timed out in the buffer; its message must be taken out, because the caller was told that it was not
+/// handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Expired {
+    pub(crate) id: u64,
+    pub(crate) kind: KindId,
+    pub(crate) shard: ShardId,
+}
+
+/// The open asks of one node, at most `sharding.open_asks_max`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asks {
+    open: BTreeMap<u64, Open>,
+    deadlines: BTreeSet<(Instant, u64)>,
+    last_id: u64,
+    armed: Option<Instant>,
+}
+
+impl Asks {
+    /// Opens an ask whose message is still here, and gives its number and deadline.
+    pub(crate) fn open(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        (kind, shard): (KindId, ShardId),
+        timeout: Duration,
+    ) -> Result<(u64, Instant), AskFailure> {
+        if self.open.len() >= cx.config.sharding.open_asks_max {
+            return Err(AskFailure::TooManyOpenAsks);
+        }
+        self.last_id += 1;
+        let id = self.last_id;
+        let deadline = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
+        self.open.insert(
+            id,
+            Open {
+                token,
+                deadline,
+                kind,
+                shard,
+                stage: Stage::Buffered,
+            },
+        );
+        self.deadlines.insert((deadline, id));
+        cx.stats.asks_opened += 1;
+        self.arm(cx);
+        Ok((id, deadline))
+    }
+
+    /// Notes that an ask's message has been given away.
+    pub(crate) fn sent(&mut self, id: u64, to: &UniqueAddress) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.stage = Stage::Sent(to.clone());
+        }
+    }
+
+    /// How far an ask's message has come; `None` for one that is not open.
+    pub(crate) fn stage(&self, id: u64) -> Option<&Stage> {
+        self.open.get(&id).map(|open| &open.stage)
+    }
+
+    /// Answers an ask; `false` if it is not open (it was answered before).
+    pub(crate) fn close(&mut self, cx: &mut Cx<'_>, id: u64, result: Result<Payload, AskFailure>) -> bool {
+        let Some(open) = self.open.remove(&id) else {
+            return false;
+        };
+        self.deadlines.remove(&(open.deadline, id));
+        match result {
+            Ok(_) => cx.stats.asks_answered += 1,
+            Err(_) => cx.stats.asks_failed += 1,
+        }
+        cx.reply(open.token, Answer::Asked(result));
+        true
+    }
+
+    /// Answers every ask whose time has come, and returns those whose message is still in a buffer.
+    pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>) -> Vec<Expired> {
+        self.armed = None;
+        let mut buffered = Vec::new();
+        while let Some((deadline, id)) = self.deadlines.first().copied() {
+            if deadline > cx.mono() {
+                break;
+            }
+            let Some(open) = self.open.get(&id) else { break };
+            let (kind, shard) = (open.kind, open.shard);
+            let reason = match open.stage {
+                Stage::Buffered => {
+                    buffered.push(Expired { id, kind, shard });
+                    AskFailure::TimeoutBuffered
+                }
+                Stage::Sent(_) => AskFailure::TimeoutSent,
+            };
+            self.close(cx, id, Err(reason));
+        }
+        self.arm(cx);
+        buffered
+    }
+
+    /// Answers at once every ask whose message went to a node that is lost. Linear in the open asks.
+    pub(crate) fn on_node_lost(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let lost = |open: &Open| matches!(&open.stage, Stage::Sent(to) if to == node);
+        let ids: Vec<u64> = self
+            .open
+            .iter()
+            .filter(|(_, open)| lost(open))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.close(cx, id, Err(AskFailure::PeerLost));
+        }
+    }
+
+    /// Answers everything: this node has stopped.
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
+        let ids: Vec<u64> = self.open.keys().copied().collect();
+        for id in ids {
+            self.close(cx, id, Err(AskFailure::NodeStopped));
+        }
+        self.armed = None;
+        cx.timers.cancel(&Timer::AskDeadline);
+    }
+
+    /// Asks without an answer.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Asks whose message is in a buffer of this node.
+    pub(crate) fn buffered(&self) -> usize {
+        self.open
+            .values()
+            .filter(|open| open.stage == Stage::Buffered)
+            .count()
+    }
+
+    /// What must hold between the calls.
+    pub(crate) fn check_invariants(&self) -> Result<(), String> {
+        let listed = |(id, open): (&u64, &Open)| self.deadlines.contains(&(open.deadline, *id));
+        if self.deadlines.len() != self.open.len() || !self.open.iter().all(listed) {
+            return Err(String::from("asks: the deadlines do not mirror the open asks"));
+        }
+        let due = self.deadlines.first().map(|(at, _)| *at);
+        if due.is_some_and(|due| self.armed.is_none_or(|armed| armed > due)) {
+            return Err(String::from("asks: the earliest deadline is not waited for"));
+        }
+        Ok(())
+    }
+
+    /// Waits for the earliest deadline. A timer left over from an answered ask fires for nothing, which is cheaper than
+    /// moving it with every answer.
+    fn arm(&mut self, cx: &mut Cx<'_>) {
+        let Some((due, _)) = self.deadlines.first() else {
+            return;
+        };
+        if self.armed.is_none_or(|armed| armed > *due) {
+            self.armed = Some(*due);
+            cx.wake(Timer::AskDeadline, *due);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

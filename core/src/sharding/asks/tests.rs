@@ -1,0 +1,119 @@
+//! Asks are answered exactly once, and the answer says whether the message may have been handled.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::*;
+use crate::config::Config;
+use crate::effect::Effect;
+use crate::fixture::{Fixture, node};
+use crate::ident::ClusterName;
+
+const KIND: (KindId, ShardId) = (KindId::from_raw(1), ShardId(2));
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn failed(token: Token, reason: AskFailure) -> Effect {
+    Effect::Reply {
+        token,
+        answer: Answer::Asked(Err(reason)),
+    }
+}
+
+#[test]
+fn a_timeout_says_whether_the_message_had_been_sent() {
+    let mut fixture = Fixture::new(node("a", 1));
+    let mut asks = Asks::default();
+    let (first, _) = asks.open(&mut fixture.cx(), 10, KIND, secs(5)).unwrap();
+    let (second, _) = asks.open(&mut fixture.cx(), 11, KIND, secs(5)).unwrap();
+    asks.sent(second, &node("b", 2));
+    let due = fixture.mono() + secs(5);
+    assert_eq!(fixture.next_timer(due), Some(Timer::AskDeadline));
+    let buffered = asks.on_deadline(&mut fixture.cx());
+    let (kind, shard) = KIND;
+    assert_eq!(
+        buffered,
+        vec![Expired {
+            id: first,
+            kind,
+            shard
+        }]
+    );
+    assert_eq!(
+        fixture.effects(),
+        vec![
+            failed(10, AskFailure::TimeoutBuffered),
+            failed(11, AskFailure::TimeoutSent)
+        ]
+    );
+    assert_eq!(
+        (asks.len(), fixture.timers.next()),
+        (0, None),
+        "nothing is waited for any more"
+    );
+}
+
+#[test]
+fn a_lost_node_fails_exactly_the_asks_that_were_sent_there() {
+    let mut fixture = Fixture::new(node("a", 1));
+    let mut asks = Asks::default();
+    let ids: Vec<u64> = (0..3)
+        .map(|token| asks.open(&mut fixture.cx(), token, KIND, secs(5)).unwrap().0)
+        .collect();
+    asks.sent(ids[0], &node("b", 2));
+    asks.sent(ids[1], &node("c", 3));
+    asks.on_node_lost(&mut fixture.cx(), &node("b", 2));
+    assert_eq!(fixture.effects(), vec![failed(0, AskFailure::PeerLost)]);
+    assert!(
+        !asks.close(&mut fixture.cx(), ids[0], Ok(Box::from([1]))),
+        "a late answer finds nobody"
+    );
+    assert!(asks.close(&mut fixture.cx(), ids[1], Ok(Box::from([1]))));
+    asks.stop(&mut fixture.cx());
+    let answered = Effect::Reply {
+        token: 1,
+        answer: Answer::Asked(Ok(Box::from([1]))),
+    };
+    assert_eq!(
+        fixture.effects(),
+        vec![answered, failed(2, AskFailure::NodeStopped)]
+    );
+    asks.check_invariants().unwrap();
+}
+
+#[test]
+fn open_asks_are_bounded_and_timeouts_clamped() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.open_asks_max = 1;
+    let mut fixture = Fixture::with_config(node("a", 1), config);
+    let mut asks = Asks::default();
+    let (_, deadline) = asks.open(&mut fixture.cx(), 1, KIND, Duration::ZERO).unwrap();
+    assert_eq!(deadline.since(fixture.mono()), TIMEOUT_MIN);
+    let refused = asks.open(&mut fixture.cx(), 2, KIND, Duration::MAX);
+    assert_eq!(refused, Err(AskFailure::TooManyOpenAsks));
+}
+
+#[test]
+fn a_nearer_deadline_moves_the_timer_and_an_answered_one_fires_for_nothing() {
+    let mut fixture = Fixture::new(node("a", 1));
+    let mut asks = Asks::default();
+    let start = fixture.mono();
+    asks.open(&mut fixture.cx(), 1, KIND, secs(9)).unwrap();
+    let (near, _) = asks.open(&mut fixture.cx(), 2, KIND, secs(1)).unwrap();
+    assert_eq!(
+        fixture.timers.next(),
+        Some((start + secs(1), &Timer::AskDeadline))
+    );
+    asks.close(&mut fixture.cx(), near, Ok(Box::from([])));
+    assert_eq!(fixture.next_timer(start + secs(1)), Some(Timer::AskDeadline));
+    assert_eq!(asks.on_deadline(&mut fixture.cx()), vec![]);
+    assert_eq!(
+        fixture.timers.next(),
+        Some((start + secs(9), &Timer::AskDeadline))
+    );
+    asks.check_invariants().unwrap();
+}

@@ -1,0 +1,256 @@
+//! Moving shards. Every region forgets the home and says so, then the owner stops the shard and says so, and only then is
+//! it allocated again. On a timeout the shard keeps its home. Spec: sharding 1.2, 1.7.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use super::Coordinator;
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::message::ShardingBody;
+use crate::sharding::allocation::{RebalanceLimits, RegionLoad, is_good_time, rebalance};
+use crate::sharding::ids::{ShardId, Term};
+use crate::time::Instant;
+use crate::timers::CoordinatorTimer;
+
+/// A shard on the move.
+#[derive(Clone, Debug)]
+pub(super) struct HandOff {
+    /// Who has to stop it: its home, and in a conflict every other region that claims it.
+    pub(super) owners: BTreeSet<UniqueAddress>,
+    /// Regions that have not said yet that they forgot the home.
+    pub(super) waiting: BTreeSet<UniqueAddress>,
+    /// Everybody has forgotten; the owners were told to stop.
+    pub(super) stopping: bool,
+    /// Several regions claim the shard; no home may be told until all of them have stopped it.
+    pub(super) conflict: bool,
+    deadline: Instant,
+}
+
+impl Coordinator {
+    /// A region wants to be emptied.
+    pub(crate) fn on_graceful_shutdown(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
+        if self.term().is_none() {
+            return;
+        }
+        let Some(region) = self.regions.get_mut(from) else {
+            return;
+        };
+        region.draining = true;
+        if self.is_active() {
+            self.empty_if_draining(cx, from);
+        }
+    }
+
+    /// A region has forgotten a shard's home.
+    pub(crate) fn on_begin_hand_off_ack(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        (term, shard): (&Term, ShardId),
+    ) {
+        if self.term() == Some(term)
+            && let Some(hand_off) = self.hand_offs.get_mut(&shard)
+            && hand_off.waiting.remove(from)
+        {
+            self.advance(cx, shard);
+        }
+    }
+
+    /// An owner has stopped a shard. Believed only after it was told to: an earlier attempt's answer comes before.
+    pub(crate) fn on_shard_stopped(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        (term, shard): (&Term, ShardId),
+    ) {
+        if self.term() == Some(term)
+            && let Some(hand_off) = self.hand_offs.get_mut(&shard)
+            && hand_off.stopping
+            && hand_off.owners.remove(from)
+        {
+            self.advance(cx, shard);
+        }
+    }
+
+    /// Looks at the balance, and moves what should move.
+    pub(super) fn on_rebalance_tick(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_active() {
+            return;
+        }
+        let at = cx.mono() + cx.config.sharding.rebalance_interval;
+        cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        let nodes = self.hosting_regions(cx);
+        let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
+        if !is_good_time(cx.view(), &loads) {
+            return;
+        }
+        let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
+        let limits = RebalanceLimits {
+            absolute: cx.config.sharding.rebalance_absolute_limit,
+            relative: cx.config.sharding.rebalance_relative_limit,
+        };
+        for shard in rebalance(&loads, &moving, limits) {
+            self.begin_hand_off(cx, shard);
+        }
+    }
+
+    /// Repeats what was not answered; gives up when the hand-off has taken too long.
+    pub(super) fn on_hand_off_timer(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        let Some(hand_off) = self.hand_offs.get(&shard) else {
+            return;
+        };
+        if cx.mono() < hand_off.deadline {
+            self.repeat(cx, shard);
+            return;
+        }
+        cx.stats.hand_offs_timed_out += 1;
+        cx.notify_sharding(self.kind.id, ShardingEvent::HandOffTimeout { shard });
+        if hand_off.conflict {
+            // Two homes are worse than none: try until both have stopped.
+            let owners = hand_off.owners.clone();
+            self.start_hand_off(cx, shard, owners, true);
+            return;
+        }
+        self.hand_offs.remove(&shard);
+        if let Some(home) = self.homes.get(&shard)
+            && let Some(region) = self.regions.get_mut(home)
+        {
+            region.draining = false;
+        }
+        self.answer_requesters(cx, shard);
+    }
+
+    /// Moves everything away from a region that wants to be emptied; says again what it has not answered.
+    pub(super) fn empty_if_draining(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let Some(region) = self.regions.get(node).filter(|region| region.draining) else {
+            return;
+        };
+        for shard in region.shards.clone() {
+            if self.hand_offs.contains_key(&shard) {
+                self.repeat(cx, shard);
+            } else {
+                self.begin_hand_off(cx, shard);
+            }
+        }
+    }
+
+    /// Two regions host one shard: both have to stop it before it gets a home again.
+    pub(super) fn resolve_conflict(&mut self, cx: &mut Cx<'_>, shard: ShardId, second: &UniqueAddress) {
+        if let Some(hand_off) = self.hand_offs.get_mut(&shard) {
+            let new = hand_off.owners.insert(second.clone());
+            hand_off.conflict |= new;
+            if new && hand_off.stopping {
+                self.repeat(cx, shard);
+            }
+            return;
+        }
+        cx.notify_sharding(self.kind.id, ShardingEvent::ShardConflict { shard });
+        let mut owners: BTreeSet<UniqueAddress> = self.homes.get(&shard).cloned().into_iter().collect();
+        owners.insert(second.clone());
+        self.start_hand_off(cx, shard, owners, true);
+    }
+
+    /// A region will not answer any more: nobody waits for what it has forgotten.
+    pub(super) fn stop_waiting_for(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let mut freed = Vec::new();
+        for (shard, hand_off) in &mut self.hand_offs {
+            if hand_off.waiting.remove(node) {
+                freed.push(*shard);
+            }
+        }
+        for shard in freed {
+            self.advance(cx, shard);
+        }
+    }
+
+    /// A region certainly runs nothing any more: what it had to stop has stopped.
+    pub(super) fn owner_is_gone(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let mut freed = Vec::new();
+        for (shard, hand_off) in &mut self.hand_offs {
+            if hand_off.owners.remove(node) {
+                freed.push(*shard);
+            }
+        }
+        for shard in freed {
+            self.advance(cx, shard);
+        }
+    }
+
+    fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        if let Some(home) = self.homes.get(&shard) {
+            let owners = BTreeSet::from([home.clone()]);
+            self.start_hand_off(cx, shard, owners, false);
+        }
+    }
+
+    fn start_hand_off(
+        &mut self,
+        cx: &mut Cx<'_>,
+        shard: ShardId,
+        owners: BTreeSet<UniqueAddress>,
+        conflict: bool,
+    ) {
+        let present = self.regions.iter().filter(|(_, region)| !region.lost);
+        let hand_off = HandOff {
+            owners,
+            waiting: present.map(|(node, _)| node.clone()).collect(),
+            stopping: false,
+            conflict,
+            deadline: cx.mono() + cx.config.sharding.handoff_timeout,
+        };
+        self.hand_offs.insert(shard, hand_off);
+        self.repeat(cx, shard);
+        self.advance(cx, shard);
+    }
+
+    /// Says what has not been answered, and will again after the retry interval, links being what they are.
+    fn repeat(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        let (Some(hand_off), Some(term)) = (self.hand_offs.get(&shard), self.term()) else {
+            return;
+        };
+        let to = if hand_off.stopping {
+            &hand_off.owners
+        } else {
+            &hand_off.waiting
+        };
+        let lost = |node: &UniqueAddress| self.regions.get(node).is_none_or(|region| region.lost);
+        for node in to.iter().filter(|node| !lost(node)) {
+            let term = term.clone();
+            let body = if hand_off.stopping {
+                ShardingBody::HandOff { term, shard }
+            } else {
+                ShardingBody::BeginHandOff { term, shard }
+            };
+            self.say(cx, node, body);
+        }
+        let again = cx.mono() + cx.config.sharding.retry_interval;
+        let at = again.min(hand_off.deadline);
+        cx.wake(self.timer(CoordinatorTimer::HandOff(shard)), at);
+    }
+
+    /// Takes the next step of a hand-off that waits for nobody.
+    fn advance(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        let Some(hand_off) = self.hand_offs.get_mut(&shard) else {
+            return;
+        };
+        if !hand_off.waiting.is_empty() && !hand_off.owners.is_empty() {
+            return;
+        }
+        if !hand_off.owners.is_empty() {
+            if !hand_off.stopping {
+                hand_off.stopping = true;
+                self.repeat(cx, shard);
+            }
+            return;
+        }
+        self.hand_offs.remove(&shard);
+        cx.timers.cancel(&self.timer(CoordinatorTimer::HandOff(shard)));
+        cx.stats.hand_offs_completed += 1;
+        self.clear_home(cx, shard);
+        if self.is_active() {
+            self.allocate(cx, shard);
+        }
+    }
+}

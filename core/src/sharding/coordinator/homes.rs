@@ -1,0 +1,213 @@
+//! Where shards live: answering, allocating, and making sure that a home has started what it was given. Spec: sharding 1.1
+//! (GetShardHome, HostShard), 1.7.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::Coordinator;
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::membership::member::Status;
+use crate::message::ShardingBody;
+use crate::reject::Rejection;
+use crate::sharding::allocation::{RegionLoad, allocate};
+use crate::sharding::ids::{ShardId, Term};
+use crate::timers::CoordinatorTimer;
+
+/// Homes told in one message, and messages of homes told to a region that registers: enough to spare it most questions,
+/// few enough to keep registration fast. The rest is told on demand.
+const PUSH_PAIRS_MAX: usize = 500;
+const PUSH_MESSAGES_MAX: usize = 10;
+
+impl Coordinator {
+    /// A region asks where a shard lives. Answered when the home is known and stays; otherwise as soon as it does.
+    pub(crate) fn on_get_shard_home(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, shard: ShardId) {
+        if self.term().is_none() || !self.regions.contains_key(from) {
+            return;
+        }
+        if !self.kind.has(shard) {
+            cx.reject(from, Rejection::OutOfRange { what: "shard" });
+            return;
+        }
+        self.requesters.entry(shard).or_default().insert(from.clone());
+        if self.homes.contains_key(&shard) {
+            self.answer_requesters(cx, shard);
+        } else if self.is_active() {
+            self.allocate(cx, shard);
+        }
+    }
+
+    /// A region started a shard.
+    pub(crate) fn on_shard_started(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        term: &Term,
+        shard: ShardId,
+    ) {
+        if self.term() == Some(term) && self.homes.get(&shard) == Some(from) {
+            self.confirm(cx, shard);
+        }
+    }
+
+    /// A region did not say that it started a shard: tell it again.
+    pub(super) fn on_start_timeout(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        if !self.unconfirmed.contains(&shard) {
+            return;
+        }
+        if let Some(home) = self.homes.get(&shard).cloned() {
+            self.host(cx, shard, &home);
+        }
+    }
+
+    /// Tells everybody who waits for a shard's home, unless the shard is moving or its home is lost.
+    pub(super) fn answer_requesters(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        let (Some(home), Some(term)) = (self.tellable_home(shard).cloned(), self.term().cloned()) else {
+            return;
+        };
+        for to in self.requesters.remove(&shard).unwrap_or_default() {
+            let homes = vec![(home.clone(), vec![shard])];
+            let term = term.clone();
+            self.say(cx, &to, ShardingBody::ShardHomes { term, homes });
+        }
+    }
+
+    /// Tells a region the homes that stay, a bounded number.
+    pub(super) fn push_homes(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        let Some(term) = self.term() else { return };
+        let mut told = 0;
+        let mut batch: Vec<(UniqueAddress, Vec<ShardId>)> = Vec::new();
+        let mut pairs = 0;
+        for (node, region) in &self.regions {
+            for shard in &region.shards {
+                if self.tellable_home(*shard).is_none() {
+                    continue;
+                }
+                match batch.last_mut() {
+                    Some((last, shards)) if last == node => shards.push(*shard),
+                    Some(_) | None => batch.push((node.clone(), vec![*shard])),
+                }
+                pairs += 1;
+                if pairs == PUSH_PAIRS_MAX {
+                    let (term, homes) = (term.clone(), core::mem::take(&mut batch));
+                    self.say(cx, to, ShardingBody::ShardHomes { term, homes });
+                    pairs = 0;
+                    told += 1;
+                }
+                if told == PUSH_MESSAGES_MAX {
+                    return;
+                }
+            }
+        }
+        if pairs > 0 {
+            let (term, homes) = (term.clone(), batch);
+            self.say(cx, to, ShardingBody::ShardHomes { term, homes });
+        }
+    }
+
+    /// Gives homes to all shards that somebody waits for. Called when a region has come.
+    pub(super) fn allocate_requested(&mut self, cx: &mut Cx<'_>) {
+        let homeless: Vec<ShardId> = self
+            .requesters
+            .keys()
+            .filter(|shard| !self.homes.contains_key(shard))
+            .copied()
+            .collect();
+        for shard in homeless {
+            self.allocate(cx, shard);
+        }
+    }
+
+    /// Gives a shard without a home to the most suitable region, if there is one.
+    pub(super) fn allocate(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        assert!(self.is_active(), "only a recovered coordinator allocates");
+        assert!(!self.homes.contains_key(&shard), "a shard has at most one home");
+        let nodes = self.hosting_regions(cx);
+        let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
+        let Some(home) = allocate(&loads).and_then(|at| nodes.get(at)).cloned() else {
+            return;
+        };
+        self.set_home(shard, &home);
+        cx.stats.shards_allocated += 1;
+        let event = ShardingEvent::ShardAllocated {
+            shard,
+            home: home.clone(),
+        };
+        cx.notify_sharding(self.kind.id, event);
+        self.host(cx, shard, &home);
+        self.answer_requesters(cx, shard);
+    }
+
+    /// Regions that may get shards: not proxies, not on their way out, their member here to stay.
+    pub(super) fn hosting_regions(&self, cx: &Cx<'_>) -> Vec<UniqueAddress> {
+        let stays = |node: &UniqueAddress| {
+            cx.view().member(node).is_some_and(|member| match member.status {
+                Status::Up | Status::PreparingForShutdown | Status::ReadyForShutdown => true,
+                Status::Joining
+                | Status::WeaklyUp
+                | Status::Leaving
+                | Status::Exiting
+                | Status::Down
+                | Status::Removed => false,
+            })
+        };
+        let mut nodes = Vec::new();
+        for (node, region) in &self.regions {
+            if !region.proxy && !region.draining && !region.lost && stays(node) {
+                nodes.push(node.clone());
+            }
+        }
+        nodes
+    }
+
+    pub(super) fn load_of<'s>(&'s self, cx: &Cx<'_>, node: &UniqueAddress) -> Option<RegionLoad<'s>> {
+        let member = cx.view().member(node)?;
+        let region = self.regions.get(node)?;
+        Some(RegionLoad {
+            status: member.status,
+            app_version: member.app_version.clone(),
+            shards: &region.shards,
+        })
+    }
+
+    pub(super) fn set_home(&mut self, shard: ShardId, node: &UniqueAddress) {
+        if let Some(region) = self.regions.get_mut(node) {
+            region.shards.push(shard);
+            self.homes.insert(shard, node.clone());
+        }
+    }
+
+    pub(super) fn clear_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        self.confirm(cx, shard);
+        if let Some(home) = self.homes.remove(&shard)
+            && let Some(region) = self.regions.get_mut(&home)
+        {
+            region.drop_shard(shard);
+        }
+    }
+
+    /// The home of a shard if others may be told: it is not moving, and its region is not lost.
+    pub(super) fn tellable_home(&self, shard: ShardId) -> Option<&UniqueAddress> {
+        let home = self.homes.get(&shard)?;
+        let region = self.regions.get(home)?;
+        (!region.lost && !self.hand_offs.contains_key(&shard)).then_some(home)
+    }
+
+    /// Has a region host a shard, and looks again later whether it does.
+    fn host(&mut self, cx: &mut Cx<'_>, shard: ShardId, home: &UniqueAddress) {
+        let Some(term) = self.term().cloned() else {
+            return;
+        };
+        self.unconfirmed.insert(shard);
+        let at = cx.mono() + cx.config.sharding.shard_start_timeout;
+        cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
+        self.say(cx, home, ShardingBody::HostShard { term, shard });
+    }
+
+    fn confirm(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        if self.unconfirmed.remove(&shard) {
+            cx.timers.cancel(&self.timer(CoordinatorTimer::ShardStart(shard)));
+        }
+    }
+}

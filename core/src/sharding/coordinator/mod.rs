@@ -1,0 +1,117 @@
+//! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only one who does.
+//! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
+//!
+//! `takeover` decides when it may start, `recovery` learns who hosts what, `homes` answers and allocates, `hand_off` moves
+//! shards, `losses` takes the shards of members that are gone.
+
+mod hand_off;
+mod homes;
+mod inspect;
+mod losses;
+mod recovery;
+mod takeover;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+use crate::message::{Message, ShardingBody, ShardingMessage};
+use crate::sharding::coordinator::hand_off::HandOff;
+use crate::sharding::departures::Departures;
+use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::kind::Kind;
+use crate::timers::{CoordinatorTimer, Timer};
+
+pub use inspect::{CoordinatorPhase, CoordinatorState};
+pub(crate) use recovery::Registration;
+
+/// A registered region, as its coordinator knows it.
+#[derive(Clone, Debug, Default)]
+struct RegionEntry {
+    /// Its shards, the one allocated first at the front.
+    shards: Vec<ShardId>,
+    proxy: bool,
+    /// It asked to be emptied: it gets nothing new.
+    draining: bool,
+    /// Its member is Down, or removed less than a margin ago: nothing is sent there, and its shards cannot move yet.
+    lost: bool,
+}
+
+/// What a coordinator knows and waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Coordinator {
+    kind: Kind,
+    phase: Phase,
+    regions: BTreeMap<UniqueAddress, RegionEntry>,
+    /// Members of the role that have said that they host nothing, and need no region to say so.
+    without_region: BTreeSet<UniqueAddress>,
+    homes: BTreeMap<ShardId, UniqueAddress>,
+    hand_offs: BTreeMap<ShardId, HandOff>,
+    /// Shards whose home has not said yet that it started them.
+    unconfirmed: BTreeSet<ShardId>,
+    /// Regions that asked for a home that cannot be told yet; at most one entry per region and shard.
+    requesters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
+}
+
+/// Where a coordinator is in its life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Another member is the oldest.
+    Idle,
+    /// This node is the oldest; those before it may still be running, cut off.
+    Waiting,
+    /// Asking every member of the role what it hosts.
+    Recovering(Term),
+    /// Knows every home; allocates.
+    Active(Term),
+}
+
+impl Coordinator {
+    /// A coordinator that does nothing yet.
+    pub(crate) const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            phase: Phase::Idle,
+            regions: BTreeMap::new(),
+            without_region: BTreeSet::new(),
+            homes: BTreeMap::new(),
+            hand_offs: BTreeMap::new(),
+            unconfirmed: BTreeSet::new(),
+            requesters: BTreeMap::new(),
+        }
+    }
+
+    /// A timer of this coordinator is due.
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, departures: &Departures, timer: &CoordinatorTimer) {
+        match timer {
+            CoordinatorTimer::Takeover => self.consider_takeover(cx, departures),
+            CoordinatorTimer::Recovery => self.on_recovery_tick(cx, departures),
+            CoordinatorTimer::Rebalance => self.on_rebalance_tick(cx),
+            CoordinatorTimer::ShardStart(shard) => self.on_start_timeout(cx, *shard),
+            CoordinatorTimer::HandOff(shard) => self.on_hand_off_timer(cx, *shard),
+            CoordinatorTimer::RegionLost(node) => self.on_margin_passed(cx, departures, node),
+        }
+    }
+
+    /// The term, while this node coordinates.
+    const fn term(&self) -> Option<&Term> {
+        match &self.phase {
+            Phase::Recovering(term) | Phase::Active(term) => Some(term),
+            Phase::Idle | Phase::Waiting => None,
+        }
+    }
+
+    const fn is_active(&self) -> bool {
+        matches!(self.phase, Phase::Active(_))
+    }
+
+    fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {
+        let kind = self.kind.id;
+        cx.send(to, Message::Sharding(ShardingMessage { kind, body }));
+    }
+
+    const fn timer(&self, timer: CoordinatorTimer) -> Timer {
+        Timer::Coordinator(self.kind.id, timer)
+    }
+}

@@ -1,0 +1,188 @@
+//! How a new coordinator learns every home: from the regions, which say what they host. Until every member of the role has
+//! spoken or is gone, known homes are told and none is given. Spec: sharding 10.1, 1.1 (registration).
+
+use alloc::vec::Vec;
+
+use super::{Coordinator, Phase, RegionEntry};
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::message::ShardingBody;
+use crate::reject::Rejection;
+use crate::sharding::departures::{Departure, Departures};
+use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::kind::may_register;
+use crate::timers::CoordinatorTimer;
+
+/// What a region says about itself.
+pub(crate) struct Registration {
+    pub(crate) shard_count: u32,
+    pub(crate) hosted: Vec<ShardId>,
+    pub(crate) proxy: bool,
+    pub(crate) draining: bool,
+}
+
+impl Coordinator {
+    /// A region exists.
+    pub(crate) fn on_register(
+        &mut self,
+        cx: &mut Cx<'_>,
+        departures: &Departures,
+        from: &UniqueAddress,
+        said: Registration,
+    ) {
+        let Some(term) = self.term().cloned() else {
+            return;
+        };
+        let role = self.kind.settings.role.as_ref();
+        let Some(member) = cx.view().member(from).filter(|m| may_register(m.status)) else {
+            return;
+        };
+        if !said.proxy && role.is_some_and(|role| !member.roles.contains(role)) {
+            cx.reject(from, Rejection::WrongSender);
+            return;
+        }
+        if said.shard_count != self.kind.settings.shards {
+            self.refuse(cx, departures, from, &said);
+            return;
+        }
+        if said.hosted.iter().any(|shard| !self.kind.has(*shard)) {
+            cx.reject(from, Rejection::OutOfRange { what: "shard" });
+            return;
+        }
+        let hosts_something = |region: &RegionEntry| !region.shards.is_empty();
+        if said.proxy && (!said.hosted.is_empty() || self.regions.get(from).is_some_and(hosts_something)) {
+            let what = "shards of a proxy region";
+            cx.reject(from, Rejection::Unexpected { what });
+            return;
+        }
+        self.without_region.remove(from);
+        let entry = self.regions.entry(from.clone()).or_default();
+        entry.proxy = said.proxy;
+        entry.draining |= said.draining;
+        self.say(cx, from, ShardingBody::RegisterAck { term });
+        for shard in said.hosted {
+            self.claim(cx, from, shard);
+        }
+        self.push_homes(cx, from);
+        if self.is_active() {
+            self.empty_if_draining(cx, from);
+            self.allocate_requested(cx);
+        }
+        self.try_activate(cx, departures);
+    }
+
+    /// A member has no region of this kind.
+    pub(crate) fn on_no_region(
+        &mut self,
+        cx: &mut Cx<'_>,
+        departures: &Departures,
+        from: &UniqueAddress,
+        term: &Term,
+    ) {
+        if self.term() == Some(term) && !self.regions.contains_key(from) && cx.view().member(from).is_some() {
+            self.without_region.insert(from.clone());
+            self.try_activate(cx, departures);
+        }
+    }
+
+    /// Asks those who have not spoken yet once more.
+    pub(super) fn on_recovery_tick(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        let Phase::Recovering(term) = self.phase.clone() else {
+            return;
+        };
+        let heard = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_register(m.status));
+        let mut asked = self.missing(cx);
+        asked.retain(heard);
+        for node in asked {
+            self.say(cx, &node, ShardingBody::RegionQuery { term: term.clone() });
+        }
+        let at = cx.mono() + cx.config.sharding.retry_interval;
+        cx.wake(self.timer(CoordinatorTimer::Recovery), at);
+        self.try_activate(cx, departures);
+    }
+
+    /// Begins to allocate once nobody can host a shard that is not known here.
+    pub(super) fn try_activate(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        let Phase::Recovering(term) = self.phase.clone() else {
+            return;
+        };
+        if !self.missing(cx).is_empty() {
+            return;
+        }
+        // Whoever was removed without having spoken may still run shards, for a margin.
+        let role = self.kind.settings.role.as_ref();
+        let silent = |departure: &Departure| !self.regions.contains_key(&departure.node);
+        let safe_at = departures.safe_at(role, silent);
+        if safe_at > cx.mono() {
+            cx.wake(self.timer(CoordinatorTimer::Recovery), safe_at);
+            return;
+        }
+        cx.timers.cancel(&self.timer(CoordinatorTimer::Recovery));
+        self.phase = Phase::Active(term.clone());
+        let shards = self.homes.len();
+        let event = ShardingEvent::CoordinatorRecovered { term, shards };
+        cx.notify_sharding(self.kind.id, event);
+        let at = cx.mono() + cx.config.sharding.rebalance_interval;
+        cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        let regions: Vec<UniqueAddress> = self.regions.keys().cloned().collect();
+        for node in regions {
+            self.empty_if_draining(cx, &node);
+        }
+        self.allocate_requested(cx);
+    }
+
+    /// Members of the role that may host something and have not spoken.
+    pub(super) fn missing(&self, cx: &Cx<'_>) -> Vec<UniqueAddress> {
+        let members = cx.view().by_age(self.kind.settings.role.as_ref());
+        let spoken =
+            |node: &UniqueAddress| self.regions.contains_key(node) || self.without_region.contains(node);
+        let silent = members.iter().filter(|member| !spoken(&member.node));
+        silent.map(|member| member.node.clone()).collect()
+    }
+
+    /// Forgets what members said that are members no more.
+    pub(super) fn forget_strangers(&mut self, cx: &Cx<'_>) {
+        self.without_region
+            .retain(|node| cx.view().member(node).is_some());
+    }
+
+    /// A region says that it hosts a shard. If another one does too, neither may go on.
+    fn claim(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress, shard: ShardId) {
+        match self.homes.get(&shard) {
+            None => {
+                self.set_home(shard, node);
+                if !self.hand_offs.contains_key(&shard) {
+                    self.answer_requesters(cx, shard);
+                }
+            }
+            Some(home) if home == node => {}
+            Some(_) => self.resolve_conflict(cx, shard, node),
+        }
+    }
+
+    /// A region that counts its shards differently can host nothing. Once it says that it does not, it is done with.
+    fn refuse(
+        &mut self,
+        cx: &mut Cx<'_>,
+        departures: &Departures,
+        from: &UniqueAddress,
+        said: &Registration,
+    ) {
+        let Some(term) = self.term().cloned() else {
+            return;
+        };
+        let shard_count = self.kind.settings.shards;
+        self.say(cx, from, ShardingBody::RegisterRefused { term, shard_count });
+        if said.hosted.is_empty() && !self.regions.contains_key(from) {
+            self.without_region.insert(from.clone());
+            self.try_activate(cx, departures);
+        }
+    }
+}
+
+impl RegionEntry {
+    pub(super) fn drop_shard(&mut self, shard: ShardId) {
+        self.shards.retain(|kept| *kept != shard);
+    }
+}

@@ -1,0 +1,104 @@
+//! When this node's coordinator may start, and when it ends. It starts only when every older member of the role is gone,
+//! Down ones included, and those that were cut off have had the removal margin to notice. Spec: sharding 10.1.
+
+use super::{Coordinator, Phase};
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::message::ShardingBody;
+use crate::sharding::departures::{Departure, Departures};
+use crate::sharding::ids::Term;
+use crate::sharding::kind::may_register;
+use crate::timers::CoordinatorTimer;
+use crate::view::View;
+
+impl Coordinator {
+    /// The picture changed, or the kind was registered.
+    pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        match self.phase {
+            Phase::Idle | Phase::Waiting => self.consider_takeover(cx, departures),
+            Phase::Recovering(_) | Phase::Active(_) => {
+                if self.my_term(cx.view()).is_none() {
+                    self.halt(cx);
+                    return;
+                }
+                self.notice_losses(cx, departures);
+                self.forget_strangers(cx);
+                self.try_activate(cx, departures);
+            }
+        }
+    }
+
+    /// Starts if nobody older is left and the margin has passed; waits for the margin otherwise.
+    pub(super) fn consider_takeover(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        if !matches!(self.phase, Phase::Idle | Phase::Waiting) {
+            return;
+        }
+        let Some(term) = self.my_term(cx.view()) else {
+            self.halt(cx);
+            return;
+        };
+        let older = |departure: &Departure| departure.up_number <= term.up_number;
+        let safe_at = departures.safe_at(self.kind.settings.role.as_ref(), older);
+        if safe_at > cx.mono() {
+            self.phase = Phase::Waiting;
+            cx.wake(self.timer(CoordinatorTimer::Takeover), safe_at);
+            return;
+        }
+        self.start(cx, term);
+    }
+
+    /// Ends the coordinator: this node is lost, halts, or is not the oldest.
+    pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
+        if self.phase == Phase::Idle {
+            return;
+        }
+        for timer in [
+            CoordinatorTimer::Takeover,
+            CoordinatorTimer::Recovery,
+            CoordinatorTimer::Rebalance,
+        ] {
+            cx.timers.cancel(&self.timer(timer));
+        }
+        for shard in &self.unconfirmed {
+            cx.timers
+                .cancel(&self.timer(CoordinatorTimer::ShardStart(*shard)));
+        }
+        for shard in self.hand_offs.keys() {
+            cx.timers.cancel(&self.timer(CoordinatorTimer::HandOff(*shard)));
+        }
+        for node in self.regions.keys() {
+            cx.timers
+                .cancel(&self.timer(CoordinatorTimer::RegionLost(node.clone())));
+        }
+        *self = Self::new(self.kind.clone());
+    }
+
+    /// The term this node would coordinate under: it is the oldest of the role, members that are Down included, and is
+    /// not Down itself.
+    fn my_term(&self, view: &View) -> Option<Term> {
+        let members = view.by_age(self.kind.settings.role.as_ref());
+        let oldest = members.first()?;
+        let mine = oldest.node == *view.me() && may_register(oldest.status);
+        mine.then(|| Term {
+            up_number: oldest.up_number,
+            node: oldest.node.clone(),
+        })
+    }
+
+    fn start(&mut self, cx: &mut Cx<'_>, term: Term) {
+        cx.timers.cancel(&self.timer(CoordinatorTimer::Takeover));
+        self.phase = Phase::Recovering(term.clone());
+        let event = ShardingEvent::CoordinatorStarted { term: term.clone() };
+        cx.notify_sharding(self.kind.id, event);
+        // Everybody is asked once, so that proxies elsewhere need not wait for their next retry; later only those who
+        // may host.
+        let view = alloc::sync::Arc::clone(cx.view());
+        let asked = view.members().iter().filter(|member| may_register(member.status));
+        for member in asked {
+            let body = ShardingBody::RegionQuery { term: term.clone() };
+            self.say(cx, &member.node, body);
+        }
+        let at = cx.mono() + cx.config.sharding.retry_interval;
+        cx.wake(self.timer(CoordinatorTimer::Recovery), at);
+    }
+}

@@ -1,0 +1,60 @@
+//! What a node knows about an entity kind before anything happens: its name, shards, role, and who may coordinate it.
+//! Spec: sharding 1.0, 1.3 (registration).
+
+use alloc::vec::Vec;
+
+use crate::ident::UniqueAddress;
+use crate::input::KindSettings;
+use crate::membership::member::Status;
+use crate::sharding::ids::{KindId, ShardId};
+use crate::view::View;
+
+/// A registered kind. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) id: KindId,
+    pub(crate) settings: KindSettings,
+}
+
+impl Kind {
+    /// Whether the kind has such a shard.
+    pub(crate) const fn has(&self, shard: ShardId) -> bool {
+        shard.0 < self.settings.shards
+    }
+
+    /// Members that run the coordinator now or will soon, oldest first: up to the first that is Up, so that the successor
+    /// of a leaving one hears everything too (P-4). A member that is Down runs nothing any more.
+    pub(crate) fn coordinator_candidates(&self, view: &View) -> Vec<UniqueAddress> {
+        let mut candidates = Vec::new();
+        for member in view.by_age(self.settings.role.as_ref()) {
+            if member.status != Status::Down {
+                candidates.push(member.node.clone());
+            }
+            if member.status == Status::Up {
+                break;
+            }
+        }
+        candidates
+    }
+}
+
+/// Whether a member with this status may have a region: a full member or one on its way out in good order.
+pub(crate) const fn may_register(status: Status) -> bool {
+    match status {
+        Status::Up
+        | Status::PreparingForShutdown
+        | Status::ReadyForShutdown
+        | Status::Leaving
+        | Status::Exiting => true,
+        Status::Joining | Status::WeaklyUp | Status::Down | Status::Removed => false,
+    }
+}
+
+/// Whether nothing may be sent to this incarnation any more: it is Down, or it was removed. A node that is not known
+/// yet is not lost; the picture may lag.
+pub(crate) fn is_lost(view: &View, node: &UniqueAddress) -> bool {
+    match view.member(node) {
+        Some(member) => member.status == Status::Down,
+        None => view.is_removed(node),
+    }
+}

@@ -1,0 +1,85 @@
+//! A message to an entity while this node is responsible for it, and what becomes of one that cannot be delivered: its
+//! asker is answered, or it becomes a dead letter. Never decides where it goes. Spec: sharding 3 (I-7), reliability I-44.
+
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::message::{AskReply, EntityEnvelope, Message};
+use crate::sharding::asks::Asks;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::slots::Slots;
+use crate::time::Instant;
+
+/// The surroundings of a region's calls: the node's and the two tables that all kinds share.
+pub(crate) struct Shared<'a, 'c> {
+    pub(crate) cx: &'a mut Cx<'c>,
+    pub(crate) asks: &'a mut Asks,
+    pub(crate) slots: &'a mut Slots,
+}
+
+/// A message on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parcel {
+    pub(crate) envelope: EntityEnvelope,
+    /// When the asker stops waiting, by this node's clock; `None` without an asker.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Parcel {
+    /// A message that came over a link. Should it have to be passed on, that is one hop more.
+    pub(crate) fn received(cx: &Cx<'_>, mut envelope: EntityEnvelope) -> Self {
+        envelope.hops = envelope.hops.saturating_add(1);
+        let left = envelope
+            .ask
+            .as_ref()
+            .map(|ticket| core::time::Duration::from_millis(u64::from(ticket.remaining_ms)));
+        Self {
+            deadline: left.map(|left| cx.mono() + left),
+            envelope,
+        }
+    }
+
+    /// What it takes of the buffer's bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.envelope
+            .payload
+            .len()
+            .saturating_add(self.envelope.entity.as_bytes().len())
+    }
+
+    /// The number of the ask if this node is the asker.
+    pub(crate) fn own_ask(&self, cx: &Cx<'_>) -> Option<u64> {
+        let ask = &self.envelope.ask.as_ref()?.ask;
+        (ask.asker == *cx.me).then_some(ask.id)
+    }
+
+    /// Whether another node asked and has stopped waiting. This node's own asks are taken out when they expire.
+    pub(crate) fn is_expired(&self, cx: &Cx<'_>) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= cx.mono()) && self.own_ask(cx).is_none()
+    }
+
+    /// Ends it undelivered.
+    pub(crate) fn fail(self, shared: &mut Shared<'_, '_>, reason: AskFailure) {
+        fail(shared.cx, shared.asks, self.envelope, reason);
+    }
+}
+
+/// Ends an undelivered message: its asker hears why, or it is a dead letter.
+pub(crate) fn fail(cx: &mut Cx<'_>, asks: &mut Asks, envelope: EntityEnvelope, reason: AskFailure) {
+    let Some(ticket) = envelope.ask else {
+        cx.stats.dead_letters += 1;
+        let shard = envelope.shard;
+        cx.notify_sharding(envelope.kind, ShardingEvent::DeadLetter { shard, reason });
+        return;
+    };
+    if ticket.ask.asker == *cx.me {
+        asks.close(cx, ticket.ask.id, Err(reason));
+        return;
+    }
+    let to = ticket.ask.asker;
+    let reply = AskReply {
+        id: ticket.ask.id,
+        to: to.clone(),
+        result: Err(reason),
+    };
+    cx.send(&to, Message::AskReply(reply));
+}

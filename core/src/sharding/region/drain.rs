@@ -1,0 +1,115 @@
+//! How a region ends: in good order, by having its shards moved first, or at once when the node is lost. Spec: sharding
+//! 1.3 (graceful shutdown), issue 2.
+
+use core::time::Duration;
+
+use super::{Phase, Region};
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::membership::member::Status;
+use crate::message::ShardingBody;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::parcel::Shared;
+use crate::timers::{RegionTimer, Timer};
+
+/// What is kept of the exit's time limit for the entities' last reports.
+const DRAIN_SLACK: Duration = Duration::from_secs(1);
+
+impl Region {
+    /// This node leaves: hand everything over.
+    pub(crate) fn drain(&mut self, shared: &mut Shared<'_, '_>) {
+        if self.phase != Phase::Working {
+            return;
+        }
+        self.phase = Phase::Draining;
+        let limit = shared.cx.config.membership.exit_drain_timeout;
+        let at = shared.cx.mono() + limit.saturating_sub(DRAIN_SLACK).max(limit / 2);
+        shared
+            .cx
+            .wake(Timer::Region(self.kind.id, RegionTimer::Drain), at);
+        if self.somebody_else_can_host(shared.cx) {
+            self.request_shutdown(shared.cx);
+            self.rearm_retry(shared.cx);
+        } else {
+            self.fail_all(shared, AskFailure::NodeStopped);
+            self.stop_all(shared);
+        }
+        self.try_finish(shared);
+    }
+
+    /// Whether nothing runs and nothing waits here any more.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.phase == Phase::Stopped && self.shards.is_empty()
+    }
+
+    /// This node is lost, or halts: everything stops at once. Nothing is sent, nobody would listen.
+    pub(crate) fn halt(&mut self, shared: &mut Shared<'_, '_>) {
+        self.phase = Phase::Stopped;
+        self.registered = None;
+        self.homes.clear();
+        self.fail_all(shared, AskFailure::NodeStopped);
+        let kind = self.kind.id;
+        for (id, shard) in &mut self.shards {
+            shard.kill(shared.cx);
+            let timer = Timer::Region(kind, RegionTimer::ShardStop(*id));
+            shared.cx.timers.cancel(&timer);
+        }
+        for timer in [RegionTimer::Retry, RegionTimer::Flush, RegionTimer::Drain] {
+            shared.cx.timers.cancel(&Timer::Region(kind, timer));
+        }
+        self.shards.retain(|_, shard| !shard.has_stopped());
+    }
+
+    /// Says that this region wants to be emptied, to everybody who coordinates or soon will.
+    pub(super) fn request_shutdown(&self, cx: &mut Cx<'_>) {
+        self.tell_candidates(cx, &ShardingBody::GracefulShutdownReq);
+    }
+
+    /// The time for handing over is up: what is left is stopped here.
+    pub(super) fn on_drain_timeout(&mut self, shared: &mut Shared<'_, '_>) {
+        if self.phase != Phase::Draining {
+            return;
+        }
+        self.fail_all(shared, AskFailure::NodeStopped);
+        let kind = self.kind.id;
+        for (id, shard) in &mut self.shards {
+            self.homes.remove(id);
+            shard.kill(shared.cx);
+            let event = ShardingEvent::ShardStopTimeout { shard: *id };
+            shared.cx.notify_sharding(kind, event);
+        }
+        self.settle_all(shared);
+        self.try_finish(shared);
+    }
+
+    /// Ends a draining region that hosts nothing and buffers nothing.
+    pub(super) fn try_finish(&mut self, shared: &mut Shared<'_, '_>) {
+        if self.phase != Phase::Draining || !self.shards.is_empty() || !self.buffers.is_empty() {
+            return;
+        }
+        self.phase = Phase::Stopped;
+        let cx = &mut *shared.cx;
+        self.tell_candidates(cx, &ShardingBody::RegionStopped);
+        self.registered = None;
+        for timer in [RegionTimer::Retry, RegionTimer::Drain] {
+            cx.timers.cancel(&Timer::Region(self.kind.id, timer));
+        }
+        cx.notify_sharding(self.kind.id, ShardingEvent::Drained);
+    }
+
+    fn tell_candidates(&self, cx: &mut Cx<'_>, body: &ShardingBody) {
+        let view = alloc::sync::Arc::clone(cx.view());
+        for candidate in self.kind.coordinator_candidates(&view) {
+            self.say(cx, &candidate, body.clone());
+        }
+    }
+
+    fn somebody_else_can_host(&self, cx: &Cx<'_>) -> bool {
+        let other = |node: &UniqueAddress| node != cx.me;
+        let members = cx.view().by_age(self.kind.settings.role.as_ref());
+        members
+            .iter()
+            .any(|member| member.status == Status::Up && other(&member.node))
+    }
+}

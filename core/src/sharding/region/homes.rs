@@ -1,0 +1,99 @@
+//! What the coordinator says about homes, and what the region makes of it. A home on a lost member is not believed; a home
+//! elsewhere for a shard that runs here stops it here first. Spec: sharding 1.3 (coordinator messages).
+
+use alloc::vec::Vec;
+
+use super::Region;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::message::ShardingBody;
+use crate::reject::Rejection;
+use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::kind::is_lost;
+use crate::sharding::parcel::Shared;
+
+impl Region {
+    /// Shards live there.
+    pub(crate) fn on_shard_homes(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        (term, homes): (Term, Vec<(UniqueAddress, Vec<ShardId>)>),
+    ) {
+        if !self.accept(shared.cx, from, &term) {
+            return;
+        }
+        for (node, shards) in homes {
+            for shard in shards {
+                if self.kind.has(shard) {
+                    self.learn(shared, from, (&term, shard), &node);
+                } else {
+                    shared.cx.reject(from, Rejection::OutOfRange { what: "shard" });
+                }
+            }
+        }
+        self.flush(shared);
+    }
+
+    /// A shard will move: forget its home. Its messages are buffered from here on.
+    pub(crate) fn on_begin_hand_off(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        (term, shard): (Term, ShardId),
+    ) {
+        if !self.accept_for(shared, from, &term, shard) {
+            return;
+        }
+        self.homes.remove(&shard);
+        self.flushing.remove(&shard);
+        self.say(shared.cx, from, ShardingBody::BeginHandOffAck { term, shard });
+        if self.buffers.has(shard) {
+            self.ask_home(shared.cx, shard);
+        }
+    }
+
+    pub(super) fn accept_for(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        term: &Term,
+        shard: ShardId,
+    ) -> bool {
+        if !self.accept(shared.cx, from, term) {
+            return false;
+        }
+        let legal = self.kind.has(shard);
+        if !legal {
+            shared.cx.reject(from, Rejection::OutOfRange { what: "shard" });
+        }
+        legal
+    }
+
+    fn learn(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        (term, shard): (&Term, ShardId),
+        node: &UniqueAddress,
+    ) {
+        if node == shared.cx.me {
+            self.host(shared, from, term, shard);
+            return;
+        }
+        if is_lost(shared.cx.view(), node) {
+            return;
+        }
+        if self.shards.get(&shard).is_some_and(|here| here.is_running()) {
+            let event = ShardingEvent::ShardConflict { shard };
+            shared.cx.notify_sharding(self.kind.id, event);
+            self.homes.remove(&shard);
+            self.stop_shard(shared, shard, None);
+            return;
+        }
+        self.homes.insert(shard, node.clone());
+        if self.buffers.has(shard) {
+            self.flushing.insert(shard);
+        }
+    }
+}

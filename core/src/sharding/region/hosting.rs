@@ -1,0 +1,210 @@
+//! The shards on this node: starting them when the coordinator says so, stopping them when it wants them elsewhere. A
+//! shard is reported stopped only after its last entity is. Spec: sharding 1.2, 1.3, 1.4 (hand-off).
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{Phase, Region};
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::message::ShardingBody;
+use crate::reject::Rejection;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{EntityId, ShardId, Term};
+use crate::sharding::parcel::Shared;
+use crate::sharding::shard::{Phase as ShardPhase, Shard};
+use crate::timers::{RegionTimer, Timer};
+
+/// What the coordinator keeps of the hand-off timeout for the messages around the stopping itself.
+const HAND_OFF_SLACK: Duration = Duration::from_secs(5);
+
+impl Region {
+    /// The coordinator wants a shard here.
+    pub(crate) fn on_host_shard(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        (term, shard): (Term, ShardId),
+    ) {
+        if !self.accept_for(shared, from, &term, shard) {
+            return;
+        }
+        if self.host(shared, from, &term, shard) {
+            self.say(shared.cx, from, ShardingBody::ShardStarted { term, shard });
+        }
+        self.flush(shared);
+    }
+
+    /// The coordinator wants a shard to stop here. What was buffered here since the hand-off began is given back: some of
+    /// it was forwarded by others, whose later messages would overtake it.
+    pub(crate) fn on_hand_off(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        (term, shard): (Term, ShardId),
+    ) {
+        if !self.accept_for(shared, from, &term, shard) {
+            return;
+        }
+        self.homes.remove(&shard);
+        self.flushing.remove(&shard);
+        match self.shards.get_mut(&shard).map(|here| &mut here.phase) {
+            None => self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard }),
+            Some(ShardPhase::Stopping { tell, rehost }) => {
+                *tell = Some(term);
+                *rehost = None;
+            }
+            Some(ShardPhase::Running) => {
+                for parcel in self.buffers.take(shard) {
+                    parcel.fail(shared, AskFailure::HandedOff);
+                }
+                self.stop_shard(shared, shard, Some(term));
+            }
+        }
+    }
+
+    /// An entity of this kind runs no more: because it was told to, or by itself.
+    pub(crate) fn on_entity_stopped(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        shard: ShardId,
+        entity: &EntityId,
+    ) {
+        if let Some(here) = self.shards.get_mut(&shard) {
+            here.on_stopped(entity);
+        }
+        self.settle(shared, shard);
+        self.flush(shared);
+    }
+
+    /// Takes a shard in; `false` if it does not run here (yet).
+    pub(super) fn host(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        term: &Term,
+        shard: ShardId,
+    ) -> bool {
+        if !self.kind.settings.hosts {
+            let what = "shard for a proxy region";
+            shared.cx.reject(from, Rejection::Unexpected { what });
+            return false;
+        }
+        if self.phase != Phase::Working || self.refused.is_some() {
+            self.request_shutdown(shared.cx);
+            return false;
+        }
+        let me = shared.cx.me.clone();
+        match self.shards.get_mut(&shard).map(|here| &mut here.phase) {
+            Some(ShardPhase::Running) => {}
+            Some(ShardPhase::Stopping { rehost, .. }) => {
+                *rehost = Some(term.clone());
+                self.homes.insert(shard, me);
+                return false;
+            }
+            None => {
+                self.shards.insert(shard, Shard::new(shard));
+                shared.cx.stats.shards_started += 1;
+                let event = ShardingEvent::ShardStarted {
+                    shard,
+                    term: term.clone(),
+                };
+                shared.cx.notify_sharding(self.kind.id, event);
+            }
+        }
+        self.homes.insert(shard, me);
+        if self.buffers.has(shard) {
+            self.flushing.insert(shard);
+        }
+        true
+    }
+
+    /// Asks a running shard's entities to stop, and has them killed if that takes too long.
+    pub(super) fn stop_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, tell: Option<Term>) {
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        if !here.is_running() {
+            return;
+        }
+        here.stop(shared.cx, tell);
+        if !here.has_stopped() {
+            let whole = shared.cx.config.sharding.handoff_timeout;
+            let at = shared.cx.mono() + whole.saturating_sub(HAND_OFF_SLACK).max(whole / 2);
+            let timer = RegionTimer::ShardStop(shard);
+            shared.cx.wake(Timer::Region(self.kind.id, timer), at);
+        }
+        self.settle(shared, shard);
+    }
+
+    /// Asks everything that runs here to stop, for nobody in particular.
+    pub(super) fn stop_all(&mut self, shared: &mut Shared<'_, '_>) {
+        let all: Vec<ShardId> = self.shards.keys().copied().collect();
+        for shard in all {
+            self.homes.remove(&shard);
+            self.stop_shard(shared, shard, None);
+        }
+    }
+
+    /// Ends every shard that has stopped.
+    pub(super) fn settle_all(&mut self, shared: &mut Shared<'_, '_>) {
+        let all: Vec<ShardId> = self.shards.keys().copied().collect();
+        for shard in all {
+            self.settle(shared, shard);
+        }
+    }
+
+    /// Entities did not stop in time.
+    pub(super) fn on_stop_timeout(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        if here.is_running() {
+            return;
+        }
+        here.kill(shared.cx);
+        let event = ShardingEvent::ShardStopTimeout { shard };
+        shared.cx.notify_sharding(self.kind.id, event);
+    }
+
+    /// Ends a shard that has stopped: tells who waits for it, and starts its next incarnation if one is wanted.
+    fn settle(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        if !self.shards.get(&shard).is_some_and(Shard::has_stopped) {
+            return;
+        }
+        let Some(gone) = self.shards.remove(&shard) else {
+            return;
+        };
+        if self.homes.get(&shard) == Some(shared.cx.me) {
+            self.homes.remove(&shard);
+            self.flushing.remove(&shard);
+        }
+        let timer = Timer::Region(self.kind.id, RegionTimer::ShardStop(shard));
+        shared.cx.timers.cancel(&timer);
+        shared.cx.stats.shards_stopped += 1;
+        let event = ShardingEvent::ShardStopped { shard };
+        shared.cx.notify_sharding(self.kind.id, event);
+        match gone.phase {
+            ShardPhase::Stopping {
+                rehost: Some(term), ..
+            } => {
+                let from = term.node.clone();
+                if self.host(shared, &from, &term, shard) {
+                    self.say(shared.cx, &from, ShardingBody::ShardStarted { term, shard });
+                }
+            }
+            ShardPhase::Stopping { tell: Some(term), .. } => {
+                let to = term.node.clone();
+                self.say(shared.cx, &to, ShardingBody::ShardStopped { term, shard });
+            }
+            ShardPhase::Stopping { .. } | ShardPhase::Running => {}
+        }
+        if self.buffers.has(shard) && !self.homes.contains_key(&shard) {
+            self.ask_home(shared.cx, shard);
+        }
+        if self.refused.is_some() && self.shards.is_empty() {
+            self.register(shared.cx);
+        }
+        self.try_finish(shared);
+    }
+}

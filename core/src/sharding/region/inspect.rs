@@ -1,0 +1,91 @@
+//! What tests, simulators and operators may see of a region, and what must hold for it. Changes nothing.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Region;
+use crate::ident::UniqueAddress;
+use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::shard::Shard;
+
+/// A region at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegionState {
+    /// The coordinator it is registered with.
+    pub registered: Option<Term>,
+    /// Shards on this node, stopping ones included, with their running entities.
+    pub hosted: Vec<(ShardId, usize)>,
+    /// Shards on this node that are stopping.
+    pub stopping: Vec<ShardId>,
+    /// Shards whose home it knows, itself included.
+    pub homes: Vec<(ShardId, UniqueAddress)>,
+    /// Messages in its buffer.
+    pub buffered: usize,
+    /// Whether it never hosts.
+    pub proxy: bool,
+    /// Whether it is being emptied, or is empty for good.
+    pub draining: bool,
+}
+
+impl Region {
+    /// This region, now.
+    pub(crate) fn state(&self) -> RegionState {
+        let stopping = self.shards.iter().filter(|(_, shard)| !shard.is_running());
+        RegionState {
+            registered: self.registered.clone(),
+            hosted: self.shards.iter().map(|(id, s)| (*id, s.entities())).collect(),
+            stopping: stopping.map(|(id, _)| *id).collect(),
+            homes: self.homes.iter().map(|(id, node)| (*id, node.clone())).collect(),
+            buffered: self.buffers.len(),
+            proxy: !self.kind.settings.hosts,
+            draining: self.phase != super::Phase::Working,
+        }
+    }
+
+    /// Entities that run here.
+    pub(crate) fn entities(&self) -> usize {
+        self.shards.values().map(Shard::entities).sum()
+    }
+
+    /// Messages of this node's own asks in the buffer.
+    pub(crate) fn buffered_asks_of(&self, me: &UniqueAddress) -> usize {
+        let own = self.buffers.iter().filter(|parcel| {
+            let ask = parcel.envelope.ask.as_ref();
+            ask.is_some_and(|ticket| ticket.ask.asker == *me)
+        });
+        own.count()
+    }
+
+    /// What must hold between the calls.
+    pub(crate) fn check_invariants(&self, me: &UniqueAddress) -> Result<(), String> {
+        self.buffers.check_invariants()?;
+        for (id, shard) in &self.shards {
+            if *id != shard.id || !self.kind.has(*id) {
+                return Err(format!("region: shard {id} is kept under another number"));
+            }
+            if shard.has_stopped() {
+                return Err(format!("region: shard {id} has stopped and is still here"));
+            }
+            let elsewhere = self.homes.get(id).is_some_and(|home| home != me);
+            if shard.is_running() && elsewhere {
+                return Err(format!("region: shard {id} runs here and lives elsewhere"));
+            }
+        }
+        let mut own = self.homes.iter().filter(|(_, home)| *home == me);
+        if let Some((id, _)) = own.find(|(id, _)| !self.shards.contains_key(id)) {
+            return Err(format!("region: shard {id} lives here and does not run"));
+        }
+        if let Some(id) = self.flushing.iter().find(|id| !self.homes.contains_key(id)) {
+            return Err(format!("region: shard {id} is flushed to nowhere"));
+        }
+        match (&self.registered, &self.seen) {
+            (Some(known), Some(seen)) if known != seen => Err(String::from(
+                "region: registered under a term that is not the highest",
+            )),
+            (Some(_), None) => Err(String::from("region: registered under an unknown term")),
+            (Some(_) | None, _) => Ok(()),
+        }
+    }
+}

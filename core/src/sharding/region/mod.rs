@@ -1,0 +1,123 @@
+//! A kind's region on this node: finds the home of each message's shard, buffers while it is unknown, hosts the shards it
+//! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
+//!
+//! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `hosting` starts and stops
+//! shards, `drain` ends it all in good order.
+
+mod buffers;
+mod delivery;
+mod drain;
+mod homes;
+mod hosting;
+mod inspect;
+mod registration;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::time::Duration;
+
+use crate::config::ShardingConfig;
+use crate::ident::UniqueAddress;
+use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::kind::{Kind, is_lost};
+use crate::sharding::parcel::Shared;
+use crate::sharding::region::buffers::Buffers;
+use crate::sharding::shard::Shard;
+use crate::timers::RegionTimer;
+use crate::view::View;
+
+pub use inspect::RegionState;
+
+/// Where a region is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Hosts and forwards.
+    Working,
+    /// Hands its shards over and takes nothing new.
+    Draining,
+    /// Hosts nothing and buffers nothing, ever again.
+    Stopped,
+}
+
+/// A kind's region, or proxy region (one that never hosts).
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    kind: Kind,
+    phase: Phase,
+    /// The highest term heard of; lower ones are refused.
+    seen: Option<Term>,
+    /// The coordinator that knows this region.
+    registered: Option<Term>,
+    /// The cluster's shard count, if it differs from ours.
+    refused: Option<u32>,
+    retry_delay: Duration,
+    /// Where shards live, this node included, as far as known.
+    homes: BTreeMap<ShardId, UniqueAddress>,
+    /// Shards on this node, stopping ones included.
+    shards: BTreeMap<ShardId, Shard>,
+    buffers: Buffers,
+    /// Shards whose home is known and whose buffered messages are on their way, a bounded number per step.
+    flushing: BTreeSet<ShardId>,
+}
+
+impl Region {
+    /// A region that knows nothing.
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            phase: Phase::Working,
+            seen: None,
+            registered: None,
+            refused: None,
+            retry_delay: Duration::ZERO,
+            homes: BTreeMap::new(),
+            shards: BTreeMap::new(),
+            buffers: Buffers::default(),
+            flushing: BTreeSet::new(),
+        }
+    }
+
+    /// The picture changed: forgets homes on lost members, and registers anew if the oldest member is another one.
+    pub(crate) fn on_view_changed(&mut self, shared: &mut Shared<'_, '_>, before: &View, after: &View) {
+        if self.phase == Phase::Stopped {
+            return;
+        }
+        for member in before.members() {
+            if is_lost(after, &member.node) && !is_lost(before, &member.node) {
+                self.forget_homes_on(&member.node);
+            }
+        }
+        if let Some(term) = &self.seen
+            && after.is_removed(&term.node)
+        {
+            self.seen = None;
+        }
+        self.follow_coordinator(shared, before, after);
+        self.flush(shared);
+    }
+
+    /// A timer of this region is due.
+    pub(crate) fn on_timer(&mut self, shared: &mut Shared<'_, '_>, timer: &RegionTimer) {
+        match timer {
+            RegionTimer::Retry => self.on_retry(shared),
+            RegionTimer::Flush => self.flush(shared),
+            RegionTimer::ShardStop(shard) => self.on_stop_timeout(shared, *shard),
+            RegionTimer::Drain => self.on_drain_timeout(shared),
+        }
+    }
+
+    /// Whether messages from peers may come in: there is room for the ones that are on their way.
+    pub(crate) const fn has_capacity(&self, limits: &ShardingConfig) -> bool {
+        self.buffers.has_room(limits)
+    }
+
+    /// The kind this region serves.
+    pub(crate) const fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    fn forget_homes_on(&mut self, node: &UniqueAddress) {
+        self.homes.retain(|_, home| home != node);
+        let homes = &self.homes;
+        self.flushing.retain(|shard| homes.contains_key(shard));
+    }
+}

@@ -1,0 +1,203 @@
+//! How a region finds its coordinator: it tells every candidate that it exists until the right one answers. Spec: sharding
+//! 1.3 (registration), 10.1.
+
+use core::time::Duration;
+
+use super::{Phase, Region};
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::message::{Message, ShardingBody, ShardingMessage};
+use crate::reject::Rejection;
+use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::kind::{is_lost, may_register};
+use crate::sharding::parcel::Shared;
+use crate::timers::{RegionTimer, Timer};
+use crate::view::View;
+
+/// Shortest first retry of a registration: below this a coordinator that is about to start gains nothing.
+const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
+
+impl Region {
+    /// Tells every candidate that this region exists, and does so again later if none takes it in.
+    pub(crate) fn register(&mut self, cx: &mut Cx<'_>) {
+        if self.phase == Phase::Stopped || !may_register(cx.view().self_status()) {
+            return;
+        }
+        let view = alloc::sync::Arc::clone(cx.view());
+        for candidate in self.kind.coordinator_candidates(&view) {
+            self.send_register(cx, &candidate);
+        }
+        let longest = cx.config.sharding.retry_interval;
+        let first = FIRST_RETRY_MIN.max(longest / 8);
+        let delay = self.retry_delay.max(first).min(longest.max(FIRST_RETRY_MIN));
+        self.retry_delay = delay.saturating_mul(2);
+        self.wake_retry(cx, delay);
+    }
+
+    /// A coordinator knows this region now.
+    pub(crate) fn on_register_ack(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, term: Term) {
+        if self.phase == Phase::Stopped || !self.accept(shared.cx, from, &term) {
+            return;
+        }
+        self.refused = None;
+        self.retry_delay = Duration::ZERO;
+        if self.registered.as_ref() != Some(&term) {
+            self.registered = Some(term.clone());
+            let event = ShardingEvent::RegionRegistered { term };
+            shared.cx.notify_sharding(self.kind.id, event);
+        }
+        self.ask_for_unknown_homes(shared.cx);
+        self.rearm_retry(shared.cx);
+    }
+
+    /// The cluster counts the kind's shards differently: nothing of this kind can work here.
+    pub(crate) fn on_register_refused(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        (term, theirs): (Term, u32),
+    ) {
+        if !self.accept(shared.cx, from, &term) {
+            return;
+        }
+        if self.refused.replace(theirs) != Some(theirs) {
+            let ours = self.kind.settings.shards;
+            let event = ShardingEvent::RegistrationRefused { ours, theirs };
+            shared.cx.notify_sharding(self.kind.id, event);
+        }
+        self.fail_all(shared, crate::sharding::errors::AskFailure::ShardCountMismatch);
+        self.stop_all(shared);
+        self.rearm_retry(shared.cx);
+    }
+
+    /// A coordinator that has just started asks whether this region hosts anything.
+    pub(crate) fn on_region_query(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, term: Term) {
+        if !self.accept(shared.cx, from, &term) {
+            return;
+        }
+        if self.phase == Phase::Stopped {
+            self.say(shared.cx, from, ShardingBody::NoRegion { term });
+        } else if may_register(shared.cx.view().self_status()) {
+            self.send_register(shared.cx, from);
+        }
+    }
+
+    /// The oldest member is another one, or this node may register only now.
+    pub(super) fn follow_coordinator(&mut self, shared: &mut Shared<'_, '_>, before: &View, after: &View) {
+        let (old, new) = (
+            self.kind.coordinator_candidates(before),
+            self.kind.coordinator_candidates(after),
+        );
+        let entered = may_register(after.self_status()) && !may_register(before.self_status());
+        let lost = self.registered.as_ref().is_some_and(|t| is_lost(after, &t.node));
+        if lost || old.first() != new.first() {
+            self.registered = None;
+            self.refused = None;
+        } else if old == new && !entered {
+            return;
+        }
+        if self.registered.is_none() {
+            self.retry_delay = Duration::ZERO;
+            self.register(shared.cx);
+        }
+    }
+
+    /// Repeats what was not answered.
+    pub(super) fn on_retry(&mut self, shared: &mut Shared<'_, '_>) {
+        if self.registered.is_none() {
+            self.register(shared.cx);
+        } else {
+            self.ask_for_unknown_homes(shared.cx);
+        }
+        if self.phase == Phase::Draining {
+            self.request_shutdown(shared.cx);
+            self.try_finish(shared);
+        }
+        self.rearm_retry(shared.cx);
+    }
+
+    /// Asks where a shard lives. Without a coordinator nobody can be asked; registration comes first.
+    pub(super) fn ask_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        if let Some(term) = &self.registered {
+            self.say(cx, &term.node, ShardingBody::GetShardHome { shard });
+        }
+        self.rearm_retry(cx);
+    }
+
+    /// Whether a coordinator's words count: it speaks for itself, it is a member with the role that is not lost, and no
+    /// younger coordinator has been heard (B-59).
+    pub(super) fn accept(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) -> bool {
+        let role = self.kind.settings.role.as_ref();
+        let has_role = cx
+            .view()
+            .member(from)
+            .is_some_and(|member| role.is_none_or(|role| member.roles.contains(role)));
+        let stale = self.seen.as_ref().is_some_and(|seen| term < seen);
+        if stale || is_lost(cx.view(), from) {
+            cx.reject(from, Rejection::StaleTerm);
+            return false;
+        }
+        if term.node != *from || !has_role {
+            cx.reject(from, Rejection::WrongSender);
+            return false;
+        }
+        if self.seen.as_ref() != Some(term) {
+            self.seen = Some(term.clone());
+            if self.registered.as_ref().is_some_and(|known| known != term) {
+                self.registered = None;
+            }
+        }
+        true
+    }
+
+    /// Waits for the next retry if anything has to be repeated.
+    pub(super) fn rearm_retry(&self, cx: &mut Cx<'_>) {
+        let unknown = || {
+            self.buffers
+                .shards()
+                .iter()
+                .any(|shard| !self.homes.contains_key(shard))
+        };
+        let needed = match self.phase {
+            Phase::Working => self.registered.is_none() || unknown(),
+            Phase::Draining => true,
+            Phase::Stopped => false,
+        };
+        let timer = Timer::Region(self.kind.id, RegionTimer::Retry);
+        if !needed {
+            cx.timers.cancel(&timer);
+        } else if !cx.timers.is_set(&timer) && may_register(cx.view().self_status()) {
+            self.wake_retry(cx, cx.config.sharding.retry_interval);
+        }
+    }
+
+    pub(super) fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {
+        let kind = self.kind.id;
+        cx.send(to, Message::Sharding(ShardingMessage { kind, body }));
+    }
+
+    fn send_register(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        let body = ShardingBody::Register {
+            shard_count: self.kind.settings.shards,
+            hosted: self.shards.keys().copied().collect(),
+            proxy: !self.kind.settings.hosts,
+            draining: self.phase != Phase::Working,
+        };
+        self.say(cx, to, body);
+    }
+
+    fn ask_for_unknown_homes(&self, cx: &mut Cx<'_>) {
+        let Some(term) = &self.registered else { return };
+        for shard in self.buffers.shards() {
+            if !self.homes.contains_key(&shard) {
+                self.say(cx, &term.node, ShardingBody::GetShardHome { shard });
+            }
+        }
+    }
+
+    fn wake_retry(&self, cx: &mut Cx<'_>, delay: Duration) {
+        let at = cx.mono() + delay;
+        cx.wake(Timer::Region(self.kind.id, RegionTimer::Retry), at);
+    }
+}
