@@ -164,12 +164,15 @@ impl Membership {
 
     /// A contact is in a cluster.
     pub(crate) fn on_init_join_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ack: InitJoinAck) {
-        let Joining::Seeding(seeding) = &self.joining else {
-            return Self::unexpected(cx, from, "InitJoinAck");
+        let seeding = match &self.joining {
+            Joining::Seeding(seeding) if seeding.contacts.contains(from.address()) => seeding,
+            // All contacts were asked and the first answer was taken: the others' answers are late, not wrong.
+            Joining::Waiting { contacts, .. } if contacts.contains(from.address()) => return,
+            Joining::Done | Joining::Over => return,
+            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => {
+                return Self::unexpected(cx, from, "InitJoinAck");
+            }
         };
-        if !seeding.contacts.contains(from.address()) {
-            return Self::unexpected(cx, from, "InitJoinAck");
-        }
         if !ack.compatible {
             cx.notify(Event::JoinFailed {
                 reason: JoinFailure::IncompatibleConfig,
@@ -231,6 +234,9 @@ impl Membership {
         if let Some(old) = self.gossip.member_at(from.address()).map(|m| m.node.clone()) {
             return self.end_old_incarnation(cx, &old);
         }
+        if let Some(refusal) = self.no_room(cx) {
+            return cx.reject(from, Rejection::JoinRefused(refusal));
+        }
         let mut next = Gossip::clone(&self.gossip);
         next.upsert_member(Member::joining(
             from.clone(),
@@ -242,7 +248,6 @@ impl Membership {
     }
 
     fn join_refusal(&self, cx: &Cx<'_>, from: &UniqueAddress) -> Option<JoinRefusal> {
-        let limits = &cx.config.limits;
         let own = self.gossip.member(cx.me).map_or(Status::Removed, |m| m.status);
         let shutting_down =
             |m: &Member| matches!(m.status, Status::PreparingForShutdown | Status::ReadyForShutdown);
@@ -256,7 +261,15 @@ impl Membership {
             None
         } else if self.gossip.members().iter().any(shutting_down) {
             Some(JoinRefusal::ShuttingDown)
-        } else if self.gossip.members().len() >= limits.members_max {
+        } else {
+            None
+        }
+    }
+
+    /// Limits on newcomers. An old incarnation of the joiner is ended first, for that makes room.
+    fn no_room(&self, cx: &Cx<'_>) -> Option<JoinRefusal> {
+        let limits = &cx.config.limits;
+        if self.gossip.members().len() >= limits.members_max {
             Some(JoinRefusal::TooManyMembers)
         } else if self.gossip.tombstones().len() >= limits.tombstones_max {
             Some(JoinRefusal::TooManyTombstones)
