@@ -13,8 +13,10 @@ use crate::input::Token;
 use crate::membership::gossip::Gossip;
 use crate::membership::machine::Membership;
 use crate::membership::member::{Member, Status};
+use crate::membership::targets;
 use crate::message::{GossipEnvelope, InitJoin, InitJoinAck, Join, Message, Welcome};
 use crate::reject::{JoinRefusal, Rejection};
+use crate::rng;
 use crate::timers::{MembershipTimer, Timer};
 
 /// The first seed asks the others this often, or five times within its timeout if that is shorter.
@@ -134,8 +136,13 @@ impl Membership {
         }
     }
 
-    /// The Welcome did not come: start over.
+    /// The Welcome did not come: start over. Or it came, but this node is still Joining: whoever admitted it may have been
+    /// removed before anybody else heard, and to all others it is a stranger. Asking one of them again mends that, and
+    /// changes nothing for one that knows it.
     pub(super) fn on_join_retry(&mut self, cx: &mut Cx<'_>) {
+        if self.is_member() {
+            return self.ask_again_while_joining(cx);
+        }
         let Joining::Waiting {
             contacts, attempt, ..
         } = &self.joining
@@ -147,6 +154,33 @@ impl Membership {
             reason: JoinFailure::NoWelcome,
         });
         self.ask_contacts(cx, contacts, attempt);
+    }
+
+    fn ask_again_while_joining(&self, cx: &mut Cx<'_>) {
+        let own = self.gossip.member(cx.me).map(|m| m.status);
+        if own != Some(Status::Joining) {
+            return;
+        }
+        let candidates = targets::gossip_targets(&self.gossip, cx.me, false);
+        if !candidates.is_empty() {
+            let target = &candidates[rng::below(cx.rng, candidates.len())];
+            Self::send_join(cx, target);
+        }
+        Self::wake_join_retry(cx);
+    }
+
+    fn send_join(cx: &mut Cx<'_>, target: &UniqueAddress) {
+        let join = Join {
+            to: target.clone(),
+            roles: cx.config.node_roles().clone(),
+            app_version: cx.config.app_version.clone(),
+        };
+        cx.send(target, Message::Join(join));
+    }
+
+    fn wake_join_retry(cx: &mut Cx<'_>) {
+        let retry = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
+        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), retry);
     }
 
     /// A joiner asks whether it could join here.
@@ -186,14 +220,8 @@ impl Membership {
             contacts,
             attempt,
         };
-        let join = Join {
-            to: from.clone(),
-            roles: cx.config.node_roles().clone(),
-            app_version: cx.config.app_version.clone(),
-        };
-        cx.send(from, Message::Join(join));
-        let retry = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
-        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), retry);
+        Self::send_join(cx, from);
+        Self::wake_join_retry(cx);
     }
 
     /// A contact is in no cluster. If no other contact is left, the first seed forms one at once.
@@ -305,6 +333,10 @@ impl Membership {
     /// The state of the cluster that took this node in.
     pub(crate) fn on_welcome(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, welcome: &Welcome) {
         let expected = matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
+        if self.is_member() && self.gossip.contains(from) {
+            // The answer to a Join that was sent again: nothing new.
+            return;
+        }
         if !expected {
             return Self::unexpected(cx, from, "Welcome");
         }
@@ -322,6 +354,7 @@ impl Membership {
         let mut next = Gossip::clone(&welcome.gossip);
         next.add_seen(cx.me);
         Self::start_periodic_tasks(cx);
+        Self::wake_join_retry(cx);
         self.install(cx, next);
         let gossip = alloc::sync::Arc::clone(&self.gossip);
         cx.stats.gossips_sent += 1;

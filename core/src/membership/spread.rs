@@ -152,9 +152,13 @@ impl Membership {
                 merge::with_merged_seen(&self.gossip, remote),
                 !they_know_i_saw && !in_progress,
             ),
-            ClockOrder::Before => (Gossip::clone(&self.gossip), true),
-            ClockOrder::After => (Gossip::clone(remote), !they_know_i_saw && !in_progress),
-            ClockOrder::Concurrent => {
+            ClockOrder::Before if !merge::misses(&self.gossip, remote) => (Gossip::clone(&self.gossip), true),
+            ClockOrder::After if !merge::misses(remote, &self.gossip) => {
+                (Gossip::clone(remote), !they_know_i_saw && !in_progress)
+            }
+            // A newer clock that misses a member: whoever admitted it was removed before that spread, and its clock entry
+            // with it. Nothing but a tombstone removes a member, so both states are kept.
+            ClockOrder::Before | ClockOrder::After | ClockOrder::Concurrent => {
                 cx.stats.gossip_merges += 1;
                 (merge::merge(&self.gossip, remote), true)
             }

@@ -282,3 +282,13 @@ fn b_37_a_welcome_that_claims_changes_of_mine_is_dropped() {
     rig.call(|m, cx| m.leave(cx, &n("d")));
     assert_eq!(rig.clock("d"), 2);
 }
+
+#[test]
+fn a_newer_state_that_misses_a_member_nobody_removed_does_not_remove_it() {
+    for (mine, theirs) in [("a", "a a"), ("a a", "a")] {
+        let mut rig = Rig::member("b", state("a b eJ", "b", mine));
+        rig.gossip("a", &state("a b dJ", "a b", theirs));
+        assert_eq!(rig.members(), "a b dJ eJ", "{mine} against {theirs}");
+        assert_eq!(rig.sent(), "gossip>a", "the sender misses a member too");
+    }
+}

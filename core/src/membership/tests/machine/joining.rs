@@ -151,7 +151,10 @@ fn m_176_periodic_tasks_start_with_the_welcome_and_not_before() {
         rig.did(),
         "up(a:1) up(b:1) joined(d) leader(a) seen(a d) gossip>a"
     );
-    assert_eq!(rig.deadlines(), [(Gossip, 3_000), (LeaderActions, 3_000)]);
+    assert_eq!(
+        rig.deadlines(),
+        [(Gossip, 3_000), (LeaderActions, 3_000), (JoinRetry, 12_000)]
+    );
     assert_eq!((rig.seen().as_str(), rig.f.view.phase()), ("a d", Phase::Member));
     assert_eq!(rig.clock("d"), 0, "being welcomed is not a change of mine");
 }
@@ -222,4 +225,21 @@ fn same_seed_and_same_inputs_give_the_same_effects() {
         ..Rig::idle("a")
     });
     assert_ne!(first.0, other.0, "chance matters in this script");
+}
+
+#[test]
+fn a_node_that_stays_joining_asks_again_because_to_the_others_it_may_be_a_stranger() {
+    let mut rig = waiting();
+    rig.welcome("a", "d", &state("a b dJ", "a", "a"));
+    rig.did();
+    let retry = JoinRetry;
+    rig.call(|m, cx| m.on_timer(cx, &retry));
+    let asked = rig.sent();
+    assert!(asked == "join>a" || asked == "join>b", "{asked}");
+    rig.welcome("a", "d", &state("a b dJ", "a", "a"));
+    assert_eq!(rig.did(), "", "a Welcome sent again is no offence");
+    rig.gossip("a", &state("a b d", "a", "a a"));
+    rig.did();
+    rig.call(|m, cx| m.on_timer(cx, &retry));
+    assert_eq!(rig.sent(), "", "once Up there is nothing to ask for");
 }
