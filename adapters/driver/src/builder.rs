@@ -32,6 +32,9 @@ pub const BIND_DEFAULT: &str = "127.0.0.1:2551";
 #[derive(Clone, Copy, Debug)]
 pub struct SecurityNotChosen;
 
+/// What a caller wants of the configuration.
+type Change = Box<dyn FnOnce(&mut Config) + Send>;
+
 /// Describes a node. Made by [`Cluster::builder`]; every method takes and returns it by value. Names and addresses are checked
 /// by [`ClusterBuilder::start`], which exists only once [`ClusterBuilder::security`] was called.
 #[must_use = "a builder does nothing until it is started"]
@@ -42,7 +45,7 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     roles: Vec<String>,
     seeds: Vec<String>,
     fast: bool,
-    changes: Vec<Box<dyn FnOnce(&mut Config) + Send>>,
+    changes: Vec<Change>,
     security: S,
     adapter: PhantomData<fn() -> A>,
 }

@@ -10,15 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use quorate_core::ident::Address;
-
-/// Which lanes a link carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LinkKind {
-    /// Control, gossip, replies.
-    Control,
-    /// User messages; the only kind that is ever paused.
-    User,
-}
+pub use quorate_core::wire::handshake::LinkKind;
 
 /// A network.
 pub trait Transport: Clone + Send + Sync + 'static {

@@ -2,7 +2,7 @@
 //!
 //! A node of a cluster in one program: it forms a cluster of one, hosts an entity kind and asks an entity.
 //!
-//! ```no_run
+//! ```
 //! use quorate_tokio::{Cluster, Entity, EntityContext, Kind, Security};
 //!
 //! struct Greeter {

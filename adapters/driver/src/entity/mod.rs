@@ -13,7 +13,7 @@ use quorate_core::sharding::ids::{EntityId, ShardId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use mailbox::{Budget, Delivery, MAILBOX_MESSAGES_MAX, Mailbox, Refused};
+pub(crate) use mailbox::{Delivery, Mailbox, Refused};
 pub(crate) use task::{Reports, Start, Starter, TypedStarter};
 
 /// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time.

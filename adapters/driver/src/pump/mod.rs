@@ -1,28 +1,485 @@
-//! Between core and sockets; its machines land next.
+//! Between core and sockets: synchronous, without I/O, without a clock; a test plays both sides. Owns the node and does what
+//! it orders, so that the loop only moves bytes and time. Spec: architecture 4.
+//!
+//! Everything that is refused, shed or lost here is counted, and what concerns a message goes back to the core as an input
+//! (I-44). Control links are read at once; user links only while there is room (sharding 10.2).
 
+pub(crate) mod action;
+mod announce;
+mod base;
+mod entities;
+mod inbound;
+mod inbuf;
+pub(crate) mod limits;
+mod machine;
+mod outbound;
+mod quarantine;
+mod queue;
+mod refusal;
+mod replies;
+mod timers;
+mod way;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quorate_core::config::ValidConfig;
+use quorate_core::effect::{Effect, HaltReason, Output};
 use quorate_core::ident::UniqueAddress;
-use quorate_core::time::Now;
+use quorate_core::input::{DropReason, EntityReport, Input, Target};
+use quorate_core::node::Node;
+use quorate_core::time::{Instant, Now};
+use quorate_core::view::View;
 use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+pub(crate) use action::{Action, Chunk, LinkId, LinkInput, Source};
+use base::{Base, Feedback};
+use entities::Entities;
+use inbound::{Greeted, Inbound};
+use limits::{FEEDBACK_PER_TURN, FRAMES_PER_LINK_TURN, LINKS_MAX, SWEEP_INTERVAL};
+use machine::Machine;
+use outbound::Outbound;
+use quarantine::Quarantine;
+use replies::{Replies, Waiting};
+use timers::Due;
 
 use crate::entity::Reports;
 use crate::security::Security;
+use crate::shared::{ControlCommand, UserCommand};
+use crate::stats::NodeStats;
+use crate::transport::LinkKind;
 
 /// The node with everything between it and the sockets.
 #[derive(Debug)]
-pub(crate) struct Pump {}
+pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
+    node: M,
+    base: Base,
+    inbound: Inbound,
+    outbound: Outbound,
+    quarantine: Quarantine,
+    entities: Entities,
+    replies: Replies,
+    /// Kept between turns for its memory.
+    reports: VecDeque<EntityReport>,
+    wake: Option<Instant>,
+    halted: Option<HaltReason>,
+    user_reads_paused: bool,
+}
 
 impl Pump {
+    /// A pump around a new node.
     pub(crate) fn new(
-        _config: ValidConfig,
-        _me: UniqueAddress,
-        _rng: ChaCha8Rng,
-        _reports: Arc<Reports>,
-        _security: &Security,
-        _now: Now,
+        config: ValidConfig,
+        me: UniqueAddress,
+        mut rng: ChaCha8Rng,
+        reports: Arc<Reports>,
+        security: &Security,
+        now: Now,
     ) -> Self {
-        Self {}
+        let node = Node::new(config.clone(), me.clone(), ChaCha8Rng::from_rng(&mut rng), now);
+        let base = Base::new(config, me, security.wire_number(), &mut rng, now);
+        Self::around(node, base, reports)
+    }
+}
+
+impl<M: Machine> Pump<M> {
+    fn around(node: M, mut base: Base, reports: Arc<Reports>) -> Self {
+        base.timers.arm(base.now.mono + SWEEP_INTERVAL, Due::Sweep);
+        Self {
+            node,
+            base,
+            inbound: Inbound::default(),
+            outbound: Outbound::default(),
+            quarantine: Quarantine::default(),
+            entities: Entities::new(reports),
+            replies: Replies::default(),
+            reports: VecDeque::new(),
+            wake: None,
+            halted: None,
+            user_reads_paused: false,
+        }
+    }
+
+    /// A new turn begins.
+    pub(crate) const fn set_time(&mut self, now: Now) {
+        self.base.now = now;
+    }
+
+    /// Fires what is due.
+    pub(crate) fn tick(&mut self) {
+        if self.wake.is_some_and(|at| at <= self.base.now.mono) {
+            self.node.handle(self.base.now, Input::Tick);
+            self.settle();
+        }
+        while let Some(due) = self.base.timers.pop(self.base.now.mono) {
+            match due {
+                Due::Inbound(link) => self.inbound.on_due(&mut self.base, link),
+                Due::Way(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
+                Due::Sweep => {
+                    self.inbound.sweep(&mut self.base, self.node.view());
+                    self.outbound.sweep(&mut self.base, self.node.view());
+                    self.base
+                        .timers
+                        .arm(self.base.now.mono + SWEEP_INTERVAL, Due::Sweep);
+                }
+            }
+            self.settle();
+        }
+    }
+
+    /// A peer has opened a link. `None`: close it.
+    pub(crate) fn accepted(&mut self, source: Source) -> Option<LinkId> {
+        if self.halted.is_some() || self.inbound.len() + self.outbound.len() >= 2 * LINKS_MAX {
+            return None;
+        }
+        self.inbound.accept(&mut self.base, source)
+    }
+
+    /// Something happened to a link.
+    pub(crate) fn link(&mut self, input: LinkInput) {
+        let link = input.link();
+        let mine = self.outbound.is_mine(link);
+        match input {
+            LinkInput::Dialed(link) => self.outbound.dialed(&mut self.base, link),
+            LinkInput::DialFailed(link, error) => self.outbound.failed(&mut self.base, link, &error),
+            LinkInput::Received(link, chunk) if mine => {
+                self.outbound
+                    .received(&mut self.base, &self.quarantine, link, chunk);
+            }
+            LinkInput::Received(link, chunk) => self.received(link, chunk),
+            LinkInput::Written(link, buffer) => self.outbound.written(&mut self.base, link, buffer),
+            LinkInput::Closed(link) if mine => self.outbound.closed(&mut self.base, link),
+            LinkInput::Closed(link) => self.inbound.closed(&mut self.base, link),
+        }
+        self.settle();
+    }
+
+    fn received(&mut self, link: LinkId, chunk: Chunk) {
+        let Some(held) = self.inbound.put(&mut self.base, link, chunk) else {
+            return;
+        };
+        let kind = held.opened.as_ref().map(|opened| opened.kind);
+        match kind {
+            None => match self.inbound.greet(&mut self.base, &self.quarantine, link) {
+                Greeted::Waiting | Greeted::Refused | Greeted::Open => {}
+            },
+            Some(LinkKind::User) => self.inbound.ready.push_back(link),
+            Some(LinkKind::Control) => {
+                while self.next_frame(link) {}
+                self.inbound.after_reading(&mut self.base, link);
+            }
+        }
+    }
+
+    /// A message from one of this node's callers.
+    pub(crate) fn user(&mut self, command: UserCommand) {
+        let input = match command {
+            UserCommand::Tell {
+                kind,
+                entity,
+                payload,
+            } => Input::Tell {
+                kind,
+                entity,
+                payload,
+            },
+            UserCommand::Ask {
+                kind,
+                entity,
+                payload,
+                timeout,
+                reply,
+            } => Input::Command {
+                token: self.replies.insert(Waiting::Ask(reply)),
+                command: quorate_core::input::Command::Ask {
+                    kind,
+                    entity,
+                    payload,
+                    timeout,
+                },
+            },
+        };
+        self.node.handle(self.base.now, input);
+        self.settle();
+    }
+
+    /// Whether messages of this node's callers may come in now.
+    pub(crate) fn takes_user_commands(&mut self) -> bool {
+        !self.outbound.slows_senders(self.base.now.mono)
+    }
+
+    /// Any other command. `Stop` is the loop's.
+    pub(crate) fn control(&mut self, command: ControlCommand) {
+        let (token, command) = match command {
+            ControlCommand::Core { command, reply } => {
+                (self.replies.insert(Waiting::Command(reply)), command)
+            }
+            ControlCommand::Register {
+                settings,
+                starter,
+                reply,
+            } => {
+                let forget = self.entities.register(&settings.name, starter);
+                let token = self.replies.insert(Waiting::Register { reply, forget });
+                (token, quorate_core::input::Command::RegisterKind(settings))
+            }
+            ControlCommand::Stats(reply) => return reply.send(self.stats()),
+            ControlCommand::Stop => return,
+        };
+        self.node.handle(self.base.now, Input::Command { token, command });
+        self.settle();
+    }
+
+    /// Hands what entities reported to the node.
+    pub(crate) fn take_reports(&mut self) {
+        let mut reports = std::mem::take(&mut self.reports);
+        self.entities.take_reports(&mut reports);
+        for report in reports.drain(..) {
+            if let EntityReport::Stopped { slot } = &report {
+                self.entities.stopped(*slot);
+            }
+            self.node.handle(self.base.now, Input::Entity(report));
+            self.settle();
+        }
+        self.reports = reports;
+    }
+
+    /// Reads user links in turn, at most `frames` frames, while there is room.
+    pub(crate) fn read_users(&mut self, frames: usize) {
+        let mut left = frames;
+        while left > 0 && !self.inbound.ready.is_empty() {
+            if !self.has_room() {
+                if !self.user_reads_paused {
+                    self.base.stats.user_reads_paused += 1;
+                }
+                self.user_reads_paused = true;
+                return;
+            }
+            self.user_reads_paused = false;
+            let Some(link) = self.inbound.ready.pop_front() else {
+                return;
+            };
+            let turn = left.min(FRAMES_PER_LINK_TURN);
+            let mut read = 0;
+            while read < turn && self.has_room() && self.next_frame(link) {
+                read += 1;
+            }
+            left = left.saturating_sub(read.max(1));
+            self.inbound.after_reading(&mut self.base, link);
+            let unread = self
+                .inbound
+                .get_mut(link)
+                .is_some_and(|held| held.bytes.has_unread());
+            if unread {
+                self.inbound.ready.push_back(link);
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.node.has_capacity() && self.entities.has_room()
+    }
+
+    /// Whether another turn has work without any new input.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.base.feedback.is_empty() || (!self.inbound.ready.is_empty() && self.has_room())
+    }
+
+    /// Turns what was encoded into writes: once per turn.
+    pub(crate) fn flush(&mut self) {
+        self.settle();
+        self.outbound.flush(&mut self.base);
+    }
+
+    /// The next thing for the hands.
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        self.base.actions.pop_front()
+    }
+
+    /// When [`Self::tick`] is due.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match (self.wake, self.base.timers.next()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The newest picture.
+    pub(crate) fn view(&self) -> &Arc<View> {
+        self.node.view()
+    }
+
+    pub(crate) fn stats(&self) -> NodeStats {
+        let mut links = self.base.stats;
+        links.entities = self.entities.live();
+        links.links_open = (self.inbound.len() + self.outbound.len()) as u64;
+        NodeStats {
+            core: *self.node.stats(),
+            links,
+        }
+    }
+
+    /// Ends everything without a word to anybody: for a host that goes away.
+    pub(crate) fn stop(&mut self) {
+        self.outbound.finish_all(&mut self.base);
+        self.inbound.abort_all(&mut self.base);
+        self.entities.kill_all();
+        self.replies.clear();
+    }
+
+    /// Whether all entities have ended.
+    pub(crate) fn forget_ended_entities(&mut self) -> bool {
+        let mut reports = std::mem::take(&mut self.reports);
+        self.entities.take_reports(&mut reports);
+        for report in reports.drain(..) {
+            if let EntityReport::Stopped { slot } = report {
+                self.entities.stopped(slot);
+            }
+        }
+        self.reports = reports;
+        self.entities.live() == 0
+    }
+}
+
+/// What stood at the front of a link's bytes.
+enum Found {
+    Handled,
+    OldEpoch,
+    WrongLane,
+    BadChecksum,
+    Bad(quorate_core::wire::WireError),
+}
+
+impl<M: Machine> Pump<M> {
+    /// Hands the next frame of an accepted link to the node; `false` if there is none.
+    fn next_frame(&mut self, link: LinkId) -> bool {
+        use quorate_core::message::Lane;
+        use quorate_core::wire::Decoded;
+
+        let Some(held) = self.inbound.get_mut(link) else {
+            return false;
+        };
+        let Some(opened) = &held.opened else {
+            return false;
+        };
+        let (node, now) = (&mut self.node, self.base.now);
+        let found = held
+            .bytes
+            .next(&self.base.config.limits, |decoded| match decoded {
+                Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
+                Decoded::Frame { frame, .. }
+                    if (frame.lane == Lane::User) != (opened.kind == LinkKind::User) =>
+                {
+                    Found::WrongLane
+                }
+                Decoded::Frame { frame, .. } => {
+                    node.handle(
+                        now,
+                        Input::Frame {
+                            from: &opened.peer,
+                            lane: frame.lane,
+                            kind: frame.kind,
+                            body: frame.body,
+                        },
+                    );
+                    Found::Handled
+                }
+                Decoded::Bad {
+                    consumed: Some(_), ..
+                } => Found::BadChecksum,
+                Decoded::Bad {
+                    error,
+                    consumed: None,
+                } => Found::Bad(error),
+                Decoded::NeedMore(_) => Found::Handled,
+            });
+        let Some(found) = found else {
+            return false;
+        };
+        match found {
+            Found::Handled => self.base.stats.frames_received += 1,
+            Found::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
+            Found::BadChecksum => {
+                self.base.stats.frames_skipped += 1;
+                if self.inbound.bad_checksum(&self.base, link) {
+                    self.inbound
+                        .violated(&mut self.base, link, &"too many wrong checksums");
+                }
+            }
+            Found::WrongLane => self
+                .inbound
+                .violated(&mut self.base, link, &"a lane of the other link"),
+            Found::Bad(error) => self.inbound.violated(&mut self.base, link, &error),
+        }
+        self.settle();
+        true
+    }
+
+    /// Does what the node orders, and tells it what came of that, until it is content.
+    fn settle(&mut self) {
+        let mut left = FEEDBACK_PER_TURN;
+        loop {
+            match self.node.poll() {
+                Output::Effect(effect) => self.apply(effect),
+                Output::Sleep(wake) => {
+                    self.wake = wake.map(|wake| wake.at);
+                    if left == 0 {
+                        return;
+                    }
+                    left -= 1;
+                    match self.base.feedback.pop_front() {
+                        None => return,
+                        Some(Feedback::Link(event)) => self.node.handle(self.base.now, Input::Link(event)),
+                        Some(Feedback::Entity(report)) => {
+                            self.node.handle(self.base.now, Input::Entity(report));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send { to, message } => {
+                if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
+                    self.base.drop_message(to, message, DropReason::Unreachable);
+                } else {
+                    self.outbound.send(&mut self.base, self.node.view(), to, message);
+                }
+            }
+            Effect::Notify(event) => {
+                announce::event(&self.base.me, &event, &mut self.base.log, self.base.now.mono);
+                self.base.act(Action::Publish(event));
+            }
+            Effect::Reply { token, answer } => {
+                if let Some(kind) = self.replies.answer(token, answer) {
+                    self.entities.forget(kind);
+                }
+            }
+            Effect::Entity(order) => match self.entities.order(order) {
+                Ok(Some(task)) => self.base.act(Action::Start(task)),
+                Ok(None) => {}
+                Err(report) => {
+                    if matches!(report, EntityReport::Refused { .. }) {
+                        self.base.stats.mailbox_refused += 1;
+                    }
+                    self.base.feedback.push_back(Feedback::Entity(report));
+                }
+            },
+            Effect::Quarantine(node) => {
+                if self.quarantine.insert(node.clone()) {
+                    tracing::info!(target: "cluster::transport", event = "quarantined", peer = %node);
+                    self.inbound.abort_peer(&mut self.base, &node);
+                    self.outbound.quarantine(&mut self.base, &node);
+                }
+            }
+            Effect::Halt(reason) => {
+                self.halted = Some(reason);
+                self.stop();
+                self.base.act(Action::Halt(reason));
+            }
+        }
     }
 }

@@ -1,21 +1,273 @@
-//! The loop; lands next.
+//! The one loop of a node. It moves bytes and time between the pump and the runtime, in a fixed order: time, links and what
+//! entities report, commands, messages of this node's callers, messages of peers; each at most a bounded batch per turn, then
+//! one write per link. It decides nothing, and no user code runs on it. Spec: architecture 4, 6.
 
+mod hands;
+mod link;
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use async_channel::Receiver;
+use quorate_core::time::Instant;
 
 use crate::error::Termination;
-use crate::pump::Pump;
+use crate::events::ClusterEvent;
+use crate::pump::limits::SLOW_PEER_PATIENCE;
+use crate::pump::{Action, LinkInput, Pump};
 use crate::runtime::Runtime;
-use crate::shared::{Commands, Shared};
-use crate::transport::Transport;
+use crate::shared::{Commands, ControlCommand, Shared};
+use crate::sync::yield_now;
+use crate::transport::{Accepted, Transport};
+use hands::{Hands, source};
+use link::Inputs;
 
-/// Runs the node.
+/// Messages of this node's callers, and frames of peers' user links, in one turn: about half a millisecond together, so that
+/// a heartbeat never waits longer than that for its turn.
+const MESSAGES_PER_TURN: usize = 256;
+
+/// Other commands in one turn.
+const COMMANDS_PER_TURN: usize = 64;
+
+/// Links that peers opened and the loop has not looked at. The rest waits in the kernel's backlog.
+const KNOCKS_WAITING_MAX: usize = 16;
+
+/// How long a node that has finished may take to write what it still has to say, and its entities to end.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long links that were cut may take to let go of their sockets: one look at each task.
+const CUT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Runs a node in tasks of `runtime` until it has ended.
 pub(crate) fn start<R: Runtime, T: Transport>(
-    _runtime: &R,
-    _transport: T,
-    _listener: T::Listener,
-    _pump: Pump,
+    runtime: &R,
+    transport: T,
+    listener: T::Listener,
+    pump: Pump,
     shared: Arc<Shared>,
-    _commands: Commands,
+    commands: Commands,
 ) {
-    shared.hub.end(&Termination::Stopped);
+    let wake = Arc::clone(&shared.wake);
+    let inputs = Arc::new(Inputs::new(Arc::clone(&wake)));
+    let (knocks_in, knocks) = async_channel::bounded(KNOCKS_WAITING_MAX);
+    let hands = Hands::new(runtime.clone(), transport, Arc::clone(&inputs), Arc::clone(&wake));
+    hands.listen(listener, knocks_in, wake);
+    let node = Loop {
+        runtime: runtime.clone(),
+        pump,
+        hands,
+        shared,
+        commands,
+        inputs,
+        knocks,
+        batch: VecDeque::new(),
+        finishing: Vec::new(),
+        sleep: None,
+        ended: None,
+    };
+    runtime.spawn(node.run());
+}
+
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Loop<R, T: Transport> {
+    runtime: R,
+    pump: Pump,
+    hands: Hands<R, T>,
+    shared: Arc<Shared>,
+    commands: Commands,
+    inputs: Arc<Inputs>,
+    knocks: Receiver<Accepted<T::Reader, T::Writer>>,
+    /// Kept between turns for its memory.
+    batch: VecDeque<LinkInput>,
+    /// Links that write their last bytes.
+    finishing: Vec<std::sync::Weak<link::Control>>,
+    /// Kept between waits: most of them are for the same deadline.
+    sleep: Option<(Instant, Sleep)>,
+    ended: Option<Termination>,
+}
+
+impl<R: Runtime, T: Transport> Loop<R, T> {
+    async fn run(mut self) {
+        loop {
+            let more = self.turn();
+            if self.ended.is_some() {
+                break;
+            }
+            if more {
+                yield_now().await;
+            } else {
+                self.wait().await;
+            }
+        }
+        self.shut_down().await;
+    }
+
+    /// One turn; says whether there is more to do at once.
+    fn turn(&mut self) -> bool {
+        self.pump.set_time(self.runtime.now());
+        self.pump.tick();
+        self.take_links();
+        self.pump.take_reports();
+        self.take_commands();
+        let mut more = self.take_messages();
+        self.pump.read_users(MESSAGES_PER_TURN);
+        self.pump.flush();
+        self.act();
+        more |= self.pump.has_work() || !self.knocks.is_empty() || !self.commands.control.is_empty();
+        more
+    }
+
+    fn take_links(&mut self) {
+        for _ in 0..KNOCKS_WAITING_MAX {
+            let Ok(knock) = self.knocks.try_recv() else {
+                break;
+            };
+            if let Some(link) = self.pump.accepted(source(&knock.remote)) {
+                self.hands.adopt(link, knock);
+            }
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        self.inputs.take(&mut batch);
+        for input in batch.drain(..) {
+            self.pump.link(input);
+        }
+        self.batch = batch;
+    }
+
+    fn take_commands(&mut self) {
+        for _ in 0..COMMANDS_PER_TURN {
+            match self.commands.control.try_recv() {
+                Ok(ControlCommand::Stop) => {
+                    self.ended.get_or_insert(Termination::Stopped);
+                }
+                Ok(command) => self.pump.control(command),
+                Err(_) => break,
+            }
+        }
+        if self.commands.control.is_closed() {
+            self.ended.get_or_insert(Termination::Stopped);
+        }
+    }
+
+    /// Says whether there are more that may come in at once.
+    fn take_messages(&mut self) -> bool {
+        if !self.pump.takes_user_commands() {
+            return false;
+        }
+        for _ in 0..MESSAGES_PER_TURN {
+            match self.commands.user.try_recv() {
+                Ok(command) => self.pump.user(command),
+                Err(_) => return false,
+            }
+        }
+        self.pump.takes_user_commands() && !self.commands.user.is_empty()
+    }
+
+    fn act(&mut self) {
+        self.shared.hub.set_view(self.pump.view());
+        while let Some(action) = self.pump.next_action() {
+            match action {
+                Action::Dial { link, to, kind } => self.hands.dial(link, to, kind),
+                Action::Write { link, bytes } => {
+                    if let Some(control) = self.hands.control(link) {
+                        control.write(bytes);
+                    }
+                }
+                Action::Resume { link, chunk } => {
+                    if let Some(control) = self.hands.control(link) {
+                        control.resume(chunk);
+                    }
+                }
+                Action::Finish(link) => {
+                    self.finishing.retain(|control| control.strong_count() > 0);
+                    let finishing = self.hands.finish(link);
+                    self.finishing
+                        .extend(finishing.map(|control| Arc::downgrade(&control)));
+                }
+                Action::Abort(link) => self.hands.abort(link),
+                Action::Start(task) => self.hands.start(task),
+                Action::Publish(event) => self.shared.hub.publish(&ClusterEvent::Event(event)),
+                Action::Halt(reason) => self.ended = Some(Termination::Halted(reason)),
+            }
+        }
+    }
+
+    /// Waits for something to happen, or for the pump's deadline.
+    async fn wait(&mut self) {
+        let mut deadline = self.pump.deadline();
+        if !self.commands.user.is_empty() {
+            // Senders wait for a slow peer: look again when its time is over.
+            let patience = self.runtime.now().mono + SLOW_PEER_PATIENCE;
+            deadline = Some(deadline.map_or(patience, |at| at.min(patience)));
+        }
+        self.wait_until(deadline).await;
+    }
+
+    async fn wait_until(&mut self, deadline: Option<Instant>) {
+        match (deadline, &self.sleep) {
+            (None, _) => self.sleep = None,
+            // An earlier deadline only costs a look.
+            (Some(at), Some((armed, _))) if *armed <= at => {}
+            (Some(at), _) => self.sleep = Some((at, Box::pin(self.runtime.sleep_until(at)))),
+        }
+        let (wake, sleep) = (&self.shared.wake, &mut self.sleep);
+        poll_fn(|cx| {
+            if let Some((_, future)) = sleep
+                && future.as_mut().poll(cx).is_ready()
+            {
+                *sleep = None;
+                return Poll::Ready(());
+            }
+            wake.poll(cx)
+        })
+        .await;
+    }
+
+    /// Writes the last bytes, closes everything, ends the entities, and says how it ended. Each step has a time limit.
+    async fn shut_down(mut self) {
+        self.pump.stop();
+        self.act();
+        self.commands.user.close();
+        self.commands.control.close();
+        while self.commands.user.try_recv().is_ok() {}
+        while self.commands.control.try_recv().is_ok() {}
+        self.knocks.close();
+        while self.knocks.try_recv().is_ok() {}
+        self.hands.stop_accepting();
+        let now = self.runtime.now().mono;
+        self.wait_for_tasks(now + FLUSH_TIMEOUT).await;
+        for control in self.finishing.drain(..) {
+            if let Some(control) = control.upgrade() {
+                control.abort();
+            }
+        }
+        let now = self.runtime.now().mono;
+        self.wait_for_tasks(now + CUT_TIMEOUT).await;
+        let termination = self.ended.take().unwrap_or(Termination::Stopped);
+        tracing::info!(
+            target: "cluster::membership", event = "terminated", me = %self.shared.me, how = ?termination
+        );
+        self.shared.hub.set_view(self.pump.view());
+        self.shared.hub.end(&termination);
+        self.commands.ended.close();
+    }
+
+    async fn wait_for_tasks(&mut self, deadline: Instant) {
+        loop {
+            self.batch.clear();
+            let mut batch = std::mem::take(&mut self.batch);
+            self.inputs.take(&mut batch);
+            self.batch = batch;
+            let entities_ended = self.pump.forget_ended_entities();
+            if (self.hands.are_idle() && entities_ended) || self.runtime.now().mono >= deadline {
+                return;
+            }
+            self.wait_until(Some(deadline)).await;
+        }
+    }
 }

@@ -1,0 +1,95 @@
+//! What the log says about events: one line per change of the membership with a stable `event` field, nothing per message.
+//! Decides nothing. Spec: conventions 1, 2 (log markers).
+
+use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::ident::UniqueAddress;
+use quorate_core::membership::events::MembershipChange;
+use quorate_core::membership::member::Member;
+use quorate_core::time::Instant;
+
+use super::refusal::LogLimit;
+
+/// Writes an event to the log.
+pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant) {
+    match event {
+        Event::Membership { change, .. } => membership(me, change),
+        Event::SelfUp => tracing::info!(target: "cluster::membership", event = "self_up", %me),
+        Event::SelfRemoved => tracing::info!(target: "cluster::membership", event = "self_removed", %me),
+        Event::JoinFailed { reason } => {
+            tracing::warn!(target: "cluster::membership", event = "join_failed", %me, ?reason);
+        }
+        Event::LeaderIncapacitated { ticks } => {
+            tracing::warn!(target: "cluster::membership", event = "cluster_leader_incapacitated", %me, ticks);
+        }
+        Event::Downing(decision) => tracing::warn!(
+            target: "cluster::sbr", event = "sbr_downing", %me, strategy = decision.strategy, rule = decision.rule,
+            members = ?decision.members, unreachable = ?decision.unreachable, down = ?decision.down
+        ),
+        Event::Paused { excess } => {
+            tracing::warn!(target: "cluster::fd", event = "heartbeat_starvation", %me, ?excess);
+        }
+        Event::Sharding { kind, event } => sharding(me, &format_args!("{kind:?}"), event),
+        Event::Rejected { peer, rejection } => {
+            if let Some(left_out) = log.admit(now) {
+                tracing::warn!(
+                    target: "cluster::transport", event = "rejected", %me, %peer, left_out, "{rejection}"
+                );
+            }
+        }
+        other => tracing::debug!(target: "cluster::membership", event = "other", %me, ?other),
+    }
+}
+
+fn membership(me: &UniqueAddress, change: &MembershipChange) {
+    let line = |event: &'static str, member: &Member| {
+        tracing::info!(
+            target: "cluster::membership", event, %me, member = %member.node, status = ?member.status
+        );
+    };
+    match change {
+        MembershipChange::Joined(member) => line("member_joined", member),
+        MembershipChange::WeaklyUp(member) => line("member_weakly_up", member),
+        MembershipChange::Up(member) => line("member_up", member),
+        MembershipChange::Left(member) => line("member_left", member),
+        MembershipChange::Exited(member) => line("member_exited", member),
+        MembershipChange::Downed(member) => line("member_downed", member),
+        MembershipChange::PreparingForShutdown(member) => line("member_preparing_for_shutdown", member),
+        MembershipChange::ReadyForShutdown(member) => line("member_ready_for_shutdown", member),
+        MembershipChange::Removed { member, .. } => line("member_removed", member),
+        MembershipChange::Unreachable(member) => line("unreachable", member),
+        MembershipChange::Reachable(member) => line("reachable", member),
+        MembershipChange::LeaderChanged(leader) => {
+            tracing::info!(target: "cluster::membership", event = "leader_changed", %me, ?leader);
+        }
+        MembershipChange::RoleLeaderChanged { role, leader } => {
+            tracing::debug!(target: "cluster::membership", event = "role_leader_changed", %me, %role, ?leader);
+        }
+        MembershipChange::SeenChanged { converged, .. } => {
+            tracing::trace!(target: "cluster::gossip", event = "seen_changed", %me, converged);
+        }
+        MembershipChange::TombstonesChanged | MembershipChange::ReachabilityChanged => {}
+        other => tracing::debug!(target: "cluster::membership", event = "member_changed", %me, ?other),
+    }
+}
+
+fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEvent) {
+    match event {
+        ShardingEvent::RegistrationRefused { ours, theirs } => tracing::error!(
+            target: "cluster::sharding", event = "registration_refused", %me, %kind, ours, theirs,
+            "the number of shards differs from the cluster's"
+        ),
+        ShardingEvent::ShardStopTimeout { shard } => {
+            tracing::warn!(target: "cluster::sharding", event = "shard_stop_timeout", %me, %kind, %shard);
+        }
+        ShardingEvent::HandOffTimeout { shard } => {
+            tracing::warn!(target: "cluster::sharding", event = "hand_off_timeout", %me, %kind, %shard);
+        }
+        ShardingEvent::BufferFull { messages } => {
+            tracing::warn!(target: "cluster::sharding", event = "buffer_full", %me, %kind, messages);
+        }
+        ShardingEvent::CoordinatorStarted { .. } | ShardingEvent::CoordinatorRecovered { .. } => {
+            tracing::info!(target: "cluster::sharding", event = "coordinator", %me, %kind, what = ?event);
+        }
+        other => tracing::debug!(target: "cluster::sharding", event = "sharding", %me, %kind, what = ?other),
+    }
+}

@@ -1,0 +1,102 @@
+//! What the parts of the pump share: who this node is, the time of the turn, chance, counters, deadlines and the way out.
+
+use std::collections::VecDeque;
+
+use quorate_core::config::ValidConfig;
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::{DropReason, EntityReport, LinkEvent, Target};
+use quorate_core::message::Message;
+use quorate_core::time::Now;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+use super::action::{Action, LinkId};
+use super::refusal::LogLimit;
+use super::timers::Timers;
+use crate::stats::LinkStats;
+
+/// What the node hears once it has finished with its present input.
+#[derive(Debug)]
+pub(crate) enum Feedback {
+    Link(LinkEvent),
+    Entity(EntityReport),
+}
+
+/// See the module.
+pub(crate) struct Base {
+    pub(crate) me: UniqueAddress,
+    pub(crate) config: ValidConfig,
+    /// The number of the authentication method in handshakes.
+    pub(crate) auth_method: u8,
+    pub(crate) now: Now,
+    pub(crate) rng: ChaCha8Rng,
+    pub(crate) stats: LinkStats,
+    pub(crate) log: LogLimit,
+    pub(crate) timers: Timers,
+    pub(crate) actions: VecDeque<Action>,
+    pub(crate) feedback: VecDeque<Feedback>,
+    last_link: LinkId,
+}
+
+impl Base {
+    /// The generator is a stream of its own: how often the network fails must not change what the core draws.
+    pub(crate) fn new(
+        config: ValidConfig,
+        me: UniqueAddress,
+        auth_method: u8,
+        seeds: &mut ChaCha8Rng,
+        now: Now,
+    ) -> Self {
+        Self {
+            me,
+            config,
+            auth_method,
+            now,
+            rng: ChaCha8Rng::from_rng(seeds),
+            stats: LinkStats::default(),
+            log: LogLimit::default(),
+            timers: Timers::default(),
+            actions: VecDeque::new(),
+            feedback: VecDeque::new(),
+            last_link: 0,
+        }
+    }
+
+    pub(crate) const fn next_link(&mut self) -> LinkId {
+        self.last_link += 1;
+        self.last_link
+    }
+
+    pub(crate) fn nonce(&mut self) -> [u8; 16] {
+        let mut nonce = [0; 16];
+        self.rng.fill_bytes(&mut nonce);
+        nonce
+    }
+
+    pub(crate) fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    pub(crate) fn tell(&mut self, event: LinkEvent) {
+        self.feedback.push_back(Feedback::Link(event));
+    }
+
+    /// Gives a message back to the core, so that it is accounted for (I-44).
+    pub(crate) fn drop_message(&mut self, to: Target, message: Message, reason: DropReason) {
+        let counter = match reason {
+            DropReason::QueueFull => &mut self.stats.dropped_queue_full,
+            DropReason::Unreachable => &mut self.stats.dropped_unreachable,
+            DropReason::TooLarge => &mut self.stats.dropped_too_large,
+        };
+        *counter += 1;
+        self.tell(LinkEvent::Dropped { to, message, reason });
+    }
+}
+
+impl std::fmt::Debug for Base {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Base")
+            .field("me", &self.me)
+            .finish_non_exhaustive()
+    }
+}

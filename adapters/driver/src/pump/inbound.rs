@@ -1,0 +1,415 @@
+//! Links that peers opened: their handshake, their limits, their end. Decides who may speak; what is said is read by the
+//! pump. A link says nothing to the core before its handshake is complete (I-92). Spec: reliability 3b, 3c.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::LinkEvent;
+use quorate_core::time::Instant;
+use quorate_core::view::View;
+use quorate_core::wire::VERSION_MAX;
+use quorate_core::wire::handshake::{
+    Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAnswer, HelloReject, RejectReason, decode_hello,
+    encode_answer,
+};
+
+use super::action::{Action, Chunk, LinkId, Source};
+use super::base::Base;
+use super::inbuf::InBuffer;
+use super::limits::{
+    CHECKSUM_FAILURES_MAX, CHECKSUM_WINDOW, LINKS_MAX, PENDING_PER_SOURCE_MAX, STALL_PROGRESS_BYTES,
+    STRANGER_IDLE, SWEEP_INTERVAL,
+};
+use super::quarantine::Quarantine;
+use super::refusal::{Pending, Refusal, refuse, violation};
+use super::timers::Due;
+use crate::transport::LinkKind;
+
+/// Who is at the other end of a link whose handshake is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) peer: UniqueAddress,
+    pub(crate) kind: LinkKind,
+    pub(crate) epoch: u32,
+}
+
+/// One accepted link.
+#[derive(Debug)]
+pub(crate) struct InLink {
+    source: Source,
+    /// `None` during the handshake.
+    pub(crate) opened: Option<Opened>,
+    pub(crate) bytes: InBuffer,
+    /// For the handshake, then for the rest of a frame that has begun.
+    deadline: Option<Instant>,
+    grown: u64,
+    last_byte: Instant,
+    /// The peer has closed it; what came before is still worth reading.
+    ended: bool,
+    bad_checksums: (Instant, u32),
+}
+
+/// What becomes of a link after its handshake made progress.
+pub(crate) enum Greeted {
+    /// Nothing to do yet.
+    Waiting,
+    /// It may speak.
+    Open,
+    /// It is gone.
+    Refused,
+}
+
+/// All accepted links.
+#[derive(Debug, Default)]
+pub(crate) struct Inbound {
+    links: BTreeMap<LinkId, InLink>,
+    pending: Pending,
+    /// User links with bytes that nobody looked at, in turn.
+    pub(crate) ready: VecDeque<LinkId>,
+}
+
+impl Inbound {
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(crate) fn get_mut(&mut self, link: LinkId) -> Option<&mut InLink> {
+        self.links.get_mut(&link)
+    }
+
+    /// A stranger knocks. `None`: close it without a word.
+    pub(crate) fn accept(&mut self, base: &mut Base, source: Source) -> Option<LinkId> {
+        let refusal = if self.links.len() >= LINKS_MAX {
+            Some(Refusal::TooManyLinks)
+        } else if !self.pending.add(source, PENDING_PER_SOURCE_MAX) {
+            Some(Refusal::TooManyPending)
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            refuse(&refusal, &source, &mut base.stats, &mut base.log, base.now.mono);
+            return None;
+        }
+        let link = base.next_link();
+        let deadline = base.now.mono + base.config.limits.handshake_timeout;
+        base.timers.arm(deadline, Due::Inbound(link));
+        self.links.insert(
+            link,
+            InLink {
+                source,
+                opened: None,
+                bytes: InBuffer::default(),
+                deadline: Some(deadline),
+                grown: 0,
+                last_byte: base.now.mono,
+                ended: false,
+                bad_checksums: (base.now.mono, 0),
+            },
+        );
+        Some(link)
+    }
+
+    /// Takes what was read; the handshake's or a frame's.
+    pub(crate) fn put(&mut self, base: &mut Base, link: LinkId, chunk: Chunk) -> Option<&mut InLink> {
+        let held = self.links.get_mut(&link)?;
+        let len = chunk.len as u64;
+        base.stats.bytes_received += len;
+        held.grown = held.grown.saturating_add(len);
+        held.last_byte = base.now.mono;
+        held.bytes.put(chunk);
+        Some(held)
+    }
+
+    /// Goes on with a handshake.
+    pub(crate) fn greet(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId) -> Greeted {
+        let Some(held) = self.links.get_mut(&link) else {
+            return Greeted::Refused;
+        };
+        let gathered = held.bytes.gathered();
+        match decode_hello(gathered) {
+            HandshakeDecoded::NeedMore(_) => {
+                resume(base, link, held);
+                Greeted::Waiting
+            }
+            HandshakeDecoded::Bad(error) => {
+                let refusal = Refusal::no_handshake(error, gathered);
+                self.refuse_silently(base, link, &refusal);
+                Greeted::Refused
+            }
+            HandshakeDecoded::Done { value, consumed } => {
+                if held.bytes.end_handshake(consumed) {
+                    self.refuse_silently(base, link, &Refusal::TooEager);
+                    return Greeted::Refused;
+                }
+                self.answer(base, quarantine, link, &value)
+            }
+        }
+    }
+
+    fn answer(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId, hello: &Hello) -> Greeted {
+        let nonce = base.nonce();
+        let acceptor = Acceptor {
+            me: &base.me,
+            cluster: &base.config.cluster,
+            features: FEATURES,
+            auth_method: base.auth_method,
+            quarantined: quarantine.contains(&hello.from),
+            nonce,
+        };
+        let answer = match acceptor.answer(hello) {
+            Ok(ack) if self.replace_older(base, hello) => HelloAnswer::Ack(ack),
+            Ok(_) => HelloAnswer::Reject(HelloReject {
+                reason: RejectReason::TooManyLinks,
+                versions: (quorate_core::wire::VERSION_MIN, VERSION_MAX),
+            }),
+            Err(reject) => HelloAnswer::Reject(reject),
+        };
+        let mut bytes = Vec::new();
+        if encode_answer(&answer, &mut bytes).is_ok() {
+            base.act(Action::Write { link, bytes });
+        }
+        match answer {
+            HelloAnswer::Ack(_) => {
+                self.open(base, link, hello);
+                Greeted::Open
+            }
+            HelloAnswer::Reject(reject) => {
+                let refusal = match reject.reason {
+                    RejectReason::TooManyLinks => Refusal::OldEpoch,
+                    reason => Refusal::Rejected(reason),
+                };
+                self.forget(base, link);
+                base.act(Action::Finish(link));
+                refuse(
+                    &refusal,
+                    &hello.from,
+                    &mut base.stats,
+                    &mut base.log,
+                    base.now.mono,
+                );
+                Greeted::Refused
+            }
+        }
+    }
+
+    /// Makes room for a newer link of the same peer and kind; `false` if the one that is there is not older. What was not
+    /// read of an older link belongs to an older epoch and is dropped.
+    fn replace_older(&mut self, base: &mut Base, hello: &Hello) -> bool {
+        let same = |opened: &Opened| opened.peer == hello.from && opened.kind == hello.link;
+        let found = self.links.iter().find_map(|(link, held)| {
+            let opened = held.opened.as_ref().filter(|opened| same(opened))?;
+            Some((*link, opened.epoch))
+        });
+        match found {
+            None => true,
+            Some((_, epoch)) if epoch >= hello.epoch => false,
+            Some((older, _)) => {
+                base.stats.frames_of_old_epoch += 1;
+                self.abort(base, older);
+                true
+            }
+        }
+    }
+
+    fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        self.pending.remove(held.source);
+        if let Some(deadline) = held.deadline.take() {
+            base.timers.disarm(deadline, Due::Inbound(link));
+        }
+        held.opened = Some(Opened {
+            peer: hello.from.clone(),
+            kind: hello.link,
+            epoch: hello.epoch,
+        });
+        base.stats.handshakes_completed += 1;
+        tracing::debug!(
+            target: "cluster::transport", event = "link_accepted", peer = %hello.from, kind = ?hello.link,
+            epoch = hello.epoch
+        );
+        resume(base, link, held);
+    }
+
+    /// After frames of a link were read: hands the buffer back, watches a frame that has begun, forgets a link that ended.
+    pub(crate) fn after_reading(&mut self, base: &mut Base, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        let waiting = held.bytes.is_partial();
+        match (waiting, held.deadline) {
+            (true, None) => {
+                let deadline = base.now.mono + base.config.limits.handshake_timeout;
+                (held.deadline, held.grown) = (Some(deadline), 0);
+                base.timers.arm(deadline, Due::Inbound(link));
+            }
+            (false, Some(deadline)) => {
+                held.deadline = None;
+                base.timers.disarm(deadline, Due::Inbound(link));
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+        if held.bytes.has_unread() {
+            return;
+        }
+        if held.ended {
+            self.gone(base, link);
+        } else {
+            resume(base, link, held);
+        }
+    }
+
+    /// The peer closed the link. What it said before is still read; then the link is forgotten.
+    pub(crate) fn closed(&mut self, base: &mut Base, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        if held.opened.is_none() {
+            self.refuse_silently(base, link, &Refusal::Incomplete);
+        } else if held.bytes.has_unread() {
+            held.ended = true;
+        } else {
+            self.gone(base, link);
+        }
+    }
+
+    fn gone(&mut self, base: &mut Base, link: LinkId) {
+        if let Some(opened) = self.forget(base, link) {
+            base.act(Action::Abort(link));
+            lost(base, opened);
+        }
+    }
+
+    /// A deadline of a link has passed.
+    pub(crate) fn on_due(&mut self, base: &mut Base, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        held.deadline = None;
+        let Some(opened) = &held.opened else {
+            self.refuse_silently(base, link, &Refusal::Timeout);
+            return;
+        };
+        // A link that we do not read ourselves cannot grow, and a large frame on a slow line is no crime.
+        if held.bytes.has_unread() || held.grown >= STALL_PROGRESS_BYTES {
+            let deadline = base.now.mono + base.config.limits.handshake_timeout;
+            (held.deadline, held.grown) = (Some(deadline), 0);
+            base.timers.arm(deadline, Due::Inbound(link));
+            return;
+        }
+        violation(
+            &"half a frame, then silence",
+            &opened.peer,
+            &mut base.log,
+            base.now.mono,
+        );
+        base.stats.links_closed_for_stalled_frame += 1;
+        self.abort(base, link);
+    }
+
+    /// Counts a frame whose checksum was wrong; says whether the link has to go.
+    pub(crate) fn bad_checksum(&mut self, base: &Base, link: LinkId) -> bool {
+        let Some(held) = self.links.get_mut(&link) else {
+            return false;
+        };
+        let (since, count) = &mut held.bad_checksums;
+        if base.now.mono.since(*since) > CHECKSUM_WINDOW {
+            (*since, *count) = (base.now.mono, 0);
+        }
+        *count += 1;
+        *count >= CHECKSUM_FAILURES_MAX
+    }
+
+    /// Closes a link because of what the peer did on it.
+    pub(crate) fn violated(&mut self, base: &mut Base, link: LinkId, what: &dyn std::fmt::Display) {
+        if let Some(opened) = self.links.get(&link).and_then(|held| held.opened.as_ref()) {
+            violation(what, &opened.peer, &mut base.log, base.now.mono);
+        }
+        base.stats.links_closed_for_violation += 1;
+        self.abort(base, link);
+    }
+
+    /// Closes all links of an incarnation.
+    pub(crate) fn abort_peer(&mut self, base: &mut Base, peer: &UniqueAddress) {
+        self.abort_if(base, |_, opened| opened.peer == *peer);
+    }
+
+    /// Closes links of nodes that are no members and have been silent for long.
+    pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
+        let now = base.now.mono;
+        self.abort_if(base, |held, opened| {
+            is_idle_stranger(view, &opened.peer, held.last_byte, now)
+        });
+    }
+
+    /// Closes everything.
+    pub(crate) fn abort_all(&mut self, base: &mut Base) {
+        let links: Vec<LinkId> = self.links.keys().copied().collect();
+        for link in links {
+            self.abort(base, link);
+        }
+    }
+
+    fn abort_if(&mut self, base: &mut Base, condemned: impl Fn(&InLink, &Opened) -> bool) {
+        let is_condemned = |held: &InLink| held.opened.as_ref().is_some_and(|opened| condemned(held, opened));
+        let links = self.links.iter().filter(|(_, held)| is_condemned(held));
+        for link in links.map(|(link, _)| *link).collect::<Vec<_>>() {
+            self.abort(base, link);
+        }
+    }
+
+    fn abort(&mut self, base: &mut Base, link: LinkId) {
+        base.act(Action::Abort(link));
+        if let Some(opened) = self.forget(base, link) {
+            lost(base, opened);
+        }
+    }
+
+    fn refuse_silently(&mut self, base: &mut Base, link: LinkId, refusal: &Refusal) {
+        if let Some(held) = self.links.get(&link) {
+            refuse(
+                refusal,
+                &held.source,
+                &mut base.stats,
+                &mut base.log,
+                base.now.mono,
+            );
+        }
+        base.act(Action::Abort(link));
+        self.forget(base, link);
+    }
+
+    fn forget(&mut self, base: &mut Base, link: LinkId) -> Option<Opened> {
+        let held = self.links.remove(&link)?;
+        if let Some(deadline) = held.deadline {
+            base.timers.disarm(deadline, Due::Inbound(link));
+        }
+        if held.opened.is_none() {
+            self.pending.remove(held.source);
+        }
+        held.opened
+    }
+}
+
+/// Whether a link's peer is nobody to us and has nothing to say. A removed member has a shorter time: its links are only
+/// still open if its host vanished without a word.
+pub(crate) fn is_idle_stranger(view: &View, peer: &UniqueAddress, last: Instant, now: Instant) -> bool {
+    let idle = now.since(last);
+    view.member(peer).is_none()
+        && (idle >= STRANGER_IDLE || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
+}
+
+fn resume(base: &mut Base, link: LinkId, held: &mut InLink) {
+    if let Some(chunk) = held.bytes.take_used() {
+        base.act(Action::Resume { link, chunk });
+    }
+}
+
+/// Replies come over the peer's control link: without it those on the way are lost.
+fn lost(base: &mut Base, opened: Opened) {
+    match opened.kind {
+        LinkKind::Control => base.tell(LinkEvent::Down { peer: opened.peer }),
+        LinkKind::User => {}
+    }
+}

@@ -1,0 +1,42 @@
+//! The node as the pump sees it, so that tests can put a scripted one in its place.
+
+use std::sync::Arc;
+
+use quorate_core::effect::Output;
+use quorate_core::input::Input;
+use quorate_core::node::Node;
+use quorate_core::stats::Stats;
+use quorate_core::time::Now;
+use quorate_core::view::View;
+use rand_core::Rng;
+
+/// See [`Node`].
+pub(crate) trait Machine {
+    fn handle(&mut self, now: Now, input: Input<'_>);
+    fn poll(&mut self) -> Output;
+    fn view(&self) -> &Arc<View>;
+    fn stats(&self) -> &Stats;
+    fn has_capacity(&self) -> bool;
+}
+
+impl<R: Rng> Machine for Node<R> {
+    fn handle(&mut self, now: Now, input: Input<'_>) {
+        Self::handle(self, now, input);
+    }
+
+    fn poll(&mut self) -> Output {
+        Self::poll(self)
+    }
+
+    fn view(&self) -> &Arc<View> {
+        Self::view(self)
+    }
+
+    fn stats(&self) -> &Stats {
+        Self::stats(self)
+    }
+
+    fn has_capacity(&self) -> bool {
+        Self::has_capacity(self)
+    }
+}

@@ -1,0 +1,570 @@
+//! Links that this node dials, two per peer: dialing on demand, the handshake, writing in batches, giving up. Every message
+//! it takes is written to a link or goes back to the core (I-44). Spec: architecture 4, sharding 10.2, 10.3.
+//!
+//! A message waits at most until the third dial in a row has failed, or until the first dial that fails after the handshake
+//! limit; it then comes back as unreachable. What was written to a link that breaks is lost, and the core hears `Down`.
+
+use std::collections::BTreeMap;
+
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::message::{Lane, Message};
+use quorate_core::time::Instant;
+use quorate_core::view::View;
+use quorate_core::wire::handshake::{
+    FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, RejectReason, check_ack, decode_answer,
+    encode_hello,
+};
+use quorate_core::wire::{Encoder, VERSION_MAX, VERSION_MIN};
+use rand_core::Rng;
+
+use super::action::{Action, Chunk, LinkId};
+use super::base::Base;
+use super::inbound::is_idle_stranger;
+use super::limits::DIALS_BEFORE_UNREACHABLE;
+use super::quarantine::Quarantine;
+use super::queue::Queued;
+use super::refusal::violation;
+use super::timers::Due;
+use super::way::{State, Way, backoff};
+use crate::transport::LinkKind;
+
+/// The two ways to one address.
+#[derive(Debug, Default)]
+struct Peer {
+    control: Way,
+    user: Way,
+}
+
+impl Peer {
+    const fn way(&mut self, kind: LinkKind) -> &mut Way {
+        match kind {
+            LinkKind::Control => &mut self.control,
+            LinkKind::User => &mut self.user,
+        }
+    }
+}
+
+const fn kind_of(lane: Lane) -> LinkKind {
+    match lane {
+        Lane::Control | Lane::Gossip | Lane::Reply => LinkKind::Control,
+        Lane::User => LinkKind::User,
+    }
+}
+
+/// All ways.
+#[derive(Debug, Default)]
+pub(crate) struct Outbound {
+    peers: BTreeMap<Address, Peer>,
+    links: BTreeMap<LinkId, (Address, LinkKind)>,
+    /// Links with something to write.
+    dirty: Vec<LinkId>,
+    /// Grows with every dial of this incarnation, so that a later link always has the larger epoch.
+    epoch: u32,
+    encoder: Encoder,
+    /// Some queue was long when last looked at.
+    maybe_slow: bool,
+}
+
+impl Outbound {
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(crate) fn is_mine(&self, link: LinkId) -> bool {
+        self.links.contains_key(&link)
+    }
+
+    /// Takes a message. The hot path: nothing but encoding, if the link is open and has room.
+    pub(crate) fn send(&mut self, base: &mut Base, view: &View, to: Target, message: Message) {
+        let kind = kind_of(message.lane());
+        if !self.peers.contains_key(to.address()) {
+            self.peers.insert(to.address().clone(), Peer::default());
+        }
+        let Some(way) = self.peers.get_mut(to.address()).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        match (&way.state, &to) {
+            (State::Open { peer, .. }, Target::Node(node)) if peer != node => {
+                let stale = view.member(node).is_some() && view.member(peer).is_none();
+                if !stale {
+                    let found = peer.clone();
+                    let expected = node.clone();
+                    base.tell(LinkEvent::WrongIncarnation { expected, found });
+                    return base.drop_message(to, message, DropReason::Unreachable);
+                }
+                // The members have replaced the incarnation that this link once reached.
+                let address = to.address().clone();
+                self.enqueue(base, to, message, kind);
+                self.break_link(base, &address, kind);
+            }
+            (State::Open { link, epoch, .. }, _) if way.queues.is_empty() && way.has_room() => {
+                let (link, epoch) = (*link, *epoch);
+                let encoded = self
+                    .encoder
+                    .encode(&message, epoch, &base.config.limits, &mut way.out);
+                match encoded {
+                    Ok(()) => {
+                        base.stats.frames_sent += 1;
+                        if !way.dirty {
+                            way.dirty = true;
+                            self.dirty.push(link);
+                        }
+                    }
+                    Err(_) => base.drop_message(to, message, DropReason::TooLarge),
+                }
+            }
+            (
+                State::Open { .. }
+                | State::Idle
+                | State::Backoff { .. }
+                | State::Dialing { .. }
+                | State::Greeting { .. },
+                _,
+            ) => self.enqueue(base, to, message, kind),
+        }
+    }
+
+    fn enqueue(&mut self, base: &mut Base, to: Target, message: Message, kind: LinkKind) {
+        let address = to.address().clone();
+        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let queued = way.queues.push(to, message);
+        self.maybe_slow |= way.queues.is_slow();
+        let idle = matches!(way.state, State::Idle);
+        match queued {
+            Queued::Kept => {}
+            Queued::Shed => base.stats.gossip_shed += 1,
+            Queued::Rejected(to, message) => base.drop_message(to, message, DropReason::QueueFull),
+            Queued::Overflow => return self.overflow(base, &address, kind),
+        }
+        if idle {
+            self.dial(base, &address, kind);
+        }
+    }
+
+    /// Too much control traffic waits: the peer does not keep up with membership.
+    fn overflow(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        violation(
+            &"the control queue is full",
+            address,
+            &mut base.log,
+            base.now.mono,
+        );
+        base.stats.links_closed_for_control_overflow += 1;
+        if let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) {
+            for (to, message) in way.queues.remove_unless(|_| false) {
+                base.drop_message(to, message, DropReason::QueueFull);
+            }
+        }
+        self.break_link(base, address, kind);
+    }
+
+    fn dial(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        self.epoch = self.epoch.wrapping_add(1);
+        let link = base.next_link();
+        let hello = Hello {
+            versions: (VERSION_MIN, VERSION_MAX),
+            cluster: base.config.cluster.clone(),
+            from: base.me.clone(),
+            to: address.clone(),
+            expected_uid: way.wanted_uid(),
+            link: kind,
+            epoch: self.epoch,
+            features: FEATURES,
+            auth_method: base.auth_method,
+            nonce: base.nonce(),
+        };
+        let deadline = base.now.mono + base.config.limits.handshake_timeout;
+        way.progress_at = base.now.mono;
+        set_state(
+            base,
+            way,
+            address,
+            kind,
+            State::Dialing {
+                link,
+                hello: Box::new(hello),
+                deadline,
+            },
+        );
+        self.links.insert(link, (address.clone(), kind));
+        base.stats.dials += 1;
+        base.act(Action::Dial {
+            link,
+            to: address.clone(),
+            kind,
+        });
+    }
+
+    /// The link is open: say who we are.
+    pub(crate) fn dialed(&mut self, base: &mut Base, link: LinkId) {
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return base.act(Action::Abort(link));
+        };
+        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let State::Dialing { hello, deadline, .. } = std::mem::take(&mut way.state) else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        let encoded = encode_hello(&hello, &mut bytes);
+        // The deadline goes on: it is for the dial and the handshake together.
+        way.state = State::Greeting {
+            link,
+            hello,
+            deadline,
+            heard: Vec::new(),
+        };
+        match encoded {
+            Ok(()) => base.act(Action::Write { link, bytes }),
+            Err(error) => self.failed(base, link, &error),
+        }
+    }
+
+    /// Bytes on a link that we dialed: the answer to the handshake, and nothing else ever.
+    pub(crate) fn received(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId, chunk: Chunk) {
+        base.stats.bytes_received += chunk.len as u64;
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return;
+        };
+        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let State::Greeting { hello, heard, .. } = &mut way.state else {
+            violation(&"bytes on a one-way link", &address, &mut base.log, base.now.mono);
+            base.stats.links_closed_for_violation += 1;
+            return self.break_link(base, &address, kind);
+        };
+        heard.extend_from_slice(chunk.filled());
+        let decoded = decode_answer(heard);
+        let hello = Hello::clone(hello);
+        base.act(Action::Resume { link, chunk });
+        match decoded {
+            HandshakeDecoded::NeedMore(_) => {}
+            HandshakeDecoded::Bad(error) => self.failed(base, link, &error),
+            HandshakeDecoded::Done { value, .. } => match value {
+                HelloAnswer::Reject(reject) => self.rejected(base, link, reject.reason),
+                HelloAnswer::Ack(ack) => match check_ack(&hello, &ack) {
+                    Err(reason) => self.rejected(base, link, reason),
+                    Ok(()) if quarantine.contains(&ack.from) => {
+                        self.rejected(base, link, RejectReason::Quarantined);
+                    }
+                    Ok(()) => self.open(base, link, ack, hello.epoch),
+                },
+            },
+        }
+    }
+
+    fn open(&mut self, base: &mut Base, link: LinkId, ack: HelloAck, epoch: u32) {
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return;
+        };
+        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let peer = ack.from;
+        way.failures = 0;
+        way.reset_buffers();
+        way.progress_at = base.now.mono;
+        let strays = way.take_strays(&peer);
+        let state = State::Open {
+            link,
+            peer: peer.clone(),
+            epoch,
+        };
+        set_state(base, way, &address, kind, state);
+        base.stats.handshakes_completed += 1;
+        tracing::debug!(target: "cluster::transport", event = "link_opened", %peer, ?kind, epoch);
+        return_strays(base, strays, Some(&peer));
+        if kind == LinkKind::Control {
+            base.tell(LinkEvent::Up { peer, epoch });
+        }
+        self.refill(base, link);
+    }
+
+    /// The peer, or we, do not want this link.
+    fn rejected(&mut self, base: &mut Base, link: LinkId, reason: RejectReason) {
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return;
+        };
+        if let RejectReason::WrongIncarnation { found } = reason {
+            let peer = UniqueAddress::new(address.clone(), found);
+            if let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) {
+                let strays = way.take_strays(&peer);
+                return_strays(base, strays, Some(&peer));
+            }
+        }
+        self.failed(base, link, &reason);
+    }
+
+    /// The system could not open the link, or the handshake failed.
+    pub(crate) fn failed(&mut self, base: &mut Base, link: LinkId, why: &dyn std::fmt::Display) {
+        let Some((address, kind)) = self.links.remove(&link) else {
+            return;
+        };
+        base.act(Action::Abort(link));
+        base.stats.dials_failed += 1;
+        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        way.failures = way.failures.saturating_add(1);
+        let failures = way.failures;
+        tracing::debug!(target: "cluster::transport", event = "dial_failed", %address, ?kind, failures, "{why}");
+        let slow = base.now.mono.since(way.progress_at) >= base.config.limits.handshake_timeout;
+        if failures >= DIALS_BEFORE_UNREACHABLE || slow {
+            let strays = way.queues.remove_unless(|_| false);
+            return_strays(base, strays, None);
+        }
+        let until = base.now.mono + jittered(base, failures);
+        set_state(base, way, &address, kind, State::Backoff { until });
+    }
+
+    /// A deadline of a way has passed.
+    pub(crate) fn on_due(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        match &way.state {
+            State::Backoff { .. } if way.queues.is_empty() => way.state = State::Idle,
+            State::Backoff { .. } => self.dial(base, address, kind),
+            State::Dialing { link, .. } | State::Greeting { link, .. } => {
+                let link = *link;
+                self.failed(base, link, &"no answer in time");
+            }
+            State::Idle | State::Open { .. } => {}
+        }
+    }
+
+    /// The peer closed a link that we dialed, or it broke.
+    pub(crate) fn closed(&mut self, base: &mut Base, link: LinkId) {
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return;
+        };
+        let state = self.peers.get_mut(&address).map(|peer| &peer.way(kind).state);
+        match state {
+            Some(State::Open { .. }) => self.break_link(base, &address, kind),
+            Some(State::Idle | State::Backoff { .. } | State::Dialing { .. } | State::Greeting { .. }) => {
+                self.failed(base, link, &"the link broke");
+            }
+            None => {}
+        }
+    }
+
+    /// Ends an open link at once. What waits will go over the next one.
+    fn break_link(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let Some(link) = way.state.link() else {
+            return;
+        };
+        let peer = way.state.peer().cloned();
+        way.reset_buffers();
+        way.dirty = false;
+        // A pause even after a good link: a peer that opens and closes must not become a busy loop.
+        let until = base.now.mono + jittered(base, 1);
+        set_state(base, way, address, kind, State::Backoff { until });
+        self.links.remove(&link);
+        base.act(Action::Abort(link));
+        if let Some(peer) = peer {
+            base.tell(LinkEvent::Down { peer });
+        }
+    }
+
+    /// What was handed over is written.
+    pub(crate) fn written(&mut self, base: &mut Base, link: LinkId, buffer: Vec<u8>) {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return;
+        };
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+            return;
+        };
+        if matches!(way.state, State::Open { .. }) && way.writing {
+            base.stats.bytes_sent += buffer.len() as u64;
+            way.written(buffer, base.now.mono);
+            self.refill(base, link);
+        }
+    }
+
+    /// Encodes what waits, as far as there is room.
+    fn refill(&mut self, base: &mut Base, link: LinkId) {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return;
+        };
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+            return;
+        };
+        let State::Open { epoch, .. } = way.state else {
+            return;
+        };
+        encode_waiting(base, &mut self.encoder, way, epoch, false);
+        if !way.out.is_empty() && !way.dirty {
+            way.dirty = true;
+            self.dirty.push(link);
+        }
+    }
+
+    /// Hands over what was encoded since the last time: one write per link and turn.
+    pub(crate) fn flush(&mut self, base: &mut Base) {
+        for link in std::mem::take(&mut self.dirty) {
+            let Some((address, kind)) = self.links.get(&link) else {
+                continue;
+            };
+            let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+                continue;
+            };
+            way.dirty = false;
+            if way.writing || way.out.is_empty() {
+                continue;
+            }
+            way.progress_at = base.now.mono;
+            let bytes = way.take_out();
+            base.act(Action::Write { link, bytes });
+        }
+    }
+
+    /// Whether this node's own senders should wait for a slow peer.
+    pub(crate) fn slows_senders(&mut self, now: Instant) -> bool {
+        if !self.maybe_slow {
+            return false;
+        }
+        self.maybe_slow = self.peers.values().any(|peer| peer.user.queues.is_slow());
+        self.peers.values().any(|peer| peer.user.slows_senders(now))
+    }
+
+    /// Ends everything with an incarnation that is refused from now on.
+    pub(crate) fn quarantine(&mut self, base: &mut Base, node: &UniqueAddress) {
+        for kind in [LinkKind::Control, LinkKind::User] {
+            let Some(way) = self.peers.get_mut(node.address()).map(|peer| peer.way(kind)) else {
+                continue;
+            };
+            let is_other = |to: &Target| matches!(to, Target::Node(other) if other != node);
+            let reached = way.state.peer() == Some(node);
+            let strays = way
+                .queues
+                .remove_unless(|to| is_other(to) || (!reached && matches!(to, Target::Address(_))));
+            return_strays(base, strays, None);
+            if reached {
+                self.break_link(base, node.address(), kind);
+            }
+        }
+    }
+
+    /// Closes links to nodes that are no members and were told nothing for long, and forgets addresses nobody uses.
+    pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
+        let now = base.now.mono;
+        let mut idle = Vec::new();
+        for (address, peer) in &mut self.peers {
+            for kind in [LinkKind::Control, LinkKind::User] {
+                let way = peer.way(kind);
+                if let State::Open { link, peer, .. } = &way.state
+                    && is_idle_stranger(view, peer, way.progress_at, now)
+                {
+                    idle.push((address.clone(), kind, *link));
+                }
+            }
+        }
+        for (address, kind, link) in idle {
+            if let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) {
+                way.reset_buffers();
+                way.state = State::Idle;
+            }
+            self.links.remove(&link);
+            base.act(Action::Finish(link));
+        }
+        let unused = |way: &Way| matches!(way.state, State::Idle) && way.queues.is_empty();
+        self.peers
+            .retain(|_, peer| !(unused(&peer.control) && unused(&peer.user)));
+    }
+
+    /// The node is finished: hands over everything that waits for an open link, then closes all links.
+    pub(crate) fn finish_all(&mut self, base: &mut Base) {
+        for peer in self.peers.values_mut() {
+            for kind in [LinkKind::Control, LinkKind::User] {
+                let way = peer.way(kind);
+                match way.state {
+                    State::Open { link, epoch, .. } => {
+                        encode_waiting(base, &mut self.encoder, way, epoch, true);
+                        if !way.out.is_empty() {
+                            let bytes = way.take_out();
+                            base.act(Action::Write { link, bytes });
+                        }
+                        base.act(Action::Finish(link));
+                    }
+                    State::Dialing { link, .. } | State::Greeting { link, .. } => {
+                        base.act(Action::Abort(link))
+                    }
+                    State::Idle | State::Backoff { .. } => {}
+                }
+            }
+        }
+        self.peers.clear();
+        self.links.clear();
+        self.dirty.clear();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn queued(&self, address: &Address, lane: Lane) -> usize {
+        self.peers.get(address).map_or(0, |peer| match kind_of(lane) {
+            LinkKind::Control => peer.control.queues.len(lane),
+            LinkKind::User => peer.user.queues.len(lane),
+        })
+    }
+}
+
+/// Moves waiting messages to the write buffer, up to its bound or, at the very end, all of them.
+fn encode_waiting(base: &mut Base, encoder: &mut Encoder, way: &mut Way, epoch: u32, all: bool) {
+    while all || way.has_room() {
+        let Some((to, message)) = way.queues.pop() else {
+            return;
+        };
+        match encoder.encode(&message, epoch, &base.config.limits, &mut way.out) {
+            Ok(()) => base.stats.frames_sent += 1,
+            Err(_) => base.drop_message(to, message, DropReason::TooLarge),
+        }
+    }
+}
+
+/// Gives messages back that will not be sent, and says about each incarnation why: another one lives there, or none.
+fn return_strays(base: &mut Base, strays: Vec<(Target, Message)>, found: Option<&UniqueAddress>) {
+    let mut told: Vec<UniqueAddress> = Vec::new();
+    for (to, message) in strays {
+        if let Target::Node(node) = &to
+            && !told.contains(node)
+        {
+            told.push(node.clone());
+            base.tell(match found {
+                Some(found) => LinkEvent::WrongIncarnation {
+                    expected: node.clone(),
+                    found: found.clone(),
+                },
+                None => LinkEvent::Down { peer: node.clone() },
+            });
+        }
+        base.drop_message(to, message, DropReason::Unreachable);
+    }
+}
+
+/// Moves a way to another state and its deadline with it.
+fn set_state(base: &mut Base, way: &mut Way, address: &Address, kind: LinkKind, state: State) {
+    if let Some(deadline) = way.state.deadline() {
+        base.timers.disarm(deadline, Due::Way(address.clone(), kind));
+    }
+    if let Some(deadline) = state.deadline() {
+        base.timers.arm(deadline, Due::Way(address.clone(), kind));
+    }
+    way.state = state;
+}
+
+/// The pause before the next dial, between three and five quarters of its length: nodes that lost the same peer come back
+/// one after the other.
+fn jittered(base: &mut Base, failures: u32) -> std::time::Duration {
+    let quarters = 768 + base.rng.next_u32() % 512;
+    backoff(failures) * quarters / 1024
+}

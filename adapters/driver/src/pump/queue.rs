@@ -1,0 +1,155 @@
+//! What waits for one link, by lane: bounded, with a rule of its own for when the bound is reached. Decides what is shed and
+//! what is rejected; sends nothing. Spec: architecture 2 (lanes), sharding 10.3, I-95.
+
+use std::collections::VecDeque;
+
+use quorate_core::input::Target;
+use quorate_core::message::{Lane, Message};
+
+use super::limits::{
+    CONTROL_QUEUE_MAX, GOSSIP_QUEUE_MAX, REPLY_QUEUE_BYTES_MAX, REPLY_QUEUE_MAX, USER_QUEUE_BYTES_MAX,
+    USER_QUEUE_BYTES_SLOW, USER_QUEUE_MAX, USER_QUEUE_SLOW,
+};
+
+/// What became of a message that was to wait.
+#[derive(Debug)]
+pub(crate) enum Queued {
+    /// It waits.
+    Kept,
+    /// It waits, and the oldest of its lane was dropped for it.
+    Shed,
+    /// It was not taken.
+    Rejected(Target, Message),
+    /// It waits, and its lane is beyond its bound: the link has to go.
+    Overflow,
+}
+
+#[derive(Debug, Default)]
+struct LaneQueue {
+    messages: VecDeque<(Target, Message)>,
+    bytes: usize,
+}
+
+impl LaneQueue {
+    fn push(&mut self, to: Target, message: Message) {
+        self.bytes = self.bytes.saturating_add(payload_bytes(&message));
+        self.messages.push_back((to, message));
+    }
+
+    fn pop(&mut self) -> Option<(Target, Message)> {
+        let (to, message) = self.messages.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(payload_bytes(&message));
+        Some((to, message))
+    }
+
+    fn fits(&self, message: &Message, messages_max: usize, bytes_max: usize) -> bool {
+        self.messages.len() < messages_max && self.bytes.saturating_add(payload_bytes(message)) <= bytes_max
+    }
+}
+
+/// The user's bytes in a message: what a queue of messages can grow large by.
+fn payload_bytes(message: &Message) -> usize {
+    match message {
+        Message::Entity(envelope) => envelope.payload.len(),
+        Message::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
+        Message::InitJoin(_)
+        | Message::InitJoinAck(_)
+        | Message::InitJoinNack
+        | Message::Join(_)
+        | Message::Welcome(_)
+        | Message::Leave(_)
+        | Message::Down(_)
+        | Message::Heartbeat(_)
+        | Message::HeartbeatRsp(_)
+        | Message::ExitingConfirmed { .. }
+        | Message::GossipStatus(_)
+        | Message::Gossip(_)
+        | Message::Sharding(_) => 0,
+    }
+}
+
+/// The messages that wait for one link.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    lanes: [LaneQueue; Lane::ALL.len()],
+}
+
+const fn position(lane: Lane) -> usize {
+    match lane {
+        Lane::Control => 0,
+        Lane::Gossip => 1,
+        Lane::Reply => 2,
+        Lane::User => 3,
+    }
+}
+
+impl Queues {
+    /// Lets a message wait, under its lane's rule.
+    pub(crate) fn push(&mut self, to: Target, message: Message) -> Queued {
+        let lane = message.lane();
+        let queue = &mut self.lanes[position(lane)];
+        let fits = match lane {
+            Lane::Control | Lane::Gossip => true,
+            Lane::Reply => queue.fits(&message, REPLY_QUEUE_MAX, REPLY_QUEUE_BYTES_MAX),
+            Lane::User => queue.fits(&message, USER_QUEUE_MAX, USER_QUEUE_BYTES_MAX),
+        };
+        if !fits {
+            return Queued::Rejected(to, message);
+        }
+        queue.push(to, message);
+        match lane {
+            Lane::Control if queue.messages.len() > CONTROL_QUEUE_MAX => Queued::Overflow,
+            Lane::Gossip if queue.messages.len() > GOSSIP_QUEUE_MAX => {
+                queue.pop();
+                Queued::Shed
+            }
+            Lane::Control | Lane::Gossip | Lane::Reply | Lane::User => Queued::Kept,
+        }
+    }
+
+    /// The next message, in the order in which lanes are served.
+    pub(crate) fn pop(&mut self) -> Option<(Target, Message)> {
+        Lane::ALL
+            .iter()
+            .find_map(|lane| self.lanes[position(*lane)].pop())
+    }
+
+    /// Whom the next message is for.
+    pub(crate) fn front(&self) -> Option<&Target> {
+        Lane::ALL
+            .iter()
+            .find_map(|lane| self.lanes[position(*lane)].messages.front())
+            .map(|(to, _)| to)
+    }
+
+    /// Takes out every message for which `wanted` does not hold, lane by lane, each in order.
+    pub(crate) fn remove_unless(&mut self, wanted: impl Fn(&Target) -> bool) -> Vec<(Target, Message)> {
+        let mut out = Vec::new();
+        for queue in &mut self.lanes {
+            let waiting = std::mem::take(queue);
+            for (to, message) in waiting.messages {
+                if wanted(&to) {
+                    queue.push(to, message);
+                } else {
+                    out.push((to, message));
+                }
+            }
+        }
+        out
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes.iter().all(|queue| queue.messages.is_empty())
+    }
+
+    /// Whether senders should wait.
+    pub(crate) fn is_slow(&self) -> bool {
+        let user = &self.lanes[position(Lane::User)];
+        user.messages.len() >= USER_QUEUE_SLOW || user.bytes >= USER_QUEUE_BYTES_SLOW
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self, lane: Lane) -> usize {
+        self.lanes[position(lane)].messages.len()
+    }
+}

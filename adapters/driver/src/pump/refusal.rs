@@ -1,0 +1,195 @@
+//! Why a link was refused or closed, as a type, a counter and a log line in which a peer's bytes are escaped.
+//! Spec: reliability 3b (logs), 3c, B-64.
+
+use std::fmt;
+
+use quorate_core::time::Instant;
+use quorate_core::wire::WireError;
+use quorate_core::wire::handshake::RejectReason;
+
+use super::action::Source;
+use super::limits::LOG_LINES_PER_SECOND;
+use crate::stats::LinkStats;
+
+/// Most of a stranger's first bytes that a log line shows.
+const SHOWN_BYTES_MAX: usize = 16;
+
+/// Why a link was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// Its first bytes are no handshake.
+    #[error("no handshake: {error}; it began with \"{}\"{}", .begin.escape_ascii(), hint(.begin))]
+    NoHandshake { error: WireError, begin: Vec<u8> },
+    /// The handshake is well-formed and its content does not fit.
+    #[error("{0}")]
+    Rejected(RejectReason),
+    /// The handshake was not complete in time (B-11, B-12).
+    #[error("the handshake was not complete in time")]
+    Timeout,
+    /// The link ended in the middle of its handshake (B-02).
+    #[error("the link ended before its handshake was complete")]
+    Incomplete,
+    /// Too many links in their handshake from one source (B-52).
+    #[error("too many links from one source are in their handshake")]
+    TooManyPending,
+    /// Too many links.
+    #[error("too many links")]
+    TooManyLinks,
+    /// Bytes came behind the handshake before it was answered.
+    #[error("bytes came before the handshake was answered")]
+    TooEager,
+    /// A link of the same peer and kind with a newer epoch is already there.
+    #[error("a newer link of this peer is open")]
+    OldEpoch,
+}
+
+/// Names the usual strangers (B-04).
+fn hint(begin: &[u8]) -> &'static str {
+    const METHODS: [&[u8]; 5] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"PRI "];
+    if begin.starts_with(&[0x16, 0x03]) {
+        return " (a TLS client)";
+    }
+    if METHODS.iter().any(|method| begin.starts_with(method)) {
+        return " (an HTTP client)";
+    }
+    ""
+}
+
+impl Refusal {
+    pub(crate) fn no_handshake(error: WireError, bytes: &[u8]) -> Self {
+        Self::NoHandshake {
+            error,
+            begin: bytes.iter().copied().take(SHOWN_BYTES_MAX).collect(),
+        }
+    }
+
+    fn count(&self, stats: &mut LinkStats) {
+        stats.handshakes_refused += 1;
+        let counter = match self {
+            Self::NoHandshake { error, .. } => match error {
+                WireError::BadMagic => &mut stats.refused_bad_magic,
+                WireError::TooLarge { .. } => &mut stats.refused_too_large,
+                _ => &mut stats.refused_malformed,
+            },
+            Self::Rejected(reason) => match reason {
+                RejectReason::Version => &mut stats.refused_version,
+                RejectReason::WrongCluster => &mut stats.refused_cluster,
+                RejectReason::WrongAddress | RejectReason::DuplicateUid => &mut stats.refused_address,
+                RejectReason::WrongIncarnation { .. } => &mut stats.refused_incarnation,
+                RejectReason::Quarantined => &mut stats.refused_quarantined,
+                RejectReason::TooManyLinks => &mut stats.refused_too_many,
+                _ => &mut stats.refused_other,
+            },
+            Self::Timeout => &mut stats.refused_timeout,
+            Self::Incomplete | Self::TooEager => &mut stats.refused_malformed,
+            Self::TooManyPending | Self::TooManyLinks => &mut stats.refused_too_many,
+            Self::OldEpoch => &mut stats.refused_other,
+        };
+        *counter += 1;
+    }
+}
+
+/// Lets a few lines per second through: whoever can make a node log can otherwise fill its disk.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimit {
+    second: u64,
+    lines: u32,
+    left_out: u64,
+}
+
+impl LogLimit {
+    /// Whether a line may be written, and how many were left out before it.
+    pub(crate) fn admit(&mut self, now: Instant) -> Option<u64> {
+        let second = now.as_micros() / 1_000_000;
+        if second != self.second {
+            (self.second, self.lines) = (second, 0);
+        }
+        if self.lines >= LOG_LINES_PER_SECOND {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// Counts a refusal and says it in the log.
+pub(crate) fn refuse(
+    refusal: &Refusal,
+    from: &dyn fmt::Display,
+    stats: &mut LinkStats,
+    log: &mut LogLimit,
+    now: Instant,
+) {
+    refusal.count(stats);
+    if let Some(left_out) = log.admit(now) {
+        tracing::warn!(
+            target: "cluster::transport", event = "handshake_refused", %from, left_out, "{refusal}"
+        );
+    }
+}
+
+/// Says in the log that an open link was closed because of what the peer did.
+pub(crate) fn violation(what: &dyn fmt::Display, peer: &dyn fmt::Display, log: &mut LogLimit, now: Instant) {
+    if let Some(left_out) = log.admit(now) {
+        tracing::warn!(target: "cluster::transport", event = "link_closed", %peer, left_out, "{what}");
+    }
+}
+
+/// Links that have not finished their handshake, by source.
+#[derive(Debug, Default)]
+pub(crate) struct Pending(std::collections::BTreeMap<Source, usize>);
+
+impl Pending {
+    /// Counts one more, unless there are `max`.
+    pub(crate) fn add(&mut self, source: Source, max: usize) -> bool {
+        let count = self.0.entry(source).or_default();
+        if *count >= max {
+            return false;
+        }
+        *count += 1;
+        true
+    }
+
+    pub(crate) fn remove(&mut self, source: Source) {
+        if let Some(count) = self.0.get_mut(&source) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&source);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_64_a_strangers_bytes_are_escaped_and_cut() {
+        let refusal = Refusal::no_handshake(WireError::BadMagic, b"\x1b[2J\nroot logged in: all is well");
+        let line = refusal.to_string();
+        assert!(line.contains("\\x1b[2J\\n"), "{line}");
+        assert!(
+            line.bytes().all(|b| (b' '..0x7f).contains(&b)) && line.len() < 120,
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn b_04_the_usual_strangers_are_named() {
+        let shown = |bytes: &[u8]| Refusal::no_handshake(WireError::BadMagic, bytes).to_string();
+        assert!(shown(b"GET / HTTP/1.1\r\n").contains("(an HTTP client)"));
+        assert!(shown(&[0x16, 0x03, 0x01, 0x02]).contains("(a TLS client)"));
+    }
+
+    #[test]
+    fn the_log_gets_ten_lines_per_second_and_the_number_left_out() {
+        let mut log = LogLimit::default();
+        let lines = (0..100)
+            .filter(|_| log.admit(Instant::from_millis(1)).is_some())
+            .count();
+        assert_eq!(lines, 10);
+        assert_eq!(log.admit(Instant::from_millis(1_001)), Some(90));
+    }
+}

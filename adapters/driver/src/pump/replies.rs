@@ -1,0 +1,67 @@
+//! Who waits for the answer to which command. One answer per token; a caller that is gone is simply not told.
+
+use std::collections::HashMap;
+
+use quorate_core::effect::Answer;
+use quorate_core::input::Token;
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{KindId, Payload};
+
+use crate::sync::Sender;
+
+/// Who waits.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    /// An ask.
+    Ask(Sender<Result<Payload, AskFailure>>),
+    /// A command.
+    Command(Sender<Answer>),
+    /// A registration; the kind is forgotten again if it is refused and was new.
+    Register {
+        reply: Sender<Answer>,
+        forget: Option<KindId>,
+    },
+}
+
+/// The table. Bounded by the core: it refuses asks beyond its own limit and answers every other command at once.
+#[derive(Debug, Default)]
+pub(crate) struct Replies {
+    next: Token,
+    waiting: HashMap<Token, Waiting>,
+}
+
+impl Replies {
+    /// Keeps a waiter under a token that was never used.
+    pub(crate) fn insert(&mut self, waiting: Waiting) -> Token {
+        self.next = self.next.wrapping_add(1);
+        self.waiting.insert(self.next, waiting);
+        self.next
+    }
+
+    /// Answers; returns a kind that has to be forgotten.
+    pub(crate) fn answer(&mut self, token: Token, answer: Answer) -> Option<KindId> {
+        match self.waiting.remove(&token)? {
+            Waiting::Ask(reply) => {
+                reply.send(match answer {
+                    Answer::Asked(result) => result,
+                    Answer::Done | Answer::Refused(_) => Err(AskFailure::NodeStopped),
+                });
+                None
+            }
+            Waiting::Command(reply) => {
+                reply.send(answer);
+                None
+            }
+            Waiting::Register { reply, forget } => {
+                let refused = matches!(answer, Answer::Refused(_));
+                reply.send(answer);
+                forget.filter(|_| refused)
+            }
+        }
+    }
+
+    /// Lets go of everybody; they learn that the node has stopped.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+}

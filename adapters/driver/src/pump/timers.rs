@@ -1,0 +1,46 @@
+//! The pump's own deadlines, in one ordered set. The loop keeps one deadline: the earlier of this and the core's.
+
+use std::collections::BTreeSet;
+
+use quorate_core::ident::Address;
+use quorate_core::time::Instant;
+
+use super::action::LinkId;
+use crate::transport::LinkKind;
+
+/// What is due.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// An accepted link's handshake, or the rest of its frame, has not come.
+    Inbound(LinkId),
+    /// A dial or its handshake takes too long, or the pause before the next one is over.
+    Way(Address, LinkKind),
+    /// Look for idle links of strangers.
+    Sweep,
+}
+
+/// Deadlines. Who arms one removes it.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BTreeSet<(Instant, Due)>);
+
+impl Timers {
+    pub(crate) fn arm(&mut self, at: Instant, due: Due) {
+        self.0.insert((at, due));
+    }
+
+    pub(crate) fn disarm(&mut self, at: Instant, due: Due) {
+        self.0.remove(&(at, due));
+    }
+
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.0.first().map(|(at, _)| *at)
+    }
+
+    /// Takes out one that is due.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Due> {
+        if self.next()? > now {
+            return None;
+        }
+        self.0.pop_first().map(|(_, due)| due)
+    }
+}

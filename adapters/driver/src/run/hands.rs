@@ -1,0 +1,183 @@
+//! The sockets of a node: does what the pump says, reports what happened. Decides nothing.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_channel::Sender;
+use quorate_core::ident::Address;
+
+use super::link::{Control, Inputs, read, write};
+use crate::pump::{LinkId, LinkInput};
+use crate::runtime::Runtime;
+use crate::sync::{Either, Notify, race};
+use crate::transport::{Accepted, LinkKind, Listener, Transport};
+
+/// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Tasks that hold a socket.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    running: AtomicUsize,
+    wake: Arc<Notify>,
+}
+
+/// Counts one task while it lives, however it ends.
+struct Running(Arc<Tasks>);
+
+impl Running {
+    fn of(tasks: &Arc<Tasks>) -> Self {
+        tasks.running.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(tasks))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        self.0.wake.notify();
+    }
+}
+
+/// See the module.
+pub(crate) struct Hands<R, T> {
+    runtime: R,
+    transport: T,
+    links: HashMap<LinkId, Arc<Control>>,
+    inputs: Arc<Inputs>,
+    tasks: Arc<Tasks>,
+    stop_accepting: Arc<Notify>,
+}
+
+impl<R: Runtime, T: Transport> Hands<R, T> {
+    pub(crate) fn new(runtime: R, transport: T, inputs: Arc<Inputs>, wake: Arc<Notify>) -> Self {
+        Self {
+            runtime,
+            transport,
+            links: HashMap::new(),
+            inputs,
+            tasks: Arc::new(Tasks {
+                running: AtomicUsize::new(0),
+                wake,
+            }),
+            stop_accepting: Arc::new(Notify::default()),
+        }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let running = Running::of(&self.tasks);
+        self.runtime.spawn(async move {
+            task.await;
+            drop(running);
+        });
+    }
+
+    /// Runs a user's task.
+    pub(crate) fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
+    }
+
+    /// Listens until [`Self::stop_accepting`]. A full channel makes it wait: what the kernel does with strangers meanwhile
+    /// is bounded by its backlog.
+    pub(crate) fn listen(
+        &self,
+        mut listener: T::Listener,
+        knocks: Sender<Accepted<T::Reader, T::Writer>>,
+        wake: Arc<Notify>,
+    ) {
+        let (stop, runtime) = (Arc::clone(&self.stop_accepting), self.runtime.clone());
+        self.spawn(async move {
+            let accepting = async {
+                loop {
+                    match listener.accept().await {
+                        Ok(knock) => {
+                            if knocks.send(knock).await.is_err() {
+                                return;
+                            }
+                            wake.notify();
+                        }
+                        Err(error) => {
+                            tracing::warn!(target: "cluster::transport", event = "accept_failed", %error);
+                            let pause = runtime.now().mono + ACCEPT_PAUSE;
+                            runtime.sleep_until(pause).await;
+                        }
+                    }
+                }
+            };
+            race(stop.notified(), accepting).await;
+        });
+    }
+
+    pub(crate) fn stop_accepting(&self) {
+        self.stop_accepting.notify();
+    }
+
+    /// Takes over a link that the pump has admitted.
+    pub(crate) fn adopt(&mut self, link: LinkId, accepted: Accepted<T::Reader, T::Writer>) {
+        let control = Arc::new(Control::default());
+        self.links.insert(link, Arc::clone(&control));
+        self.spawn(write(
+            accepted.writer,
+            link,
+            Arc::clone(&control),
+            Arc::clone(&self.inputs),
+        ));
+        self.spawn(read(accepted.reader, link, control, Arc::clone(&self.inputs)));
+    }
+
+    pub(crate) fn dial(&mut self, link: LinkId, to: Address, kind: LinkKind) {
+        let control = Arc::new(Control::default());
+        self.links.insert(link, Arc::clone(&control));
+        let (transport, inputs) = (self.transport.clone(), Arc::clone(&self.inputs));
+        let (runtime, tasks) = (self.runtime.clone(), Arc::clone(&self.tasks));
+        self.spawn(async move {
+            let dialed = match race(control.given_up(), transport.dial(&to, kind)).await {
+                Either::Left(()) => return,
+                Either::Right(dialed) => dialed,
+            };
+            let (reader, writer) = match dialed {
+                Ok(halves) => halves,
+                Err(error) => return inputs.push(LinkInput::DialFailed(link, error)),
+            };
+            let running = Running::of(&tasks);
+            let writing = write(writer, link, Arc::clone(&control), Arc::clone(&inputs));
+            runtime.spawn(async move {
+                writing.await;
+                drop(running);
+            });
+            inputs.push(LinkInput::Dialed(link));
+            read(reader, link, control, inputs).await;
+        });
+    }
+
+    pub(crate) fn control(&self, link: LinkId) -> Option<&Control> {
+        self.links.get(&link).map(Arc::as_ref)
+    }
+
+    /// The link's tasks finish by themselves.
+    pub(crate) fn finish(&mut self, link: LinkId) -> Option<Arc<Control>> {
+        let control = self.links.remove(&link)?;
+        control.finish();
+        Some(control)
+    }
+
+    pub(crate) fn abort(&mut self, link: LinkId) {
+        if let Some(control) = self.links.remove(&link) {
+            control.abort();
+        }
+    }
+
+    /// Whether no task holds a socket any more.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.tasks.running.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// Where a link came from.
+pub(crate) const fn source(remote: &SocketAddr) -> std::net::IpAddr {
+    remote.ip()
+}

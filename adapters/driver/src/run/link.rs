@@ -1,0 +1,213 @@
+//! The tasks of one link: one reads, one writes. They move bytes between a socket and the pump and decide nothing. A reader
+//! has one buffer and reads on only when it gets it back: that is all there is to back-pressure. Spec: sharding 10.2, I-91.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use crate::pump::{Chunk, LinkId, LinkInput};
+use crate::sync::{Either, Notify, lock, race};
+use crate::transport::{LinkReader, LinkWriter};
+
+/// A reader's buffer at first: a handshake and a few heartbeats.
+const READ_BYTES_MIN: usize = 4 << 10;
+
+/// A reader's buffer at most; it doubles whenever a read fills it. Anchor: I-91 allows 64 KiB beside two frames.
+const READ_BYTES_MAX: usize = 64 << 10;
+
+/// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and one end under
+/// way, and as many writes as the pump has handed over.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    queue: Mutex<VecDeque<LinkInput>>,
+    wake: Arc<Notify>,
+}
+
+impl Inputs {
+    pub(crate) fn new(wake: Arc<Notify>) -> Self {
+        Self {
+            queue: Mutex::default(),
+            wake,
+        }
+    }
+
+    pub(crate) fn push(&self, input: LinkInput) {
+        lock(&self.queue).push_back(input);
+        self.wake.notify();
+    }
+
+    /// Moves what happened to an empty `into`.
+    pub(crate) fn take(&self, into: &mut VecDeque<LinkInput>) {
+        std::mem::swap(&mut *lock(&self.queue), into);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Orders {
+    write: VecDeque<Vec<u8>>,
+    read: Option<Chunk>,
+    finish: bool,
+    abort: bool,
+}
+
+/// What the loop wants of a link's tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    orders: Mutex<Orders>,
+    reader: Notify,
+    writer: Notify,
+}
+
+/// What a writer does next.
+enum Next {
+    Write(Vec<u8>),
+    Finish,
+    Abort,
+}
+
+impl Control {
+    pub(crate) fn write(&self, bytes: Vec<u8>) {
+        lock(&self.orders).write.push_back(bytes);
+        self.writer.notify();
+    }
+
+    pub(crate) fn resume(&self, chunk: Chunk) {
+        lock(&self.orders).read = Some(chunk);
+        self.reader.notify();
+    }
+
+    pub(crate) fn finish(&self) {
+        lock(&self.orders).finish = true;
+        self.writer.notify();
+    }
+
+    pub(crate) fn abort(&self) {
+        lock(&self.orders).abort = true;
+        self.writer.notify();
+        self.reader.notify();
+    }
+
+    fn aborted(&self) -> bool {
+        lock(&self.orders).abort
+    }
+
+    /// Completes when the link has to be closed now.
+    async fn until_aborted(&self, of: &Notify) {
+        while !self.aborted() {
+            of.notified().await;
+        }
+    }
+
+    /// Completes when the link has to be closed before anybody reads or writes it.
+    pub(crate) async fn given_up(&self) {
+        self.until_aborted(&self.reader).await;
+    }
+
+    async fn next_write(&self) -> Next {
+        poll_fn(|cx| {
+            loop {
+                let mut orders = lock(&self.orders);
+                if orders.abort {
+                    return Poll::Ready(Next::Abort);
+                }
+                if let Some(bytes) = orders.write.pop_front() {
+                    return Poll::Ready(Next::Write(bytes));
+                }
+                if orders.finish {
+                    return Poll::Ready(Next::Finish);
+                }
+                drop(orders);
+                if self.writer.poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// The buffer, once the pump is done with it; `None` if the link has to be closed.
+    async fn next_read(&self) -> Option<Chunk> {
+        poll_fn(|cx| {
+            loop {
+                let mut orders = lock(&self.orders);
+                if orders.abort {
+                    return Poll::Ready(None);
+                }
+                if let Some(chunk) = orders.read.take() {
+                    return Poll::Ready(Some(chunk));
+                }
+                drop(orders);
+                if self.reader.poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Reads until the link ends or is closed.
+pub(crate) async fn read(
+    mut reader: impl LinkReader,
+    link: LinkId,
+    control: Arc<Control>,
+    inputs: Arc<Inputs>,
+) {
+    let mut chunk = Chunk {
+        buffer: vec![0; READ_BYTES_MIN],
+        len: 0,
+    };
+    loop {
+        let read = race(
+            control.until_aborted(&control.reader),
+            reader.read(&mut chunk.buffer),
+        );
+        match read.await {
+            Either::Left(()) => return,
+            Either::Right(Ok(0) | Err(_)) => return inputs.push(LinkInput::Closed(link)),
+            Either::Right(Ok(len)) => {
+                chunk.len = len;
+                inputs.push(LinkInput::Received(link, chunk));
+            }
+        }
+        let Some(back) = control.next_read().await else {
+            return;
+        };
+        chunk = back;
+        let size = chunk.buffer.len();
+        if chunk.len == size && size < READ_BYTES_MAX {
+            chunk.buffer.resize(size * 2, 0);
+        }
+    }
+}
+
+/// Writes what it is given until the link ends or is closed.
+pub(crate) async fn write(
+    mut writer: impl LinkWriter,
+    link: LinkId,
+    control: Arc<Control>,
+    inputs: Arc<Inputs>,
+) {
+    loop {
+        match control.next_write().await {
+            Next::Abort => break,
+            Next::Finish => {
+                let _ = race(control.until_aborted(&control.writer), writer.close()).await;
+                break;
+            }
+            Next::Write(bytes) => {
+                match race(control.until_aborted(&control.writer), writer.write_all(&bytes)).await {
+                    Either::Left(()) => break,
+                    Either::Right(Ok(())) => inputs.push(LinkInput::Written(link, bytes)),
+                    Either::Right(Err(_)) => {
+                        inputs.push(LinkInput::Closed(link));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    // The reader has the other half of the socket.
+    control.abort();
+}
