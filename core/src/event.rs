@@ -3,11 +3,14 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::downing::decision::Decision;
+use crate::downing::view::IndirectRule;
 use crate::ident::UniqueAddress;
 use crate::membership::events::MembershipChange;
 use crate::reject::Rejection;
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{KindId, ShardId, Term};
+use crate::time::Instant;
 use crate::view::View;
 
 /// A fact.
@@ -73,19 +76,40 @@ pub enum JoinFailure {
     NoWelcome,
 }
 
-/// A decision of the split-brain resolver.
+/// A decision of the split-brain resolver, or what it would be now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DowningEvent {
     /// The strategy, as its configuration names it.
     pub strategy: &'static str,
-    /// The rule that decided, in words.
-    pub rule: &'static str,
+    /// Which complaints told whether the split is clean.
+    pub rule: IndirectRule,
+    /// The decision.
+    pub decision: Decision,
+    /// What made it, in words.
+    pub reason: &'static str,
     /// Members that were counted.
     pub members: Vec<UniqueAddress>,
     /// Those of them that are unreachable.
     pub unreachable: Vec<UniqueAddress>,
+    /// Members on broken links.
+    pub indirectly_connected: Vec<UniqueAddress>,
     /// Who is downed.
     pub down: Vec<UniqueAddress>,
+    /// What it waits for; `None` if it was carried out.
+    pub waits_for: Option<DowningWait>,
+}
+
+/// What a downing decision waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DowningWait {
+    /// The picture has to stay as it is until then.
+    Stable {
+        /// Until when.
+        until: Instant,
+    },
+    /// Another node is the leader; it decides.
+    Leader,
 }
 
 /// What happened in sharding.

@@ -25,6 +25,7 @@ use crate::timers::{Timer, Timers};
 use crate::view::{Phase, View};
 
 /// Everything a machine under test touches.
+#[derive(Clone, Debug)]
 pub(crate) struct Fixture {
     pub(crate) now: Now,
     pub(crate) me: UniqueAddress,

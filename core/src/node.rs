@@ -11,7 +11,7 @@ use crate::cx::Cx;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
 use crate::effect::{Answer, CommandError, Effect, Output, Wake};
-use crate::event::Event;
+use crate::event::{DowningEvent, Event};
 use crate::ident::UniqueAddress;
 use crate::input::{Command, Input};
 use crate::membership::machine::Membership;
@@ -192,6 +192,14 @@ impl<R: Rng> Node<R> {
     #[must_use]
     pub const fn sharding(&self) -> &Sharding {
         &self.machines.sharding
+    }
+
+    /// What the split-brain resolver would decide now, and what it waits for; `None` while nobody is unreachable.
+    /// Linear in the state.
+    #[must_use]
+    pub fn explain_downing(&self) -> Option<DowningEvent> {
+        let base = &self.base;
+        self.machines.resolver.explain(&base.config, base.now.mono, &base.view)
     }
 
     /// `false`: the host stops reading its *user* links until this is `true` again, never its control links.

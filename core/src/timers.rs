@@ -117,6 +117,11 @@ impl Timers {
         self.by_timer.contains_key(timer)
     }
 
+    /// When the timer is due, if it is set.
+    pub(crate) fn at(&self, timer: &Timer) -> Option<Instant> {
+        self.by_timer.get(timer).copied()
+    }
+
     /// Takes the first timer that is due at `now`.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
         let (at, _) = self.by_time.first()?;

@@ -1,10 +1,12 @@
 //! Configuration: every key with unit, range, default and the reference setting it mirrors, checked once when it is
 //! built. Nothing else in the core checks a setting. Spec: membership 4, sharding 4.1, reliability 3b.
 
+mod downing;
 mod limits;
 mod presets;
 mod validate;
 
+pub use downing::{DownAllWhenUnstable, DowningConfig, DowningStrategy};
 pub use limits::Limits;
 pub use validate::{ConfigError, ValidConfig};
 
@@ -95,31 +97,6 @@ pub struct FailureDetectorConfig {
     pub expected_response_after: Duration,
     /// Time between two looks at the detector (default 1 s, > 0). Mirrors `unreachable-nodes-reaper-interval`.
     pub unreachable_nodes_reaper_interval: Duration,
-}
-
-/// Settings of the split-brain resolver.
-#[derive(Clone, Debug)]
-pub struct DowningConfig {
-    /// Which side of a partition survives (default keep-majority). Mirrors `split-brain-resolver.active-strategy`.
-    pub strategy: DowningStrategy,
-    /// How long the picture must be unchanged before a decision (default 20 s, > 0). Mirrors `.stable-after`.
-    pub stable_after: Duration,
-    /// How long takeover of a downed member's work waits after its removal (default: `stable_after`, or zero without a
-    /// strategy). Mirrors `down-removal-margin`.
-    pub down_removal_margin: Option<Duration>,
-}
-
-/// A downing strategy and its settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DowningStrategy {
-    /// Nobody is downed automatically; an operator or the application does it.
-    Off,
-    /// The side with more members survives; on a tie the one with the lowest address.
-    KeepMajority {
-        /// Count only members with this role; all if `None`.
-        role: Option<Role>,
-    },
 }
 
 /// Settings of regions and coordinators.

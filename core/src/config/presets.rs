@@ -5,9 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{
-    Config, DowningConfig, DowningStrategy, FailureDetectorConfig, Limits, MembershipConfig, ShardingConfig,
-};
+use super::{Config, DowningConfig, FailureDetectorConfig, Limits, MembershipConfig, ShardingConfig};
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::app_version::AppVersion;
 
@@ -40,16 +38,6 @@ impl Default for FailureDetectorConfig {
             monitored_by_nr_of_members: 9,
             expected_response_after: Duration::from_secs(1),
             unreachable_nodes_reaper_interval: Duration::from_secs(1),
-        }
-    }
-}
-
-impl Default for DowningConfig {
-    fn default() -> Self {
-        Self {
-            strategy: DowningStrategy::KeepMajority { role: None },
-            stable_after: Duration::from_secs(20),
-            down_removal_margin: None,
         }
     }
 }

@@ -10,7 +10,8 @@ use core::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-use super::{Config, DowningStrategy};
+use super::{Config, DownAllWhenUnstable, DowningStrategy};
+use crate::downing::view::IndirectRule;
 use crate::ident::Roles;
 
 /// A setting outside its legal range.
@@ -49,8 +50,8 @@ impl ValidConfig {
         }
     }
 
-    /// Digest of the settings that all members must share: the downing strategy. A joiner with another one is refused,
-    /// because two strategies could let both halves of a partition survive.
+    /// Digest of the settings that all members must share: the downing strategy and its rule. A joiner with another one
+    /// is refused, because two strategies could let both halves of a partition survive.
     #[must_use]
     pub fn compatibility_digest(&self) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(1, 2);
@@ -61,6 +62,13 @@ impl ValidConfig {
                 hasher.write(role.as_ref().map_or("", |r| r.as_str()).as_bytes());
             }
         }
+        if let Some(share) = self.downing.down_all_when_indirectly_connected {
+            hasher.write(&share.to_bits().to_le_bytes());
+        }
+        hasher.write(&[match self.downing.rule {
+            IndirectRule::Classic => 0,
+            IndirectRule::CascadeSafe => 1,
+        }]);
         hasher.finish()
     }
 }
@@ -124,7 +132,7 @@ impl Config {
         self.check_failure_detector()?;
         self.check_sharding()?;
         self.check_limits()?;
-        positive("downing.stable_after", self.downing.stable_after)?;
+        self.check_downing()?;
         Ok(ValidConfig {
             config: Arc::new(self),
             roles,
@@ -196,6 +204,21 @@ impl Config {
         at_least_one(
             "failure_detector.monitored_by_nr_of_members",
             d.monitored_by_nr_of_members,
+        )
+    }
+
+    fn check_downing(&self) -> Result<(), ConfigError> {
+        let d = &self.downing;
+        positive("downing.stable_after", d.stable_after)?;
+        if let DownAllWhenUnstable::After(patience) = d.down_all_when_unstable {
+            positive("downing.down_all_when_unstable", patience)?;
+        }
+        let share = d.down_all_when_indirectly_connected;
+        ensure(
+            share.is_none_or(|share| share > 0.0 && share <= 1.0),
+            "downing.down_all_when_indirectly_connected",
+            &share,
+            "none, or above 0 and at most 1",
         )
     }
 

@@ -1,11 +1,12 @@
 //! Keep-majority: the larger side of a clean split stays; of two equal sides the one with the lowest address does.
-//! A pure function of a [`DowningView`]; never decides about indirectly connected members. Spec: membership 3.4.
+//! A pure function of a [`DowningView`]. Spec: membership 3.4.
 
-use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use crate::downing::decision::{Decision, DowningView, Undecided};
-use crate::ident::{Role, UniqueAddress};
+use crate::downing::decision::{Decision, is_counted, is_counted_and_stays, may_be_counted};
+use crate::downing::strategy::Strategy;
+use crate::downing::view::DowningView;
+use crate::ident::Role;
 use crate::membership::member::Status;
 
 /// The strategy and its one setting.
@@ -22,54 +23,11 @@ impl KeepMajority {
         Self { role }
     }
 
-    /// Decides for the side this view was taken on. O(members + observations · log members).
-    #[must_use]
-    pub fn decide(&self, view: &DowningView) -> Decision {
-        self.explain(view).0
-    }
-
-    /// The decision and the rule that made it, in words for the operator.
-    #[must_use]
-    pub fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
-        if view.has_indirectly_connected() {
-            let undecided = Decision::Undecided(Undecided::IndirectlyConnected);
-            return (
-                undecided,
-                "no clean split: some members are unreachable for a part of us only",
-            );
-        }
-        let here = self.count(view, is_counted, Side::Here);
-        let there = self.count(view, is_counted, Side::There);
-        let (decision, rule) = self.majority(view, here, there, is_counted);
-        match decision {
-            Decision::DownUnreachable if !self.holds(view) => (
-                Decision::DownAll,
-                "changes in flight could give the other side the majority too",
-            ),
-            Decision::DownUnreachable
-            | Decision::DownReachable
-            | Decision::DownAll
-            | Decision::Undecided(_) => (decision, rule),
-        }
-    }
-
-    /// The members that are counted, on both sides, in node order.
-    #[must_use]
-    pub fn counted(&self, view: &DowningView) -> Vec<UniqueAddress> {
-        view.counted(self.role.as_ref(), is_counted)
-            .map(|member| member.node.clone())
-            .collect()
-    }
-
     /// Whether this side keeps its majority whatever has not reached it yet: those Leaving here may be gone, those
     /// joining there may be Up. If it does not, both sides might think they are the larger one.
-    ///
-    /// As in the reference (M-303), the lowest address of equal sides is looked for among those who are Up as far as this
-    /// side knows. That leaves one case open: equal sides, and over there somebody with the lowest address of all became
-    /// Up in the moment of the split. A test beside this excludes exactly that case and no other.
     fn holds(&self, view: &DowningView) -> bool {
-        let here_at_least = self.count(view, is_counted_and_stays, Side::Here);
-        let there_at_most = self.count(view, may_be_counted, Side::There);
+        let (here_at_least, _) = view.sides(self.role(), is_counted_and_stays);
+        let (_, there_at_most) = view.sides(self.role(), may_be_counted);
         let (decision, _) = self.majority(view, here_at_least, there_at_most, is_counted_and_stays);
         decision == Decision::DownUnreachable
     }
@@ -81,7 +39,7 @@ impl KeepMajority {
         there: usize,
         statuses: fn(Status) -> bool,
     ) -> (Decision, &'static str) {
-        let Some(lowest) = view.counted(self.role.as_ref(), statuses).next() else {
+        let Some(lowest) = view.counted(self.role(), statuses).next() else {
             return (Decision::DownAll, "nobody can be counted for a majority");
         };
         match (here.cmp(&there), view.is_unreachable(&lowest.node)) {
@@ -97,38 +55,35 @@ impl KeepMajority {
             ),
         }
     }
+}
 
-    fn count(&self, view: &DowningView, statuses: fn(Status) -> bool, side: Side) -> usize {
-        let on_side = |node: &UniqueAddress| match side {
-            Side::Here => !view.is_unreachable(node),
-            Side::There => view.is_unreachable(node),
-        };
-        view.counted(self.role.as_ref(), statuses)
-            .filter(|member| on_side(&member.node))
-            .count()
+impl Strategy for KeepMajority {
+    fn name(&self) -> &'static str {
+        "keep-majority"
     }
-}
 
-#[derive(Clone, Copy)]
-enum Side {
-    Here,
-    There,
-}
-
-/// Counted for the majority: in, and not yet known to go.
-const fn is_counted(status: Status) -> bool {
-    match status {
-        Status::Up | Status::PreparingForShutdown | Status::ReadyForShutdown | Status::Leaving => true,
-        Status::Joining | Status::WeaklyUp | Status::Exiting | Status::Down | Status::Removed => false,
+    fn decide(&self, view: &DowningView) -> Decision {
+        self.explain(view).0
     }
-}
 
-const fn is_counted_and_stays(status: Status) -> bool {
-    is_counted(status) && !matches!(status, Status::Leaving)
-}
+    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+        if view.has_indirectly_connected() {
+            return (Decision::DownIndirectlyConnected, super::strategy::BROKEN_LINKS);
+        }
+        let (here, there) = view.sides(self.role(), is_counted);
+        let (decision, reason) = self.majority(view, here, there, is_counted);
+        if decision == Decision::DownUnreachable && !self.holds(view) {
+            return (
+                Decision::DownAll,
+                "changes in flight could give the other side the majority too",
+            );
+        }
+        (decision, reason)
+    }
 
-const fn may_be_counted(status: Status) -> bool {
-    is_counted(status) || matches!(status, Status::Joining | Status::WeaklyUp)
+    fn role(&self) -> Option<&Role> {
+        self.role.as_ref()
+    }
 }
 
 #[cfg(test)]

@@ -2,5 +2,10 @@
 //! acts. Marks nobody unreachable itself. Spec: membership 3, 8.7.
 
 pub mod decision;
+pub mod down_all;
 pub mod keep_majority;
 pub(crate) mod resolver;
+pub mod strategy;
+#[cfg(test)]
+pub(crate) mod table;
+pub mod view;

@@ -1,20 +1,23 @@
 //! The split-brain resolver: waits until the picture has been stable long enough, and then lets the leader act on what
-//! the strategy decides. Every node keeps the same watch; only the leader speaks. Never changes a status itself: it
-//! signals to membership who has to go. Spec: membership 3.1, 3.8, 8.5, 8.7.
+//! the strategy decides. Every node keeps the same watch; only the leader speaks, except when the picture does not come
+//! to rest at all. Never changes a status itself: it signals to membership who has to go. Spec: membership 3.1, 3.8,
+//! 8.5, 8.7.
+
+mod watch;
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::config::{DowningStrategy, ValidConfig};
+use crate::config::ValidConfig;
 use crate::cx::Cx;
-use crate::downing::decision::{Decision, DowningView, Observation, can_be_downed};
-use crate::downing::keep_majority::KeepMajority;
-use crate::event::{DowningEvent, Event};
+use crate::downing::decision::{Decision, can_be_downed};
+use crate::downing::strategy::{Strategy, Verdict, counted, judge};
+use crate::downing::view::{DowningView, IndirectRule, Observation};
+use crate::event::{DowningEvent, DowningWait, Event};
 use crate::ident::UniqueAddress;
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::Reach;
+use crate::membership::member::Status;
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::view::{Phase, View};
@@ -26,30 +29,32 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
     /// `None`: an operator downs.
-    strategy: Option<KeepMajority>,
+    strategy: Option<Arc<dyn Strategy>>,
+    /// When the wait for a stable picture began.
+    unsettled_at: Instant,
     /// When the picture will have been stable long enough.
     stable_at: Instant,
+    /// Since when members have come and gone without anybody acting on it.
+    unstable_since: Option<Instant>,
     /// Who complains about whom within this data center.
     rows: Vec<Observation>,
     /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every change of
     /// anything empties, it does not make a living member look dead for a moment. Empty without rows.
     heard: BTreeSet<UniqueAddress>,
-    /// Whether it was already told that there is no decision about these rows.
-    undecided_told: bool,
+    /// Whether it was already told that the strategy wants nobody to go because of these rows.
+    nobody_told: bool,
 }
 
 impl Resolver {
     pub(crate) fn new(config: &ValidConfig) -> Self {
-        let strategy = match &config.downing.strategy {
-            DowningStrategy::Off => None,
-            DowningStrategy::KeepMajority { role } => Some(KeepMajority::new(role.clone())),
-        };
         Self {
-            strategy,
+            strategy: config.downing.strategy.build(),
+            unsettled_at: Instant::ZERO,
             stable_at: Instant::ZERO,
+            unstable_since: None,
             rows: Vec::new(),
             heard: BTreeSet::new(),
-            undecided_told: false,
+            nobody_told: false,
         }
     }
 
@@ -60,12 +65,18 @@ impl Resolver {
         if after.phase() != Phase::Member || after.self_member().is_none() {
             self.rows.clear();
             self.heard.clear();
+            self.unstable_since = None;
             cx.timers.cancel(&Timer::Downing);
             return;
         }
         self.watch_rows(cx, after);
-        if is_unsettled(before, after) {
+        if watch::is_unsettled(before, after) {
             self.restart(cx);
+        }
+        if !watch::is_anybody_lost(after) {
+            self.unstable_since = None;
+        } else if watch::is_unstable(before, after) {
+            self.unstable_since.get_or_insert(cx.mono());
         }
         self.arm(cx, after);
     }
@@ -76,17 +87,46 @@ impl Resolver {
             return;
         }
         self.restart(cx);
+        self.unstable_since = self.unstable_since.map(|_| cx.mono());
         let view = Arc::clone(cx.view());
         self.arm(cx, &view);
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>) {
         let view = Arc::clone(cx.view());
-        let responsible = view.is_leader() && matches!(view.self_status(), Status::Up | Status::WeaklyUp);
-        if responsible && self.stable_at <= cx.mono() && somebody_could_go(&view) {
+        if self.unstable_until(cx.config).is_some_and(|end| end < cx.mono()) {
+            self.down_all(cx, &view);
+        } else if is_responsible(&view) && self.stable_at <= cx.mono() && somebody_could_go(&view) {
             self.decide(cx, &view);
         }
         self.arm(cx, &view);
+    }
+
+    /// What would be decided now, and what it waits for; `None` without a strategy or if nobody could go.
+    pub(crate) fn explain(&self, config: &ValidConfig, now: Instant, view: &View) -> Option<DowningEvent> {
+        let strategy = self.strategy.as_deref()?;
+        if view.self_member().is_none() || !somebody_could_go(view) {
+            return None;
+        }
+        let picture = self.picture(config, view);
+        let verdict = judge(
+            strategy,
+            &picture,
+            config.downing.down_all_when_indirectly_connected,
+        );
+        let waits_for = if now < self.stable_at {
+            Some(DowningWait::Stable {
+                until: self.stable_at,
+            })
+        } else if is_responsible(view) {
+            None
+        } else {
+            Some(DowningWait::Leader)
+        };
+        Some(DowningEvent {
+            waits_for,
+            ..event(strategy, config, &picture, verdict)
+        })
     }
 
     /// What must hold between inputs.
@@ -99,6 +139,7 @@ impl Resolver {
             !self.rows.is_empty() || self.heard.is_empty(),
             "nothing is kept about rows that are gone"
         );
+        assert!(self.unsettled_at <= self.stable_at, "a wait ends after it began");
         for row in &self.rows {
             assert!(row.observer != row.subject, "nobody complains about itself");
             assert!(
@@ -108,17 +149,21 @@ impl Resolver {
         }
     }
 
-    /// Follows who complains about whom. If that was no clean split, a new set of complaints must prove itself for a
-    /// whole stable period: who has heard of them is not known yet, so it may look cleaner than it is.
+    /// Follows who complains about whom. If some of the rows may tell of a broken link, a new set of them must prove
+    /// itself: who has heard of them is not known yet, so it may look cleaner than it is. Rows alone cannot put a
+    /// decision off for ever, as the reference does not let them put it off at all: by half the stable period at most.
     fn watch_rows(&mut self, cx: &Cx<'_>, after: &View) {
-        let rows = observations(after);
+        let rows = watch::observations(after);
         if rows != self.rows {
-            if self.picture(after).has_indirectly_connected() {
-                self.restart(cx);
-            }
+            let was_broken = self.picture(cx.config, after).may_have_indirectly_connected();
             self.rows = rows;
             self.heard.clear();
-            self.undecided_told = false;
+            self.nobody_told = false;
+            if was_broken || self.picture(cx.config, after).may_have_indirectly_connected() {
+                let stable_after = cx.config.downing.stable_after;
+                let latest = self.unsettled_at + stable_after + stable_after / 2;
+                self.stable_at = self.stable_at.max(latest.min(cx.mono() + stable_after));
+            }
         }
         if !self.rows.is_empty() {
             self.heard.extend(after.gossip().seen().cloned());
@@ -126,100 +171,95 @@ impl Resolver {
     }
 
     fn restart(&mut self, cx: &Cx<'_>) {
+        self.unsettled_at = cx.mono();
         self.stable_at = cx.mono() + cx.config.downing.stable_after;
+    }
+
+    /// When this node gives up waiting for the picture to come to rest.
+    fn unstable_until(&self, config: &ValidConfig) -> Option<Instant> {
+        let patience = config.downing.unstable_after()?;
+        Some(self.unstable_since? + config.downing.stable_after + patience)
     }
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.
     fn arm(&self, cx: &mut Cx<'_>, view: &View) {
         if self.strategy.is_none() || !somebody_could_go(view) {
             cx.timers.cancel(&Timer::Downing);
-        } else if cx.mono() < self.stable_at {
-            cx.wake(Timer::Downing, self.stable_at);
-        } else if !cx.timers.is_set(&Timer::Downing) {
-            let at = cx.mono() + TICK;
-            cx.wake(Timer::Downing, at);
+            return;
         }
+        let mut at = cx.mono() + TICK;
+        if cx.mono() < self.stable_at {
+            at = self.stable_at;
+        } else if let Some(set) = cx.timers.at(&Timer::Downing) {
+            at = at.min(set);
+        }
+        if let Some(end) = self.unstable_until(cx.config) {
+            at = at.min(end + Duration::from_micros(1));
+        }
+        cx.wake(Timer::Downing, at);
     }
 
     fn decide(&mut self, cx: &mut Cx<'_>, view: &View) {
-        let Some(strategy) = &self.strategy else {
+        let Some(strategy) = self.strategy.clone() else {
             return;
         };
-        let picture = self.picture(view);
-        let (decision, rule) = strategy.explain(&picture);
-        let down = picture.nodes_to_down(decision);
-        match decision {
-            Decision::Undecided(_) if self.undecided_told => return,
-            Decision::Undecided(_) => self.undecided_told = true,
-            Decision::DownUnreachable | Decision::DownReachable | Decision::DownAll => {
-                if down.is_empty() {
-                    return;
-                }
-                cx.stats.downing_decisions += 1;
-                cx.signals.down_decided(down.iter().cloned().collect());
-                self.stable_at = cx.mono() + cx.config.downing.stable_after;
-            }
-        }
-        let members = strategy.counted(&picture);
-        let unreachable = members
-            .iter()
-            .filter(|node| picture.is_unreachable(node))
-            .cloned()
-            .collect();
-        let event = DowningEvent {
-            strategy: "keep-majority",
-            rule,
-            members,
-            unreachable,
-            down,
+        let picture = self.picture(cx.config, view);
+        let verdict = judge(
+            &*strategy,
+            &picture,
+            cx.config.downing.down_all_when_indirectly_connected,
+        );
+        self.act(cx, &*strategy, &picture, verdict);
+    }
+
+    /// Members come and go without end: no side can know what the other one sees, so everybody goes. Every node says
+    /// so, because there may be no leader that all agree on.
+    fn down_all(&mut self, cx: &mut Cx<'_>, view: &View) {
+        let Some(strategy) = self.strategy.clone() else {
+            return;
         };
-        cx.notify(Event::Downing(event));
+        let picture = self.picture(cx.config, view);
+        let mut verdict = judge(&crate::downing::down_all::DownAll, &picture, None);
+        verdict.reason = "members became unreachable and reachable for too long";
+        self.act(cx, &*strategy, &picture, verdict);
+    }
+
+    fn act(&mut self, cx: &mut Cx<'_>, strategy: &dyn Strategy, picture: &DowningView, verdict: Verdict) {
+        if verdict.down.is_empty() {
+            let is_news = verdict.decision == Decision::DownNobody && !self.nobody_told;
+            if !is_news {
+                return;
+            }
+            self.nobody_told = true;
+        } else {
+            cx.stats.downing_decisions += 1;
+            cx.signals.down_decided(verdict.down.iter().cloned().collect());
+            self.restart(cx);
+            self.unstable_since = None;
+        }
+        cx.notify(Event::Downing(event(strategy, cx.config, picture, verdict)));
     }
 
     /// What the strategy looks at: this data center, where who is Down counts as unreachable.
-    fn picture(&self, view: &View) -> DowningView {
-        let members = || own_members(view);
+    fn picture(&self, config: &ValidConfig, view: &View) -> DowningView {
+        let members = || watch::own_members(view);
         let dead = members()
             .filter(|member| member.status == Status::Down)
             .map(|member| &member.node);
         let unreachable = view.unreachable().iter().chain(dead).cloned();
-        DowningView::new(
-            members().cloned(),
-            unreachable,
-            self.rows.iter().cloned(),
-            self.heard.iter().cloned(),
-        )
+        let rule = config.downing.rule;
+        let alive: BTreeSet<UniqueAddress> = match rule {
+            IndirectRule::Classic => view.gossip().seen().cloned().collect(),
+            IndirectRule::CascadeSafe => self.heard.clone(),
+        };
+        let rows = self.rows.iter().cloned();
+        DowningView::new(members().cloned(), unreachable, rows, alive).judged_by(rule)
     }
 }
 
-fn own_members(view: &View) -> impl Iterator<Item = &Member> {
-    let own = view.self_member().map(Member::data_center);
-    view.members()
-        .iter()
-        .filter(move |member| Some(member.data_center()) == own)
-}
-
-/// Rows in which a member of this data center calls another one unreachable or terminated.
-fn observations(view: &View) -> Vec<Observation> {
-    let own = view.self_member().map(Member::data_center);
-    let is_own = |node: &UniqueAddress| own.is_some() && view.member(node).map(Member::data_center) == own;
-    let bad = view
-        .gossip()
-        .reachability()
-        .records()
-        .iter()
-        .filter(|record| match record.status {
-            Reach::Reachable => false,
-            Reach::Unreachable | Reach::Terminated => true,
-        });
-    // A row of a member about itself is nonsense that a peer may nevertheless send.
-    bad.filter(|record| record.observer != record.subject)
-        .filter(|record| is_own(&record.observer) && is_own(&record.subject))
-        .map(|record| Observation {
-            observer: record.observer.clone(),
-            subject: record.subject.clone(),
-        })
-        .collect()
+/// Only the leader acts, and only as a member that is in.
+fn is_responsible(view: &View) -> bool {
+    view.is_leader() && matches!(view.self_status(), Status::Up | Status::WeaklyUp)
 }
 
 /// Whether an unreachable member could still be downed: without one there is nothing to decide.
@@ -228,39 +268,24 @@ fn somebody_could_go(view: &View) -> bool {
     unreachable.into_iter().any(|member| can_be_downed(member.status))
 }
 
-/// Whether the change makes the wait for a stable picture begin again: somebody became Up, Exiting or Down, became
-/// unreachable, or is reachable again. Joining, leaving and being removed do not.
-fn is_unsettled(before: &View, after: &View) -> bool {
-    if before.phase() != Phase::Member {
-        return true;
+fn event(
+    strategy: &dyn Strategy,
+    config: &ValidConfig,
+    picture: &DowningView,
+    verdict: Verdict,
+) -> DowningEvent {
+    let (members, unreachable) = counted(strategy, picture);
+    DowningEvent {
+        strategy: strategy.name(),
+        rule: config.downing.rule,
+        decision: verdict.decision,
+        reason: verdict.reason,
+        members,
+        unreachable,
+        indirectly_connected: verdict.indirectly_connected.into_iter().collect(),
+        down: verdict.down,
+        waits_for: None,
     }
-    // What happened while nobody was unreachable does not matter: the first who is begins the wait anyway.
-    if after.unreachable().is_empty() {
-        return false;
-    }
-    let is_member = |node: &UniqueAddress| after.member(node).is_some();
-    let lost = after.unreachable().iter().any(|node| before.is_reachable(node));
-    let back = before
-        .unreachable()
-        .iter()
-        .any(|node| after.is_reachable(node) && is_member(node));
-    lost || back || own_members(after).any(|member| has_turned(before, member))
-}
-
-fn has_turned(before: &View, member: &Member) -> bool {
-    let turned = match member.status {
-        Status::Up | Status::Exiting | Status::Down => true,
-        Status::Joining
-        | Status::WeaklyUp
-        | Status::PreparingForShutdown
-        | Status::ReadyForShutdown
-        | Status::Leaving
-        | Status::Removed => false,
-    };
-    turned
-        && before
-            .member(&member.node)
-            .is_none_or(|old| old.status != member.status)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The ways out: leaving, exiting with confirmation, being downed. An exiting node keeps the state from converging until
-//! the other machines have handed over their work, within a time limit. Spec: membership 2.9, 2.10.
+//! The ways out: leaving, exiting with confirmation, being downed. An exiting node says goodbye, upon which it is
+//! removed, once the other machines have handed over their work, within a time limit. Spec: membership 2.9, 2.10.
 
 use alloc::vec::Vec;
 
@@ -50,7 +50,7 @@ impl Membership {
         let Some(status) = self.gossip.member(node).map(|m| m.status) else {
             return;
         };
-        if status == Status::Leaving || !status.allows(Status::Leaving) {
+        if !self.is_member() || status == Status::Leaving || !status.allows(Status::Leaving) {
             return;
         }
         let mut next = Gossip::clone(&self.gossip);
@@ -74,10 +74,11 @@ impl Membership {
             self.self_down_ticks = 0;
         }
         self.update(cx, next);
-        if myself {
-            self.push_to_random(cx, FAREWELL_TARGETS);
-        } else {
+        if !myself {
             self.push_to(cx, node);
+        } else if self.is_member() {
+            // Not gone at once, because other downed members have to hear of it.
+            self.push_to_random(cx, FAREWELL_TARGETS);
         }
     }
 
@@ -105,7 +106,7 @@ impl Membership {
         }
     }
 
-    /// From now on this node does not count as having seen the state, which delays its own removal.
+    /// From now on this node does not count as having seen the state: it is still busy.
     pub(super) fn enter_exit(&mut self) {
         if self.exit == Exit::Staying {
             self.exit = Exit::Draining;

@@ -13,8 +13,10 @@ use crate::input::Token;
 use crate::membership::gossip::Gossip;
 use crate::membership::machine::Membership;
 use crate::membership::member::{Member, Status};
+use crate::membership::targets;
 use crate::message::{GossipEnvelope, InitJoin, InitJoinAck, Join, Message, Welcome};
 use crate::reject::{JoinRefusal, Rejection};
+use crate::rng;
 use crate::timers::{MembershipTimer, Timer};
 
 /// The first seed asks the others this often, or five times within its timeout if that is shorter.
@@ -134,8 +136,13 @@ impl Membership {
         }
     }
 
-    /// The Welcome did not come: start over.
+    /// The Welcome did not come: start over. Or it came, but this node is still Joining: whoever admitted it may have been
+    /// removed before anybody else heard, and to all others it is a stranger. Asking one of them again mends that, and
+    /// changes nothing for one that knows it.
     pub(super) fn on_join_retry(&mut self, cx: &mut Cx<'_>) {
+        if self.is_member() {
+            return self.ask_again_while_joining(cx);
+        }
         let Joining::Waiting {
             contacts, attempt, ..
         } = &self.joining
@@ -147,6 +154,33 @@ impl Membership {
             reason: JoinFailure::NoWelcome,
         });
         self.ask_contacts(cx, contacts, attempt);
+    }
+
+    fn ask_again_while_joining(&self, cx: &mut Cx<'_>) {
+        let own = self.gossip.member(cx.me).map(|m| m.status);
+        if own != Some(Status::Joining) {
+            return;
+        }
+        let candidates = targets::gossip_targets(&self.gossip, cx.me, false);
+        if !candidates.is_empty() {
+            let target = &candidates[rng::below(cx.rng, candidates.len())];
+            Self::send_join(cx, target);
+        }
+        Self::wake_join_retry(cx);
+    }
+
+    fn send_join(cx: &mut Cx<'_>, target: &UniqueAddress) {
+        let join = Join {
+            to: target.clone(),
+            roles: cx.config.node_roles().clone(),
+            app_version: cx.config.app_version.clone(),
+        };
+        cx.send(target, Message::Join(join));
+    }
+
+    fn wake_join_retry(cx: &mut Cx<'_>) {
+        let retry = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
+        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), retry);
     }
 
     /// A joiner asks whether it could join here.
@@ -164,12 +198,15 @@ impl Membership {
 
     /// A contact is in a cluster.
     pub(crate) fn on_init_join_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ack: InitJoinAck) {
-        let Joining::Seeding(seeding) = &self.joining else {
-            return Self::unexpected(cx, from, "InitJoinAck");
+        let seeding = match &self.joining {
+            Joining::Seeding(seeding) if seeding.contacts.contains(from.address()) => seeding,
+            // All contacts were asked and the first answer was taken: the others' answers are late, not wrong.
+            Joining::Waiting { contacts, .. } if contacts.contains(from.address()) => return,
+            Joining::Done | Joining::Over => return,
+            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => {
+                return Self::unexpected(cx, from, "InitJoinAck");
+            }
         };
-        if !seeding.contacts.contains(from.address()) {
-            return Self::unexpected(cx, from, "InitJoinAck");
-        }
         if !ack.compatible {
             cx.notify(Event::JoinFailed {
                 reason: JoinFailure::IncompatibleConfig,
@@ -183,14 +220,8 @@ impl Membership {
             contacts,
             attempt,
         };
-        let join = Join {
-            to: from.clone(),
-            roles: cx.config.node_roles().clone(),
-            app_version: cx.config.app_version.clone(),
-        };
-        cx.send(from, Message::Join(join));
-        let retry = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
-        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), retry);
+        Self::send_join(cx, from);
+        Self::wake_join_retry(cx);
     }
 
     /// A contact is in no cluster. If no other contact is left, the first seed forms one at once.
@@ -231,6 +262,9 @@ impl Membership {
         if let Some(old) = self.gossip.member_at(from.address()).map(|m| m.node.clone()) {
             return self.end_old_incarnation(cx, &old);
         }
+        if let Some(refusal) = self.no_room(cx) {
+            return cx.reject(from, Rejection::JoinRefused(refusal));
+        }
         let mut next = Gossip::clone(&self.gossip);
         next.upsert_member(Member::joining(
             from.clone(),
@@ -242,7 +276,6 @@ impl Membership {
     }
 
     fn join_refusal(&self, cx: &Cx<'_>, from: &UniqueAddress) -> Option<JoinRefusal> {
-        let limits = &cx.config.limits;
         let own = self.gossip.member(cx.me).map_or(Status::Removed, |m| m.status);
         let shutting_down =
             |m: &Member| matches!(m.status, Status::PreparingForShutdown | Status::ReadyForShutdown);
@@ -256,7 +289,15 @@ impl Membership {
             None
         } else if self.gossip.members().iter().any(shutting_down) {
             Some(JoinRefusal::ShuttingDown)
-        } else if self.gossip.members().len() >= limits.members_max {
+        } else {
+            None
+        }
+    }
+
+    /// Limits on newcomers. An old incarnation of the joiner is ended first, for that makes room.
+    fn no_room(&self, cx: &Cx<'_>) -> Option<JoinRefusal> {
+        let limits = &cx.config.limits;
+        if self.gossip.members().len() >= limits.members_max {
             Some(JoinRefusal::TooManyMembers)
         } else if self.gossip.tombstones().len() >= limits.tombstones_max {
             Some(JoinRefusal::TooManyTombstones)
@@ -292,6 +333,10 @@ impl Membership {
     /// The state of the cluster that took this node in.
     pub(crate) fn on_welcome(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, welcome: &Welcome) {
         let expected = matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
+        if self.is_member() && self.gossip.contains(from) {
+            // The answer to a Join that was sent again: nothing new.
+            return;
+        }
         if !expected {
             return Self::unexpected(cx, from, "Welcome");
         }
@@ -309,6 +354,7 @@ impl Membership {
         let mut next = Gossip::clone(&welcome.gossip);
         next.add_seen(cx.me);
         Self::start_periodic_tasks(cx);
+        Self::wake_join_retry(cx);
         self.install(cx, next);
         let gossip = alloc::sync::Arc::clone(&self.gossip);
         cx.stats.gossips_sent += 1;

@@ -1,25 +1,25 @@
 //! Leader actions: moves members between statuses on convergence. Acts only on this node's own state; never reads a
 //! peer's opinion of what the leader should do. Spec: membership 2.8.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::config::MembershipConfig;
 use crate::cx::Cx;
 use crate::event::Event;
-use crate::ident::UniqueAddress;
+use crate::ident::{Role, UniqueAddress};
 use crate::membership::convergence;
 use crate::membership::gossip::Gossip;
 use crate::membership::leader;
 use crate::membership::machine::Membership;
-use crate::membership::member::{Member, Status, UpNumber};
+use crate::membership::member::{Status, UpNumber};
 use crate::membership::reachability::Reach;
 use crate::timers::{MembershipTimer, Timer};
 
 /// Leader ticks without convergence after which users are told, and then again after each [`INCAPACITATED_AGAIN`].
 const INCAPACITATED_AFTER: u64 = 20;
 const INCAPACITATED_AGAIN: u64 = 60;
-/// Oldest members that hear at once who is exiting.
+/// Oldest members, of all and of a role, that hear at once who is exiting.
 const EXITING_HINTS: usize = 2;
 
 /// What a converged leader does in one tick.
@@ -123,6 +123,8 @@ impl Membership {
         self.ticks_without_convergence = 0;
         let dc = cx.config.node_roles().data_center();
         let mut plan = plan(&self.gossip, dc, &self.exiting_confirmed, &cx.config.membership);
+        // A leader on its way out may be unreachable for others, and still only they can remove it.
+        plan.removed.retain(|node| node != cx.me);
         plan.forgotten = self.expired_tombstones(cx);
         if !plan.is_empty() {
             self.carry_out(cx, &plan);
@@ -143,7 +145,7 @@ impl Membership {
         for node in &plan.ready {
             next.set_status(node, Status::ReadyForShutdown);
         }
-        for node in plan.removed.iter().filter(|n| *n != cx.me) {
+        for node in &plan.removed {
             next.remove(node);
         }
         next.prune_tombstones(&plan.forgotten);
@@ -153,18 +155,31 @@ impl Membership {
         }
         self.update(cx, next);
         if !plan.exiting.is_empty() {
-            self.hint_exiting(cx);
+            self.hint_exiting(cx, &plan.exiting);
         }
     }
 
-    fn hint_exiting(&self, cx: &mut Cx<'_>) {
+    /// Tells the oldest members, and the oldest of each role that somebody exiting has: what runs once per cluster or
+    /// role moves to them.
+    fn hint_exiting(&self, cx: &mut Cx<'_>, exiting: &[UniqueAddress]) {
+        let leavers = exiting.iter().filter_map(|node| self.gossip.member(node));
+        let mut hinted: BTreeMap<&Role, usize> = leavers
+            .flat_map(|m| m.roles.user_roles())
+            .map(|role| (role, 0))
+            .collect();
         let dc = cx.config.node_roles().data_center();
         let in_dc = self.gossip.members().iter().filter(|m| m.data_center() == dc);
-        let mut oldest: Vec<&Member> = leader::age_sorted(in_dc, None);
-        oldest.truncate(EXITING_HINTS);
-        let nodes: Vec<UniqueAddress> = oldest.into_iter().map(|m| m.node.clone()).collect();
-        for node in &nodes {
-            self.push_to(cx, node);
+        for (rank, member) in leader::age_sorted(in_dc, None).into_iter().enumerate() {
+            let mut oldest = rank < EXITING_HINTS;
+            for role in member.roles.user_roles() {
+                if let Some(count) = hinted.get_mut(role) {
+                    oldest |= *count < EXITING_HINTS;
+                    *count += 1;
+                }
+            }
+            if oldest {
+                self.push_to(cx, &member.node);
+            }
         }
     }
 

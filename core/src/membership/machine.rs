@@ -38,6 +38,8 @@ pub(crate) struct Membership {
     pub(super) exit: Exit,
     pub(super) ticks_without_convergence: u64,
     pub(super) self_down_ticks: u32,
+    /// Whether users heard that this node is Up; its number may still be settled after that.
+    told_up: bool,
     /// When this node first saw each tombstone, on its own clock (8.3).
     pub(super) tombstones_since: BTreeMap<UniqueAddress, Instant>,
     halt: Option<HaltReason>,
@@ -64,6 +66,7 @@ impl Membership {
             exit: Exit::Staying,
             ticks_without_convergence: 0,
             self_down_ticks: 0,
+            told_up: false,
             tombstones_since: BTreeMap::new(),
             halt: None,
         }
@@ -124,7 +127,7 @@ impl Membership {
         }
         let me = cx.me.clone();
         let node = match address {
-            Some(address) => self.gossip.member_at(address).map(|m| m.node.clone()),
+            Some(address) => self.node_at(cx.me, address),
             None => Some(me.clone()),
         };
         match node {
@@ -143,14 +146,22 @@ impl Membership {
     /// Somebody wants a member down.
     pub(crate) fn on_down_command(&mut self, cx: &mut Cx<'_>, token: Token, target: &DownTarget) {
         let node = match target {
-            DownTarget::Address(address) => self.gossip.member_at(address).map(|m| m.node.clone()),
-            DownTarget::Node(node) => self.gossip.member(node).map(|m| m.node.clone()),
+            DownTarget::Address(address) => self.node_at(cx.me, address),
+            DownTarget::Node(node) => Some(node.clone()),
         };
-        let Some(node) = node else {
+        let Some(node) = node.filter(|node| self.gossip.contains(node)) else {
             return cx.reply(token, Answer::Refused(CommandError::UnknownMember));
         };
         cx.reply(token, Answer::Done);
         self.down(cx, &node);
+    }
+
+    /// Whom an address means: at my own address always me, whoever was there before.
+    fn node_at(&self, me: &UniqueAddress, address: &Address) -> Option<UniqueAddress> {
+        if address == me.address() {
+            return Some(me.clone());
+        }
+        self.gossip.member_at(address).map(|m| m.node.clone())
     }
 
     /// Why the node is finished, once.
@@ -223,7 +234,7 @@ impl Membership {
         }
         let view = Arc::clone(cx.view());
         cx.notify(Event::Membership { change, view });
-        if became_up {
+        if became_up && !core::mem::replace(&mut self.told_up, true) {
             cx.notify(Event::SelfUp);
         }
     }

@@ -104,6 +104,20 @@ fn merge_members(a: &Gossip, b: &Gossip, tombstones: &BTreeSet<UniqueAddress>) -
     Arc::new(out)
 }
 
+/// Whether `part` has a member that `whole` neither has nor has removed. Linear; free where both share their members.
+#[must_use]
+pub(crate) fn misses(whole: &Gossip, part: &Gossip) -> bool {
+    if Arc::ptr_eq(whole.members_arc(), part.members_arc()) {
+        return false;
+    }
+    let mut rest = whole.members().iter();
+    part.members().iter().any(|member| {
+        let found = rest.find(|candidate| candidate.node >= member.node);
+        let is_here = found.is_some_and(|found| found.node == member.node) || whole.contains(&member.node);
+        !is_here && !whole.tombstones().contains(&member.node)
+    })
+}
+
 /// Whether every member of `part` that was not removed is in `whole` with a status and an age that are not behind.
 fn contains_all(whole: &[Member], part: &[Member], tombstones: &BTreeSet<UniqueAddress>) -> bool {
     let mut rest = whole.iter();

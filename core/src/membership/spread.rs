@@ -66,7 +66,13 @@ impl Membership {
             return;
         }
         let target = &candidates[rng::below(cx.rng, candidates.len())];
-        if self.gossip.has_seen(target) {
+        let own_dc = cx.config.node_roles().data_center();
+        let far = self
+            .gossip
+            .member(target)
+            .is_some_and(|m| m.data_center() != own_dc);
+        // A state is large and a link to another data center slow: it gets one only if the versions turn out to differ.
+        if far || self.gossip.has_seen(target) {
             self.send_status(cx, target);
         } else {
             self.send_gossip(cx, target);
@@ -136,6 +142,9 @@ impl Membership {
             return;
         }
         cx.stats.gossips_received += 1;
+        if remote.version().get(cx.me) > self.gossip.version().get(cx.me) {
+            return self.outdo(cx, from, remote);
+        }
         let in_progress = self.exit == Exit::Draining;
         let they_know_i_saw = remote.has_seen(cx.me);
         let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
@@ -143,15 +152,30 @@ impl Membership {
                 merge::with_merged_seen(&self.gossip, remote),
                 !they_know_i_saw && !in_progress,
             ),
-            ClockOrder::Before => (Gossip::clone(&self.gossip), true),
-            ClockOrder::After => (Gossip::clone(remote), !they_know_i_saw && !in_progress),
-            ClockOrder::Concurrent => {
+            ClockOrder::Before if !merge::misses(&self.gossip, remote) => (Gossip::clone(&self.gossip), true),
+            ClockOrder::After if !merge::misses(remote, &self.gossip) => {
+                (Gossip::clone(remote), !they_know_i_saw && !in_progress)
+            }
+            // A newer clock that misses a member: whoever admitted it was removed before that spread, and its clock entry
+            // with it. Nothing but a tombstone removes a member, so both states are kept.
+            ClockOrder::Before | ClockOrder::After | ClockOrder::Concurrent => {
                 cx.stats.gossip_merges += 1;
                 (merge::merge(&self.gossip, remote), true)
             }
         };
         self.adopt(cx, winner);
         if talk_back && self.is_member() {
+            self.send_gossip(cx, from);
+        }
+    }
+
+    /// Takes in a state that claims changes of mine which I did not make, once my counter is above the claim: by its clock
+    /// it contains everything I did, in truth it may lack it. Merging keeps both, and a change of mine outdates the lie.
+    fn outdo(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
+        cx.stats.gossip_merges += 1;
+        let merged = merge::merge(&self.gossip, remote);
+        self.update(cx, merged);
+        if self.is_member() {
             self.send_gossip(cx, from);
         }
     }

@@ -1,101 +1,19 @@
 //! The reference's split scenarios, seen from each part.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::downing::decision::Observation;
-use crate::ident::{Address, Roles};
-use crate::membership::app_version::AppVersion;
-use crate::membership::member::{Member, UpNumber};
+use crate::downing::strategy::{counted, judge};
+use crate::downing::table::{connected, downed_by, downed_in, node, role, split};
 
-fn node(name: char) -> UniqueAddress {
-    UniqueAddress::new(
-        Address::new(&std::format!("{name}"), 7355).unwrap(),
-        u64::from(name as u32),
-    )
-}
-
-/// The member `A` to `G` of the table; a suffix is a status: `Aj` Joining, `Aw` WeaklyUp, `Al` Leaving, `Ax` Exiting,
-/// `Ad` Down.
-fn member(text: &str) -> Member {
-    let name = text.chars().next().unwrap();
-    let roles: &[&str] = match name {
-        'A' => &["role3"],
-        'B' => &["role1", "role3"],
-        'C' => &["role2"],
-        'D' => &["role1", "role2", "role3"],
-        _ => &[],
-    };
-    let up_number = match name {
-        'A' | 'F' => 5,
-        'B' => 4,
-        'C' => 3,
-        'D' => 2,
-        'E' => 1,
-        _ => 6,
-    };
-    let status = match &text[1..] {
-        "" => Status::Up,
-        "j" => Status::Joining,
-        "w" => Status::WeaklyUp,
-        "l" => Status::Leaving,
-        "x" => Status::Exiting,
-        "d" => Status::Down,
-        other => panic!("no status {other}"),
-    };
-    let roles = Roles::new(roles.iter().map(|role| Role::new(role).unwrap()), "default").unwrap();
-    let mut member = Member::joining(node(name), roles, AppVersion::default());
-    member.status = status;
-    if !matches!(status, Status::Joining | Status::WeaklyUp) {
-        member.up_number = UpNumber::new(up_number);
-    }
-    member
-}
-
-fn members(text: &str) -> Vec<Member> {
-    text.split_whitespace().map(member).collect()
-}
-
-/// A clean split seen from `here`: its lowest node observed everybody else.
-fn split(here: &str, there: &str) -> DowningView {
-    let (near, far) = (members(here), members(there));
-    let observer = near.iter().map(|member| member.node.clone()).min().unwrap();
-    let rows: Vec<Observation> = far
-        .iter()
-        .map(|member| Observation {
-            observer: observer.clone(),
-            subject: member.node.clone(),
-        })
-        .collect();
-    let unreachable: Vec<UniqueAddress> = far.iter().map(|member| member.node.clone()).collect();
-    let seen: Vec<UniqueAddress> = near.iter().map(|member| member.node.clone()).collect();
-    DowningView::new(near.into_iter().chain(far), unreachable, rows, seen)
-}
-
-fn connected(all: &str, rows: &[&str], seen: &str) -> DowningView {
-    let rows: Vec<Observation> = rows
-        .iter()
-        .map(|row| {
-            let mut ends = row.chars().map(node);
-            Observation {
-                observer: ends.next().unwrap(),
-                subject: ends.next().unwrap(),
-            }
-        })
-        .collect();
-    let unreachable: Vec<UniqueAddress> = rows.iter().map(|row| row.subject.clone()).collect();
-    DowningView::new(members(all), unreachable, rows, seen.chars().map(node))
-}
-
-fn majority(role: &str) -> KeepMajority {
-    KeepMajority::new((!role.is_empty()).then(|| Role::new(role).unwrap()))
+fn majority(name: &str) -> KeepMajority {
+    KeepMajority::new(role(name))
 }
 
 /// Whom the part `here` downs, as a string of names.
-fn downed(role: &str, here: &str, there: &str) -> std::string::String {
-    let view = split(here, there);
-    let nodes = view.nodes_to_down(majority(role).decide(&view));
-    nodes.iter().map(|node| node.address().host()).collect()
+fn downed(role: &str, here: &str, there: &str) -> String {
+    downed_by(&majority(role), here, there)
 }
 
 #[test]
@@ -259,8 +177,9 @@ fn the_rule_behind_a_decision_is_told_in_words() {
         rule("A Bl", "C Dj"),
         "changes in flight could give the other side the majority too"
     );
-    let counted = majority("").counted(&split("A Bl", "C Dj Ex"));
-    assert_eq!(counted, [node('A'), node('B'), node('C')]);
+    let (members, lost) = counted(&majority(""), &split("A Bl", "C Dj Ex"));
+    assert_eq!(members, [node('A'), node('B'), node('C')]);
+    assert_eq!(lost, [node('C')]);
 }
 
 #[test]
@@ -269,38 +188,94 @@ fn s_3_2_members_that_are_down_or_exiting_are_neither_counted_nor_downed_again()
     assert_eq!(downed("", "A Bx Cx", "D E"), "A");
     let dead = split("A B", "Cd");
     assert!(!dead.has_unreachable());
-    assert_eq!(dead.nodes_to_down(Decision::DownUnreachable), []);
+    assert_eq!(downed_in(&majority(""), &dead), "");
 }
 
 #[test]
-fn m_310_to_m_317_indirectly_connected_members_are_not_decided_about() {
-    let undecided = Decision::Undecided(Undecided::IndirectlyConnected);
-    for (all, rows, seen) in [
-        ("A B", &["AB", "BA"][..], "AB"),
-        ("A B C", &["AB", "BA"], "ABC"),
-        ("A B C", &["AB", "BC", "CA"], "ABC"),
-        ("A B C D", &["AD", "DA", "BC", "CB"], "ABCD"),
-        ("A B C", &["AB", "AC"], "ABC"),
-        ("A B C D E", &["BC", "CB", "AD"], "ABCDE"),
-        ("A B C D", &["AB", "BC"], "A"),
+fn m_310_to_m_317_members_on_broken_links_go_and_nobody_else() {
+    for (all, rows, seen, gone) in [
+        ("A B", &["AB", "BA"][..], "AB", "AB"),
+        ("A B C", &["AB", "BA"], "ABC", "AB"),
+        ("A B C", &["AB", "BC", "CA"], "ABC", "ABC"),
+        ("A B C D", &["AD", "DA", "BC", "CB"], "ABCD", "ABCD"),
+        ("A B C D E", &["AB", "BC", "CA"], "ABCDE", "ABC"),
+        ("A B C D E F G", &["BC", "CB", "EF", "FE"], "ABCDEFG", "BCEF"),
+        ("A B C", &["AB", "AC"], "ABC", "ABC"),
+        ("A B C D E", &["BC", "CB", "AD"], "ABCDE", "ABCD"),
     ] {
         let view = connected(all, rows, seen);
-        assert_eq!(majority("").decide(&view), undecided, "{all} {rows:?}");
-        assert_eq!(view.nodes_to_down(undecided), [], "{all} {rows:?}");
+        assert_eq!(
+            majority("").decide(&view),
+            Decision::DownIndirectlyConnected,
+            "{all} {rows:?}"
+        );
+        assert_eq!(downed_in(&majority(""), &view), gone, "{all} {rows:?}");
     }
 }
 
 #[test]
-fn f_41_rows_of_members_that_are_gone_do_not_make_a_split_unclean() {
+fn m_318_a_split_behind_a_broken_link_is_decided_on_its_own() {
+    let left = connected("A B C D E", &["AB", "BA", "AC"], "ABDE");
+    assert_eq!(downed_in(&majority(""), &left), "ABC");
+    // Two of five are lost behind the link of A and B; the rest of three is the majority.
+    let left = connected("A B C D E", &["AB", "BA", "AD", "AE"], "ABC");
+    assert_eq!(downed_in(&majority(""), &left), "ABDE");
+    // Three of five are lost behind it: this side goes altogether, the other one stays.
+    let left = connected("A B C D E", &["AB", "BA", "AC", "AD", "AE"], "AB");
+    assert_eq!(downed_in(&majority(""), &left), "AB");
+}
+
+#[test]
+fn s_3_7_too_large_a_share_on_broken_links_downs_everybody() {
+    let view = connected("A B C D E", &["AB", "BA"], "ABCDE");
+    let downs = |share| judge(&majority(""), &view, share).down.len();
+    assert_eq!((downs(None), downs(Some(0.41)), downs(Some(0.4))), (2, 2, 5));
+    let verdict = judge(&majority(""), &view, Some(0.4));
+    assert!(verdict.escalated);
+    assert_eq!(
+        verdict.reason,
+        "too large a part of the cluster is on broken links"
+    );
+    // A clean split is no matter of shares.
+    let clean = split("A B C", "D E");
+    assert_eq!(judge(&majority(""), &clean, Some(0.1)).down.len(), 2);
+}
+
+#[test]
+fn f_41_rows_of_members_that_are_gone_do_not_take_the_living_along() {
     // B complained about C, which is Down by now, and then crashed itself.
     assert_eq!(
-        majority("").decide(&connected("A B Cd D E", &["BC", "AB"], "A")),
-        Decision::DownUnreachable
+        downed_in(&majority(""), &connected("A B Cd D E", &["BC", "AB"], "A")),
+        "B"
     );
-    // Nor does the mutual complaint of a live member and one that is Down.
-    assert!(!connected("A B Cd", &["CB", "BC"], "A").has_indirectly_connected());
-    // But a member that somebody Down complained about and that is alive here is no clean split.
-    assert!(connected("A B Cd", &["CB"], "AB").has_indirectly_connected());
-    // A row about a stranger is ignored.
-    assert!(!connected("A B", &["BC", "AB"], "A").has_indirectly_connected());
+    // The mutual complaint of a live member and one that is Down.
+    assert_eq!(
+        downed_in(&majority(""), &connected("A B Cd", &["CB", "BC"], "A")),
+        "B"
+    );
+    // A row about a stranger is one of nobody here.
+    assert_eq!(
+        downed_in(&majority(""), &connected("A B", &["BZ", "AB"], "A")),
+        "B"
+    );
+}
+
+#[test]
+fn s_3_9_a_second_crash_is_no_broken_link_under_the_cascade_safe_rule() {
+    use crate::downing::view::IndirectRule;
+    // E noticed the crash of C, then crashed too.
+    let rows = ["AC", "BC", "DC", "EC", "AE", "BE", "DE"];
+    let view = connected("A B C D E", &rows, "ABD");
+    // E is on a broken link for the classic rule, and what is left without it is no clean split either.
+    let classic = judge(&majority(""), &view, None);
+    assert_eq!(classic.decision, Decision::DownIndirectlyConnected);
+    assert!(classic.escalated);
+    assert_eq!(downed_in(&majority(""), &view), "ABCDE");
+    let safe = view.clone().judged_by(IndirectRule::CascadeSafe);
+    assert_eq!(majority("").decide(&safe), Decision::DownUnreachable);
+    assert_eq!(downed_in(&majority(""), &safe), "CE");
+    // A member that complains about somebody alive is on a broken link, even if it is silent now.
+    let view = connected("A B C D E", &["EC", "AE", "BE"], "ABCD").judged_by(IndirectRule::CascadeSafe);
+    assert_eq!(downed_in(&majority(""), &view), "CE");
+    assert_eq!(majority("").decide(&view), Decision::DownIndirectlyConnected);
 }

@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, DownAllWhenUnstable, DowningStrategy};
 use crate::effect::Effect;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
@@ -35,6 +35,11 @@ impl Bench {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
         config.downing.stable_after = ms(2000);
         config.downing.strategy = strategy;
+        config.downing.down_all_when_unstable = DownAllWhenUnstable::Off;
+        Self::of_config(me, config)
+    }
+
+    fn of_config(me: u64, config: Config) -> Self {
         let fixture = Fixture::with_config(n(me), config);
         let resolver = Resolver::new(&fixture.config);
         Self { fixture, resolver }
@@ -111,10 +116,14 @@ fn m_347_nothing_happens_before_the_picture_was_stable_long_enough() {
     assert_eq!(bench.fixture.stats.downing_decisions, 1);
     let event = DowningEvent {
         strategy: "keep-majority",
-        rule: "this side has the majority",
+        rule: IndirectRule::Classic,
+        decision: Decision::DownUnreachable,
+        reason: "this side has the majority",
         members: vec![n(1), n(2), n(3)],
         unreachable: vec![n(3)],
+        indirectly_connected: vec![],
         down: vec![n(3)],
+        waits_for: None,
     };
     assert_eq!(bench.events(), [event]);
 }
@@ -254,7 +263,7 @@ fn a_minority_downs_itself_and_whoever_is_with_it() {
     bench.run_for(ms(2000));
     assert_eq!(bench.downed(), [1, 2]);
     assert_eq!(
-        bench.events().pop().unwrap().rule,
+        bench.events().pop().unwrap().reason,
         "the other side has the majority"
     );
 }
@@ -271,44 +280,140 @@ fn a_decision_is_said_again_only_after_another_stable_period() {
     assert_eq!(bench.downed(), [3]);
 }
 
+fn up(count: u64) -> Vec<(u64, Status)> {
+    (1..=count).map(|uid| (uid, Status::Up)).collect()
+}
+
 #[test]
-fn m_310_without_a_clean_split_nobody_is_downed_and_it_is_told_once() {
+fn m_311_members_on_a_broken_link_go() {
     let mut bench = Bench::of(1);
-    bench.see(4, &[(2, 3), (3, 2)]);
-    bench.run_for(ms(30_000));
+    bench.see_of(&up(5), &[(2, 3), (3, 2)], &[1, 2, 3, 4, 5]);
+    bench.run_for(ms(1999));
     assert_eq!(bench.downed(), []);
-    let events = bench.events();
-    assert_eq!(events.len(), 1);
-    assert_eq!(
-        (events[0].down.len(), bench.fixture.stats.downing_decisions),
-        (0, 0)
-    );
-    assert!(events[0].rule.starts_with("no clean split"));
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [2, 3]);
+    let event = bench.events().pop().unwrap();
+    assert_eq!(event.decision, Decision::DownIndirectlyConnected);
+    assert_eq!(event.indirectly_connected, [n(2), n(3)]);
+}
+
+#[test]
+fn s_3_7_half_of_the_members_on_broken_links_take_all_along() {
+    let mut bench = Bench::of(1);
+    bench.see_of(&up(4), &[(2, 3), (3, 2)], &[1, 2, 3, 4]);
+    bench.run_for(ms(2000));
+    assert_eq!(bench.downed(), [1, 2, 3, 4]);
 }
 
 #[test]
 fn s_8_7_who_was_heard_since_the_complaint_is_alive_though_seen_was_emptied_since() {
+    let downed_by = |rule: IndirectRule| {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.stable_after = ms(2000);
+        config.downing.rule = rule;
+        let mut bench = Bench::of_config(1, config);
+        bench.see_of(&up(5), &[(2, 3)], &[1, 2]);
+        bench.see_of(&up(5), &[(2, 3)], &[1, 2, 3]);
+        // Some unrelated change: nobody else is known to have seen it at the moment of the decision.
+        let mut statuses = up(4);
+        statuses.push((5, Status::Leaving));
+        bench.see_of(&statuses, &[(2, 3)], &[1]);
+        bench.run_for(ms(2000));
+        bench.downed()
+    };
+    assert_eq!(downed_by(IndirectRule::CascadeSafe), [2, 3]);
+    assert_eq!(downed_by(IndirectRule::Classic), [3]);
+}
+
+#[test]
+fn s_8_7_new_complaints_about_broken_links_put_a_decision_off_but_not_for_ever() {
     let mut bench = Bench::of(1);
-    let up = [(1, Status::Up), (2, Status::Up), (3, Status::Up)];
-    bench.see_of(&up, &[(2, 3)], &[1, 2]);
-    bench.see_of(&up, &[(2, 3)], &[1, 2, 3]);
-    // Some unrelated change: nobody else is known to have seen it at the moment of the decision.
-    let joining = [
-        (1, Status::Up),
-        (2, Status::Up),
-        (3, Status::Up),
-        (4, Status::Joining),
-    ];
-    bench.see_of(&joining, &[(2, 3)], &[1]);
-    bench.run_for(ms(10_000));
+    bench.see(5, &[(2, 3), (3, 2)]);
+    bench.run_for(ms(1900));
+    // Everybody was known to be unreachable before: only who says so changes.
+    bench.see(5, &[(2, 3), (3, 2), (1, 3)]);
+    bench.run_for(ms(900));
     assert_eq!(bench.downed(), []);
-    assert_eq!(bench.events().len(), 1);
-    // The member really dies later: new complaints, of which it is not heard for a whole stable period.
-    bench.see_of(&up, &[(1, 3), (2, 3)], &[1]);
-    bench.run_for(ms(1999));
+    bench.see(5, &[(2, 3), (3, 2), (1, 3), (4, 3)]);
+    bench.run_for(ms(199));
     assert_eq!(bench.downed(), []);
     bench.run_for(ms(1));
-    assert_eq!(bench.downed(), [3]);
+    assert_ne!(bench.downed(), [], "half a stable period late");
+}
+
+#[test]
+fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
+    for me in [1, 2] {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.stable_after = ms(2000);
+        let mut bench = Bench::of_config(me, config);
+        // Unstable for longer than 2 s and the least patience of 4 s.
+        for step in 0..6 {
+            bench.see(
+                4,
+                if step % 2 == 0 {
+                    &[(2, 3), (2, 4)]
+                } else {
+                    &[(2, 3)]
+                },
+            );
+            bench.run_for(ms(1000));
+            assert_eq!(bench.downed(), [], "{step}");
+        }
+        bench.run_for(ms(1));
+        assert_eq!(bench.downed(), [1, 2, 3, 4]);
+        let event = bench.events().pop().unwrap();
+        assert_eq!(event.decision, Decision::DownAll);
+        assert_eq!(
+            event.reason,
+            "members became unreachable and reachable for too long"
+        );
+    }
+}
+
+#[test]
+fn s_3_8_unrest_ends_when_nobody_is_lost_and_after_a_decision() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.downing.stable_after = ms(2000);
+    let mut bench = Bench::of_config(2, config);
+    for _ in 0..4 {
+        bench.see(4, &[(2, 3)]);
+        bench.run_for(ms(1900));
+        bench.see(4, &[]);
+        bench.run_for(ms(1900));
+    }
+    assert_eq!(bench.downed(), []);
+    // Whoever is lost is Down: the leader has acted.
+    let down = [(1, Status::Up), (2, Status::Up), (3, Status::Down)];
+    bench.see(3, &[(2, 3)]);
+    bench.run_for(ms(1900));
+    bench.see_of(&down, &[(2, 3)], &[2]);
+    bench.run_for(ms(60_000));
+    assert_eq!(bench.downed(), []);
+}
+
+#[test]
+fn it_can_be_asked_what_would_be_decided_and_what_it_waits_for() {
+    let mut bench = Bench::of(2);
+    let ask = |bench: &Bench| {
+        let fixture = &bench.fixture;
+        bench
+            .resolver
+            .explain(&fixture.config, fixture.mono(), &fixture.view)
+    };
+    bench.see(3, &[]);
+    assert_eq!(ask(&bench), None);
+    bench.see(3, &[(2, 3)]);
+    let until = bench.fixture.mono() + ms(2000);
+    let event = ask(&bench).unwrap();
+    assert_eq!(event.waits_for, Some(DowningWait::Stable { until }));
+    assert_eq!(
+        (event.down, event.decision),
+        (vec![n(3)], Decision::DownUnreachable)
+    );
+    bench.run_for(ms(2000));
+    assert_eq!(ask(&bench).unwrap().waits_for, Some(DowningWait::Leader));
+    assert_eq!(bench.events(), []);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod events;
 mod gossip;
 mod laws;
 mod leader;
+mod machine;
 mod member;
 mod reachability;
 mod targets;

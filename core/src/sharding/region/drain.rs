@@ -1,5 +1,5 @@
 //! How a region ends: in good order, by having its shards moved first, or at once when the node is lost. Spec: sharding
-//! 1.3 (graceful shutdown), issue 2.
+//! 1.3 (graceful shutdown).
 
 use core::time::Duration;
 

@@ -1,0 +1,23 @@
+//! Down-all: when anybody is unreachable, everybody goes. A pure function of a [`DowningView`]. Spec: membership 3.6.
+
+use crate::downing::decision::Decision;
+use crate::downing::strategy::Strategy;
+use crate::downing::view::DowningView;
+
+/// The strategy; it has no setting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DownAll;
+
+impl Strategy for DownAll {
+    fn name(&self) -> &'static str {
+        "down-all"
+    }
+
+    fn decide(&self, _: &DowningView) -> Decision {
+        Decision::DownAll
+    }
+
+    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+        (self.decide(view), "somebody is unreachable")
+    }
+}

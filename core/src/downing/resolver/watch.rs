@@ -1,0 +1,88 @@
+//! What of a change of the picture concerns the resolver: who complains, what makes the wait begin again, what counts as
+//! unrest. Values only. Spec: membership 3.1, 3.8.
+
+use alloc::vec::Vec;
+
+use crate::downing::view::Observation;
+use crate::ident::UniqueAddress;
+use crate::membership::member::{Member, Status};
+use crate::membership::reachability::Reach;
+use crate::view::{Phase, View};
+
+/// The members of this node's data center.
+pub(super) fn own_members(view: &View) -> impl Iterator<Item = &Member> {
+    let own = view.self_member().map(Member::data_center);
+    view.members()
+        .iter()
+        .filter(move |member| Some(member.data_center()) == own)
+}
+
+/// Rows in which a member of this data center calls another one unreachable or terminated.
+pub(super) fn observations(view: &View) -> Vec<Observation> {
+    let own = view.self_member().map(Member::data_center);
+    let is_own = |node: &UniqueAddress| own.is_some() && view.member(node).map(Member::data_center) == own;
+    let bad = view
+        .gossip()
+        .reachability()
+        .records()
+        .iter()
+        .filter(|record| match record.status {
+            Reach::Reachable => false,
+            Reach::Unreachable | Reach::Terminated => true,
+        });
+    // A row of a member about itself is nonsense that a peer may nevertheless send.
+    bad.filter(|record| record.observer != record.subject)
+        .filter(|record| is_own(&record.observer) && is_own(&record.subject))
+        .map(|record| Observation {
+            observer: record.observer.clone(),
+            subject: record.subject.clone(),
+        })
+        .collect()
+}
+
+/// Whether the change makes the wait for a stable picture begin again: somebody became Up, Exiting or Down, became
+/// unreachable, or is reachable again. Joining, leaving and being removed do not.
+pub(super) fn is_unsettled(before: &View, after: &View) -> bool {
+    if before.phase() != Phase::Member {
+        return true;
+    }
+    // What happened while nobody was unreachable does not matter: the first who is begins the wait anyway.
+    if after.unreachable().is_empty() {
+        return false;
+    }
+    let is_final = |status: Status| matches!(status, Status::Up | Status::Exiting | Status::Down);
+    is_lost_or_back(before, after) || has_anybody_turned(before, after, is_final)
+}
+
+/// Whether the change counts as unrest: somebody became unreachable, is reachable again, or became Down.
+pub(super) fn is_unstable(before: &View, after: &View) -> bool {
+    let is_down = |status: Status| status == Status::Down;
+    before.phase() != Phase::Member
+        || is_lost_or_back(before, after)
+        || has_anybody_turned(before, after, is_down)
+}
+
+/// Whether a full member is unreachable: without one there is no unrest.
+pub(super) fn is_anybody_lost(view: &View) -> bool {
+    let mut unreachable = view.unreachable().iter().filter_map(|node| view.member(node));
+    unreachable.any(|member| member.status.is_up_like())
+}
+
+fn is_lost_or_back(before: &View, after: &View) -> bool {
+    let is_member = |node: &UniqueAddress| after.member(node).is_some();
+    let lost = after.unreachable().iter().any(|node| before.is_reachable(node));
+    let back = before
+        .unreachable()
+        .iter()
+        .any(|node| after.is_reachable(node) && is_member(node));
+    lost || back
+}
+
+fn has_anybody_turned(before: &View, after: &View, into: impl Fn(Status) -> bool) -> bool {
+    let is_new = |member: &Member| {
+        before
+            .member(&member.node)
+            .is_none_or(|old| old.status != member.status)
+    };
+    own_members(after).any(|member| into(member.status) && is_new(member))
+}

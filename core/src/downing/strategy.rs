@@ -1,0 +1,171 @@
+//! A strategy's shape, and what follows from its answer: who exactly is downed. Pure: the same view gives the same
+//! verdict. Spec: membership 3.2, 3.7.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use crate::downing::decision::{Decision, can_be_downed, is_counted};
+use crate::downing::view::DowningView;
+use crate::ident::{Role, UniqueAddress};
+use crate::membership::member::Member;
+
+/// A downing strategy: a pure function from what one node sees to what has to go. All nodes must run the same one with
+/// the same settings, and each decides for its own side alone, so it must answer "this side stays" on at most one side of
+/// any split. No time, no chance, no state: what it needs to know is in the view.
+///
+/// ```
+/// use quorate_core::downing::decision::Decision;
+/// use quorate_core::downing::strategy::Strategy;
+/// use quorate_core::downing::view::DowningView;
+///
+/// /// The side that holds the member on host `referee` stays.
+/// #[derive(Debug)]
+/// struct KeepReferee;
+///
+/// impl Strategy for KeepReferee {
+///     fn name(&self) -> &'static str {
+///         "keep-referee"
+///     }
+///
+///     fn decide(&self, view: &DowningView) -> Decision {
+///         if view.has_indirectly_connected() {
+///             return Decision::DownIndirectlyConnected;
+///         }
+///         let referee = view.members().iter().find(|m| m.node.address().host() == "referee");
+///         match referee {
+///             Some(member) if view.is_unreachable(&member.node) => Decision::DownReachable,
+///             Some(_) => Decision::DownUnreachable,
+///             None => Decision::DownAll,
+///         }
+///     }
+/// }
+/// ```
+pub trait Strategy: Debug + Send + Sync {
+    /// Its name for operators. Members with strategies of different names refuse each other.
+    fn name(&self) -> &'static str;
+
+    /// Decides for the side this view was taken on.
+    fn decide(&self, view: &DowningView) -> Decision;
+
+    /// The decision and what made it, in words for the operator.
+    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+        (self.decide(view), "the strategy says so")
+    }
+
+    /// Only members with this role are counted; all without one. Shown to operators, not used to decide.
+    fn role(&self) -> Option<&Role> {
+        None
+    }
+}
+
+/// Why a strategy decides about indirectly connected members.
+pub(crate) const BROKEN_LINKS: &str = "no clean split: some members are unreachable for a part of us only";
+
+/// What a strategy's answer comes down to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The answer.
+    pub decision: Decision,
+    /// What made it, in words.
+    pub reason: &'static str,
+    /// The members on broken links.
+    pub indirectly_connected: BTreeSet<UniqueAddress>,
+    /// The incarnations to down, in node order. Members that are Down or Exiting already never are.
+    pub down: Vec<UniqueAddress>,
+    /// Who is downed instead if the lease is held by somebody else; equal to `down` for decisions without a lease.
+    pub down_if_denied: Vec<UniqueAddress>,
+    /// Whether everybody is downed although the decision does not say so: what is left beyond the broken links is no
+    /// clean split either, or they are too large a part of the cluster.
+    pub escalated: bool,
+}
+
+/// Has `strategy` decide about `view` and works out who goes. `down_all_from` is the share of counted members from which
+/// downing those on broken links becomes downing everybody; `None` never does.
+#[must_use]
+pub fn judge(strategy: &dyn Strategy, view: &DowningView, down_all_from: Option<f64>) -> Verdict {
+    let (decision, reason) = strategy.explain(view);
+    let mut verdict = Verdict {
+        decision,
+        reason,
+        indirectly_connected: view.indirectly_connected(),
+        down: Vec::new(),
+        down_if_denied: Vec::new(),
+        escalated: false,
+    };
+    if decision.is_indirectly_connected() {
+        down_indirectly_connected(strategy, view, down_all_from, &mut verdict);
+    } else {
+        verdict.down = nodes(view, |node| goes(decision, view, node));
+    }
+    verdict.down_if_denied = if decision.needs_lease() {
+        let broken = |node: &UniqueAddress| {
+            decision.is_indirectly_connected() && verdict.indirectly_connected.contains(node)
+        };
+        nodes(view, |node| broken(node) || !view.is_unreachable(node))
+    } else {
+        verdict.down.clone()
+    };
+    verdict
+}
+
+fn down_indirectly_connected(
+    strategy: &dyn Strategy,
+    view: &DowningView,
+    down_all_from: Option<f64>,
+    verdict: &mut Verdict,
+) {
+    let rest = view.without_broken_links();
+    let additional = rest.as_ref().map(|rest| (strategy.decide(rest), rest));
+    let goes_too =
+        |node: &UniqueAddress| additional.is_some_and(|(decision, rest)| goes(decision, rest, node));
+    verdict.down = nodes(view, |node| {
+        verdict.indirectly_connected.contains(node) || goes_too(node)
+    });
+    if additional.is_some_and(|(decision, _)| decision.is_indirectly_connected()) {
+        verdict.reason = "no clean split even beyond the broken links";
+        verdict.escalated = true;
+    } else if is_share(verdict.down.len(), view.members_counted(), down_all_from) {
+        verdict.reason = "too large a part of the cluster is on broken links";
+        verdict.escalated = true;
+    }
+    if verdict.escalated {
+        verdict.down = nodes(view, |_| true);
+    }
+}
+
+/// Whether the answer to a clean split sends this node away.
+fn goes(decision: Decision, view: &DowningView, node: &UniqueAddress) -> bool {
+    match decision {
+        Decision::DownUnreachable | Decision::AcquireLeaseAndDownUnreachable { .. } => {
+            view.is_unreachable(node)
+        }
+        Decision::DownReachable => !view.is_unreachable(node),
+        Decision::DownAll => true,
+        Decision::DownIndirectlyConnected
+        | Decision::AcquireLeaseAndDownIndirectlyConnected
+        | Decision::DownNobody => false,
+    }
+}
+
+fn nodes(view: &DowningView, chosen: impl Fn(&UniqueAddress) -> bool) -> Vec<UniqueAddress> {
+    let is_chosen = |member: &&Member| can_be_downed(member.status) && chosen(&member.node);
+    let members = view.members().iter().filter(is_chosen);
+    members.map(|member| member.node.clone()).collect()
+}
+
+/// Whether `part` is at least `share` of `whole`. Members are few enough for a float to count them exactly.
+fn is_share(part: usize, whole: usize, share: Option<f64>) -> bool {
+    let as_float = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    part > 0 && share.is_some_and(|share| as_float(part) >= share * as_float(whole))
+}
+
+/// The members a strategy counts and those of them that are unreachable, in node order.
+#[must_use]
+pub fn counted(strategy: &dyn Strategy, view: &DowningView) -> (Vec<UniqueAddress>, Vec<UniqueAddress>) {
+    let members = view.counted(strategy.role(), is_counted);
+    let members: Vec<UniqueAddress> = members.map(|member| member.node.clone()).collect();
+    let lost = members.iter().filter(|node| view.is_unreachable(node));
+    let unreachable = lost.cloned().collect();
+    (members, unreachable)
+}

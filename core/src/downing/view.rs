@@ -1,0 +1,230 @@
+//! What a downing strategy looks at: one data center as one node sees it, and which members are connected for a part of
+//! it only. Values only: no time, no chance, no effects. Spec: membership 3.2, 3.7, 3.9, 8.7.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::downing::decision::{can_be_downed, is_counted};
+use crate::ident::{Role, UniqueAddress};
+use crate::membership::member::{Member, Status};
+
+/// One data center as one node sees it at the moment of a decision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DowningView {
+    members: Vec<Member>,
+    unreachable: BTreeSet<UniqueAddress>,
+    observations: Vec<Observation>,
+    alive: BTreeSet<UniqueAddress>,
+    rule: IndirectRule,
+}
+
+/// One row of the reachability table that calls its subject unreachable or terminated.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Observation {
+    /// Who complains.
+    pub observer: UniqueAddress,
+    /// About whom.
+    pub subject: UniqueAddress,
+}
+
+/// Which complaints tell that a split is not clean. Mirrors no setting of the reference, which knows `Classic` only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IndirectRule {
+    /// All of them. A member that had complained about a dead one and then dies itself looks like a broken link, so a
+    /// cascade of crashes may end in downing everybody.
+    #[default]
+    Classic,
+    /// Not those of a member that is complained about and not known to be alive, if everybody it complained about is not
+    /// known to be alive either: such a member has most likely crashed.
+    CascadeSafe,
+}
+
+/// The members on broken links, by the way they were found.
+struct Indirect<'a> {
+    /// They complain and are complained about.
+    cycle: BTreeSet<&'a UniqueAddress>,
+    /// Both ends of complaints about somebody who is alive.
+    alive: BTreeSet<&'a UniqueAddress>,
+}
+
+impl DowningView {
+    /// A view of `members`, all of one data center, judged by the classic rule. `unreachable` are those that somebody of
+    /// this data center calls unreachable or terminated, and those that are Down; `observations` are the rows behind
+    /// that; `alive` are members known to be alive although they may be complained about: for the classic rule those
+    /// that have seen exactly this state, for the cascade-safe one those heard of since the rows changed last.
+    #[must_use]
+    pub fn new(
+        members: impl IntoIterator<Item = Member>,
+        unreachable: impl IntoIterator<Item = UniqueAddress>,
+        observations: impl IntoIterator<Item = Observation>,
+        alive: impl IntoIterator<Item = UniqueAddress>,
+    ) -> Self {
+        let mut members: Vec<Member> = members.into_iter().collect();
+        members.sort_by(|a, b| a.node.cmp(&b.node));
+        members.dedup_by(|a, b| a.node == b.node);
+        Self {
+            members,
+            unreachable: unreachable.into_iter().collect(),
+            observations: observations.into_iter().collect(),
+            alive: alive.into_iter().collect(),
+            rule: IndirectRule::Classic,
+        }
+    }
+
+    /// The same view judged by another rule.
+    #[must_use]
+    pub fn judged_by(mut self, rule: IndirectRule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// All members, in node order.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// One member.
+    #[must_use]
+    pub fn member(&self, node: &UniqueAddress) -> Option<&Member> {
+        let at = self
+            .members
+            .binary_search_by(|member| member.node.cmp(node))
+            .ok()?;
+        self.members.get(at)
+    }
+
+    /// Whether `node` is on the other side.
+    #[must_use]
+    pub fn is_unreachable(&self, node: &UniqueAddress) -> bool {
+        self.unreachable.contains(node)
+    }
+
+    /// Whether a member that could still be downed is unreachable: without one there is nothing to decide.
+    #[must_use]
+    pub fn has_unreachable(&self) -> bool {
+        self.members
+            .iter()
+            .any(|member| can_be_downed(member.status) && self.is_unreachable(&member.node))
+    }
+
+    /// Members with `role` (all without one) whose status is in `statuses`, in node order.
+    pub fn counted<'a>(
+        &'a self,
+        role: Option<&'a Role>,
+        statuses: fn(Status) -> bool,
+    ) -> impl Iterator<Item = &'a Member> {
+        self.members.iter().filter(move |member| {
+            statuses(member.status) && role.is_none_or(|role| member.roles.contains(role))
+        })
+    }
+
+    /// How many of [`DowningView::counted`] are on this side and how many on the other.
+    #[must_use]
+    pub fn sides(&self, role: Option<&Role>, statuses: fn(Status) -> bool) -> (usize, usize) {
+        let there = |member: &&Member| self.is_unreachable(&member.node);
+        let all = self.counted(role, statuses).count();
+        let other = self.counted(role, statuses).filter(there).count();
+        (all - other, other)
+    }
+
+    /// Members counted whatever their roles.
+    #[must_use]
+    pub fn members_counted(&self) -> usize {
+        self.counted(None, is_counted).count()
+    }
+
+    /// The members on broken links: those that both complain and are complained about, and both ends of a complaint
+    /// about somebody who is alive. Empty for a clean split and for a crash. O(rows · log rows).
+    #[must_use]
+    pub fn indirectly_connected(&self) -> BTreeSet<UniqueAddress> {
+        let Indirect { cycle, alive } = self.indirect();
+        cycle.union(&alive).map(|node| (*node).clone()).collect()
+    }
+
+    /// Whether this is anything but a clean split or a crash.
+    #[must_use]
+    pub fn has_indirectly_connected(&self) -> bool {
+        let Indirect { cycle, alive } = self.indirect();
+        !cycle.is_empty() || !alive.is_empty()
+    }
+
+    /// Whether some row might tell of a broken link, whatever the rule makes of it.
+    #[must_use]
+    pub(crate) fn may_have_indirectly_connected(&self) -> bool {
+        let Indirect { cycle, alive } = self.indirect_of(self.observations.iter().collect());
+        !cycle.is_empty() || !alive.is_empty()
+    }
+
+    /// The split that is left once the broken links are taken out of the picture, to be decided on its own; `None` if
+    /// nobody beyond them is unreachable.
+    #[must_use]
+    pub(crate) fn without_broken_links(&self) -> Option<Self> {
+        let indirect = self.indirect();
+        let beyond = |node: &&UniqueAddress| !indirect.cycle.contains(node) && !indirect.alive.contains(node);
+        self.unreachable.iter().find(beyond)?;
+        let can_go = |node: &UniqueAddress| self.member(node).is_some_and(|m| can_be_downed(m.status));
+        let is_inside = |set: &BTreeSet<&UniqueAddress>, row: &Observation| {
+            set.contains(&row.observer) && set.contains(&row.subject)
+        };
+        let rest: Vec<Observation> = self
+            .observations
+            .iter()
+            .filter(|row| !is_inside(&indirect.cycle, row) && !is_inside(&indirect.alive, row))
+            .filter(|row| can_go(&row.observer) && can_go(&row.subject))
+            .cloned()
+            .collect();
+        Some(Self {
+            members: self.members.clone(),
+            unreachable: rest.iter().map(|row| row.subject.clone()).collect(),
+            observations: rest,
+            alive: self.alive.clone(),
+            rule: self.rule,
+        })
+    }
+
+    fn indirect(&self) -> Indirect<'_> {
+        self.indirect_of(self.telling_rows())
+    }
+
+    fn indirect_of<'a>(&'a self, rows: Vec<&'a Observation>) -> Indirect<'a> {
+        let subjects: BTreeSet<&UniqueAddress> = rows.iter().map(|row| &row.subject).collect();
+        let observers = rows.iter().map(|row| &row.observer);
+        let cycle = observers.filter(|node| subjects.contains(node)).collect();
+        let about_living = rows.iter().filter(|row| self.alive.contains(&row.subject));
+        let alive = about_living
+            .flat_map(|row| [&row.observer, &row.subject])
+            .collect();
+        Indirect { cycle, alive }
+    }
+
+    /// The rows that may tell of a broken link: all, or without those of members that have most likely crashed.
+    fn telling_rows(&self) -> Vec<&Observation> {
+        let all = self.observations.iter();
+        match self.rule {
+            IndirectRule::Classic => all.collect(),
+            IndirectRule::CascadeSafe => {
+                let subjects: BTreeSet<&UniqueAddress> = all.clone().map(|row| &row.subject).collect();
+                let knows_living: BTreeSet<&UniqueAddress> = all
+                    .clone()
+                    .filter(|row| self.alive.contains(&row.subject))
+                    .map(|row| &row.observer)
+                    .collect();
+                let is_dead = |node: &UniqueAddress| {
+                    subjects.contains(node) && !self.alive.contains(node) && !knows_living.contains(node)
+                };
+                all.filter(|row| !is_dead(&row.observer)).collect()
+            }
+        }
+    }
+}
+
+impl fmt::Display for IndirectRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Classic => "classic",
+            Self::CascadeSafe => "cascade-safe",
+        })
+    }
+}

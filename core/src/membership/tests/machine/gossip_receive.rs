@@ -1,0 +1,294 @@
+//! What is done with gossip that arrives. Spec: membership §2.5, §6 H, §8.9.
+
+use super::{Rig, n, state, versioned};
+use crate::effect::HaltReason;
+use crate::membership::machine::CLOCK_JUMP_MAX;
+use crate::membership::tests::reach;
+use crate::membership::vector_clock::VectorClock;
+use crate::signal::Signal;
+
+#[test]
+fn m_131_a_status_of_a_stranger_or_of_somebody_i_find_unreachable_is_not_answered() {
+    let local = reach(state("a b c", "a", "a"), "a>c:U");
+    let mut rig = Rig::member("a", local);
+    let newer = state("a b c", "b", "a b");
+    rig.status("d", &newer);
+    rig.status("b#2", &newer);
+    rig.status("c", &newer);
+    assert_eq!(
+        rig.did(),
+        "rejected(d: the sender is not a member) rejected(b#2: the sender is not a member) \
+         rejected(c: the sender is unreachable from here)"
+    );
+}
+
+#[test]
+fn m_132_a_status_with_my_version_and_my_digest_is_not_answered() {
+    let local = state("a b c", "a b", "a b");
+    let mut rig = Rig::member("a", local.clone());
+    rig.status("b", &local);
+    assert_eq!(rig.did(), "");
+}
+
+#[test]
+fn f_20_a_status_with_my_version_and_another_digest_is_answered_with_the_state() {
+    let mut rig = Rig::member("a", state("a b c", "a b", "a b"));
+    rig.status("b", &state("a b c", "b", "a b"));
+    assert_eq!(rig.did(), "gossip>b");
+}
+
+#[test]
+fn m_134_a_newer_status_is_answered_with_my_status() {
+    let mut rig = Rig::member("a", state("a b c", "a b", "a"));
+    rig.status("b", &state("a b c", "b", "a b"));
+    assert_eq!(rig.did(), "status>b");
+}
+
+#[test]
+fn m_135_an_older_or_concurrent_status_is_answered_with_the_state() {
+    for ticks in ["b", "a c", "c"] {
+        let mut rig = Rig::member("a", state("a b c", "a b", "a b"));
+        rig.status("b", &state("a b c", "b", ticks));
+        assert_eq!(rig.did(), "gossip>b", "{ticks}");
+    }
+}
+
+#[test]
+fn m_137_and_b_40_gossip_for_another_incarnation_of_my_address_is_dropped() {
+    let mut rig = Rig::member("a", state("a b", "a", "a"));
+    let before = rig.m.gossip.clone();
+    rig.gossip_to("b", n("a#2"), &state("a b c", "b", "a b"));
+    assert!(rig.did().starts_with("rejected(b: meant for a:7355#"));
+    assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 1));
+}
+
+#[test]
+fn m_138_and_b_41_gossip_of_a_stranger_or_of_a_removed_incarnation_is_dropped() {
+    let mut local = state("a b d", "a", "a");
+    local.remove(&n("d"));
+    let mut rig = Rig::member("a", local);
+    let before = rig.m.gossip.clone();
+    for from in ["c", "d", "b#2"] {
+        rig.gossip(from, &state("a b c", "b", "a b"));
+        assert!(rig.did().ends_with("the sender is not a member)"), "{from}");
+    }
+    assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 3));
+}
+
+#[test]
+fn m_139_gossip_of_a_node_that_only_others_find_unreachable_is_accepted() {
+    let local = reach(state("a b c", "a", "a"), "c>b:U");
+    let mut rig = Rig::member("a", local.clone());
+    let newer = versioned(&reach(state("a b c dJ", "b", ""), "c>b:U"), "a b");
+    rig.gossip("b", &newer);
+    assert_eq!(rig.members(), "a b c dJ");
+    let mut rig = Rig::member("a", reach(local, "a>b:U"));
+    rig.gossip("b", &newer);
+    assert_eq!(rig.did(), "rejected(b: the sender is unreachable from here)");
+    assert_eq!(rig.members(), "a b c");
+}
+
+#[test]
+fn m_140_and_b_42_gossip_that_does_not_contain_me_is_dropped() {
+    let mut rig = Rig::member("a", state("a b", "a", "a"));
+    for remote in [state("b c", "b", "b b"), state("a#2 b", "b", "b b")] {
+        rig.gossip("b", &remote);
+        assert_eq!(rig.did(), "rejected(b: the state does not contain the receiver)");
+        assert_eq!((rig.members().as_str(), rig.clock("b")), ("a b", 0));
+    }
+}
+
+#[test]
+fn gossip_before_this_node_is_a_member_is_dropped_silently() {
+    let mut rig = Rig::idle("a");
+    let remote = state("a b", "b", "b");
+    rig.gossip("b", &remote);
+    rig.status("b", &remote);
+    rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("b"), &n("a")));
+    rig.call(|m, cx| m.on_leave(cx, &n("b"), &n("a")));
+    rig.call(|m, cx| m.on_down(cx, &n("b"), &n("a")));
+    assert_eq!((rig.did().as_str(), rig.members().as_str()), ("", ""));
+}
+
+#[test]
+fn m_143_equal_clocks_unite_the_seen_sets_and_talk_back_only_if_mine_was_missing() {
+    let mut rig = Rig::member("a", state("a b c", "a", "a b"));
+    rig.gossip("b", &state("a b c", "b", "a b"));
+    assert_eq!(rig.did(), "seen(a b) gossip>b");
+    rig.gossip("b", &state("a b c", "a b c", "a b"));
+    assert_eq!(rig.did(), "converged(a b c)");
+    assert_eq!((rig.clock("a"), rig.f.stats.gossip_merges), (1, 0));
+}
+
+#[test]
+fn m_144_older_gossip_changes_nothing_and_is_answered_with_the_state() {
+    let mut rig = Rig::member("a", state("a b c", "a c", "a b"));
+    let before = rig.m.gossip.clone();
+    rig.gossip("b", &state("a b", "a b", "b"));
+    assert_eq!((rig.did().as_str(), &rig.m.gossip), ("gossip>b", &before));
+}
+
+#[test]
+fn m_145_newer_gossip_that_i_have_not_seen_is_adopted_and_answered() {
+    let mut rig = Rig::member("a", state("a b c", "a", "a"));
+    rig.gossip("b", &state("a b c dJ", "b", "a b"));
+    assert_eq!(rig.did(), "joined(d) seen(a b) gossip>b");
+    assert_eq!(
+        (rig.members().as_str(), rig.clock("a"), rig.clock("b")),
+        ("a b c dJ", 1, 1)
+    );
+}
+
+#[test]
+fn m_146_newer_gossip_that_says_i_saw_it_is_adopted_and_not_answered() {
+    let mut rig = Rig::member("a", state("a b c", "a", "a"));
+    rig.gossip("b", &state("a b c dJ", "a b", "a b"));
+    assert_eq!(rig.did(), "joined(d) seen(a b)");
+}
+
+#[test]
+fn m_147_concurrent_gossip_is_merged_and_answered_and_my_clock_entry_stays() {
+    let mut rig = Rig::member("a", state("a b c", "a c", "a c"));
+    rig.gossip("b", &state("a b cL dJ", "a b", "a b"));
+    assert_eq!(rig.did(), "left(c) joined(d) seen(a) gossip>b");
+    assert_eq!(rig.members(), "a b cL dJ");
+    assert_eq!(rig.m.gossip.version(), &crate::membership::tests::clock("a b c"));
+    assert_eq!(rig.f.stats.gossip_merges, 1);
+}
+
+#[test]
+fn f_09_two_nodes_that_merge_the_same_pair_hold_the_same_state_and_stop() {
+    let (left, right) = (state("a b c", "a", "a c"), state("a b cL dJ", "b", "a b"));
+    let (mut a, mut b) = (Rig::member("a", left.clone()), Rig::member("b", right.clone()));
+    a.gossip("b", &right);
+    b.gossip("a", &left);
+    a.did();
+    b.did();
+    b.status("a", &a.m.gossip);
+    assert_eq!(b.did(), "gossip>a", "only the seen sets differ");
+    a.gossip("b", &b.m.gossip);
+    assert_eq!(a.did(), "seen(a b) gossip>b");
+    b.gossip("a", &a.m.gossip);
+    assert_eq!(b.did(), "seen(a b)");
+    assert_eq!(a.m.gossip, b.m.gossip);
+}
+
+#[test]
+fn m_149_the_detector_hears_both_pictures_when_a_member_is_new() {
+    let mut rig = Rig::member("a", state("a b", "a", "a"));
+    rig.gossip("b", &state("a b c", "a b", "a b"));
+    let heard = rig.f.heard();
+    let [Signal::ViewChanged { before, after }] = &heard[..] else {
+        panic!("{heard:?}")
+    };
+    assert!(!before.gossip().contains(&n("c")) && after.gossip().contains(&n("c")));
+}
+
+#[test]
+fn m_150_and_b_38_gossip_that_newly_shows_me_down_ends_me_at_once() {
+    let mut rig = Rig::member("a", state("a b c", "a", "a"));
+    rig.gossip("b", &state("aD b c", "b", "a b"));
+    assert_eq!(rig.clone().told(), "downed(a) leader(b) seen(a b)");
+    assert_eq!(rig.sent_in_any_order(), "gossip>b gossip>c");
+    assert_eq!(rig.halted(), Some(HaltReason::Downed));
+}
+
+#[test]
+fn f_14_a_removed_member_does_not_come_back_with_a_lagging_state() {
+    let mut local = state("a b c", "a", "a c");
+    local.remove(&n("c"));
+    let mut rig = Rig::member("a", versioned(&local, "a a"));
+    rig.gossip("b", &state("a b c", "b c", "a b c"));
+    assert_eq!((rig.members().as_str(), rig.clock("c")), ("a b", 0));
+    assert!(rig.m.gossip.tombstones().contains(&n("c")));
+}
+
+/// `a`'s clock says 3; a state in which it says `claimed` and that lacks what `a` knows about `c`.
+fn claim(claimed: u64) -> crate::membership::gossip::Gossip {
+    let version = VectorClock::from_entries([(n("a"), claimed), (n("b"), 1)].into()).unwrap();
+    let lie = state("a b c", "b", "");
+    let (members, reachability) = (lie.members_arc().clone(), lie.reachability_arc().clone());
+    let (tombstones, meta) = (lie.tombstones_arc().clone(), lie.meta().clone());
+    crate::membership::gossip::Gossip::assemble(members, reachability, version, tombstones, 0, meta)
+}
+
+fn lied_to() -> Rig {
+    Rig::member("a", versioned(&reach(state("a b c", "a", ""), "a>c:U"), "a a a"))
+}
+
+#[test]
+fn section_8_9_and_b_37_a_claim_of_changes_i_did_not_make_is_dropped_and_counted() {
+    let mut rig = lied_to();
+    let before = rig.m.gossip.clone();
+    rig.gossip("b", &claim(9));
+    assert_eq!(
+        rig.did(),
+        "rejected(b: the state's clock has 9 changes of mine, I made 3)"
+    );
+    assert_eq!((&rig.m.gossip, rig.f.stats.rejected_forged_clock), (&before, 1));
+    rig.status("b", &claim(12));
+    assert_eq!(
+        rig.did(),
+        "rejected(b: the state's clock has 12 changes of mine, I made 9)"
+    );
+    assert_eq!((&rig.m.gossip, rig.f.stats.rejected_forged_clock), (&before, 2));
+    rig.call(|m, cx| m.leave(cx, &n("b")));
+    assert_eq!(rig.clock("a"), 13, "my counter continues above the claim");
+}
+
+#[test]
+fn section_8_9_a_claim_beyond_the_largest_jump_does_not_move_my_counter() {
+    for (claimed, next) in [
+        (3, 4),
+        (3 + CLOCK_JUMP_MAX, 3 + CLOCK_JUMP_MAX + 1),
+        (3 + CLOCK_JUMP_MAX + 1, 4),
+        (u64::MAX, 4),
+    ] {
+        let mut rig = lied_to();
+        rig.gossip("b", &claim(claimed));
+        rig.call(|m, cx| m.leave(cx, &n("b")));
+        assert_eq!(rig.clock("a"), next, "{claimed}");
+    }
+}
+
+#[test]
+fn section_8_9_a_claim_that_comes_again_does_not_undo_what_i_changed() {
+    let mut rig = lied_to();
+    rig.gossip("b", &claim(9));
+    rig.did();
+    rig.gossip("b", &claim(9));
+    assert_eq!(rig.did(), "gossip>b");
+    assert!(rig.f.view.suspects(&n("c")), "my own observation survives");
+    assert_eq!(
+        (rig.clock("a"), rig.clock("b"), rig.seen().as_str()),
+        (10, 1, "a")
+    );
+}
+
+#[test]
+fn b_37_a_welcome_that_claims_changes_of_mine_is_dropped() {
+    let mut rig = Rig::idle("d");
+    rig.seeds("a");
+    rig.ack("a");
+    rig.did();
+    rig.welcome("a", "d", &state("a dJ", "a", "a d"));
+    assert_eq!(
+        rig.did(),
+        "rejected(a: the state's clock has 1 changes of mine, I made 0)"
+    );
+    assert_eq!(rig.members(), "");
+    rig.welcome("a", "d", &state("a dJ", "a", "a"));
+    assert_eq!(rig.members(), "a dJ");
+    rig.call(|m, cx| m.leave(cx, &n("d")));
+    assert_eq!(rig.clock("d"), 2);
+}
+
+#[test]
+fn a_newer_state_that_misses_a_member_nobody_removed_does_not_remove_it() {
+    for (mine, theirs) in [("a", "a a"), ("a a", "a")] {
+        let mut rig = Rig::member("b", state("a b eJ", "b", mine));
+        rig.gossip("a", &state("a b dJ", "a b", theirs));
+        assert_eq!(rig.members(), "a b dJ eJ", "{mine} against {theirs}");
+        assert_eq!(rig.sent(), "gossip>a", "the sender misses a member too");
+    }
+}

@@ -1,0 +1,229 @@
+//! Leaving, exiting and the goodbye. Spec: membership §2.9, §6 J.
+
+use super::{Rig, TOKEN, at, n, secs, state};
+use crate::effect::HaltReason;
+use crate::membership::machine::Exit;
+use crate::membership::tests::{reach, seen};
+use crate::timers::MembershipTimer::{ExitDrain, LeaderActions};
+use crate::view::Phase;
+use core::time::Duration;
+
+fn leave_command(rig: &mut Rig, host: Option<&str>) {
+    let address = host.map(at);
+    rig.call(|m, cx| m.on_leave_command(cx, TOKEN, address.as_ref()));
+}
+
+/// `b` of `a b c`, which has just heard that it is Exiting.
+fn exiting() -> Rig {
+    let mut rig = Rig::member("b", state("a bL c", "a b c", "a b"));
+    rig.gossip("a", &state("a bX c", "a", "a a b"));
+    rig
+}
+
+fn drained(rig: &mut Rig) {
+    rig.call(|m, cx| m.on_drained(cx));
+}
+
+#[test]
+fn leaving_says_so_at_once_and_asks_for_the_hand_over() {
+    let mut rig = Rig::member("a", state("a b", "a b", "a"));
+    leave_command(&mut rig, None);
+    assert_eq!(rig.did(), "done left(a) seen(a) gossip>b");
+    assert_eq!(rig.heard(), "drain");
+    assert_eq!((rig.members().as_str(), rig.clock("a")), ("aL b", 2));
+    assert_eq!(rig.halted(), None);
+}
+
+#[test]
+fn another_member_can_be_asked_to_leave_by_address_or_by_message() {
+    let mut rig = Rig::member("a", state("a b c", "a b c", "a"));
+    leave_command(&mut rig, Some("b"));
+    rig.call(|m, cx| m.on_leave(cx, &n("b"), &n("c")));
+    assert_eq!((rig.members().as_str(), rig.heard().as_str()), ("a bL cL", ""));
+    leave_command(&mut rig, Some("x"));
+    assert!(rig.did().ends_with("refused(UnknownMember)"));
+}
+
+#[test]
+fn f_36_only_members_that_are_not_on_their_way_out_begin_to_leave() {
+    for (codes, after) in [
+        ("a bJ", "a bL"),
+        ("a bW", "a bL"),
+        ("a bP", "a bL"),
+        ("a bR", "a bL"),
+        ("a bL", "a bL"),
+        ("a bX", "a bX"),
+        ("a bD", "a bD"),
+    ] {
+        let mut rig = Rig::member("a", state(codes, "a", "a"));
+        rig.call(|m, cx| m.leave(cx, &n("b")));
+        assert_eq!(rig.members(), after);
+        assert_eq!(rig.did().is_empty(), codes == after, "{codes}");
+    }
+}
+
+#[test]
+fn a_node_that_is_in_no_cluster_leaves_at_once() {
+    let mut rig = Rig::idle("a");
+    leave_command(&mut rig, None);
+    assert_eq!(
+        (rig.did().as_str(), rig.halted()),
+        ("done", Some(HaltReason::Left))
+    );
+    assert_eq!(rig.halted(), None, "said once");
+}
+
+#[test]
+fn an_exiting_node_asks_for_the_hand_over_within_a_time_limit_and_stays() {
+    let mut rig = exiting();
+    assert_eq!(rig.did(), "exited(b) seen(a b) gossip>a");
+    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain", None));
+    assert_eq!(rig.deadlines(), [(ExitDrain, 10_000)]);
+    assert_eq!(rig.m.exit, Exit::Draining);
+}
+
+#[test]
+fn while_it_hands_over_an_exiting_node_does_not_count_as_having_seen_the_state() {
+    let mut rig = exiting();
+    rig.did();
+    rig.gossip("a", &state("a bX cL", "a", "a a a b"));
+    assert_eq!(
+        (rig.did().as_str(), rig.seen().as_str()),
+        ("left(c) seen(a)", "a"),
+        "and does not talk back"
+    );
+    rig.gossip("c", &state("a bX cL dJ", "c", "a a a b c"));
+    assert_eq!(
+        (rig.did().as_str(), rig.seen().as_str()),
+        ("joined(d) seen(c)", "c")
+    );
+    rig.join("e");
+    rig.call(|m, cx| m.leave(cx, &n("d")));
+    assert_eq!(rig.seen(), "", "nor after a change of its own");
+}
+
+#[test]
+fn with_the_hand_over_done_it_says_goodbye_to_the_two_best_candidates_and_goes() {
+    let mut rig = exiting();
+    rig.did();
+    drained(&mut rig);
+    assert_eq!(
+        rig.sent_in_any_order(),
+        "confirmed>a confirmed>c gossip>a gossip>c"
+    );
+    assert_eq!(
+        (rig.halted(), rig.deadlines()),
+        (Some(HaltReason::Left), [].into())
+    );
+    assert_eq!(rig.f.view.phase(), Phase::Halted);
+    assert_eq!(rig.f.view.self_member(), None, "F-55");
+}
+
+#[test]
+fn the_goodbye_goes_to_leaders_that_can_act_and_the_state_to_five_at_random() {
+    let gossip = state("a b cD d e f g h i", "b", "b");
+    let mut rig = Rig::member("b", reach(gossip, "b>a:U d>e:U"));
+    rig.call(|m, cx| m.leave(cx, &n("b")));
+    let mut next = (*rig.m.gossip).clone();
+    next.set_status(&n("b"), crate::membership::member::Status::Exiting);
+    rig = rig.with_state(next);
+    drained(&mut rig);
+    let sent = rig.sent();
+    assert!(sent.ends_with("confirmed>d confirmed>f"), "{sent}");
+    assert_eq!(sent.matches("gossip>").count(), 5, "{sent}");
+}
+
+#[test]
+fn the_last_state_of_an_exiting_node_is_marked_as_seen_by_it() {
+    let mut rig = exiting();
+    rig.gossip("c", &state("a bX cL dJ", "c", "a a a b c"));
+    rig.did();
+    drained(&mut rig);
+    assert_eq!(rig.seen(), "b c");
+}
+
+#[test]
+fn work_that_is_not_handed_over_in_time_does_not_hold_an_exiting_node() {
+    let mut rig = exiting();
+    rig.run(Duration::from_millis(9_999));
+    assert_eq!(rig.halted(), None);
+    rig.run(Duration::from_millis(1));
+    assert_eq!(rig.halted(), Some(HaltReason::Left));
+}
+
+#[test]
+fn a_hand_over_that_is_done_while_leaving_waits_for_the_leader() {
+    let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
+    leave_command(&mut rig, None);
+    drained(&mut rig);
+    assert_eq!(rig.halted(), None);
+    rig.did();
+    rig.gossip("a", &state("a bX c", "a", "a a b"));
+    assert_eq!(
+        rig.sent_in_any_order(),
+        "confirmed>a confirmed>c gossip>a gossip>c"
+    );
+    assert_eq!(rig.seen(), "a b");
+    assert_eq!(rig.halted(), Some(HaltReason::Left));
+}
+
+#[test]
+fn m_211_a_leader_that_leaves_moves_itself_to_exiting_without_having_seen_it() {
+    let mut rig = Rig::member("a", state("aL b c", "a b c", "a"));
+    rig.leader_tick();
+    assert_eq!(rig.did(), "exited(a) leader(b) seen() gossip>b");
+    assert_eq!((rig.members().as_str(), rig.seen().as_str()), ("aX b c", ""));
+    assert_eq!(rig.heard(), "drain");
+    assert_eq!(rig.deadlines(), [(LeaderActions, 1_000), (ExitDrain, 10_000)]);
+    drained(&mut rig);
+    assert_eq!(
+        rig.sent_in_any_order(),
+        "confirmed>b confirmed>c gossip>b gossip>c"
+    );
+
+    let mut next = Rig::member("b", state("aX b c", "b c", "a a"));
+    next.call(|m, cx| m.on_exiting_confirmed(cx, &n("a"), &n("b")));
+    next.leader_tick();
+    assert_eq!(next.members(), "b c");
+}
+
+#[test]
+fn m_212_a_node_alone_leaves_on_its_next_leader_ticks() {
+    let mut rig = Rig::idle("a");
+    rig.seeds("a");
+    leave_command(&mut rig, None);
+    rig.run(secs(1));
+    assert_eq!(rig.members(), "aX");
+    drained(&mut rig);
+    assert_eq!(rig.halted(), Some(HaltReason::Left));
+}
+
+#[test]
+fn m_213_a_node_that_never_became_up_can_leave() {
+    let mut rig = Rig::configured("a", |config| config.membership.min_nr_of_members = 2);
+    rig.seeds("a");
+    rig.did();
+    leave_command(&mut rig, None);
+    rig.run(secs(1));
+    assert_eq!(rig.told(), "left(a) exited(a) converged()");
+    drained(&mut rig);
+    assert_eq!(rig.halted(), Some(HaltReason::Left));
+
+    let mut leader = Rig::member("a", state("a bJ", "a", "a"));
+    leader.call(|m, cx| m.on_leave(cx, &n("b"), &n("b")));
+    leader.gossip("b", &seen((*leader.m.gossip).clone(), "a b"));
+    leader.leader_tick();
+    leader.call(|m, cx| m.on_exiting_confirmed(cx, &n("b"), &n("a")));
+    leader.leader_tick();
+    assert_eq!(
+        leader.told(),
+        "left(b) seen(a) converged(a b) exited(b) converged(a) tombstones removed(b:Exiting)"
+    );
+}
+
+#[test]
+fn an_exiting_node_that_is_downed_meanwhile_stops_as_downed() {
+    let mut rig = exiting();
+    rig.gossip("a", &state("a bD c", "a", "a a a b"));
+    assert_eq!(rig.halted(), Some(HaltReason::Downed));
+}

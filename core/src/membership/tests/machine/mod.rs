@@ -1,0 +1,391 @@
+//! The membership machine alone: state in, one call, drained effects out. Effects are compared as text, so that a whole
+//! list fits a line; see [`show`] for the words. Spec: membership §1.7, §2, §6 F to J, §8; reliability §3c.
+
+mod downing;
+mod events;
+mod gossip_receive;
+mod gossip_send;
+mod joining;
+mod leader;
+mod leaving;
+mod rejections;
+mod restarts;
+mod seeds;
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{clock, g, n, names, seen};
+use crate::config::Config;
+use crate::cx::Cx;
+use crate::effect::{Answer, Effect, HaltReason};
+use crate::event::Event;
+use crate::fixture::Fixture;
+use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
+use crate::input::{Target, Token};
+use crate::membership::app_version::AppVersion;
+use crate::membership::events::MembershipChange;
+use crate::membership::gossip::Gossip;
+use crate::membership::join::Joining;
+use crate::membership::machine::Membership;
+use crate::membership::member::{Member, Status};
+use crate::message::{GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, Message, Welcome};
+use crate::signal::Signal;
+use crate::timers::{MembershipTimer, Timer};
+
+/// The name of every command in these tests.
+const TOKEN: Token = 7;
+
+/// One machine and what it touches.
+#[derive(Clone)]
+struct Rig {
+    f: Fixture,
+    m: Membership,
+    start: crate::time::Instant,
+}
+
+impl Rig {
+    /// Not joined, with the documented defaults.
+    fn idle(me: &str) -> Self {
+        Self::configured(me, |_| ())
+    }
+
+    /// Not joined, with some settings changed.
+    fn configured(me: &str, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        change(&mut config);
+        let f = Fixture::with_config(n(me), config);
+        let start = f.mono();
+        Self {
+            f,
+            m: Membership::new(),
+            start,
+        }
+    }
+
+    /// In a cluster with this state.
+    fn member(me: &str, gossip: Gossip) -> Self {
+        Self::idle(me).with_state(gossip)
+    }
+
+    /// The same node in a cluster with this state, as if it had always held it.
+    fn with_state(mut self, gossip: Gossip) -> Self {
+        assert!(gossip.contains(&self.f.me), "a member is in its own table");
+        self.m.joining = Joining::Done;
+        self.m.own_clock = gossip.version().get(&self.f.me);
+        for node in gossip.tombstones() {
+            self.m.tombstones_since.insert(node.clone(), self.f.mono());
+        }
+        self.m.gossip = Arc::new(gossip);
+        self.call(|m, cx| m.publish(cx));
+        self.did();
+        self.heard();
+        self
+    }
+
+    /// One call of the machine, after which its rules must hold.
+    fn call<T>(&mut self, act: impl FnOnce(&mut Membership, &mut Cx<'_>) -> T) -> T {
+        let out = act(&mut self.m, &mut self.f.cx());
+        self.m.check_invariants(&self.f.me).unwrap();
+        out
+    }
+
+    /// A member's state arrives.
+    fn gossip(&mut self, from: &str, gossip: &Gossip) {
+        let to = self.f.me.clone();
+        self.gossip_to(from, to, gossip);
+    }
+
+    fn gossip_to(&mut self, from: &str, to: UniqueAddress, gossip: &Gossip) {
+        let gossip = Arc::new(gossip.clone());
+        self.call(|m, cx| m.on_gossip(cx, &n(from), &GossipEnvelope { to, gossip }));
+    }
+
+    /// A member's status arrives: the version and digest of this state.
+    fn status(&mut self, from: &str, of: &Gossip) {
+        let status = GossipStatus {
+            to: self.f.me.clone(),
+            version: of.version().clone(),
+            seen_digest: of.seen_digest(),
+        };
+        self.call(|m, cx| m.on_gossip_status(cx, &n(from), &status));
+    }
+
+    /// A node without roles asks me to take it in.
+    fn join(&mut self, from: &str) {
+        let join = Join {
+            to: self.f.me.clone(),
+            roles: Roles::default(),
+            app_version: AppVersion::default(),
+        };
+        self.call(|m, cx| m.on_join(cx, &n(from), &join));
+    }
+
+    /// The state of the cluster that took me in arrives.
+    fn welcome(&mut self, from: &str, to: &str, gossip: &Gossip) {
+        let welcome = Welcome {
+            to: n(to),
+            gossip: Arc::new(gossip.clone()),
+        };
+        self.call(|m, cx| m.on_welcome(cx, &n(from), &welcome));
+    }
+
+    /// A seed answers that it is in a cluster.
+    fn ack(&mut self, from: &str) {
+        self.call(|m, cx| m.on_init_join_ack(cx, &n(from), InitJoinAck { compatible: true }));
+    }
+
+    /// A seed answers that it is in none.
+    fn nack(&mut self, from: &str) {
+        self.call(|m, cx| m.on_init_join_nack(cx, &n(from)));
+    }
+
+    /// Somebody commands that I join through these hosts.
+    fn seeds(&mut self, hosts: &str) {
+        let contacts = hosts.split_whitespace().map(at).collect();
+        self.call(|m, cx| m.on_join_command(cx, TOKEN, contacts));
+    }
+
+    fn leader_tick(&mut self) {
+        self.call(|m, cx| m.on_timer(cx, &MembershipTimer::LeaderActions));
+    }
+
+    fn gossip_tick(&mut self) {
+        self.call(|m, cx| m.on_timer(cx, &MembershipTimer::Gossip));
+    }
+
+    /// Lets time pass, with the timers that fall due.
+    fn run(&mut self, duration: Duration) {
+        let until = self.f.mono() + duration;
+        while let Some(timer) = self.f.next_timer(until) {
+            let Timer::Membership(timer) = timer else {
+                unreachable!("membership sets only its own timers")
+            };
+            self.call(|m, cx| m.on_timer(cx, &timer));
+        }
+    }
+
+    /// Takes the effects: everything, in order.
+    fn did(&mut self) -> String {
+        joined(self.f.effects().iter().filter_map(show))
+    }
+
+    /// Takes the effects, and keeps all but the events.
+    fn sent(&mut self) -> String {
+        let effects = self.f.effects();
+        joined(effects.iter().filter(|e| !is_event(e)).filter_map(show))
+    }
+
+    /// As [`Rig::sent`] without order, for random choices.
+    fn sent_in_any_order(&mut self) -> String {
+        let effects = self.f.effects();
+        let mut words: Vec<String> = effects.iter().filter(|e| !is_event(e)).filter_map(show).collect();
+        words.sort();
+        words.join(" ")
+    }
+
+    /// Takes the effects, and keeps the events.
+    fn told(&mut self) -> String {
+        let effects = self.f.effects();
+        joined(effects.iter().filter(|e| is_event(e)).filter_map(show))
+    }
+
+    /// Takes the statements to other machines, the picture aside.
+    fn heard(&mut self) -> String {
+        let word = |signal: &Signal| match signal {
+            Signal::ViewChanged { .. } => None,
+            Signal::DrainRequested => Some(String::from("drain")),
+            Signal::Verdicts(_) | Signal::DownDecided(_) | Signal::Drained | Signal::Paused => {
+                unreachable!("membership does not say {signal:?}")
+            }
+        };
+        joined(self.f.heard().iter().filter_map(word))
+    }
+
+    /// The members as §6 writes them.
+    fn members(&self) -> String {
+        codes(&self.m.gossip)
+    }
+
+    /// Who has seen the state.
+    fn seen(&self) -> String {
+        names(self.m.gossip.seen())
+    }
+
+    /// How often `node` changed the state.
+    fn clock(&self, node: &str) -> u64 {
+        self.m.gossip.version().get(&n(node))
+    }
+
+    /// Why the node is finished.
+    fn halted(&mut self) -> Option<HaltReason> {
+        self.m.take_halt()
+    }
+
+    /// What is waited for, and for how many milliseconds from the start of the test.
+    fn deadlines(&self) -> Vec<(MembershipTimer, u64)> {
+        let mut timers = self.f.timers.clone();
+        let mut out = Vec::new();
+        while let Some((at, timer)) = timers.next() {
+            let Timer::Membership(timer) = timer.clone() else {
+                unreachable!("membership sets only its own timers")
+            };
+            let wait = u64::try_from(at.since(self.start).as_millis()).unwrap();
+            out.push((timer, wait));
+            timers.pop_due(at);
+        }
+        out
+    }
+}
+
+fn joined(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The address of a host.
+fn at(host: &str) -> Address {
+    n(host).address().clone()
+}
+
+/// Members as §6 writes them, who has seen the state, and who counted the clock up how often.
+fn state(codes: &str, seen_by: &str, ticks: &str) -> Gossip {
+    versioned(&seen(g(codes), seen_by), ticks)
+}
+
+/// The same state with this clock.
+fn versioned(gossip: &Gossip, ticks: &str) -> Gossip {
+    Gossip::assemble(
+        Arc::clone(gossip.members_arc()),
+        Arc::clone(gossip.reachability_arc()),
+        clock(ticks),
+        Arc::clone(gossip.tombstones_arc()),
+        gossip.epoch(),
+        Arc::clone(gossip.meta()),
+    )
+    .with_seen(gossip.seen_set().clone())
+}
+
+fn codes(gossip: &Gossip) -> String {
+    let code = |member: &Member| {
+        let letter = match member.status {
+            Status::Joining => "J",
+            Status::WeaklyUp => "W",
+            Status::Up => "",
+            Status::PreparingForShutdown => "P",
+            Status::ReadyForShutdown => "R",
+            Status::Leaving => "L",
+            Status::Exiting => "X",
+            Status::Down => "D",
+            Status::Removed => "Z",
+        };
+        names([&member.node]) + letter
+    };
+    joined(gossip.members().iter().map(code))
+}
+
+fn is_event(effect: &Effect) -> bool {
+    matches!(effect, Effect::Notify(_))
+}
+
+/// An effect in a word: `gossip>b` is a state sent to b, `up(b:2)` is told when b becomes Up with number 2,
+/// `converged(a b)` when the state seen by a and b is converged, `seen(a b)` when it is not. The leader of the data-center
+/// role, which always changes with the leader, is left out.
+fn show(effect: &Effect) -> Option<String> {
+    Some(match effect {
+        Effect::Send { to, message } => {
+            let to = match to {
+                Target::Node(node) => names([node]),
+                Target::Address(address) => String::from(address.host()),
+            };
+            alloc::format!("{}>{to}", show_message(message))
+        }
+        Effect::Notify(Event::Membership { change, .. }) => return show_change(change),
+        Effect::Notify(Event::SelfUp) => String::from("self-up"),
+        Effect::Notify(Event::JoinFailed { reason }) => alloc::format!("failed({reason:?})"),
+        Effect::Notify(Event::LeaderIncapacitated { ticks }) => alloc::format!("incapacitated({ticks})"),
+        Effect::Notify(Event::Rejected { peer, rejection }) => {
+            alloc::format!("rejected({}: {rejection})", names([peer]))
+        }
+        Effect::Reply { token, answer } => {
+            assert_eq!(*token, TOKEN);
+            match answer {
+                Answer::Done => String::from("done"),
+                Answer::Refused(error) => alloc::format!("refused({error:?})"),
+                Answer::Asked(_) => unreachable!("membership answers no ask"),
+            }
+        }
+        Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
+        Effect::Notify(
+            Event::SelfRemoved | Event::Downing(_) | Event::Paused { .. } | Event::Sharding { .. },
+        )
+        | Effect::Entity(_)
+        | Effect::Halt(_) => unreachable!("not membership's: {effect:?}"),
+    })
+}
+
+fn show_message(message: &Message) -> String {
+    String::from(match message {
+        Message::InitJoin(InitJoin { .. }) => "init-join",
+        Message::InitJoinAck(InitJoinAck { compatible: true }) => "ack",
+        Message::InitJoinAck(InitJoinAck { compatible: false }) => "incompatible",
+        Message::InitJoinNack => "nack",
+        Message::Join(_) => "join",
+        Message::Welcome(_) => "welcome",
+        Message::ExitingConfirmed { .. } => "confirmed",
+        Message::GossipStatus(_) => "status",
+        Message::Gossip(_) => "gossip",
+        Message::Leave(_)
+        | Message::Down(_)
+        | Message::Heartbeat(_)
+        | Message::HeartbeatRsp(_)
+        | Message::Sharding(_)
+        | Message::Entity(_)
+        | Message::AskReply(_) => unreachable!("membership does not say {message:?}"),
+    })
+}
+
+fn show_change(change: &MembershipChange) -> Option<String> {
+    let about = |fact: &str, member: &Member| alloc::format!("{fact}({})", names([&member.node]));
+    Some(match change {
+        MembershipChange::TombstonesChanged => String::from("tombstones"),
+        MembershipChange::Removed { member, previous } => {
+            alloc::format!("removed({}:{previous})", names([&member.node]))
+        }
+        MembershipChange::Joined(member) => about("joined", member),
+        MembershipChange::WeaklyUp(member) => about("weakly-up", member),
+        MembershipChange::Up(member) => {
+            alloc::format!("up({}:{})", names([&member.node]), member.up_number.get())
+        }
+        MembershipChange::Left(member) => about("left", member),
+        MembershipChange::Exited(member) => about("exited", member),
+        MembershipChange::Downed(member) => about("downed", member),
+        MembershipChange::PreparingForShutdown(member) => about("preparing", member),
+        MembershipChange::ReadyForShutdown(member) => about("ready", member),
+        MembershipChange::Unreachable(member) => about("unreachable", member),
+        MembershipChange::Reachable(member) => about("reachable", member),
+        MembershipChange::LeaderChanged(leader) => alloc::format!("leader({})", names(leader)),
+        MembershipChange::RoleLeaderChanged { role, .. } if role.as_str().starts_with("dc-") => return None,
+        MembershipChange::RoleLeaderChanged { role, leader } => {
+            alloc::format!("role-leader({role}:{})", names(leader))
+        }
+        MembershipChange::SeenChanged {
+            converged: true,
+            seen,
+        } => {
+            alloc::format!("converged({})", names(seen))
+        }
+        MembershipChange::SeenChanged {
+            converged: false,
+            seen,
+        } => {
+            alloc::format!("seen({})", names(seen))
+        }
+        MembershipChange::ReachabilityChanged => String::from("reachability"),
+    })
+}

@@ -1,0 +1,179 @@
+//! What peers do wrong: dropped, counted, no change. Spec: reliability §3c B-36 to B-50; membership §6 I.
+
+use super::{Rig, n, state};
+use crate::ident::Roles;
+use crate::membership::gossip::Gossip;
+use crate::message::Join;
+
+/// A join from `from` is refused with these words and changes nothing.
+fn refused(mut rig: Rig, from: &str, why: &str) {
+    let before = rig.m.gossip.clone();
+    rig.join(from);
+    assert_eq!(rig.did(), alloc::format!("rejected({from}: join refused: {why})"));
+    assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 1));
+}
+
+fn removed(codes: &str, gone: &str) -> Gossip {
+    let mut gossip = state(codes, "a", "a");
+    for name in gone.split_whitespace() {
+        gossip.remove(&n(name));
+    }
+    gossip
+}
+
+/// `a b` with at most two members.
+fn full(gossip: Gossip) -> Rig {
+    Rig::configured("a", |config| config.limits.members_max = 2).with_state(gossip)
+}
+
+#[test]
+fn f_37_a_receiver_that_is_down_or_exiting_refuses_joins() {
+    for codes in ["aD b", "aX b"] {
+        refused(
+            Rig::member("a", state(codes, "a", "a")),
+            "d",
+            "the receiver is Down or Exiting",
+        );
+        refused(
+            Rig::member("a", state(codes, "a", "a")),
+            "b",
+            "the receiver is Down or Exiting",
+        );
+    }
+}
+
+#[test]
+fn b_43_a_joiner_with_my_own_address_is_refused() {
+    let rig = Rig::member("a", state("a b", "a b", "a"));
+    refused(rig, "a#2", "the joiner has the receiver's address");
+}
+
+#[test]
+fn b_44_an_incarnation_that_was_removed_is_refused_and_a_new_one_is_not() {
+    let gossip = removed("a b d", "d");
+    refused(
+        Rig::member("a", gossip.clone()),
+        "d",
+        "this incarnation was removed before",
+    );
+    let mut rig = Rig::member("a", gossip);
+    rig.join("d#2");
+    assert_eq!(rig.members(), "a b d#2J");
+}
+
+#[test]
+fn m_162_nobody_is_admitted_while_the_cluster_shuts_down() {
+    for codes in ["aP b", "a bP", "a bR"] {
+        refused(
+            Rig::member("a", state(codes, "a", "a")),
+            "d",
+            "the cluster is shutting down",
+        );
+    }
+}
+
+#[test]
+fn a_full_cluster_admits_nobody_but_resends_welcomes() {
+    let rig = full(state("a b", "a", "a"));
+    refused(rig.clone(), "d", "the cluster has as many members as it may have");
+    let mut rig = rig;
+    rig.join("b");
+    assert_eq!(rig.did(), "welcome>b");
+}
+
+#[test]
+fn section_8_3_with_a_full_tombstone_table_nobody_is_admitted() {
+    let gossip = removed("a b x y", "x y");
+    let rig = Rig::configured("a", |config| config.limits.tombstones_max = 2).with_state(gossip.clone());
+    refused(rig, "d", "too many members were removed recently");
+    let mut rig = Rig::configured("a", |config| config.limits.tombstones_max = 3).with_state(gossip);
+    rig.join("d");
+    assert_eq!(rig.members(), "a b dJ");
+}
+
+#[test]
+fn a_join_meant_for_another_incarnation_of_my_address_is_dropped() {
+    let mut rig = Rig::member("a#2", state("a#2 b", "a#2", "a#2"));
+    let join = Join {
+        to: n("a"),
+        roles: Roles::default(),
+        app_version: Default::default(),
+    };
+    rig.call(|m, cx| m.on_join(cx, &n("d"), &join));
+    assert!(rig.did().starts_with("rejected(d: meant for a:7355#"));
+    assert_eq!((rig.members().as_str(), rig.f.stats.joins_received), ("a#2 b", 0));
+}
+
+#[test]
+fn b_48_a_welcome_that_nobody_asked_for_is_dropped() {
+    for mut rig in [Rig::idle("d"), Rig::member("d", state("b d", "d", "d"))] {
+        let before = rig.m.gossip.clone();
+        rig.welcome("a", "d", &state("a dJ", "a", "a"));
+        assert_eq!(rig.did(), "rejected(a: unexpected Welcome)");
+        assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 1));
+    }
+    let mut rig = Rig::idle("d");
+    rig.seeds("a");
+    rig.did();
+    rig.welcome("a", "d", &state("a dJ", "a", "a"));
+    assert_eq!(
+        rig.did(),
+        "rejected(a: unexpected Welcome)",
+        "asked whether, but not to join"
+    );
+}
+
+/// `d` waits for `a`'s Welcome.
+fn waiting() -> Rig {
+    let mut rig = Rig::idle("d");
+    rig.seeds("a");
+    rig.ack("a");
+    rig.did();
+    rig
+}
+
+#[test]
+fn b_49_and_f_07_a_welcome_for_another_incarnation_is_dropped() {
+    let mut rig = waiting();
+    rig.welcome("a", "d#2", &state("a dJ d#2J", "a", "a"));
+    assert!(rig.did().starts_with("rejected(a: meant for d:7355#"));
+    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("", 1));
+}
+
+#[test]
+fn a_welcome_without_me_is_dropped_and_the_node_keeps_waiting() {
+    let mut rig = waiting();
+    for codes in ["a b", "a d#2"] {
+        rig.welcome("a", "d", &state(codes, "a", "a"));
+        assert_eq!(rig.did(), "rejected(a: the state does not contain the receiver)");
+    }
+    rig.welcome("a", "d", &state("a dJ", "a", "a"));
+    assert_eq!(rig.members(), "a dJ");
+}
+
+#[test]
+fn a_goodbye_for_another_incarnation_or_of_a_stranger_is_dropped() {
+    let mut rig = Rig::member("a", state("a bX", "a", "a"));
+    rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("b"), &n("a#2")));
+    assert!(rig.did().starts_with("rejected(b: meant for a:7355#"));
+    for from in ["b#2", "c"] {
+        rig.call(|m, cx| m.on_exiting_confirmed(cx, &n(from), &n("a")));
+        assert_eq!(
+            rig.did(),
+            alloc::format!("rejected({from}: the sender is not a member)")
+        );
+    }
+    assert!(rig.m.exiting_confirmed.is_empty());
+}
+
+#[test]
+fn only_members_may_ask_that_somebody_leaves_or_is_downed() {
+    let mut rig = Rig::member("a", state("a b", "a b", "a"));
+    rig.call(|m, cx| m.on_leave(cx, &n("c"), &n("b")));
+    rig.call(|m, cx| m.on_down(cx, &n("b#2"), &n("b")));
+    assert_eq!(
+        rig.did(),
+        "rejected(c: the sender is not a member) rejected(b#2: the sender is not a member)"
+    );
+    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("a b", 2));
+}

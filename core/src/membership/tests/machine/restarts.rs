@@ -1,0 +1,83 @@
+//! A new incarnation at the address of an old one. Spec: membership §2.1 (6b), §8.10, §6 I and O.
+
+use super::{Rig, n, names, state};
+use crate::membership::reachability::Reach;
+use crate::membership::tests::{reach, seen};
+
+fn terminated(rig: &Rig, observer: &str, subject: &str) -> bool {
+    rig.m.gossip.reachability().status(&n(observer), &n(subject)) == Reach::Terminated
+}
+
+#[test]
+fn m_402_and_m_403_a_restart_terminates_and_downs_the_exact_old_incarnation_without_an_answer() {
+    for old in ["d", "dJ", "dW", "dL", "dX"] {
+        let mut rig = Rig::member("a", state(&alloc::format!("a b {old}"), "a b d", "a"));
+        rig.join("d#3");
+        assert_eq!(rig.members(), "a b dD", "{old}");
+        assert!(terminated(&rig, "a", "d") && !rig.m.gossip.contains(&n("d#3")));
+        assert_eq!(
+            (rig.sent().as_str(), rig.f.stats.rejected),
+            ("", 0),
+            "{old}: neither welcome nor push"
+        );
+    }
+}
+
+#[test]
+fn what_users_hear_of_a_restart() {
+    let mut rig = Rig::member("a", state("a b d", "a b d", "a"));
+    rig.join("d#3");
+    assert_eq!(rig.did(), "unreachable(d) seen(a) reachability downed(d)");
+}
+
+#[test]
+fn an_old_incarnation_that_is_already_down_is_only_marked_as_terminated_once() {
+    let mut rig = Rig::member("a", reach(state("a b dD", "a b", "a"), "b>d:U"));
+    rig.join("d#3");
+    assert_eq!((rig.members().as_str(), rig.clock("a")), ("a b dD", 2));
+    assert!(terminated(&rig, "a", "d"));
+    rig.did();
+    rig.join("d#3");
+    assert_eq!(
+        (rig.did().as_str(), rig.clock("a")),
+        ("", 2),
+        "the joiner may ask as often as it likes"
+    );
+}
+
+#[test]
+fn m_405_the_new_incarnation_is_admitted_once_the_old_one_was_removed() {
+    let mut rig = Rig::member("a", state("a b d", "a b d", "a"));
+    rig.join("d#3");
+    rig.gossip("b", &seen((*rig.m.gossip).clone(), "a b"));
+    rig.leader_tick();
+    assert_eq!(
+        (rig.members().as_str(), names(rig.m.gossip.tombstones()).as_str()),
+        ("a b", "d")
+    );
+    rig.did();
+    rig.join("d#3");
+    assert_eq!(rig.did(), "joined(d#3) welcome>d#3");
+    rig.join("d");
+    assert_eq!(
+        rig.did(),
+        "rejected(d: join refused: this incarnation was removed before)"
+    );
+}
+
+#[test]
+fn a_restart_in_a_full_cluster_ends_the_old_incarnation_and_so_makes_its_own_room() {
+    let full = |config: &mut crate::config::Config| config.limits.members_max = 3;
+    let mut rig = Rig::configured("a", full).with_state(state("a b d", "a b d", "a"));
+    rig.join("d#3");
+    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("a b dD", 0));
+}
+
+#[test]
+fn every_old_incarnation_of_the_address_is_ended_the_live_one_first() {
+    let mut rig = Rig::member("a", state("a bD b#2", "a", "a"));
+    rig.join("b#3");
+    assert_eq!(rig.members(), "a bD b#2D");
+    assert!(terminated(&rig, "a", "b#2"));
+    assert!(!terminated(&rig, "a", "b"));
+}

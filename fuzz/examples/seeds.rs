@@ -1,0 +1,90 @@
+//! Writes the first inputs of every target from the golden vectors of the core: `cargo run --example seeds`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+use quorate_core::config::Limits;
+use quorate_core::ident::{Address, Roles, UniqueAddress};
+use quorate_core::membership::app_version::AppVersion;
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::member::Member;
+use quorate_core::membership::reachability::Reachability;
+use quorate_core::membership::vector_clock::VectorClock;
+use quorate_core::message::{GossipEnvelope, Message};
+use quorate_core::wire::{HEADER_BYTES, encode_message};
+use quorate_fuzz::KINDS;
+
+fn from_hex(text: &str) -> Vec<u8> {
+    let digits: Vec<char> = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let byte = |pair: &[char]| {
+        pair.iter()
+            .fold(0, |byte, digit| byte << 4 | digit.to_digit(16).unwrap_or(0))
+    };
+    digits.chunks(2).map(|pair| byte(pair) as u8).collect()
+}
+
+/// A state that is sent compressed.
+fn large_gossip() -> Vec<u8> {
+    let node = |at: u64| {
+        let host = format!("host-{at:04}.example");
+        UniqueAddress::new(
+            Address::new(&host, 2551).expect("a legal host"),
+            at.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        )
+    };
+    let member = |at| Member::joining(node(at), Roles::default(), AppVersion::default());
+    let clock = VectorClock::from_entries(vec![(node(0), 5)]).expect("one entry");
+    let gossip = Gossip::from_parts(
+        (0..150).map(member).collect(),
+        Reachability::new(),
+        clock,
+        (0..75).collect(),
+        BTreeSet::new(),
+        0,
+        Arc::from([]),
+    );
+    let gossip = Arc::new(gossip.expect("a legal state"));
+    let mut out = Vec::new();
+    let message = Message::Gossip(GossipEnvelope { to: node(1), gossip });
+    encode_message(&message, 0, &Limits::default(), &mut out).expect("it fits");
+    out
+}
+
+fn write(target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(name), bytes)
+}
+
+fn main() -> io::Result<()> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/golden");
+    let mut frames = vec![("gossip_large".to_owned(), large_gossip())];
+    for entry in fs::read_dir(golden)? {
+        let path = entry?.path();
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let bytes = from_hex(&fs::read_to_string(&path)?);
+        if name.starts_with("hello") {
+            let kind = bytes[4];
+            let input = [&[kind - 1], &bytes[12..]].concat();
+            write("handshake", &name, &input)?;
+        } else {
+            frames.push((name, bytes));
+        }
+    }
+    for (name, frame) in &frames {
+        write("frame_header", name, frame)?;
+        let (kind, body) = (u16::from_le_bytes([frame[4], frame[5]]), &frame[HEADER_BYTES..]);
+        let pick = KINDS.iter().position(|known| *known == kind).unwrap_or(0);
+        write("message_decode", name, &[&[pick as u8], body].concat())?;
+        if name.starts_with("gossip") && !name.contains("status") {
+            write("gossip_decode", name, body)?;
+        }
+    }
+    Ok(())
+}
