@@ -1,4 +1,7 @@
-//! Everything that tests the core from outside: conformance vectors, and what joins them later.
+//! What proves the core from outside: a deterministic simulator, the invariants it checks after every step, scenarios, and
+//! the conformance vectors. All of it runs on the core's public API. Nothing here is published.
 #![forbid(unsafe_code)]
 
+pub mod invariants;
+pub mod sim;
 pub mod vectors;

@@ -1,0 +1,40 @@
+//! I-09: the leader a node names is the one the specification's rule gives, worked out a second time; and all nodes that
+//! take one state for converged name the same one. Rows that downed members wrote are left aside in the comparison: by the
+//! specification they count for the name and not for convergence, so that three nodes may each name themselves; who *acts*
+//! is decided without them (I-10 checks that one process acts from one state).
+
+use std::collections::HashMap;
+
+use quorate_core::ident::UniqueAddress;
+
+use super::{Facts, Step, oracle};
+
+/// The leader of each converged clock.
+#[derive(Debug, Default)]
+pub(super) struct OneLeader {
+    leaders: HashMap<u64, Option<UniqueAddress>>,
+}
+
+impl OneLeader {
+    pub(super) fn check(&mut self, step: &Step<'_>, facts: &Facts) -> Result<(), String> {
+        let (gossip, me) = (step.after.gossip(), step.after.me());
+        let (named, expected) = (step.after.leader(), oracle::leader(gossip, me, false));
+        if named != expected {
+            return Err(format!("names {named:?} the leader instead of {expected:?}"));
+        }
+        if !step.after.is_converged() {
+            return Ok(());
+        }
+        let acting = oracle::leader(gossip, me, true);
+        let first = self
+            .leaders
+            .entry(facts.clock.1)
+            .or_insert_with(|| acting.cloned());
+        if first.as_ref() == acting {
+            return Ok(());
+        }
+        Err(format!(
+            "follows {acting:?} in a converged state in which others follow {first:?}"
+        ))
+    }
+}

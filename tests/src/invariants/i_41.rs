@@ -1,0 +1,111 @@
+//! I-41: a coordinator allocates only once it has recovered, in its own term, and never a shard that still has a home;
+//! terms of one cluster grow; a region never goes back to an older term, and starts only shards that the term's
+//! coordinator gave it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_core::event::ShardingEvent;
+use quorate_core::sharding::ids::{KindId, ShardId, Term};
+
+use crate::sim::{History, ProcessId};
+
+/// A kind within one cluster.
+type Scope = (ProcessId, KindId);
+
+/// What each coordinator did in its term.
+#[derive(Debug, Default)]
+pub(super) struct OneHome {
+    /// The newest term of each kind in each cluster.
+    newest: BTreeMap<Scope, Term>,
+    /// Terms whose coordinator has recovered.
+    recovered: BTreeSet<(Scope, Term)>,
+    /// The term each process coordinates under.
+    coordinates: BTreeMap<(ProcessId, KindId), Term>,
+    /// Who was ever given which shard in which term.
+    given: BTreeSet<(Scope, Term, ShardId, ProcessId)>,
+    /// The newest term under which a process started a shard.
+    served: BTreeMap<(ProcessId, KindId), Term>,
+}
+
+impl OneHome {
+    pub(super) fn on_event(
+        &mut self,
+        (process, cluster, kind): (ProcessId, ProcessId, KindId),
+        event: &ShardingEvent,
+        safe: bool,
+        history: &History,
+    ) -> Result<u64, String> {
+        let scope = (cluster, kind);
+        match event {
+            ShardingEvent::CoordinatorStarted { term } => self.started(process, scope, term, safe, history),
+            ShardingEvent::CoordinatorRecovered { term, .. } => {
+                self.recovered.insert((scope, term.clone()));
+                Ok(0)
+            }
+            ShardingEvent::ShardAllocated { shard, home } => {
+                let term = self.coordinates.get(&(process, kind)).cloned();
+                let Some(term) = term.filter(|term| self.recovered.contains(&(scope, term.clone()))) else {
+                    return Err(format!("allocates {shard:?} before it has recovered"));
+                };
+                let Some(owner) = history.process_of(home) else {
+                    return Err(format!("gives {shard:?} to {home}, which never lived"));
+                };
+                self.given.insert((scope, term, *shard, owner));
+                other_host(history, (kind, *shard), owner, safe, "allocates")
+            }
+            ShardingEvent::ShardStarted { shard, term } => {
+                let served = self.served.entry((process, kind)).or_insert_with(|| term.clone());
+                if *term < *served {
+                    return Err(format!("starts {shard:?} for {term:?} after {served:?}"));
+                }
+                *served = term.clone();
+                if !self.given.contains(&(scope, term.clone(), *shard, process)) {
+                    return Err(format!("starts {shard:?}, which {term:?} never gave it"));
+                }
+                Ok(0)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    fn started(
+        &mut self,
+        process: ProcessId,
+        scope: Scope,
+        term: &Term,
+        safe: bool,
+        history: &History,
+    ) -> Result<u64, String> {
+        if term.node != history.processes[process as usize].node {
+            return Err(format!("coordinates under another node's term {term:?}"));
+        }
+        self.coordinates.insert((process, scope.1), term.clone());
+        let newest = self.newest.entry(scope).or_insert_with(|| term.clone());
+        if *term < *newest {
+            let what = format!("coordinates under {term:?} after {newest:?}");
+            return if safe { Err(what) } else { Ok(1) };
+        }
+        *newest = term.clone();
+        Ok(0)
+    }
+}
+
+/// Whether a live process other than `owner` hosts the shard.
+pub(super) fn other_host(
+    history: &History,
+    shard: (KindId, ShardId),
+    owner: ProcessId,
+    safe: bool,
+    verb: &str,
+) -> Result<u64, String> {
+    let other = history
+        .processes
+        .iter()
+        .enumerate()
+        .find(|(at, process)| *at != owner as usize && process.shards.contains(&shard));
+    match other {
+        Some((at, _)) if safe => Err(format!("{verb} {:?} for p{owner} while p{at} hosts it", shard.1)),
+        Some(_) => Ok(1),
+        None => Ok(0),
+    }
+}

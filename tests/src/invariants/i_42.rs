@@ -1,0 +1,71 @@
+//! I-42: a moved shard starts only after its old owner reported it stopped, or is gone and the margin has passed (then
+//! nobody hosts it any more); a shard counts as stopped only when none of its entities runs; and nothing is ordered of
+//! entities in a shard that the node does not host.
+
+use std::collections::BTreeMap;
+
+use quorate_core::effect::EntityOrder;
+use quorate_core::event::ShardingEvent;
+use quorate_core::sharding::ids::{KindId, ShardId, Slot};
+
+use super::i_41::other_host;
+use crate::sim::{History, ProcessId};
+
+/// The shard of each entity that was started.
+#[derive(Debug, Default)]
+pub(super) struct StoppedFirst {
+    shards: BTreeMap<(ProcessId, Slot), (KindId, ShardId)>,
+}
+
+impl StoppedFirst {
+    pub(super) fn on_order(
+        &mut self,
+        process: ProcessId,
+        order: &EntityOrder,
+        history: &History,
+    ) -> Result<(), String> {
+        let shard = match order {
+            EntityOrder::Start {
+                slot, kind, shard, ..
+            } => {
+                self.shards.insert((process, *slot), (*kind, *shard));
+                (*kind, *shard)
+            }
+            EntityOrder::Deliver { slot, .. } => match self.shards.get(&(process, *slot)) {
+                Some(shard) => *shard,
+                None => return Err(format!("delivers to {slot:?}, in which nothing was started")),
+            },
+            EntityOrder::Stop { .. } | EntityOrder::Kill { .. } => return Ok(()),
+        };
+        if history.processes[process as usize].shards.contains(&shard) {
+            return Ok(());
+        }
+        Err(format!("{order:?} in a shard that it does not host"))
+    }
+}
+
+pub(super) fn on_event(
+    process: ProcessId,
+    kind: KindId,
+    event: &ShardingEvent,
+    safe: bool,
+    history: &History,
+) -> Result<u64, String> {
+    match event {
+        ShardingEvent::ShardStarted { shard, .. } => {
+            other_host(history, (kind, *shard), process, safe, "starts")
+        }
+        ShardingEvent::ShardStopped { shard } => {
+            let running = history.active.iter().find(|((of, entity), instances)| {
+                *of == kind
+                    && ShardId::of(entity, crate::sim::SHARDS) == *shard
+                    && instances.iter().any(|(host, _)| *host == process)
+            });
+            match running {
+                Some(((_, entity), _)) => Err(format!("{shard:?} has stopped and {entity} still runs")),
+                None => Ok(0),
+            }
+        }
+        _ => Ok(0),
+    }
+}

@@ -1,0 +1,113 @@
+//! I-44: every accepted message is exactly one of handled, buffered, in flight, given up with a reason, destroyed by a
+//! fault. No message is handled twice, every ask of a living node is answered exactly once, an answer that says "not
+//! handled" is true for ever, and at rest what is left over is exactly what was given up.
+
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{EntityId, Payload};
+
+use crate::sim::{History, Life, ProcessId, Whereabouts, message_number};
+
+/// How long after its time an ask may stay open at rest: none.
+#[derive(Debug, Default)]
+pub(crate) struct Conservation {
+    /// Asks answered by an entity.
+    pub(crate) answered: u64,
+    /// Asks that failed.
+    pub(crate) failed: u64,
+}
+
+impl Conservation {
+    /// An entity handles a message.
+    #[allow(clippy::unused_self, reason = "all invariants are asked in one way")]
+    pub(crate) fn on_handled(
+        &self,
+        history: &mut History,
+        at: usize,
+        entity: Option<&EntityId>,
+    ) -> Result<(), String> {
+        let Some(message) = history.messages.get_mut(at) else {
+            return Err(format!("handles message {at}, which nobody sent"));
+        };
+        if entity.is_some_and(|entity| *entity != message.entity) {
+            return Err(format!("message {at} for {} came to {entity:?}", message.entity));
+        }
+        message.handled += 1;
+        message.whereabouts = Whereabouts::Handled;
+        if message.handled > 1 {
+            return Err(format!("message {at} is handled {} times", message.handled));
+        }
+        match message.outcome {
+            Some(Err(failure)) if !failure.may_have_been_handled() => Err(format!(
+                "message {at} is handled after it was reported as not handled: {failure:?}"
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// An ask ends.
+    pub(crate) fn on_answer(
+        &mut self,
+        history: &mut History,
+        at: usize,
+        result: Result<Payload, AskFailure>,
+    ) -> Result<(), String> {
+        let message = &mut history.messages[at];
+        if message.outcome.is_some() {
+            return Err(format!("ask {at} is answered twice"));
+        }
+        match result {
+            Ok(payload) => {
+                self.answered += 1;
+                message.outcome = Some(Ok(()));
+                if message_number(&payload) != Some(at) {
+                    return Err(format!("ask {at} got the answer of another"));
+                }
+                if message.handled == 0 {
+                    return Err(format!("ask {at} has an answer and was never handled"));
+                }
+            }
+            Err(failure) => {
+                self.failed += 1;
+                message.outcome = Some(Err(failure));
+                if !failure.may_have_been_handled() && message.handled > 0 {
+                    return Err(format!("ask {at} was handled and failed with {failure:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn at_rest(history: &History) -> Result<(), (ProcessId, String)> {
+    let mut left_over = vec![0_u64; history.processes.len()];
+    for (at, message) in history.messages.iter().enumerate() {
+        let asker = &history.processes[message.sender as usize];
+        if message.ask && message.outcome.is_none() && asker.life == Life::Running {
+            return Err((
+                message.sender,
+                format!("ask {at} was never answered: {message:?}"),
+            ));
+        }
+        match message.whereabouts {
+            Whereabouts::InFlight => {
+                return Err((message.sender, format!("message {at} is in flight at rest")));
+            }
+            Whereabouts::Mailbox(process) => {
+                return Err((process, format!("message {at} waits in a mailbox at rest")));
+            }
+            Whereabouts::At(process) if !message.ask => left_over[process as usize] += 1,
+            Whereabouts::At(_) | Whereabouts::Handled | Whereabouts::Destroyed => {}
+        }
+    }
+    for (at, process) in history.processes.iter().enumerate() {
+        if process.life == Life::Running && left_over[at] != process.dead_letters {
+            let (left, letters) = (left_over[at], process.dead_letters);
+            let process = ProcessId::try_from(at).unwrap_or(ProcessId::MAX);
+            return Err((
+                process,
+                format!("{left} messages are left over, {letters} were given up"),
+            ));
+        }
+    }
+    Ok(())
+}

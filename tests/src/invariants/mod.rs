@@ -1,0 +1,217 @@
+//! What must hold across nodes, one file per invariant of the specification, checked after every step that changed a
+//! picture, on public state and the history only. They never read a machine's inside. Spec: reliability 2; the table is
+//! in tests/README.md.
+
+mod i_01;
+mod i_02;
+mod i_03;
+mod i_05;
+mod i_06;
+mod i_07;
+mod i_08;
+mod i_09;
+mod i_10;
+mod i_13;
+mod i_14;
+mod i_40;
+mod i_41;
+mod i_42;
+mod i_44;
+mod oracle;
+
+use std::sync::Arc;
+
+use quorate_core::effect::EntityOrder;
+use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::sharding::ids::KindId;
+use quorate_core::view::{Phase, View};
+
+use crate::sim::{History, ProcessId, digest};
+
+/// What made a node take a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Its deadline.
+    Tick,
+    /// A message from another process.
+    Message {
+        /// Which kind of message.
+        name: &'static str,
+        /// Whose.
+        from: ProcessId,
+    },
+    /// A change of its links.
+    Link,
+    /// A command or a tell.
+    Command,
+    /// A report of its entities.
+    Entity,
+}
+
+impl Cause {
+    /// Whether the step took over a state that another node made.
+    #[must_use]
+    pub fn is_merge(&self) -> bool {
+        matches!(self, Self::Message { name, .. } if matches!(*name, "Gossip" | "Welcome"))
+    }
+}
+
+/// One step of one node that changed its picture.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// When, in microseconds of virtual time.
+    pub at: u64,
+    /// Who.
+    pub process: ProcessId,
+    /// Why.
+    pub cause: &'a Cause,
+    /// The picture before.
+    pub before: &'a View,
+    /// The picture after.
+    pub after: &'a View,
+}
+
+/// What several invariants want to know about a step, worked out once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// The clock before and after.
+    pub(crate) clock: (u64, u64),
+    /// Members, reachability and tombstones before and after.
+    pub(crate) content: (u64, u64),
+    /// Anything of the gossip changed, its seen set included.
+    pub(crate) gossip_changed: bool,
+}
+
+impl Facts {
+    fn of(before: &Gossip, after: &Gossip) -> Self {
+        let gossip_changed = before != after;
+        let of_before = (digest::clock(before.version()), digest::content(before));
+        let of_after = if gossip_changed {
+            (digest::clock(after.version()), digest::content(after))
+        } else {
+            of_before
+        };
+        Self {
+            clock: (of_before.0, of_after.0),
+            content: (of_before.1, of_after.1),
+            gossip_changed,
+        }
+    }
+}
+
+/// An invariant's verdict: which one is broken, and how.
+pub type Verdict = Result<(), (&'static str, String)>;
+
+/// All invariants with what they remember.
+#[derive(Debug, Default)]
+pub struct Checks {
+    i03: i_03::NothingReturns,
+    i05: i_05::OwnTicksOnly,
+    i06: i_06::EqualClocks,
+    i08: i_08::SoundConvergence,
+    i09: i_09::OneLeader,
+    i10: i_10::LeaderOnly,
+    i13: i_13::OrderlyRemoval,
+    i14: i_14::OneCluster,
+    i41: i_41::OneHome,
+    i42: i_42::StoppedFirst,
+    pub(crate) i44: i_44::Conservation,
+}
+
+fn named(invariant: &'static str, result: Result<(), String>) -> Verdict {
+    result.map_err(|what| (invariant, what))
+}
+
+impl Checks {
+    /// A node's picture changed.
+    ///
+    /// # Errors
+    /// The first broken invariant.
+    pub fn on_step(&mut self, step: &Step<'_>, history: &History) -> Verdict {
+        let (before, after) = (step.before.gossip(), step.after.gossip());
+        let facts = Facts::of(before, after);
+        if facts.gossip_changed {
+            named("I-01", i_01::check(after))?;
+            named("I-02", i_02::check(before, after))?;
+            named("I-03", self.i03.check(step))?;
+            named("I-05", self.i05.check(step, &facts, history))?;
+            named("I-06", self.i06.check(step, &facts))?;
+            named("I-07", i_07::check(step, &facts, history))?;
+            named("I-14", self.i14.check(step, history))?;
+            named("I-10", self.i10.check(step, history))?;
+            named("I-13", self.i13.check(step, history))?;
+        }
+        if step.after.phase() == Phase::Member {
+            named("I-08", self.i08.check(step, &facts, history))?;
+            named("I-09", self.i09.check(step, &facts))?;
+        }
+        Ok(())
+    }
+
+    /// A node said something to its user; `unstopped` of its entities have not been told to stop.
+    ///
+    /// # Errors
+    /// The broken invariant.
+    pub fn on_event(
+        &mut self,
+        process: ProcessId,
+        event: &Event,
+        unstopped: usize,
+        history: &History,
+    ) -> Verdict {
+        named("I-13", i_13::on_event(process, event, unstopped, history))
+    }
+
+    /// A node said something about its shards. Yields how many overlaps there are that need not be violations.
+    ///
+    /// # Errors
+    /// The broken invariant.
+    pub fn on_sharding(
+        &mut self,
+        process: ProcessId,
+        kind: KindId,
+        event: &ShardingEvent,
+        safe: bool,
+        history: &History,
+    ) -> Result<u64, (&'static str, String)> {
+        let cluster = self.i14.cluster_of(process);
+        let result = self.i41.on_event((process, cluster, kind), event, safe, history);
+        let homes = result.map_err(|what| ("I-41", what))?;
+        let result = i_42::on_event(process, kind, event, safe, history);
+        let shards = result.map_err(|what| ("I-42", what))?;
+        Ok(homes + shards)
+    }
+
+    /// A node orders something of its entities. Yields how many overlaps there are that need not be violations.
+    ///
+    /// # Errors
+    /// The broken invariant.
+    pub fn on_order(
+        &mut self,
+        process: ProcessId,
+        order: &EntityOrder,
+        safe: bool,
+        history: &mut History,
+    ) -> Result<u64, (&'static str, String)> {
+        named("I-42", self.i42.on_order(process, order, history))?;
+        i_40::on_order(process, order, safe, history).map_err(|what| ("I-40", what))
+    }
+
+    /// Nothing is going on any more.
+    ///
+    /// # Errors
+    /// The broken invariant and the process at which it is.
+    pub fn at_rest(
+        &self,
+        nodes: &[(ProcessId, &Arc<View>)],
+        history: &History,
+    ) -> Result<(), (&'static str, ProcessId, String)> {
+        for (process, view) in nodes {
+            let result = i_01::check_at_rest(view.gossip());
+            result.map_err(|what| ("I-01", *process, what))?;
+        }
+        let result = i_44::at_rest(history);
+        result.map_err(|(process, what)| ("I-44", process, what))
+    }
+}

@@ -1,0 +1,162 @@
+//! Many seeds: runs them on as many threads as asked for and adds up what happened. Decides nothing about a run.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::engine::{Sim, Violation};
+use super::faults::FaultCounts;
+use super::plan::Plan;
+use super::trace::Show;
+
+/// The outcome of one seed.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The first broken invariant.
+    pub violation: Option<Violation>,
+    /// The hash of its trace.
+    pub hash: u64,
+    /// What it adds to the totals.
+    pub totals: Totals,
+}
+
+/// Sums over seeds.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Seeds run.
+    pub seeds: u64,
+    /// Virtual time of all runs.
+    pub virtual_micros: u64,
+    /// Inputs handed to nodes.
+    pub steps: u64,
+    /// Faults fired.
+    pub faults: FaultCounts,
+    /// Messages to entities.
+    pub messages: u64,
+    /// Asks answered by an entity, and asks that failed.
+    pub asks: (u64, u64),
+    /// Frames that were lost or cut off.
+    pub frames_lost: u64,
+    /// Runs that stayed within the safe shapes.
+    pub safe_runs: u64,
+    /// Overlaps of owners outside of the safe shapes.
+    pub overlaps: u64,
+    /// Runs outside of the safe shapes that did not come to rest.
+    pub stuck: u64,
+    /// Processes that were downed, that left, and members removed as seen by all nodes.
+    pub removed: u64,
+    /// Shards that changed hands in order.
+    pub hand_offs: u64,
+    /// Gossip states merged because neither was newer.
+    pub merges: u64,
+}
+
+impl Totals {
+    /// Adds another run's.
+    pub fn absorb(&mut self, other: &Self) {
+        self.seeds += other.seeds;
+        self.virtual_micros += other.virtual_micros;
+        self.steps += other.steps;
+        self.faults.absorb(&other.faults);
+        self.messages += other.messages;
+        self.asks = (self.asks.0 + other.asks.0, self.asks.1 + other.asks.1);
+        self.frames_lost += other.frames_lost;
+        self.safe_runs += other.safe_runs;
+        self.overlaps += other.overlaps;
+        self.stuck += other.stuck;
+        self.removed += other.removed;
+        self.hand_offs += other.hand_offs;
+        self.merges += other.merges;
+    }
+}
+
+/// The outcome of a campaign.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Sums over all seeds that ran.
+    pub totals: Totals,
+    /// The seeds with a violation, lowest first.
+    pub violations: Vec<(u64, Violation)>,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Time the threads worked, added up.
+    pub core_time: Duration,
+}
+
+/// Runs one seed.
+#[must_use]
+pub fn run_seed(seed: u64, plan: &Plan, show: Show) -> Outcome {
+    let mut sim = Sim::showing(seed, show);
+    sim.run_plan(plan);
+    let totals = Totals {
+        seeds: 1,
+        virtual_micros: sim.now,
+        steps: sim.steps,
+        faults: sim.faults,
+        messages: sim.history.messages.len() as u64,
+        asks: (sim.checks.i44.answered, sim.checks.i44.failed),
+        frames_lost: sim.network.frames_lost + sim.network.frames_cut,
+        safe_runs: u64::from(sim.assumptions.safe()),
+        overlaps: sim.assumptions.overlaps,
+        stuck: u64::from(sim.stuck),
+        removed: sim.sum(|stats| stats.members_removed),
+        hand_offs: sim.sum(|stats| stats.hand_offs_completed),
+        merges: sim.sum(|stats| stats.gossip_merges),
+    };
+    Outcome {
+        seed,
+        hash: sim.trace.hash(),
+        violation: sim.violation,
+        totals,
+    }
+}
+
+/// Runs all seeds of a range; stops at the first violations if asked to.
+pub fn run(
+    seeds: core::ops::Range<u64>,
+    plan: &Plan,
+    threads: usize,
+    stop_at_violation: bool,
+    seen: &(dyn Fn(&Outcome) + Sync),
+) -> Report {
+    let next = AtomicU64::new(seeds.start);
+    let stop = AtomicBool::new(false);
+    let sums = Mutex::new((Totals::default(), Vec::new(), Duration::ZERO));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                let begun = Instant::now();
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        break;
+                    }
+                    let outcome = run_seed(seed, plan, Show::Nothing);
+                    seen(&outcome);
+                    let mut sums = sums.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    sums.0.absorb(&outcome.totals);
+                    if let Some(violation) = outcome.violation {
+                        sums.1.push((seed, violation));
+                        stop.fetch_or(stop_at_violation, Ordering::Relaxed);
+                    }
+                }
+                let mut sums = sums.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                sums.2 += begun.elapsed();
+            });
+        }
+    });
+    let sums = sums
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (totals, mut violations, core_time) = sums;
+    violations.sort_by_key(|(seed, _)| *seed);
+    Report {
+        totals,
+        violations,
+        elapsed: begun.elapsed(),
+        core_time,
+    }
+}

@@ -1,0 +1,168 @@
+//! What a node says and what the simulated host does about it: sends, answers, events, its end. Records everything in the
+//! history and the trace; decides nothing.
+
+use quorate_core::effect::{Answer, Effect, HaltReason};
+use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::input::{Target, Token};
+use quorate_core::membership::events::MembershipChange;
+use quorate_core::message::Message;
+use quorate_core::sharding::ids::KindId;
+
+use super::engine::Sim;
+use super::history::{Life, ProcessId, Whereabouts};
+use super::process::Open;
+use super::trace::Show;
+
+impl Sim {
+    /// Does what a node says.
+    pub(crate) fn carry_out(&mut self, process: ProcessId, effect: Effect) {
+        match effect {
+            Effect::Send { to, message } => self.on_send(process, to, message),
+            Effect::Notify(event) => self.on_notify(process, &event),
+            Effect::Reply { token, answer } => self.on_reply(process, token, answer),
+            Effect::Entity(order) => self.on_order(process, order),
+            Effect::Quarantine(node) => {
+                self.trace.begin(self.now, process, b'Q');
+                self.trace.number(node.uid());
+                self.processes[process as usize].quarantined.insert(node);
+            }
+            Effect::Halt(reason) => self.on_halt(process, reason),
+        }
+    }
+
+    fn on_send(&mut self, process: ProcessId, to: Target, message: Message) {
+        match &message {
+            Message::Gossip(envelope) => self.history.held(process, &envelope.gossip),
+            Message::Welcome(welcome) => self.history.held(process, &welcome.gossip),
+            Message::Entity(envelope) => {
+                self.history.message_is(&envelope.payload, Whereabouts::InFlight);
+            }
+            Message::InitJoin(_)
+            | Message::InitJoinAck(_)
+            | Message::InitJoinNack
+            | Message::Join(_)
+            | Message::Leave(_)
+            | Message::Down(_)
+            | Message::Heartbeat(_)
+            | Message::HeartbeatRsp(_)
+            | Message::ExitingConfirmed { .. }
+            | Message::GossipStatus(_)
+            | Message::Sharding(_)
+            | Message::AskReply(_) => {}
+        }
+        self.send(process, to, message);
+    }
+
+    fn on_notify(&mut self, process: ProcessId, event: &Event) {
+        self.trace.begin(self.now, process, b'N');
+        match event {
+            Event::Membership { change, .. } => self.trace.debug(change),
+            Event::SelfUp
+            | Event::SelfRemoved
+            | Event::JoinFailed { .. }
+            | Event::LeaderIncapacitated { .. }
+            | Event::Downing(_)
+            | Event::Paused { .. }
+            | Event::Sharding { .. }
+            | Event::Rejected { .. }
+            | _ => self.trace.debug(event),
+        }
+        if self.trace.shows(Show::Facts) {
+            self.show_event(process, event);
+        }
+        match event {
+            Event::SelfRemoved => self.history.processes[process as usize].self_removed += 1,
+            Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
+            _ => {}
+        }
+        let unstopped = self.processes[process as usize].entities.unstopped();
+        let result = self.checks.on_event(process, event, unstopped, &self.history);
+        if let Err((invariant, what)) = result {
+            self.violated(invariant, process, what);
+        }
+    }
+
+    fn on_sharding_event(&mut self, process: ProcessId, kind: KindId, event: &ShardingEvent) {
+        let safe = self.assumptions.safe();
+        let result = self.checks.on_sharding(process, kind, event, safe, &self.history);
+        match result {
+            Ok(overlaps) => self.assumptions.overlaps += overlaps,
+            Err((invariant, what)) => return self.violated(invariant, process, what),
+        }
+        let record = &mut self.history.processes[process as usize];
+        match event {
+            ShardingEvent::ShardStarted { shard, .. } => {
+                record.shards.insert((kind, *shard));
+            }
+            ShardingEvent::ShardStopped { shard } => {
+                record.shards.remove(&(kind, *shard));
+            }
+            ShardingEvent::DeadLetter { .. } => record.dead_letters += 1,
+            _ => {}
+        }
+    }
+
+    fn on_reply(&mut self, process: ProcessId, token: Token, answer: Answer) {
+        self.trace.begin(self.now, process, b'R');
+        self.trace.number(token);
+        self.trace.debug(&answer);
+        let Some(open) = self.processes[process as usize].open.remove(&token) else {
+            let what = format!("command {token} is answered twice: {answer:?}");
+            return self.violated("I-44", process, what);
+        };
+        match (open, answer) {
+            (Open::Ask(at), Answer::Asked(result)) => {
+                let result = self.checks.i44.on_answer(&mut self.history, at, result);
+                if let Err(what) = result {
+                    self.violated("I-44", process, what);
+                }
+            }
+            (Open::Ask(at), Answer::Done | Answer::Refused(_)) => {
+                let what = format!("ask {at} is answered like a command");
+                self.violated("I-44", process, what);
+            }
+            (Open::Command(name), answer) => {
+                if answer != Answer::Done {
+                    self.fact(process, format_args!("{name}: {answer:?}"));
+                }
+            }
+        }
+    }
+
+    fn on_halt(&mut self, process: ProcessId, reason: HaltReason) {
+        self.trace.begin(self.now, process, b'H');
+        self.trace.debug(&reason);
+        self.fact(process, format_args!("halts: {reason:?}"));
+        let host = &mut self.processes[process as usize];
+        host.life = Life::Halted(reason);
+        let unanswered = host.open.values().find(|open| matches!(open, Open::Ask(_)));
+        if let Some(open) = unanswered {
+            let what = format!("halts with {open:?} unanswered");
+            return self.violated("I-44", process, what);
+        }
+        self.bury(process, Life::Halted(reason));
+    }
+
+    pub(crate) fn bury(&mut self, process: ProcessId, life: Life) {
+        let host = &mut self.processes[process as usize];
+        host.wake = None;
+        host.entities.clear();
+        host.open.clear();
+        self.history.ended(process, life);
+        self.changed = true;
+        self.close_links(process);
+    }
+
+    fn show_event(&self, process: ProcessId, event: &Event) {
+        match event {
+            Event::Membership { change, .. } => match change {
+                MembershipChange::SeenChanged { .. }
+                | MembershipChange::ReachabilityChanged
+                | MembershipChange::TombstonesChanged
+                | MembershipChange::RoleLeaderChanged { .. } => {}
+                other => self.say(process, format_args!("{other:?}")),
+            },
+            other => self.say(process, format_args!("{other:?}")),
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! The event loop: takes the next thing that happens, hands it to a node, does what the node says, and has the invariants
+//! look at the result. Decides nothing about protocols.
+
+use std::sync::Arc;
+
+use quorate_core::config::{Config, ValidConfig};
+use quorate_core::effect::Output;
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
+use quorate_core::membership::member::Status;
+use quorate_core::message::Message;
+use quorate_core::sharding::ids::Slot;
+use quorate_core::view::View;
+
+use super::chance::{Chance, Purpose};
+use super::faults::FaultCounts;
+use super::history::{History, Life, ProcessId, Whereabouts};
+use super::links::Flight;
+use super::network::Network;
+use super::process::{Clock, Open, Process};
+use super::queue::Queue;
+use super::safety::Assumptions;
+use super::trace::{Show, Trace};
+use crate::invariants::{Cause, Checks, Step};
+
+/// Ticks of one process within one microsecond after which it counts as spinning.
+const TICKS_PER_INSTANT_MAX: u32 = 2_000;
+
+/// A removed member that still runs this long before its margin is over (microseconds) is taken to outlive it.
+const MARGIN_SLACK: u64 = 1_000;
+
+/// A broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Its id in the specification, or the machine that checks itself.
+    pub invariant: String,
+    /// When, in microseconds of virtual time.
+    pub at: u64,
+    /// Where, and what does not hold.
+    pub what: String,
+}
+
+impl core::fmt::Display for Violation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (seconds, micros) = (self.at / 1_000_000, self.at % 1_000_000);
+        write!(f, "{} at {seconds}.{micros:06}s: {}", self.invariant, self.what)
+    }
+}
+
+/// Something that will happen.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// A process's deadline.
+    Wake(ProcessId),
+    /// A frame arrives.
+    Frame(Box<Flight>),
+    /// A dial comes to its end.
+    Dialled { from: ProcessId, to: usize },
+    /// A host notices that an established link is dead.
+    Noticed { from: ProcessId, to: usize, epoch: u32 },
+    /// A host tells its node something about a link.
+    Told { to: ProcessId, event: Box<LinkEvent> },
+    /// The margin after a removal is nearly over.
+    Margin(ProcessId),
+    /// An entity has time for its next message.
+    Turn { process: ProcessId, slot: Slot },
+    /// A process's entities report something to its node.
+    Reported {
+        process: ProcessId,
+        report: Box<EntityReport>,
+    },
+}
+
+/// A simulated cluster.
+#[derive(Debug)]
+pub struct Sim {
+    pub(crate) seed: u64,
+    pub(crate) now: u64,
+    pub(crate) queue: Queue<Happening>,
+    pub(crate) network: Network,
+    pub(crate) processes: Vec<Process>,
+    /// The last process started on each address.
+    pub(crate) last_at: Vec<Option<ProcessId>>,
+    pub(crate) config: Config,
+    pub(crate) history: History,
+    pub(crate) checks: Checks,
+    pub(crate) trace: Trace,
+    pub(crate) faults: FaultCounts,
+    pub(crate) assumptions: Assumptions,
+    pub(crate) violation: Option<Violation>,
+    pub(crate) workload: Chance,
+    pub(crate) entity_chance: Chance,
+    pub(crate) process_chance: Chance,
+    /// Frames of these kinds to lose: kind, from address, to address.
+    pub(crate) doomed: Vec<(&'static str, usize, usize)>,
+    /// Set when a picture changed since it was last cleared.
+    pub(crate) changed: bool,
+    pub(crate) steps: u64,
+    /// A run outside of the safe shapes did not come to rest.
+    pub(crate) stuck: bool,
+}
+
+impl Sim {
+    pub(crate) fn with_config(seed: u64, config: Config, show: Show) -> Self {
+        Self {
+            seed,
+            now: 0,
+            queue: Queue::new(),
+            network: Network::new(seed),
+            processes: Vec::new(),
+            last_at: Vec::new(),
+            config,
+            history: History::default(),
+            checks: Checks::default(),
+            trace: Trace::new(show),
+            faults: FaultCounts::default(),
+            assumptions: Assumptions::default(),
+            violation: None,
+            workload: Chance::new(seed, Purpose::Workload),
+            entity_chance: Chance::new(seed, Purpose::Entities),
+            process_chance: Chance::new(seed, Purpose::Processes),
+            doomed: Vec::new(),
+            changed: false,
+            steps: 0,
+            stuck: false,
+        }
+    }
+
+    /// Lets virtual time pass up to `until`, or up to the first violation.
+    pub(crate) fn advance(&mut self, until: u64) {
+        while self.violation.is_none() {
+            let Some((at, happening)) = self.queue.pop_until(until) else {
+                self.now = self.now.max(until);
+                return;
+            };
+            self.now = at;
+            self.happen(happening);
+        }
+    }
+
+    /// The next thing happens, if there is one up to `until`.
+    pub(crate) fn advance_once(&mut self, until: u64) -> bool {
+        match self.queue.pop_until(until) {
+            Some((at, happening)) => {
+                self.now = at;
+                self.happen(happening);
+                true
+            }
+            None => {
+                self.now = self.now.max(until);
+                false
+            }
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Wake(process) => self.on_wake(process),
+            Happening::Frame(flight) => self.on_frame(*flight),
+            Happening::Dialled { from, to } => self.on_dialled(from, to),
+            Happening::Noticed { from, to, epoch } => self.on_noticed(from, to, epoch),
+            Happening::Told { to, event } => self.tell_link(to, *event),
+            Happening::Margin(process) => self.on_margin(process),
+            Happening::Turn { process, slot } => self.on_turn(process, slot),
+            Happening::Reported { process, report } => self.on_reported(process, *report),
+        }
+    }
+
+    /// Starts a process on an address; its node has not joined anything.
+    pub(crate) fn boot(&mut self, index: usize) -> ProcessId {
+        let address = self.address(index);
+        let uid = self.process_chance.number();
+        let clock = Clock {
+            started: self.now,
+            origin: self.process_chance.below(1 << 45),
+            skew_ms: self.process_chance.below(1 << 40),
+        };
+        let me = UniqueAddress::new(address, uid);
+        let id = self.history.started(me.clone(), index);
+        let config = self.valid_config();
+        self.trace.begin(self.now, id, b'B');
+        self.trace.number(uid);
+        self.processes
+            .push(Process::new(config, me, index, clock, (self.seed, id)));
+        if self.last_at.len() <= index {
+            self.last_at.resize(index + 1, None);
+        }
+        self.last_at[index] = Some(id);
+        self.fact(id, format_args!("starts"));
+        id
+    }
+
+    /// Ends a process without a word.
+    pub(crate) fn kill(&mut self, process: ProcessId) {
+        self.processes[process as usize].life = Life::Crashed;
+        self.fact(process, format_args!("crashes"));
+        self.trace.begin(self.now, process, b'K');
+        self.bury(process, Life::Crashed);
+    }
+
+    pub(crate) fn command(&mut self, process: ProcessId, what: Open, command: Command) -> Option<Token> {
+        if !self.processes[process as usize].runs() {
+            return None;
+        }
+        let token = self.processes[process as usize].open(what);
+        self.trace.begin(self.now, process, b'C');
+        self.trace.debug(&command);
+        self.feed(process, &Cause::Command, Input::Command { token, command });
+        Some(token)
+    }
+
+    fn on_wake(&mut self, process: ProcessId) {
+        let (now, host) = (self.now, &mut self.processes[process as usize]);
+        if !host.runs() || host.wake != Some(now) {
+            return;
+        }
+        host.wake = None;
+        host.ticks_now = match host.ticks_now {
+            (at, ticks) if at == now => (now, ticks + 1),
+            _ => (now, 1),
+        };
+        if host.ticks_now.1 > TICKS_PER_INSTANT_MAX {
+            return self.violated("host", process, "asks for ticks without end".to_owned());
+        }
+        self.trace.begin(now, process, b'T');
+        self.feed(process, &Cause::Tick, Input::Tick);
+    }
+
+    pub(crate) fn tell_link(&mut self, to: ProcessId, event: LinkEvent) {
+        if !self.processes[to as usize].runs() {
+            if let LinkEvent::Dropped {
+                message: Message::Entity(envelope),
+                ..
+            } = &event
+            {
+                self.history.message_is(&envelope.payload, Whereabouts::Destroyed);
+            }
+            return;
+        }
+        if let LinkEvent::Dropped {
+            message: Message::Entity(envelope),
+            ..
+        } = &event
+        {
+            self.history.message_is(&envelope.payload, Whereabouts::At(to));
+        }
+        self.trace.begin(self.now, to, b'L');
+        self.trace.debug(&LinkName(&event));
+        if self.trace.shows(Show::Everything) {
+            self.say(to, format_args!("<- link {:?}", LinkName(&event)));
+        }
+        self.feed(to, &Cause::Link, Input::Link(event));
+    }
+
+    /// Hands one input to a node, does everything it says, and lets the invariants look.
+    pub(crate) fn feed(&mut self, process: ProcessId, cause: &Cause, input: Input<'_>) {
+        self.steps += 1;
+        let now = self.now;
+        let host = &mut self.processes[process as usize];
+        let before = Arc::clone(host.node.view());
+        host.node.handle(host.now(now), input);
+        loop {
+            match self.processes[process as usize].node.poll() {
+                Output::Effect(effect) => self.carry_out(process, effect),
+                Output::Sleep(wake) => {
+                    let host = &self.processes[process as usize];
+                    let at = wake.map(|wake| host.virtual_time(wake.at).max(now));
+                    self.set_wake(process, at);
+                    break;
+                }
+            }
+            if self.violation.is_some() {
+                return;
+            }
+        }
+        self.look(process, cause, &before);
+    }
+
+    fn set_wake(&mut self, process: ProcessId, at: Option<u64>) {
+        let host = &mut self.processes[process as usize];
+        if host.wake == at || !host.runs() {
+            return;
+        }
+        host.wake = at;
+        if let Some(at) = at {
+            self.queue.push(at, Happening::Wake(process));
+        }
+    }
+
+    fn look(&mut self, process: ProcessId, cause: &Cause, before: &Arc<View>) {
+        let host = &self.processes[process as usize];
+        if let Err(error) = host.node.check_invariants() {
+            return self.violated(error.machine, process, error.what);
+        }
+        let after = Arc::clone(host.node.view());
+        if Arc::ptr_eq(before, &after) {
+            return;
+        }
+        self.changed = true;
+        self.history.held(process, after.gossip());
+        let step = Step {
+            at: self.now,
+            process,
+            cause,
+            before,
+            after: &after,
+        };
+        let result = self.checks.on_step(&step, &self.history);
+        if let Err((invariant, what)) = result {
+            return self.violated(invariant, process, what);
+        }
+        self.watch_removals(before, &after);
+    }
+
+    /// A live member that is connected and declared Down takes the run out of the safe shapes; so does one that was
+    /// removed and outlives the margin.
+    fn watch_removals(&mut self, before: &Arc<View>, after: &Arc<View>) {
+        if !self.assumptions.safe() {
+            return;
+        }
+        for member in after.members().iter().filter(|m| m.status == Status::Down) {
+            let new = before
+                .member(&member.node)
+                .is_none_or(|m| m.status != Status::Down);
+            if new && self.lives(&member.node).is_some() && !self.assumptions.unsettled_partition {
+                self.assumptions
+                    .breaks(self.now, "a live member was declared Down");
+            }
+        }
+        if before.gossip().tombstones() == after.gossip().tombstones() {
+            return;
+        }
+        let margin = u64::try_from(self.valid_config().removal_margin().as_micros()).unwrap_or(u64::MAX);
+        for node in after.gossip().tombstones() {
+            if let (Some(process), false) = (self.lives(node), before.is_removed(node)) {
+                let nearly = self.now + margin.saturating_sub(MARGIN_SLACK);
+                self.queue.push(nearly, Happening::Margin(process));
+            }
+        }
+    }
+
+    fn on_margin(&mut self, process: ProcessId) {
+        if self.processes[process as usize].runs() {
+            self.assumptions
+                .breaks(self.now, "a removed member outlived the margin");
+        }
+    }
+
+    fn lives(&self, node: &UniqueAddress) -> Option<ProcessId> {
+        let process = self.history.process_of(node)?;
+        self.processes[process as usize].runs().then_some(process)
+    }
+
+    pub(crate) fn violated(&mut self, invariant: &str, process: ProcessId, what: String) {
+        let me = &self.processes[process as usize].me;
+        self.violation.get_or_insert(Violation {
+            invariant: invariant.to_owned(),
+            at: self.now,
+            what: format!("{me}: {what}"),
+        });
+    }
+
+    pub(crate) fn address(&self, index: usize) -> Address {
+        let port = u16::try_from(2_551 + index).unwrap_or(u16::MAX);
+        Address::new("sim", port).expect("invariant: a short name and a port above zero are legal")
+    }
+
+    pub(crate) fn valid_config(&self) -> ValidConfig {
+        let valid = self.config.clone().validate();
+        valid.expect("invariant: the simulator's profiles are legal")
+    }
+
+    /// The running process on an address.
+    pub(crate) fn running_at(&self, index: usize) -> Option<ProcessId> {
+        let id = self.last_at.get(index).copied().flatten()?;
+        self.processes[id as usize].runs().then_some(id)
+    }
+
+    pub(crate) fn fact(&self, process: ProcessId, what: core::fmt::Arguments<'_>) {
+        if self.trace.shows(Show::Facts) {
+            self.say(process, what);
+        }
+    }
+
+    pub(crate) fn say(&self, process: ProcessId, what: core::fmt::Arguments<'_>) {
+        let index = self.processes[process as usize].index;
+        self.trace.line(self.now, &format!("n{index}/p{process}"), what);
+    }
+}
+
+/// A link event without the bulk of a dropped message.
+struct LinkName<'a>(&'a LinkEvent);
+
+impl core::fmt::Debug for LinkName<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            LinkEvent::Dropped { to, message, reason } => {
+                let kind = super::links::name(message);
+                write!(f, "Dropped {kind} to {to:?}: {reason:?}")
+            }
+            LinkEvent::Up { .. } | LinkEvent::WrongIncarnation { .. } | LinkEvent::Down { .. } => {
+                write!(f, "{:?}", self.0)
+            }
+        }
+    }
+}

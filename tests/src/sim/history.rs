@@ -1,0 +1,197 @@
+//! The wall of truth: what every process really did, which no process can know of the others. Records and answers
+//! questions; judges nothing (the invariants do). Spec: reliability 2 ("H").
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use quorate_core::effect::HaltReason;
+use quorate_core::ident::UniqueAddress;
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::vector_clock::{ClockOrder, VectorClock};
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
+
+use super::digest;
+
+/// A process: its position in the list of all processes ever started in a run.
+pub type ProcessId = u32;
+
+/// Where a process is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It runs.
+    Running,
+    /// Its node halted, and the process with it.
+    Halted(HaltReason),
+    /// It was killed.
+    Crashed,
+}
+
+/// What one process did.
+#[derive(Clone, Debug)]
+pub struct ProcessHistory {
+    /// Its incarnation.
+    pub node: UniqueAddress,
+    /// The position of its address.
+    pub index: usize,
+    /// Whether it lives.
+    pub life: Life,
+    /// The highest own clock entry it ever published.
+    pub own_counter: u64,
+    /// Members that told it that they are done exiting.
+    pub exiting_confirmed: BTreeSet<UniqueAddress>,
+    /// Messages without an asker that it gave up.
+    pub dead_letters: u64,
+    /// How often it said that it is no longer a member.
+    pub self_removed: u32,
+    /// The shards it hosts, as it said.
+    pub shards: BTreeSet<(KindId, ShardId)>,
+    clocks: Vec<VectorClock>,
+    clock_digests: HashSet<u64>,
+}
+
+impl ProcessHistory {
+    /// Whether it held a state with exactly this clock, or a later one.
+    #[must_use]
+    pub fn held(&self, clock: &VectorClock, clock_digest: u64) -> bool {
+        self.clock_digests.contains(&clock_digest)
+            || self
+                .clocks
+                .iter()
+                .rev()
+                .any(|held| matches!(held.compare(clock), ClockOrder::After | ClockOrder::Same))
+    }
+}
+
+/// Where a message to an entity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// In the node of this process: buffered, being routed, or given up.
+    At(ProcessId),
+    /// Between two processes.
+    InFlight,
+    /// In the mailbox of an entity of this process.
+    Mailbox(ProcessId),
+    /// The entity has handled it.
+    Handled,
+    /// A fault, or the end of the process that had it, destroyed it.
+    Destroyed,
+}
+
+/// One message to an entity.
+#[derive(Clone, Debug)]
+pub struct MessageRecord {
+    /// Who sent it.
+    pub sender: ProcessId,
+    /// To which entity.
+    pub entity: EntityId,
+    /// Whether an answer is expected.
+    pub ask: bool,
+    /// When it was sent.
+    pub sent_at: u64,
+    /// Where it is.
+    pub whereabouts: Whereabouts,
+    /// How often an entity handled it.
+    pub handled: u32,
+    /// How the ask ended.
+    pub outcome: Option<Result<(), AskFailure>>,
+}
+
+/// The history of a run.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// All processes ever started.
+    pub processes: Vec<ProcessHistory>,
+    /// All messages to entities; the position is what their payload begins with.
+    pub messages: Vec<MessageRecord>,
+    /// Running entities, by name.
+    pub active: BTreeMap<(KindId, EntityId), Vec<(ProcessId, Slot)>>,
+    by_node: BTreeMap<UniqueAddress, ProcessId>,
+}
+
+impl History {
+    /// A process has started.
+    pub(crate) fn started(&mut self, node: UniqueAddress, index: usize) -> ProcessId {
+        let process = ProcessId::try_from(self.processes.len()).unwrap_or(ProcessId::MAX);
+        self.by_node.insert(node.clone(), process);
+        self.processes.push(ProcessHistory {
+            node,
+            index,
+            life: Life::Running,
+            own_counter: 0,
+            exiting_confirmed: BTreeSet::new(),
+            dead_letters: 0,
+            self_removed: 0,
+            shards: BTreeSet::new(),
+            clocks: Vec::new(),
+            clock_digests: HashSet::new(),
+        });
+        process
+    }
+
+    /// A process has ended; what it had in memory is gone.
+    pub(crate) fn ended(&mut self, process: ProcessId, life: Life) {
+        let record = &mut self.processes[process as usize];
+        record.life = life;
+        record.shards.clear();
+        self.active.retain(|_, instances| {
+            instances.retain(|(host, _)| *host != process);
+            !instances.is_empty()
+        });
+        for message in &mut self.messages {
+            let here = [Whereabouts::At(process), Whereabouts::Mailbox(process)];
+            if here.contains(&message.whereabouts) {
+                message.whereabouts = Whereabouts::Destroyed;
+            }
+        }
+    }
+
+    /// A process held this state: it published it, or sent it.
+    pub(crate) fn held(&mut self, process: ProcessId, gossip: &Gossip) {
+        let record = &mut self.processes[process as usize];
+        if record.clock_digests.insert(digest::clock(gossip.version())) {
+            record.clocks.push(gossip.version().clone());
+        }
+        record.own_counter = record.own_counter.max(gossip.version().get(&record.node));
+    }
+
+    /// An entity runs.
+    pub(crate) fn runs(&mut self, process: ProcessId, slot: Slot, name: (KindId, EntityId)) {
+        self.active.entry(name).or_default().push((process, slot));
+    }
+
+    /// An entity runs no more.
+    pub(crate) fn stopped(&mut self, process: ProcessId, slot: Slot, name: &(KindId, EntityId)) {
+        if let Some(instances) = self.active.get_mut(name) {
+            instances.retain(|instance| *instance != (process, slot));
+            if instances.is_empty() {
+                self.active.remove(name);
+            }
+        }
+    }
+
+    /// The process of an incarnation.
+    #[must_use]
+    pub fn process_of(&self, node: &UniqueAddress) -> Option<ProcessId> {
+        self.by_node.get(node).copied()
+    }
+
+    /// What the process of an incarnation did; `None` if there never was such a process.
+    #[must_use]
+    pub fn of(&self, node: &UniqueAddress) -> Option<&ProcessHistory> {
+        self.process_of(node).map(|id| &self.processes[id as usize])
+    }
+
+    /// Notes where a message is; messages that are not from the workload are ignored.
+    pub(crate) fn message_is(&mut self, payload: &[u8], whereabouts: Whereabouts) {
+        if let Some(message) = message_number(payload).and_then(|at| self.messages.get_mut(at)) {
+            message.whereabouts = whereabouts;
+        }
+    }
+}
+
+/// The position in [`History::messages`] that a payload names.
+#[must_use]
+pub fn message_number(payload: &[u8]) -> Option<usize> {
+    let first = payload.first_chunk::<8>()?;
+    usize::try_from(u64::from_le_bytes(*first)).ok()
+}

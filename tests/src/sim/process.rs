@@ -1,0 +1,119 @@
+//! One simulated process: a node, its clocks, its entities, its open commands. Knows nothing of the network.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_core::config::ValidConfig;
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::Token;
+use quorate_core::node::Node;
+use quorate_core::time::{Instant, Now};
+use rand_chacha::ChaCha8Rng;
+
+use super::chance::Purpose;
+use super::entities::Entities;
+use super::history::{Life, ProcessId};
+
+/// Wall clocks begin here: any plausible time will do, it is only carried.
+const UNIX_MS: u64 = 1_750_000_000_000;
+
+/// A process of the simulation.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) me: UniqueAddress,
+    /// The position of its address.
+    pub(crate) index: usize,
+    pub(crate) node: Node<ChaCha8Rng>,
+    pub(crate) life: Life,
+    pub(crate) entities: Entities,
+    /// Incarnations its node refuses links with.
+    pub(crate) quarantined: BTreeSet<UniqueAddress>,
+    /// What each open command was.
+    pub(crate) open: BTreeMap<Token, Open>,
+    /// The virtual time at which it wants its next tick.
+    pub(crate) wake: Option<u64>,
+    /// Ticks within one instant: many mean that it spins.
+    pub(crate) ticks_now: (u64, u32),
+    clock: Clock,
+    next_token: Token,
+}
+
+/// What a token stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// An ask: the position of its message in the history.
+    Ask(usize),
+    /// Anything else.
+    Command(&'static str),
+}
+
+/// A process's own clocks: no two processes agree on either of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// Virtual time when the process started.
+    pub(crate) started: u64,
+    /// What its monotonic clock showed then.
+    pub(crate) origin: u64,
+    /// How far its wall clock is off, in milliseconds.
+    pub(crate) skew_ms: u64,
+}
+
+impl Clock {
+    const fn now(&self, at: u64) -> Now {
+        Now {
+            mono: Instant::from_micros(at - self.started + self.origin),
+            unix_ms: UNIX_MS + self.skew_ms + at / 1_000,
+        }
+    }
+
+    const fn virtual_time(&self, at: Instant) -> u64 {
+        at.as_micros()
+            .saturating_sub(self.origin)
+            .saturating_add(self.started)
+    }
+}
+
+impl Process {
+    pub(crate) fn new(
+        config: ValidConfig,
+        me: UniqueAddress,
+        index: usize,
+        clock: Clock,
+        (seed, id): (u64, ProcessId),
+    ) -> Self {
+        let rng = Purpose::Node(id).rng(seed);
+        let node = Node::new(config, me.clone(), rng, clock.now(clock.started));
+        Self {
+            me,
+            index,
+            node,
+            life: Life::Running,
+            entities: Entities::default(),
+            quarantined: BTreeSet::new(),
+            open: BTreeMap::new(),
+            wake: None,
+            ticks_now: (0, 0),
+            clock,
+            next_token: 1,
+        }
+    }
+
+    pub(crate) fn now(&self, at: u64) -> Now {
+        self.clock.now(at)
+    }
+
+    /// The virtual time of one of its own instants.
+    pub(crate) fn virtual_time(&self, at: Instant) -> u64 {
+        self.clock.virtual_time(at)
+    }
+
+    pub(crate) fn runs(&self) -> bool {
+        self.life == Life::Running
+    }
+
+    pub(crate) fn open(&mut self, what: Open) -> Token {
+        let token = self.next_token;
+        self.next_token += 1;
+        self.open.insert(token, what);
+        token
+    }
+}

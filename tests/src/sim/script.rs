@@ -1,0 +1,484 @@
+//! The verbs of a scenario: what a test says to a simulated cluster, and what it expects of it. A verb that does not hold
+//! panics with the seed, the time and the state of every node.
+
+use core::fmt::Write as _;
+use core::time::Duration;
+use std::sync::Arc;
+
+use quorate_core::config::Config;
+use quorate_core::effect::HaltReason;
+use quorate_core::ident::{ClusterName, UniqueAddress};
+use quorate_core::input::Command;
+use quorate_core::membership::member::Status;
+use quorate_core::view::{Phase, View};
+
+use super::engine::{Sim, Violation};
+use super::faults::{FaultCounts, FaultKind};
+use super::history::{History, Life, ProcessId};
+use super::network::Weather;
+use super::process::Open;
+use super::safety::Assumptions;
+use super::trace::Show;
+
+/// How long [`Sim::run_until`] waits before it gives up, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause between the starts of two nodes, so that nothing depends on one instant.
+const START_GAP: u64 = 7_000;
+
+/// So many seconds.
+#[must_use]
+pub const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Every running node sees exactly the running nodes, all Up and reachable, on a converged state.
+#[must_use]
+pub fn all_up(sim: &Sim) -> bool {
+    sim.settled(|member| member == Status::Up)
+}
+
+/// Like [`all_up`], and every message is accounted for: nothing is buffered or on its way.
+#[must_use]
+pub fn calm(sim: &Sim) -> bool {
+    all_up(sim) && sim.unanswered() == 0
+}
+
+impl Sim {
+    /// An empty world with the timing profile for one machine.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let name = ClusterName::new("sim").expect("invariant: a short name is legal");
+        Self::with_config(seed, Config::fast(name), Show::Nothing)
+    }
+
+    /// The same world with a trace that is shown.
+    #[must_use]
+    pub fn showing(seed: u64, show: Show) -> Self {
+        let name = ClusterName::new("sim").expect("invariant: a short name is legal");
+        Self::with_config(seed, Config::fast(name), show)
+    }
+
+    /// Changes the settings of nodes that start from now on.
+    #[must_use]
+    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Starts this many nodes, which all name each other as seeds, the first one first.
+    #[must_use]
+    pub fn nodes(mut self, count: usize) -> Self {
+        self.last_at.resize(count, None);
+        for index in 0..count {
+            self.start(index);
+            let next = self.now + START_GAP;
+            self.advance(next);
+        }
+        self
+    }
+
+    /// Starts a node on an address; it joins through all addresses there are, the first one first.
+    pub fn start(&mut self, index: usize) {
+        let all = self.last_at.len().max(index + 1);
+        let seeds: Vec<usize> = (0..all).collect();
+        self.start_with_seeds(index, &seeds);
+    }
+
+    /// Starts a node on an address; it joins through the nodes named.
+    pub fn start_with_seeds(&mut self, index: usize, seeds: &[usize]) {
+        let process = self.boot(index);
+        self.register_kind(process);
+        let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
+        self.command(process, Open::Command("join"), Command::JoinSeeds(seeds));
+        self.guard();
+    }
+
+    /// Lets virtual time pass.
+    pub fn run_for(&mut self, time: Duration) {
+        let until = self.now + u64::try_from(time.as_micros()).unwrap_or(u64::MAX / 2);
+        self.advance(until);
+        self.guard();
+    }
+
+    /// Lets virtual time pass until something holds; panics after a minute of it.
+    pub fn run_until(&mut self, holds: impl Fn(&Self) -> bool) {
+        let patience = u64::try_from(PATIENCE.as_micros()).unwrap_or(u64::MAX / 2);
+        if !self.run_until_or(self.now + patience, &holds) {
+            self.guard();
+            panic!("{}", self.report("waited for a minute in vain"));
+        }
+    }
+
+    /// Lets virtual time pass until something holds, or up to a time; whether it holds.
+    pub(crate) fn run_until_or(&mut self, limit: u64, holds: &impl Fn(&Self) -> bool) -> bool {
+        self.changed = true;
+        loop {
+            if core::mem::take(&mut self.changed) && holds(self) {
+                return true;
+            }
+            if self.violation.is_some() || !self.advance_once(limit) {
+                return holds(self);
+            }
+        }
+    }
+
+    /// Cuts the ways between two groups of nodes.
+    pub fn partition(
+        &mut self,
+        left: impl IntoIterator<Item = usize>,
+        right: impl IntoIterator<Item = usize>,
+    ) {
+        let groups = [left.into_iter().collect(), right.into_iter().collect()];
+        self.partition_into(&groups);
+    }
+
+    /// Cuts the ways between any number of groups of nodes.
+    pub fn partition_into(&mut self, groups: &[Vec<usize>]) {
+        if !self.network.is_whole() || !self.settled(|status| status == Status::Up) {
+            self.assumptions
+                .breaks(self.now, "a partition of a cluster that had not settled");
+        }
+        if self.network.weather != Weather::FINE {
+            self.assumptions.breaks(self.now, "a partition in bad weather");
+        }
+        self.assumptions.unsettled_partition = true;
+        self.faults.add(FaultKind::Partition);
+        self.note(format_args!("partition {groups:?}"));
+        self.network.partition(groups);
+        self.links_are_cut();
+    }
+
+    /// Cuts one direction between two nodes.
+    pub fn cut(&mut self, from: usize, to: usize) {
+        self.assumptions.breaks(self.now, "a one-way cut");
+        self.note(format_args!("cut {from} -> {to}"));
+        self.network.cut(from, to);
+        self.links_are_cut();
+    }
+
+    /// Opens every way again.
+    pub fn heal(&mut self) {
+        self.note(format_args!("heal"));
+        self.network.heal();
+    }
+
+    /// Changes what the network does to frames.
+    pub fn weather(&mut self, weather: Weather) {
+        if weather != Weather::FINE {
+            self.assumptions.fault(self.now, "bad weather in a partition");
+        }
+        self.note(format_args!("{weather:?}"));
+        self.network.weather = weather;
+    }
+
+    /// Ends the process at an address without a word.
+    pub fn crash(&mut self, index: usize) {
+        let Some(process) = self.running_at(index) else {
+            return;
+        };
+        self.assumptions.fault(self.now, "a crash in a partition");
+        self.faults.add(FaultKind::Crash);
+        self.kill(process);
+    }
+
+    /// Starts a new process on an address, as if a supervisor did it; ends the old one first.
+    pub fn restart(&mut self, index: usize) {
+        self.crash(index);
+        self.assumptions.fault(self.now, "a restart in a partition");
+        self.faults.add(FaultKind::Restart);
+        self.start(index);
+    }
+
+    /// Has the node at an address leave gracefully.
+    pub fn leave(&mut self, index: usize) {
+        let Some(process) = self.running_at(index) else {
+            return;
+        };
+        self.assumptions.fault(self.now, "a departure in a partition");
+        self.faults.add(FaultKind::Leave);
+        self.fact(process, format_args!("is asked to leave"));
+        self.command(process, Open::Command("leave"), Command::Leave);
+        self.guard();
+    }
+
+    /// Has a node join through others by command, whatever it is part of already.
+    pub fn join(&mut self, index: usize, seeds: &[usize]) {
+        let Some(process) = self.running_at(index) else {
+            return;
+        };
+        let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
+        self.command(process, Open::Command("join"), Command::JoinSeeds(seeds));
+        self.guard();
+    }
+
+    /// Breaks the links between two nodes; what was on the way is lost, both may dial again at once.
+    pub fn reset(&mut self, one: usize, other: usize) {
+        let (Some(a), Some(b)) = (self.running_at(one), self.running_at(other)) else {
+            return;
+        };
+        self.faults.add(FaultKind::Reset);
+        self.note(format_args!("reset {one} <-> {other}"));
+        self.break_link(a, other);
+        self.break_link(b, one);
+    }
+
+    /// Loses the next message of a kind ("Welcome", "Join", ...) from one node to another.
+    pub fn lose_next(&mut self, name: &'static str, from: usize, to: usize) {
+        self.doomed.push((name, from, to));
+    }
+
+    /// The picture of the node at an address, whatever became of its process.
+    #[must_use]
+    pub fn view(&self, index: usize) -> &Arc<View> {
+        let id = self.last_at[index].expect("a node was started there");
+        self.processes[id as usize].node.view()
+    }
+
+    /// The addresses on which a process runs.
+    #[must_use]
+    pub fn running(&self) -> Vec<usize> {
+        (0..self.last_at.len())
+            .filter(|index| self.running_at(*index).is_some())
+            .collect()
+    }
+
+    /// The node that the node at an address takes for the leader.
+    #[must_use]
+    pub fn leader_of(&self, index: usize) -> Option<usize> {
+        self.index_of_node(self.view(index).leader()?)
+    }
+
+    /// The oldest member as the node at an address sees it.
+    #[must_use]
+    pub fn oldest_of(&self, index: usize) -> Option<usize> {
+        let view = self.view(index);
+        let oldest = view.by_age(None).first().map(|member| member.node.clone())?;
+        self.index_of_node(&oldest)
+    }
+
+    /// Every message that is on its way or whose ask has no answer yet.
+    #[must_use]
+    pub fn unanswered(&self) -> usize {
+        self.history
+            .messages
+            .iter()
+            .filter(|message| self.is_open(message))
+            .count()
+    }
+
+    /// Nothing is on its way, and every ask of a living node has its answer.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.unanswered() == 0
+    }
+
+    /// Virtual time since the beginning.
+    #[must_use]
+    pub const fn elapsed(&self) -> Duration {
+        Duration::from_micros(self.now)
+    }
+
+    /// What really happened.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// How often each fault fired.
+    #[must_use]
+    pub const fn fault_counts(&self) -> &FaultCounts {
+        &self.faults
+    }
+
+    /// Whether the run is one in which single ownership must hold.
+    #[must_use]
+    pub const fn assumptions(&self) -> &Assumptions {
+        &self.assumptions
+    }
+
+    /// The hash of everything that happened so far.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.trace.hash()
+    }
+
+    /// Inputs handed to nodes so far.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Counts over all processes ever started, by name.
+    pub fn sum(&self, of: impl Fn(&quorate_core::stats::Stats) -> u64) -> u64 {
+        self.processes.iter().map(|host| of(host.node.stats())).sum()
+    }
+
+    /// The first broken invariant.
+    #[must_use]
+    pub const fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// Panics unless each of these nodes sees exactly these members, all Up.
+    pub fn expect_members(
+        &self,
+        at: impl IntoIterator<Item = usize>,
+        members: impl IntoIterator<Item = usize>,
+    ) {
+        let mut expected: Vec<usize> = members.into_iter().collect();
+        expected.sort_unstable();
+        for index in at {
+            let view = self.view(index);
+            let mut found: Vec<usize> = view
+                .members()
+                .iter()
+                .filter(|member| member.status == Status::Up)
+                .filter_map(|member| self.index_of_node(&member.node))
+                .collect();
+            found.sort_unstable();
+            let all = view.members().len();
+            if found != expected || all != found.len() {
+                let what = format!("n{index} should see {expected:?} Up, sees {found:?} of {all}");
+                panic!("{}", self.report(&what));
+            }
+        }
+    }
+
+    /// Panics unless the processes at these addresses have halted for this reason.
+    pub fn expect_halted(&self, at: impl IntoIterator<Item = usize>, reason: HaltReason) {
+        for index in at {
+            let id = self.last_at[index].expect("a node was started there");
+            let life = self.processes[id as usize].life;
+            if life != Life::Halted(reason) {
+                let what = format!("n{index} should have halted as {reason:?}, is {life:?}");
+                panic!("{}", self.report(&what));
+            }
+        }
+    }
+
+    /// Panics if an ask has no answer, or no good one.
+    pub fn expect_answered(&self, asks: impl IntoIterator<Item = usize>) {
+        for at in asks {
+            let message = &self.history.messages[at];
+            if message.outcome != Some(Ok(())) {
+                panic!("{}", self.report(&format!("ask {at}: {message:?}")));
+            }
+        }
+    }
+
+    /// Panics if an invariant was broken, or one that holds only at rest does not hold now.
+    pub fn check_invariants(&mut self) {
+        self.guard();
+        self.check_at_rest();
+        self.guard();
+    }
+
+    /// Looks at what must hold when nothing is going on any more.
+    pub(crate) fn check_at_rest(&mut self) {
+        let nodes: Vec<(ProcessId, &Arc<View>)> = self
+            .last_at
+            .iter()
+            .flatten()
+            .filter(|id| self.processes[**id as usize].runs())
+            .map(|id| (*id, self.processes[*id as usize].node.view()))
+            .collect();
+        let result = self.checks.at_rest(&nodes, &self.history);
+        if let Err((invariant, process, what)) = result {
+            self.violated(invariant, process, what);
+        }
+    }
+
+    pub(crate) fn is_open(&self, message: &super::history::MessageRecord) -> bool {
+        use super::history::Whereabouts;
+        let asker_lives = self.processes[message.sender as usize].runs();
+        let waits = message.ask && message.outcome.is_none() && asker_lives;
+        waits
+            || matches!(
+                message.whereabouts,
+                Whereabouts::InFlight | Whereabouts::Mailbox(_)
+            )
+    }
+
+    /// Whether every running node sees exactly the running ones, with a status that is good, reachable and converged.
+    pub(crate) fn settled(&self, good: impl Fn(Status) -> bool) -> bool {
+        let running = self.running();
+        running.iter().all(|index| {
+            let view = self.view(*index);
+            view.phase() == Phase::Member
+                && view.is_converged()
+                && view.unreachable().is_empty()
+                && view.members().len() == running.len()
+                && view.members().iter().all(|member| {
+                    let lives = self
+                        .history
+                        .of(&member.node)
+                        .is_some_and(|process| process.life == Life::Running);
+                    good(member.status) && lives
+                })
+        })
+    }
+
+    pub(crate) fn index_of_node(&self, node: &UniqueAddress) -> Option<usize> {
+        self.history.of(node).map(|process| process.index)
+    }
+
+    pub(crate) fn note(&mut self, what: core::fmt::Arguments<'_>) {
+        self.trace.begin(self.now, u32::MAX, b'!');
+        self.trace.debug(&what);
+        if self.trace.shows(Show::Facts) {
+            self.trace.line(self.now, "---", what);
+        }
+    }
+
+    /// Panics if an invariant is broken: for scripts, which have nobody to return it to.
+    fn guard(&self) {
+        if let Some(violation) = &self.violation {
+            panic!("{}", self.report(&violation.to_string()));
+        }
+    }
+
+    /// What is wrong, with everything needed to see why.
+    pub(crate) fn report(&self, what: &str) -> String {
+        let mut text = format!("{what}\nseed {}, {:?} of virtual time", self.seed, self.elapsed());
+        let messages = self.history.messages.iter().enumerate();
+        for (at, message) in messages.filter(|(_, message)| self.is_open(message)).take(5) {
+            let _ = write!(text, "\n  open: message {at} {message:?}");
+        }
+        for (index, id) in self.last_at.iter().enumerate() {
+            let Some(id) = id else { continue };
+            let host = &self.processes[*id as usize];
+            let view = host.node.view();
+            let _ = write!(
+                text,
+                "\n  n{index} {} {:?} {:?}",
+                host.me,
+                host.life,
+                view.phase()
+            );
+            let _ = write!(
+                text,
+                " converged {} leader {:?}",
+                view.is_converged(),
+                view.leader()
+            );
+            for member in view.members() {
+                let seen = if view.gossip().has_seen(&member.node) {
+                    "seen"
+                } else {
+                    ""
+                };
+                let reach = if view.is_reachable(&member.node) {
+                    ""
+                } else {
+                    "unreachable"
+                };
+                let number = member.up_number.get();
+                let _ = write!(
+                    text,
+                    "\n      {} {} {number} {seen} {reach}",
+                    member.node, member.status
+                );
+            }
+        }
+        text
+    }
+}

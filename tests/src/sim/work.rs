@@ -1,0 +1,235 @@
+//! The workload: messages to entities, what entities do with them, and what becomes of the answers. The payload of a
+//! message begins with its position in the history; the answer repeats it.
+
+use core::time::Duration;
+
+use quorate_core::effect::EntityOrder;
+use quorate_core::input::{Command, EntityReport, Input, KindSettings};
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{EntityId, KindId, Slot};
+
+use super::engine::{Happening, Sim};
+use super::entities::{Letter, Obeyed, Turn};
+use super::history::{MessageRecord, ProcessId, Whereabouts, message_number};
+use super::process::Open;
+use super::trace::Show;
+use crate::invariants::Cause;
+
+/// The kind that all simulated nodes host.
+pub const KIND: &str = "orders";
+/// Its shards.
+pub const SHARDS: u32 = 16;
+/// The workload's entities are `e0` up to this number, exclusive.
+pub const ENTITIES: u64 = 20;
+
+impl Sim {
+    pub(crate) fn register_kind(&mut self, process: ProcessId) {
+        let settings = KindSettings {
+            name: KIND.into(),
+            shards: SHARDS,
+            role: None,
+            hosts: true,
+        };
+        self.command(
+            process,
+            Open::Command("register"),
+            Command::RegisterKind(settings),
+        );
+    }
+
+    /// Asks an entity from the node at an address; `None` if nothing runs there. The answer is in the history under the
+    /// number returned.
+    pub fn ask(&mut self, index: usize, entity: &str, timeout: Duration) -> Option<usize> {
+        let (process, at, payload) = self.compose(index, entity, true)?;
+        let command = Command::Ask {
+            kind: KindId::of(KIND),
+            entity: EntityId::from(entity),
+            payload: payload.into(),
+            timeout,
+        };
+        self.command(process, Open::Ask(at), command);
+        Some(at)
+    }
+
+    /// Tells an entity something from the node at an address; `None` if nothing runs there.
+    pub fn tell(&mut self, index: usize, entity: &str) -> Option<usize> {
+        let (process, at, payload) = self.compose(index, entity, false)?;
+        self.trace.begin(self.now, process, b'M');
+        self.trace.bytes(&payload);
+        let input = Input::Tell {
+            kind: KindId::of(KIND),
+            entity: EntityId::from(entity),
+            payload: payload.into(),
+        };
+        self.feed(process, &Cause::Command, input);
+        Some(at)
+    }
+
+    /// One message of the random workload: a random node, a random entity, mostly an ask.
+    pub(crate) fn random_message(&mut self, nodes: usize) {
+        let index = self.workload.index(nodes);
+        let entity = self.workload.below(ENTITIES);
+        let ask = self.workload.per_mille(700);
+        let timeout = self.workload.between(500, 5_000);
+        let entity = format!("e{entity}");
+        if ask {
+            self.ask(index, &entity, Duration::from_millis(timeout));
+        } else {
+            self.tell(index, &entity);
+        }
+    }
+
+    fn compose(&mut self, index: usize, entity: &str, ask: bool) -> Option<(ProcessId, usize, Vec<u8>)> {
+        let padding = self.workload.below(48);
+        let process = self.running_at(index)?;
+        let at = self.history.messages.len();
+        self.history.messages.push(MessageRecord {
+            sender: process,
+            entity: EntityId::from(entity),
+            ask,
+            sent_at: self.now,
+            whereabouts: Whereabouts::At(process),
+            handled: 0,
+            outcome: None,
+        });
+        let mut payload = (at as u64).to_le_bytes().to_vec();
+        payload.resize(8 + usize::try_from(padding).unwrap_or(0), 0xA5);
+        Some((process, at, payload))
+    }
+
+    /// The node wants something done with an entity.
+    pub(crate) fn on_order(&mut self, process: ProcessId, order: EntityOrder) {
+        self.trace.begin(self.now, process, b'O');
+        self.trace.debug(&order);
+        if self.trace.shows(Show::Everything) {
+            self.say(process, format_args!("{order:?}"));
+        }
+        let result = self
+            .checks
+            .on_order(process, &order, self.assumptions.safe(), &mut self.history);
+        match result {
+            Ok(overlaps) => self.assumptions.overlaps += overlaps,
+            Err((invariant, what)) => return self.violated(invariant, process, what),
+        }
+        let slot = slot_of(&order);
+        let number = match &order {
+            EntityOrder::Deliver { payload, .. } => message_number(payload),
+            EntityOrder::Start { .. } | EntityOrder::Stop { .. } | EntityOrder::Kill { .. } => None,
+        };
+        let killed = match &order {
+            EntityOrder::Kill { .. } => self.processes[process as usize]
+                .entities
+                .get(slot)
+                .map(|entity| (entity.kind, entity.id.clone())),
+            EntityOrder::Start { .. } | EntityOrder::Stop { .. } | EntityOrder::Deliver { .. } => None,
+        };
+        match self.processes[process as usize].entities.obey(order) {
+            Obeyed::Started => {}
+            Obeyed::Queued(schedule) => {
+                if let Some(at) = number {
+                    self.history.messages[at].whereabouts = Whereabouts::Mailbox(process);
+                }
+                self.schedule_turn(process, slot, schedule);
+            }
+            Obeyed::Stopping(schedule) => self.schedule_turn(process, slot, schedule),
+            Obeyed::Refused(report) => self.report_soon(process, report),
+            Obeyed::Killed(letters) => {
+                if let Some(name) = killed {
+                    self.history.stopped(process, slot, &name);
+                }
+                self.drop_letters(process, slot, letters);
+            }
+            Obeyed::Nonsense(what) => self.violated("I-42", process, format!("{what}: {slot:?}")),
+        }
+    }
+
+    fn drop_letters(&mut self, process: ProcessId, slot: Slot, letters: Vec<Letter>) {
+        for letter in letters {
+            self.history.message_is(&letter.payload, Whereabouts::Destroyed);
+            if let Some(ask) = letter.reply_to {
+                let result = Err(AskFailure::EntityStopped);
+                self.report_soon(process, EntityReport::Answered { ask, result });
+            }
+        }
+        let wait = self.entity_chance.between(10, 3_000);
+        let report = Box::new(EntityReport::Stopped { slot });
+        self.queue
+            .push(self.now + wait, Happening::Reported { process, report });
+    }
+
+    fn schedule_turn(&mut self, process: ProcessId, slot: Slot, schedule: bool) {
+        // Always drawn, so that one turn more or less shifts nothing else.
+        let slow = self.entity_chance.per_mille(20);
+        let wait = self.entity_chance.between(10, if slow { 60_000 } else { 3_000 });
+        if schedule {
+            self.queue
+                .push(self.now + wait, Happening::Turn { process, slot });
+        }
+    }
+
+    /// A report that must not reach the node in the middle of its effects.
+    fn report_soon(&mut self, process: ProcessId, report: EntityReport) {
+        let report = Box::new(report);
+        self.queue
+            .push(self.now + 1, Happening::Reported { process, report });
+    }
+
+    /// An entity has time.
+    pub(crate) fn on_turn(&mut self, process: ProcessId, slot: Slot) {
+        if !self.processes[process as usize].runs() {
+            return;
+        }
+        match self.processes[process as usize].entities.turn(slot) {
+            Turn::Nothing => {}
+            Turn::Handles(letter, again) => {
+                self.handle(process, slot, letter);
+                self.schedule_turn(process, slot, again);
+            }
+            Turn::Stopped(entity) => {
+                self.history
+                    .stopped(process, slot, &(entity.kind, entity.id.clone()));
+                self.report_now(process, EntityReport::Stopped { slot });
+            }
+        }
+    }
+
+    pub(crate) fn on_reported(&mut self, process: ProcessId, report: EntityReport) {
+        if self.processes[process as usize].runs() {
+            self.report_now(process, report);
+        }
+    }
+
+    fn handle(&mut self, process: ProcessId, slot: Slot, letter: Letter) {
+        let Some(at) = message_number(&letter.payload) else {
+            return self.violated("I-44", process, "a payload lost its number".to_owned());
+        };
+        let entity = self.processes[process as usize].entities.get(slot);
+        let name = entity.map(|entity| entity.id.clone());
+        let result = self.checks.i44.on_handled(&mut self.history, at, name.as_ref());
+        if let Err(what) = result {
+            return self.violated("I-44", process, what);
+        }
+        if let Some(ask) = letter.reply_to {
+            let result = Ok(letter.payload);
+            self.report_now(process, EntityReport::Answered { ask, result });
+        }
+    }
+
+    fn report_now(&mut self, process: ProcessId, report: EntityReport) {
+        self.trace.begin(self.now, process, b'E');
+        self.trace.debug(&report);
+        if self.trace.shows(Show::Everything) {
+            self.say(process, format_args!("{report:?}"));
+        }
+        self.feed(process, &Cause::Entity, Input::Entity(report));
+    }
+}
+
+const fn slot_of(order: &EntityOrder) -> Slot {
+    match order {
+        EntityOrder::Start { slot, .. }
+        | EntityOrder::Deliver { slot, .. }
+        | EntityOrder::Stop { slot }
+        | EntityOrder::Kill { slot } => *slot,
+    }
+}
