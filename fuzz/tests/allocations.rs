@@ -5,29 +5,39 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use quorate_core::config::Limits;
-use quorate_core::message::{Lane, Message};
+use quorate_core::ident::{Address, Role, Roles, UniqueAddress};
+use quorate_core::membership::app_version::AppVersion;
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::member::Member;
+use quorate_core::membership::reachability::Reachability;
+use quorate_core::membership::vector_clock::VectorClock;
+use quorate_core::message::{GossipEnvelope, Lane, Message};
 use quorate_core::wire::{HEADER_BYTES, decode_message, encode_message, kind};
 
 /// Counts what this thread allocates; other tests' threads do not disturb.
 struct Counting;
 
 thread_local! {
-    static BYTES: Cell<usize> = const { Cell::new(0) };
+    static LIVE: Cell<usize> = const { Cell::new(0) };
+    static PEAK: Cell<usize> = const { Cell::new(0) };
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: every call goes to the system's allocator unchanged; counting touches only thread-local cells without destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        BYTES.set(BYTES.get() + layout.size());
+        LIVE.set(LIVE.get() + layout.size());
+        PEAK.set(PEAK.get().max(LIVE.get()));
         CALLS.set(CALLS.get() + 1);
         // SAFETY: the caller's contract is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.set(LIVE.get().saturating_sub(layout.size()));
         // SAFETY: the caller's contract is passed on.
         unsafe { System.dealloc(at, layout) }
     }
@@ -36,11 +46,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes and calls of everything allocated by `work`, freed or not.
+/// The most bytes that `work` held at once, and its calls of the allocator.
 fn allocated<T>(work: impl FnOnce() -> T) -> (usize, usize, T) {
-    let before = (BYTES.get(), CALLS.get());
+    let before = (LIVE.get(), CALLS.get());
+    PEAK.set(before.0);
     let value = work();
-    (BYTES.get() - before.0, CALLS.get() - before.1, value)
+    (PEAK.get() - before.0, CALLS.get() - before.1, value)
 }
 
 fn state_body(claims: [u16; 9], records: u32) -> Vec<u8> {
@@ -131,7 +142,7 @@ fn every_golden_message_costs_a_bounded_multiple_of_its_bytes() {
         let mut again = Vec::new();
         encode_message(&message, 0, &Limits::default(), &mut again).expect("it was decoded");
         println!(
-            "kind {kind}: {} body bytes, {bytes} allocated in {calls} calls",
+            "kind {kind}: {} body bytes, {bytes} held in {calls} calls",
             body.len()
         );
         // A compressed state pays for its inflater, its inflated bytes (here at most 4 times) and the state itself.
@@ -144,4 +155,66 @@ fn every_golden_message_costs_a_bounded_multiple_of_its_bytes() {
         assert!(bytes <= bound, "kind {kind}: {bytes} for {}", body.len());
     }
     assert!(decoded >= 15, "{decoded}");
+}
+
+fn node(host: &str) -> UniqueAddress {
+    UniqueAddress::new(Address::new(host, 1).expect("a legal host"), 1)
+}
+
+/// Short names and many of them: the states that grow most in memory.
+fn dense_states() -> [(&'static str, Gossip); 3] {
+    let member = |at: usize, roles| Member::joining(node(&format!("{at:x}")), roles, AppVersion::default());
+    let state = |mut members: Vec<Member>, removed: usize| {
+        members.sort_by(|a, b| a.node.cmp(&b.node));
+        let tombstones = (0..removed).map(|at| node(&format!("t{at:x}"))).collect();
+        let (reach, clock) = (Reachability::new(), VectorClock::new());
+        Gossip::from_parts(
+            members,
+            reach,
+            clock,
+            [].into_iter().collect(),
+            tombstones,
+            0,
+            Arc::from([]),
+        )
+        .expect("legal")
+    };
+    let roles = |at: usize| {
+        let some = (0..20).map(|bit| Role::new(&format!("{}", (at + bit * 7) % 100)).expect("a legal role"));
+        Roles::new(some, "default").expect("legal roles")
+    };
+    [
+        (
+            "members",
+            state((0..5_000).map(|at| member(at, Roles::default())).collect(), 0),
+        ),
+        ("tombstones", state(Vec::new(), 5_000)),
+        (
+            "role sets",
+            state((0..100).map(|at| member(at, roles(at))).collect(), 0),
+        ),
+    ]
+}
+
+#[test]
+fn the_densest_states_cost_at_most_eight_times_their_bytes() {
+    for (name, gossip) in dense_states() {
+        let message = Message::Gossip(GossipEnvelope {
+            to: node("r"),
+            gossip: Arc::new(gossip),
+        });
+        let mut frame = Vec::new();
+        encode_message(&message, 0, &Limits::default(), &mut frame).expect("it fits");
+        let body = &frame[HEADER_BYTES..];
+        assert_eq!(body[12], 1, "{name} travels compressed");
+        let inflated = u32::from_le_bytes(body[13..17].try_into().expect("four bytes")) as usize;
+        let (bytes, calls, again) =
+            allocated(|| decode_message(kind::GOSSIP, Lane::Gossip, body, &Limits::default()));
+        println!("{name}: {inflated} inflated bytes, {bytes} held in {calls} calls");
+        assert_eq!(again.as_ref(), Ok(&message));
+        assert!(
+            bytes <= 8 * inflated + (16 << 10),
+            "{name}: {bytes} for {inflated}"
+        );
+    }
 }

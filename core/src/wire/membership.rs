@@ -89,7 +89,7 @@ pub(super) fn read_join(reader: &mut Reader<'_>) -> Result<Join, WireError> {
     if count > ROLES_MAX {
         return Err(WireError::LimitExceeded { what: "roles" });
     }
-    let mut roles: Vec<Role> = Vec::with_capacity(count);
+    let mut roles: Vec<Role> = Vec::with_capacity(count.saturating_add(1));
     for _ in 0..count {
         let role = read_role(reader.text("role")?)?;
         if roles.last().is_some_and(|last| *last >= role) {

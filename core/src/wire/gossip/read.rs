@@ -44,12 +44,12 @@ pub(super) fn read_state(body: &[u8], limits: &Limits) -> Result<Gossip, WireErr
     check_host_use(nodes, removed, counts.hosts)?;
     let hosts = read_hosts(hosts)?;
     let members = fields.members(nodes, &hosts, &role_sets, &app_versions)?;
-    let tombstones: Result<BTreeSet<_>, _> = removed.rows().map(|row| row.resolve(&hosts)).collect();
+    let tombstones = read_tombstones(removed, counts.tombstones, &hosts)?;
     let reachability = read_reachability(&mut reader, counts, &members)?;
     let version = read_clock(&mut reader, counts.clock, &members)?;
     let meta = Arc::from(reader.take(counts.meta)?);
     reader.finish()?;
-    Gossip::from_parts(members, reachability, version, seen, tombstones?, epoch, meta)
+    Gossip::from_parts(members, reachability, version, seen, tombstones, epoch, meta)
         .map_err(|_| WireError::Malformed { what: "state" })
 }
 
@@ -96,7 +96,8 @@ fn read_role_sets(reader: &mut Reader<'_>, counts: Counts) -> Result<Vec<Roles>,
         if !rises || (!sets.is_empty() && last >= set) {
             return Err(WireError::NonCanonical { what: "role sets" });
         }
-        let mut members = Vec::with_capacity(set.len());
+        // One more for the data center that is not written.
+        let mut members = Vec::with_capacity(set.len().saturating_add(1));
         for at in &set {
             members.push(pick(&roles, *at, "roles")?.clone());
             used.mark(*at);
@@ -162,6 +163,19 @@ impl<'a> MemberFields<'a> {
         versions_used.finish("app versions")?;
         Ok(members)
     }
+}
+
+/// Through a list of the right size: collecting into a set by itself would grow one step by step.
+fn read_tombstones(
+    removed: NodeColumns<'_>,
+    count: usize,
+    hosts: &[Address],
+) -> Result<BTreeSet<UniqueAddress>, WireError> {
+    let mut nodes = Vec::with_capacity(count);
+    for row in removed.rows() {
+        nodes.push(row.resolve(hosts)?);
+    }
+    Ok(nodes.into_iter().collect())
 }
 
 fn read_seen(reader: &mut Reader<'_>, members: usize) -> Result<MemberSet, WireError> {
