@@ -22,7 +22,7 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
             tracing::warn!(target: "cluster::membership", event = "cluster_leader_incapacitated", %me, ticks);
         }
         Event::Downing(decision) => tracing::warn!(
-            target: "cluster::sbr", event = "sbr_downing", %me, strategy = decision.strategy, rule = decision.rule,
+            target: "cluster::sbr", event = "sbr_downing", %me, strategy = decision.strategy, rule = ?decision.rule,
             members = ?decision.members, unreachable = ?decision.unreachable, down = ?decision.down
         ),
         Event::Paused { excess } => {
