@@ -159,7 +159,7 @@ impl Membership {
                 .members()
                 .iter()
                 .filter(|m| m.node != *cx.me && !found.contains(&m.node));
-            match leader::leader_of(&self.gossip, cx.me, others) {
+            match leader::acting_leader_of(&self.gossip, cx.me, others) {
                 Some(member) => found.push(member.node.clone()),
                 None => break,
             }

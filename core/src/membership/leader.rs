@@ -20,12 +20,20 @@ pub fn leader(gossip: &Gossip, me: &UniqueAddress) -> Option<UniqueAddress> {
 /// [`leader`] in its own eyes.
 #[must_use]
 pub fn acting_leader(gossip: &Gossip, me: &UniqueAddress) -> Option<UniqueAddress> {
+    acting_leader_of(gossip, me, gossip.members().iter()).map(|member| member.node.clone())
+}
+
+/// The one of `candidates` who may act as the leader.
+pub(crate) fn acting_leader_of<'a>(
+    gossip: &Gossip,
+    me: &UniqueAddress,
+    candidates: impl Iterator<Item = &'a Member>,
+) -> Option<&'a Member> {
     let dc = data_center_of(gossip, me);
     let counts = |observer: &Member| observer.data_center() == dc && observer.status != Status::Down;
-    let found = first_available(me, dc, gossip.members().iter(), |node| {
+    first_available(me, dc, candidates, |node| {
         is_unreachable_for(gossip, node, counts)
-    });
-    found.map(|member| member.node.clone())
+    })
 }
 
 /// The leader among the members with `role`, as `me` sees it.

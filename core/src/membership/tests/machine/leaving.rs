@@ -1,6 +1,6 @@
 //! Leaving, exiting and the goodbye. Spec: membership §2.9, §6 J.
 
-use super::{Rig, TOKEN, at, n, secs, state};
+use super::{Rig, TOKEN, at, n, secs, state, versioned};
 use crate::effect::HaltReason;
 use crate::membership::machine::Exit;
 use crate::membership::tests::{reach, seen};
@@ -131,6 +131,15 @@ fn the_goodbye_goes_to_leaders_that_can_act_and_the_state_to_five_at_random() {
     let sent = rig.sent();
     assert!(sent.ends_with("confirmed>d confirmed>f"), "{sent}");
     assert_eq!(sent.matches("gossip>").count(), 5, "{sent}");
+}
+
+#[test]
+fn the_goodbye_goes_to_the_leader_that_acts_even_if_a_downed_member_lost_sight_of_it() {
+    let mut rig = Rig::member("b", state("a bL cD", "a b", "a"));
+    drained(&mut rig);
+    rig.gossip("a", &versioned(&reach(state("a bX cD", "a", ""), "c>a:U"), "a a"));
+    assert!(rig.sent().ends_with("confirmed>a"));
+    assert!(rig.f.outbox.loopback.is_empty(), "never to itself");
 }
 
 #[test]
