@@ -1,9 +1,9 @@
 //! Downing and what a downed node does. Spec: membership §2.10, §2.11, §6 J.
 
-use super::{Rig, TOKEN, at, n, secs, state, versioned};
+use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
 use crate::effect::HaltReason;
 use crate::input::DownTarget;
-use crate::membership::tests::{confirmed, reach};
+use crate::membership::tests::{confirmed, in_dc, m, of, reach, seen};
 use crate::signal::Verdicts;
 
 fn down(rig: &mut Rig, name: &str) {
@@ -114,6 +114,16 @@ fn a_downed_node_waits_until_the_other_downed_ones_know_or_cannot_be_reached() {
 }
 
 #[test]
+fn a_downed_node_does_not_wait_for_another_data_center() {
+    let mut rig = Rig::member("a", state("a b c", "a b c", "a"));
+    rig.gossip(
+        "c",
+        &versioned(&seen(of([m("aD"), in_dc("bD", "far"), m("c")]), "c"), "a c"),
+    );
+    assert_eq!(rig.halted(), Some(HaltReason::Downed));
+}
+
+#[test]
 fn a_downed_node_goes_as_soon_as_the_other_says_that_it_knows() {
     let mut rig = downed_with_another("", "c");
     rig.did();
@@ -156,6 +166,12 @@ fn verdicts_of_the_detector_become_my_own_rows_in_one_change() {
     rig.call(|m, cx| m.on_verdicts(cx, &verdicts("a b c x", "")));
     assert_eq!(rig.did(), "unreachable(b) unreachable(c) seen(a) reachability");
     assert_eq!(rig.clock("a"), 2);
+    let rows = rig.m.gossip.reachability().records().iter();
+    assert_eq!(
+        names(rows.map(|row| &row.subject)),
+        "b c",
+        "nobody observes itself"
+    );
     rig.call(|m, cx| m.on_verdicts(cx, &verdicts("b", "x")));
     assert_eq!((rig.did().as_str(), rig.clock("a")), ("", 2));
     rig.call(|m, cx| m.on_verdicts(cx, &verdicts("", "b")));

@@ -2,7 +2,7 @@
 
 use super::{Rig, n, names, secs, state, versioned};
 use crate::ident::{Role, Roles};
-use crate::membership::tests::{aged, confirmed, m, of, reach, seen, with_roles};
+use crate::membership::tests::{aged, confirmed, in_dc, m, of, reach, seen, with_roles};
 use crate::message::Join;
 use core::time::Duration;
 
@@ -69,9 +69,11 @@ fn a_leader_without_convergence_does_nothing_and_says_so_after_a_while() {
     assert_eq!(rig.members(), "a b cJ dL", "M-209: Joining stays");
     rig.gossip("b", &state("a b cJ dL", "a b d", "a"));
     rig.leader_tick();
-    rig.told();
+    assert_eq!(rig.told(), "converged(a b d) up(c:2) exited(d) seen(a)");
     rig.run(secs(19));
     assert_eq!(rig.told(), "", "counted anew");
+    rig.run(secs(1));
+    assert_eq!(rig.told(), "incapacitated(20)");
 }
 
 #[test]
@@ -144,6 +146,14 @@ fn m_203_a_down_member_is_removed_once_it_is_unreachable() {
     assert_eq!(names(rig.m.gossip.tombstones()), "c");
     assert!(rig.m.gossip.reachability().records().is_empty());
     assert_eq!(rig.f.stats.members_removed, 1);
+}
+
+#[test]
+fn m_201_and_m_222_members_of_another_data_center_are_only_removed_never_moved() {
+    let far = ["bJ", "cL", "dD", "eX", "fP"].map(|code| in_dc(code, "far"));
+    let mut rig = Rig::member("a", seen(of([m("a")].into_iter().chain(far)), "a"));
+    rig.leader_tick();
+    assert_eq!(rig.members(), "a bJ cL fP");
 }
 
 #[test]
