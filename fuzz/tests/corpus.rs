@@ -24,13 +24,14 @@ fn every_input_of_every_corpus_holds() {
 fn every_prefix_and_every_byte_changed_of_every_seed_holds() {
     for (name, target) in TARGETS {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-        let seeds = fs::read_dir(&folder)
-            .expect("a corpus")
-            .map(|entry| fs::read(entry.expect("an entry").path()));
-        for seed in seeds
-            .map(|seed| seed.expect("a readable input"))
-            .filter(|seed| seed.len() < 1_000)
-        {
+        for entry in fs::read_dir(&folder).expect("a corpus") {
+            let path = entry.expect("an entry").path();
+            // Inputs found by fuzzing are named by 40 hex digits; the named ones are whole messages.
+            let found = path.file_name().is_some_and(|name| name.len() == 40);
+            let seed = fs::read(&path).expect("a readable input");
+            if found || seed.len() >= 1_000 {
+                continue;
+            }
             (0..seed.len()).for_each(|len| target(&seed[..len]));
             let mut changed = seed.clone();
             for at in 0..seed.len() {
