@@ -20,7 +20,7 @@ pub struct Acceptor<'a> {
     pub me: &'a UniqueAddress,
     /// This node's cluster.
     pub cluster: &'a ClusterName,
-    /// What this node understands, normally [`FEATURES`].
+    /// What this node understands, normally [`super::FEATURES`].
     pub features: u64,
     /// The only method this node accepts.
     pub auth_method: u8,
