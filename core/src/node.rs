@@ -199,7 +199,9 @@ impl<R: Rng> Node<R> {
     #[must_use]
     pub fn explain_downing(&self) -> Option<DowningEvent> {
         let base = &self.base;
-        self.machines.resolver.explain(&base.config, base.now.mono, &base.view)
+        self.machines
+            .resolver
+            .explain(&base.config, base.now.mono, &base.view)
     }
 
     /// `false`: the host stops reading its *user* links until this is `true` again, never its control links.

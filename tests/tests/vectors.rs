@@ -49,7 +49,7 @@ fn every_shared_vector_passes() {
         ("phi", Some((100, 0))),
         ("reachability", Some((125, 0))),
         ("ring", Some((60, 0))),
-        ("sbr", None),
+        ("sbr", Some((294, 0))),
         ("vector_clock", Some((150, 0))),
     ];
     assert_eq!(
@@ -120,6 +120,9 @@ fn every_expectation_of_every_case_is_checked() {
         "phi/queries_ms_after_last/0/2",
         "convergence_leader/convergence",
         "convergence_leader/leader",
+        "sbr/decision",
+        "sbr/down",
+        "sbr/escalated_to_down_all",
     ] {
         let (key, inside) = place.split_once('/').expect("a key and a place");
         let mut cases = file[key].clone();
@@ -141,6 +144,23 @@ fn every_expectation_of_every_case_is_checked() {
         );
         assert!(spoilt > total / 2, "{place} is mostly empty");
     }
+}
+
+#[test]
+fn a_wrong_delay_and_a_wrong_list_without_the_lease_are_failures() {
+    let case = |delay: &str, denied: &str| {
+        format!(
+            r#"{{"sbr": [{{"strategy": "lease", "role": null, "members": [["A", "Up", 1, []], ["B", "Up", 2, []]],
+                "unreachable_pairs": [["B", "A"]], "seen": ["B"], "decision": "AcquireLeaseAndDownUnreachable",
+                "acquire_delay": {delay}, "down": ["A"], "escalated_to_down_all": false,
+                "if_lease_denied": {denied}}}]}}"#
+        )
+    };
+    let passed = |delay, denied| counts(&case(delay, denied)) == [("sbr".to_owned(), Some((1, 0)))];
+    assert!(passed("2.0", r#"["B"]"#));
+    assert!(!passed("0", r#"["B"]"#));
+    assert!(!passed("null", r#"["B"]"#));
+    assert!(!passed("2.0", r#"["A", "B"]"#));
 }
 
 #[test]

@@ -1,9 +1,17 @@
 //! Settings of the split-brain resolver, and the strategy made of them. Spec: membership 3, 4.
 
+use alloc::string::String;
 use alloc::sync::Arc;
+use core::hash::Hasher;
 use core::time::Duration;
 
+use super::validate::{ConfigError, at_least_one, ensure, positive};
+use crate::downing::auto_down::AutoDown;
+use crate::downing::down_all::DownAll;
 use crate::downing::keep_majority::KeepMajority;
+use crate::downing::keep_oldest::KeepOldest;
+use crate::downing::lease_majority::LeaseMajority;
+use crate::downing::static_quorum::StaticQuorum;
 use crate::downing::strategy::Strategy;
 use crate::downing::view::IndirectRule;
 use crate::ident::Role;
@@ -43,7 +51,7 @@ pub enum DownAllWhenUnstable {
     After(Duration),
 }
 
-/// A downing strategy and its settings.
+/// A downing strategy and its settings. `docs/downing.md` compares them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DowningStrategy {
@@ -54,6 +62,77 @@ pub enum DowningStrategy {
         /// Count only members with this role; all if `None`.
         role: Option<Role>,
     },
+    /// The side with at least so many members survives. Safe for clusters of at most `2 · quorum − 1` members.
+    StaticQuorum {
+        /// How many members are enough (>= 1, no default). Mirrors `static-quorum.quorum-size`.
+        quorum: usize,
+        /// Count only members with this role; all if `None`.
+        role: Option<Role>,
+    },
+    /// The side with the oldest member survives.
+    KeepOldest {
+        /// The oldest goes nevertheless if it is alone and there are at least two on the other side (reference default
+        /// `true`). Mirrors `keep-oldest.down-if-alone`.
+        down_if_alone: bool,
+        /// Count only members with this role; all if `None`.
+        role: Option<Role>,
+    },
+    /// Everybody goes.
+    DownAll,
+    /// The side that gets hold of a lease survives; the host must provide the lease.
+    LeaseMajority(LeaseMajorityConfig),
+    /// Whoever is unreachable for `stable_after` goes. **Both sides of a partition survive it**: for clusters whose
+    /// members do nothing that must not be done twice. Mirrors `auto-down-unreachable-after`, with one clock for all.
+    AutoDown,
+    /// A strategy of the application.
+    Custom(CustomStrategy),
+}
+
+/// Settings of lease-majority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseMajorityConfig {
+    /// Count only members with this role; all if `None`. Mirrors `lease-majority.role`.
+    pub role: Option<Role>,
+    /// The lease's name, 1 to 63 bytes (default `<cluster>-sbr`). Mirrors `.lease-name`.
+    pub lease_name: Option<String>,
+    /// How long the smaller side lets the larger one go first (default 2 s). Mirrors
+    /// `.acquire-lease-delay-for-minority`.
+    pub acquire_lease_delay_for_minority: Duration,
+    /// How long the lease is held after the last of the downed has been removed (default 40 s, > 0): the other side must
+    /// have given up by then. Mirrors `.release-after`.
+    pub release_after: Duration,
+    /// A holder that is not heard of for this long loses the lease (default 120 s, > 0). Mirrors the lease's
+    /// `heartbeat-timeout`.
+    pub time_to_live: Duration,
+    /// An answer that takes longer counts as a refusal (default 5 s, > 0). Mirrors the lease's
+    /// `lease-operation-timeout`.
+    pub operation_timeout: Duration,
+}
+
+/// A strategy of the application, shared by all clones of a configuration.
+#[derive(Clone, Debug)]
+pub struct CustomStrategy(pub Arc<dyn Strategy>);
+
+impl PartialEq for CustomStrategy {
+    /// The very same strategy, not one that happens to have the same settings.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for CustomStrategy {}
+
+impl Default for LeaseMajorityConfig {
+    fn default() -> Self {
+        Self {
+            role: None,
+            lease_name: None,
+            acquire_lease_delay_for_minority: Duration::from_secs(2),
+            release_after: Duration::from_secs(40),
+            time_to_live: Duration::from_secs(120),
+            operation_timeout: Duration::from_secs(5),
+        }
+    }
 }
 
 impl DowningConfig {
@@ -61,22 +140,142 @@ impl DowningConfig {
     #[must_use]
     pub fn unstable_after(&self) -> Option<Duration> {
         const LEAST: Duration = Duration::from_secs(4);
+        // It takes nobody's unrest for a reason to go, only silence.
+        if self.strategy == DowningStrategy::AutoDown {
+            return None;
+        }
         match self.down_all_when_unstable {
             DownAllWhenUnstable::On => Some(LEAST.max(self.stable_after / 4 * 3)),
             DownAllWhenUnstable::Off => None,
             DownAllWhenUnstable::After(patience) => Some(patience),
         }
     }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        positive("downing.stable_after", self.stable_after)?;
+        if let DownAllWhenUnstable::After(patience) = self.down_all_when_unstable {
+            positive("downing.down_all_when_unstable", patience)?;
+        }
+        let share = self.down_all_when_indirectly_connected;
+        ensure(
+            share.is_none_or(|share| share > 0.0 && share <= 1.0),
+            "downing.down_all_when_indirectly_connected",
+            &share,
+            "none, or above 0 and at most 1",
+        )?;
+        match &self.strategy {
+            DowningStrategy::StaticQuorum { quorum, .. } => {
+                at_least_one("downing.strategy.quorum", *quorum)?;
+            }
+            DowningStrategy::LeaseMajority(lease) => lease.check()?,
+            DowningStrategy::Off
+            | DowningStrategy::KeepMajority { .. }
+            | DowningStrategy::KeepOldest { .. }
+            | DowningStrategy::DownAll
+            | DowningStrategy::AutoDown
+            | DowningStrategy::Custom(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Everything that two members must not see differently, as bytes.
+    pub(super) fn write_digest(&self, out: &mut impl Hasher) {
+        let role = |out: &mut dyn Hasher, role: &Option<Role>| {
+            out.write(role.as_ref().map_or("", |role| role.as_str()).as_bytes());
+        };
+        out.write(self.strategy.name().as_bytes());
+        out.write(b":");
+        match &self.strategy {
+            DowningStrategy::Off
+            | DowningStrategy::DownAll
+            | DowningStrategy::AutoDown
+            | DowningStrategy::Custom(_) => {}
+            DowningStrategy::KeepMajority { role: counted } => role(out, counted),
+            DowningStrategy::StaticQuorum {
+                quorum,
+                role: counted,
+            } => {
+                out.write_u64(u64::try_from(*quorum).unwrap_or(u64::MAX));
+                role(out, counted);
+            }
+            DowningStrategy::KeepOldest {
+                down_if_alone,
+                role: counted,
+            } => {
+                out.write_u8(u8::from(*down_if_alone));
+                role(out, counted);
+            }
+            DowningStrategy::LeaseMajority(lease) => {
+                role(out, &lease.role);
+                out.write(b":");
+                out.write(lease.lease_name.as_deref().unwrap_or("").as_bytes());
+            }
+        }
+        if self.strategy != DowningStrategy::Off {
+            let share = self.down_all_when_indirectly_connected;
+            out.write_u64(share.map_or(0, f64::to_bits));
+            out.write_u8(match self.rule {
+                IndirectRule::Classic => 0,
+                IndirectRule::CascadeSafe => 1,
+            });
+        }
+    }
+}
+
+impl LeaseMajorityConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        const NAME_BYTES_MAX: usize = 63;
+        positive("downing.strategy.release_after", self.release_after)?;
+        positive("downing.strategy.time_to_live", self.time_to_live)?;
+        positive("downing.strategy.operation_timeout", self.operation_timeout)?;
+        if !self.acquire_lease_delay_for_minority.is_zero() {
+            let delay = self.acquire_lease_delay_for_minority;
+            positive("downing.strategy.acquire_lease_delay_for_minority", delay)?;
+        }
+        let length = self.lease_name.as_ref().map_or(1, String::len);
+        ensure(
+            (1..=NAME_BYTES_MAX).contains(&length),
+            "downing.strategy.lease_name",
+            &self.lease_name,
+            "none, or 1 to 63 bytes",
+        )
+    }
 }
 
 impl DowningStrategy {
+    /// Its name, as the reference writes it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::KeepMajority { .. } => "keep-majority",
+            Self::StaticQuorum { .. } => "static-quorum",
+            Self::KeepOldest { .. } => "keep-oldest",
+            Self::DownAll => "down-all",
+            Self::LeaseMajority(_) => "lease-majority",
+            Self::AutoDown => "auto-down",
+            Self::Custom(custom) => custom.0.name(),
+        }
+    }
+
     /// The strategy itself; `None` if nobody is downed automatically.
     #[must_use]
     pub fn build(&self) -> Option<Arc<dyn Strategy>> {
-        match self {
-            Self::Off => None,
-            Self::KeepMajority { role } => Some(Arc::new(KeepMajority::new(role.clone()))),
-        }
+        Some(match self {
+            Self::Off => return None,
+            Self::KeepMajority { role } => Arc::new(KeepMajority::new(role.clone())),
+            Self::StaticQuorum { quorum, role } => Arc::new(StaticQuorum::new(*quorum, role.clone())),
+            Self::KeepOldest { down_if_alone, role } => {
+                Arc::new(KeepOldest::new(*down_if_alone, role.clone()))
+            }
+            Self::DownAll => Arc::new(DownAll),
+            Self::LeaseMajority(lease) => {
+                let delay = lease.acquire_lease_delay_for_minority;
+                Arc::new(LeaseMajority::new(delay, lease.role.clone()))
+            }
+            Self::AutoDown => Arc::new(AutoDown),
+            Self::Custom(custom) => Arc::clone(&custom.0),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ mod limits;
 mod presets;
 mod validate;
 
-pub use downing::{DownAllWhenUnstable, DowningConfig, DowningStrategy};
+pub use downing::{CustomStrategy, DownAllWhenUnstable, DowningConfig, DowningStrategy, LeaseMajorityConfig};
 pub use limits::Limits;
 pub use validate::{ConfigError, ValidConfig};
 

@@ -10,8 +10,7 @@ use core::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-use super::{Config, DownAllWhenUnstable, DowningStrategy};
-use crate::downing::view::IndirectRule;
+use super::{Config, DowningStrategy};
 use crate::ident::Roles;
 
 /// A setting outside its legal range.
@@ -43,11 +42,16 @@ impl ValidConfig {
     /// How long takeover of a downed member's work waits after its removal.
     #[must_use]
     pub fn removal_margin(&self) -> Duration {
-        match (self.downing.down_removal_margin, &self.downing.strategy) {
-            (Some(margin), _) => margin,
-            (None, DowningStrategy::Off) => Duration::ZERO,
-            (None, DowningStrategy::KeepMajority { .. }) => self.downing.stable_after,
-        }
+        let unset = match &self.downing.strategy {
+            DowningStrategy::Off | DowningStrategy::AutoDown => Duration::ZERO,
+            DowningStrategy::KeepMajority { .. }
+            | DowningStrategy::StaticQuorum { .. }
+            | DowningStrategy::KeepOldest { .. }
+            | DowningStrategy::DownAll
+            | DowningStrategy::LeaseMajority(_)
+            | DowningStrategy::Custom(_) => self.downing.stable_after,
+        };
+        self.downing.down_removal_margin.unwrap_or(unset)
     }
 
     /// Digest of the settings that all members must share: the downing strategy and its rule. A joiner with another one
@@ -55,20 +59,7 @@ impl ValidConfig {
     #[must_use]
     pub fn compatibility_digest(&self) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(1, 2);
-        match &self.downing.strategy {
-            DowningStrategy::Off => hasher.write(b"off"),
-            DowningStrategy::KeepMajority { role } => {
-                hasher.write(b"keep-majority:");
-                hasher.write(role.as_ref().map_or("", |r| r.as_str()).as_bytes());
-            }
-        }
-        if let Some(share) = self.downing.down_all_when_indirectly_connected {
-            hasher.write(&share.to_bits().to_le_bytes());
-        }
-        hasher.write(&[match self.downing.rule {
-            IndirectRule::Classic => 0,
-            IndirectRule::CascadeSafe => 1,
-        }]);
+        self.downing.write_digest(&mut hasher);
         hasher.finish()
     }
 }
@@ -81,7 +72,12 @@ impl Deref for ValidConfig {
     }
 }
 
-fn ensure(legal: bool, key: &'static str, value: &dyn Debug, range: &'static str) -> Result<(), ConfigError> {
+pub(super) fn ensure(
+    legal: bool,
+    key: &'static str,
+    value: &dyn Debug,
+    range: &'static str,
+) -> Result<(), ConfigError> {
     if legal {
         return Ok(());
     }
@@ -92,7 +88,7 @@ fn ensure(legal: bool, key: &'static str, value: &dyn Debug, range: &'static str
     })
 }
 
-fn positive(key: &'static str, value: Duration) -> Result<(), ConfigError> {
+pub(super) fn positive(key: &'static str, value: Duration) -> Result<(), ConfigError> {
     // The core's clock counts microseconds: anything shorter is a timer that is due again at once, for ever.
     const SHORTEST: Duration = Duration::from_micros(1);
     const LONGEST: Duration = Duration::from_secs(400 * 24 * 3600);
@@ -104,7 +100,7 @@ fn positive(key: &'static str, value: Duration) -> Result<(), ConfigError> {
     )
 }
 
-fn at_least_one(key: &'static str, value: usize) -> Result<(), ConfigError> {
+pub(super) fn at_least_one(key: &'static str, value: usize) -> Result<(), ConfigError> {
     ensure(value >= 1, key, &value, "at least 1")
 }
 
@@ -132,7 +128,7 @@ impl Config {
         self.check_failure_detector()?;
         self.check_sharding()?;
         self.check_limits()?;
-        self.check_downing()?;
+        self.downing.check()?;
         Ok(ValidConfig {
             config: Arc::new(self),
             roles,
@@ -207,21 +203,6 @@ impl Config {
         )
     }
 
-    fn check_downing(&self) -> Result<(), ConfigError> {
-        let d = &self.downing;
-        positive("downing.stable_after", d.stable_after)?;
-        if let DownAllWhenUnstable::After(patience) = d.down_all_when_unstable {
-            positive("downing.down_all_when_unstable", patience)?;
-        }
-        let share = d.down_all_when_indirectly_connected;
-        ensure(
-            share.is_none_or(|share| share > 0.0 && share <= 1.0),
-            "downing.down_all_when_indirectly_connected",
-            &share,
-            "none, or above 0 and at most 1",
-        )
-    }
-
     fn check_sharding(&self) -> Result<(), ConfigError> {
         let s = &self.sharding;
         positive("sharding.retry_interval", s.retry_interval)?;
@@ -291,7 +272,9 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ident::ClusterName;
+    use crate::config::{DownAllWhenUnstable, DowningConfig, LeaseMajorityConfig};
+    use crate::downing::view::IndirectRule;
+    use crate::ident::{ClusterName, Role};
 
     fn lan() -> Config {
         Config::lan(ClusterName::new("test").unwrap())
@@ -355,9 +338,113 @@ mod tests {
 
     #[test]
     fn nodes_with_different_strategies_are_incompatible() {
-        let mut off = lan();
-        off.downing.strategy = DowningStrategy::Off;
-        let digests = (lan().validate().unwrap(), off.validate().unwrap());
-        assert_ne!(digests.0.compatibility_digest(), digests.1.compatibility_digest());
+        let role = |name: &str| Some(Role::new(name).unwrap());
+        let oldest = |down_if_alone| DowningStrategy::KeepOldest {
+            down_if_alone,
+            role: None,
+        };
+        let lease = |name: &str| {
+            DowningStrategy::LeaseMajority(LeaseMajorityConfig {
+                lease_name: Some(name.into()),
+                ..LeaseMajorityConfig::default()
+            })
+        };
+        let strategies = [
+            DowningStrategy::Off,
+            DowningStrategy::KeepMajority { role: None },
+            DowningStrategy::KeepMajority { role: role("a") },
+            DowningStrategy::StaticQuorum {
+                quorum: 2,
+                role: None,
+            },
+            DowningStrategy::StaticQuorum {
+                quorum: 3,
+                role: None,
+            },
+            DowningStrategy::StaticQuorum {
+                quorum: 3,
+                role: role("a"),
+            },
+            oldest(true),
+            oldest(false),
+            DowningStrategy::DownAll,
+            DowningStrategy::AutoDown,
+            lease("a"),
+            lease("b"),
+        ];
+        let digest = |change: &dyn Fn(&mut Config)| {
+            let mut config = lan();
+            change(&mut config);
+            config.validate().unwrap().compatibility_digest()
+        };
+        let mut digests: alloc::collections::BTreeSet<u64> = strategies
+            .iter()
+            .map(|strategy| digest(&|config| config.downing.strategy = strategy.clone()))
+            .collect();
+        digests.insert(digest(&|config| config.downing.rule = IndirectRule::CascadeSafe));
+        digests.insert(digest(&|config| {
+            config.downing.down_all_when_indirectly_connected = None
+        }));
+        assert_eq!(digests.len(), strategies.len() + 2);
+        // What one node alone may set differently.
+        assert!(digests.contains(&digest(
+            &|config| config.downing.stable_after = Duration::from_secs(7)
+        )));
+    }
+
+    #[test]
+    fn downing_settings_that_cannot_work_are_refused() {
+        let refused = |change: &dyn Fn(&mut DowningConfig)| {
+            let mut config = lan();
+            change(&mut config.downing);
+            config.validate().map(|_| ()).map_err(|error| error.key)
+        };
+        let lease = |change: &dyn Fn(&mut LeaseMajorityConfig)| {
+            let mut lease = LeaseMajorityConfig::default();
+            change(&mut lease);
+            refused(&|config| config.strategy = DowningStrategy::LeaseMajority(lease.clone()))
+        };
+        let quorum = |quorum| {
+            refused(&|config| config.strategy = DowningStrategy::StaticQuorum { quorum, role: None })
+        };
+        assert_eq!((quorum(0), quorum(1)), (Err("downing.strategy.quorum"), Ok(())));
+        for share in [0.0, -1.0, 1.01, f64::NAN] {
+            assert_eq!(
+                refused(&|config| config.down_all_when_indirectly_connected = Some(share)),
+                Err("downing.down_all_when_indirectly_connected")
+            );
+        }
+        assert_eq!(
+            refused(&|config| config.down_all_when_indirectly_connected = Some(1.0)),
+            Ok(())
+        );
+        assert_eq!(
+            refused(&|config| {
+                config.down_all_when_unstable = DownAllWhenUnstable::After(Duration::ZERO);
+            }),
+            Err("downing.down_all_when_unstable")
+        );
+        assert_eq!(
+            lease(&|lease| lease.acquire_lease_delay_for_minority = Duration::ZERO),
+            Ok(())
+        );
+        assert_eq!(
+            lease(&|lease| lease.release_after = Duration::ZERO),
+            Err("downing.strategy.release_after")
+        );
+        assert_eq!(
+            lease(&|lease| lease.time_to_live = Duration::ZERO),
+            Err("downing.strategy.time_to_live")
+        );
+        assert_eq!(
+            lease(&|lease| lease.operation_timeout = Duration::ZERO),
+            Err("downing.strategy.operation_timeout")
+        );
+        for name in [String::new(), "x".repeat(64)] {
+            assert_eq!(
+                lease(&|lease| lease.lease_name = Some(name.clone())),
+                Err("downing.strategy.lease_name")
+            );
+        }
     }
 }

@@ -8,7 +8,6 @@ use crate::membership::member::Status;
 
 /// Which sides of a split have to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum Decision {
     /// This side stays; everybody it cannot reach goes.
     DownUnreachable,

@@ -21,3 +21,19 @@ impl Strategy for DownAll {
         (self.decide(view), "somebody is unreachable")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::downing::table::{connected, downed_by, downed_in};
+
+    #[test]
+    fn m_339_everybody_goes_whatever_the_split() {
+        assert_eq!(downed_by(&DownAll, "A B C", "D E"), "ABCDE");
+        assert_eq!(downed_by(&DownAll, "D E", "A B C"), "ABCDE");
+        assert_eq!(
+            downed_in(&DownAll, &connected("A B C", &["AB", "BA"], "ABC")),
+            "ABC"
+        );
+    }
+}

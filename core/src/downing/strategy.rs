@@ -57,6 +57,11 @@ pub trait Strategy: Debug + Send + Sync {
     fn role(&self) -> Option<&Role> {
         None
     }
+
+    /// How many members it can decide about; operators are warned when more are counted. `None` for any number.
+    fn members_max(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Why a strategy decides about indirectly connected members.

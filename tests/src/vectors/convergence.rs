@@ -94,7 +94,7 @@ fn member(code: &Node<'_>) -> Result<Member, IllFormed> {
     })
 }
 
-fn member_status(node: &Node<'_>) -> Result<Status, IllFormed> {
+pub(super) fn member_status(node: &Node<'_>) -> Result<Status, IllFormed> {
     let name = node.text()?;
     let stored = Status::ALL
         .into_iter()

@@ -7,6 +7,7 @@ mod json;
 mod phi;
 mod reachability;
 mod ring;
+mod sbr;
 
 use std::fmt;
 
@@ -83,6 +84,7 @@ fn run_key(key: &str, cases: &Value) -> Result<KeyReport, IllFormed> {
         "ring" => ring::run,
         "phi" => phi::run,
         "convergence_leader" => convergence::run,
+        "sbr" => sbr::run,
         _ => {
             return Ok(KeyReport {
                 key: key.to_owned(),

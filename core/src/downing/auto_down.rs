@@ -1,0 +1,36 @@
+//! Auto-down: whoever is unreachable goes. **Prone to split brains**: in a partition each side downs the other, and both
+//! go on. A pure function of a [`DowningView`]. Spec: membership 4 (`auto-down-unreachable-after`).
+
+use crate::downing::decision::Decision;
+use crate::downing::strategy::Strategy;
+use crate::downing::view::DowningView;
+
+/// The strategy; it has no setting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AutoDown;
+
+impl Strategy for AutoDown {
+    fn name(&self) -> &'static str {
+        "auto-down"
+    }
+
+    fn decide(&self, _: &DowningView) -> Decision {
+        Decision::DownUnreachable
+    }
+
+    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+        (self.decide(view), "whoever is unreachable is taken for dead")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::downing::table::downed_by;
+
+    #[test]
+    fn both_sides_of_a_split_stay() {
+        assert_eq!(downed_by(&AutoDown, "A B", "C D E"), "CDE");
+        assert_eq!(downed_by(&AutoDown, "C D E", "A B"), "AB");
+    }
+}

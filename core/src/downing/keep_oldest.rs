@@ -1,0 +1,108 @@
+//! Keep-oldest: the side that holds the oldest member stays, unless that member is alone. A pure function of a
+//! [`DowningView`]. Spec: membership 3.5.
+
+use crate::downing::decision::{Decision, is_counted, is_counted_and_stays};
+use crate::downing::strategy::{BROKEN_LINKS, Strategy};
+use crate::downing::view::DowningView;
+use crate::ident::Role;
+use crate::membership::member::Status;
+
+/// The strategy and its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeepOldest {
+    down_if_alone: bool,
+    role: Option<Role>,
+}
+
+/// What is known about the oldest member and the sizes of the sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Oldest {
+    /// Nobody can be counted.
+    Nobody,
+    Here,
+    HereAlone,
+    There,
+    ThereAlone,
+}
+
+impl KeepOldest {
+    /// Counts only members with `role`, or all without one. With `down_if_alone` the oldest goes if it is the only one on
+    /// its side and there are at least two on the other.
+    #[must_use]
+    pub const fn new(down_if_alone: bool, role: Option<Role>) -> Self {
+        Self { down_if_alone, role }
+    }
+
+    fn oldest(&self, view: &DowningView, statuses: fn(Status) -> bool) -> Oldest {
+        // By age and then by identity: a key that changes with the status would lose members.
+        let age = |member: &&crate::membership::member::Member| (member.up_number, member.node.clone());
+        let Some(oldest) = view.counted(self.role(), statuses).min_by_key(age) else {
+            return Oldest::Nobody;
+        };
+        let (here, there) = view.sides(self.role(), statuses);
+        match (view.is_unreachable(&oldest.node), here, there) {
+            (false, 1, 2..) if self.down_if_alone => Oldest::HereAlone,
+            (false, _, _) => Oldest::Here,
+            (true, 2.., 1) if self.down_if_alone => Oldest::ThereAlone,
+            (true, _, _) => Oldest::There,
+        }
+    }
+
+    /// Whether the answer stays the same if those who are Leaving are gone and those who join are Up.
+    fn holds(&self, view: &DowningView) -> bool {
+        let statuses = if self.down_if_alone {
+            may_stay
+        } else {
+            is_counted_and_stays
+        };
+        match self.oldest(view, statuses) {
+            Oldest::Here | Oldest::ThereAlone => true,
+            Oldest::Nobody | Oldest::There | Oldest::HereAlone => false,
+        }
+    }
+}
+
+impl Strategy for KeepOldest {
+    fn name(&self) -> &'static str {
+        "keep-oldest"
+    }
+
+    fn decide(&self, view: &DowningView) -> Decision {
+        self.explain(view).0
+    }
+
+    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+        if view.has_indirectly_connected() {
+            return (Decision::DownIndirectlyConnected, BROKEN_LINKS);
+        }
+        let (decision, reason) = match self.oldest(view, is_counted) {
+            Oldest::Nobody => (Decision::DownAll, "nobody can be counted as the oldest"),
+            Oldest::Here => (Decision::DownUnreachable, "the oldest is on this side"),
+            Oldest::HereAlone => (Decision::DownReachable, "the oldest is on this side, but alone"),
+            Oldest::There => (Decision::DownReachable, "the oldest is on the other side"),
+            Oldest::ThereAlone => (
+                Decision::DownUnreachable,
+                "the oldest is on the other side, but alone",
+            ),
+        };
+        if decision == Decision::DownUnreachable && !self.holds(view) {
+            return (
+                Decision::DownAll,
+                "changes in flight could make the other side stay too",
+            );
+        }
+        (decision, reason)
+    }
+
+    fn role(&self) -> Option<&Role> {
+        self.role.as_ref()
+    }
+}
+
+/// Counted, or it may be Up already; but nobody who may be gone already.
+const fn may_stay(status: Status) -> bool {
+    is_counted_and_stays(status) || matches!(status, Status::Joining | Status::WeaklyUp)
+}
+
+#[cfg(test)]
+mod tests;
