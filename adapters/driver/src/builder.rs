@@ -163,6 +163,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
                 target: "cluster::transport", event = "insecure_plaintext", node = %me,
                 "links are neither authenticated nor encrypted: whoever reaches this port can control the cluster"
             ),
+            Method::Mtls => {}
         }
         let hub = Arc::new(Hub::new(Arc::new(View::idle(me.clone()))));
         let wake = Arc::new(Notify::default());

@@ -9,6 +9,7 @@
 //! | [`Cluster`], [`ClusterBuilder`], [`Region`], [`Events`] | nothing: they ask the loop |
 //! | pump | framing, handshakes, dialing and backoff, bounded queues per lane, quarantine, mailboxes; no I/O, no clock |
 //! | loop | nothing: it moves bytes and time, in a fixed order |
+//! | [`Secured`] | nothing: it puts a stream transport inside mutual TLS if [`Security`] says so (feature `tls`) |
 #![forbid(unsafe_code)]
 
 mod adapter;
@@ -23,10 +24,13 @@ mod pump;
 mod region;
 mod run;
 mod runtime;
+mod secured;
 mod security;
 mod shared;
 mod stats;
 mod sync;
+#[cfg(feature = "tls")]
+mod tls;
 mod transport;
 
 pub use adapter::Adapter;
@@ -38,8 +42,13 @@ pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
+pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{Method, Security};
 pub use stats::{LinkStats, NodeStats};
+#[cfg(feature = "dev-certs")]
+pub use tls::DevCa;
+#[cfg(feature = "tls")]
+pub use tls::{Credentials, Mtls, TlsError};
 pub use transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
 /// The core's types that the API speaks of.

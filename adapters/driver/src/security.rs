@@ -1,10 +1,21 @@
 //! How links are protected. The user has to choose; there is no default. Spec: reliability 3a.
 
+#[cfg(feature = "tls")]
+use crate::tls::Mtls;
+
 /// How this node's links are authenticated and encrypted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Security {
-    method: Method,
+    protection: Protection,
+}
+
+/// The methods with what each needs.
+#[derive(Clone, Debug)]
+pub(crate) enum Protection {
+    InsecurePlaintext,
+    #[cfg(feature = "tls")]
+    Mtls(Mtls),
 }
 
 /// The methods there are.
@@ -13,6 +24,8 @@ pub struct Security {
 pub enum Method {
     /// Neither authentication nor encryption.
     InsecurePlaintext,
+    /// TLS 1.3 with certificates on both sides.
+    Mtls,
 }
 
 impl Security {
@@ -21,20 +34,52 @@ impl Security {
     #[must_use]
     pub const fn insecure_plaintext() -> Self {
         Self {
-            method: Method::InsecurePlaintext,
+            protection: Protection::InsecurePlaintext,
+        }
+    }
+
+    /// Mutual TLS: TLS 1.3, certificates on both sides, and only peers whose certificate carries the cluster's name. Whoever
+    /// holds such a certificate is trusted like every other member; that a certificate belongs to the address its holder
+    /// announces is not checked.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub const fn mtls(mtls: Mtls) -> Self {
+        Self {
+            protection: Protection::Mtls(mtls),
         }
     }
 
     /// The method.
     #[must_use]
     pub const fn method(&self) -> Method {
-        self.method
+        match self.protection {
+            Protection::InsecurePlaintext => Method::InsecurePlaintext,
+            #[cfg(feature = "tls")]
+            Protection::Mtls(_) => Method::Mtls,
+        }
     }
 
-    /// The number that stands for the method in the handshake.
+    /// The certificates, for a transport with a TLS of its own; `None` for another method.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub const fn certificates(&self) -> Option<&Mtls> {
+        match &self.protection {
+            Protection::InsecurePlaintext => None,
+            Protection::Mtls(mtls) => Some(mtls),
+        }
+    }
+
+    pub(crate) const fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// The number that stands for the method in the handshake. TLS is below the handshake and has no number of its own: a
+    /// link whose ends disagree about it does not get as far.
     pub(crate) const fn wire_number(&self) -> u8 {
-        match self.method {
-            Method::InsecurePlaintext => 0,
+        match self.protection {
+            Protection::InsecurePlaintext => 0,
+            #[cfg(feature = "tls")]
+            Protection::Mtls(_) => 0,
         }
     }
 }

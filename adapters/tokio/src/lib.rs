@@ -42,6 +42,11 @@
 //!
 //! Handlers run as tokio tasks; one that blocks its thread (files, long computations) belongs into
 //! `tokio::task::spawn_blocking`.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `tls` | `Security::mtls`: TLS 1.3 with certificates on both sides |
+//! | `dev-certs` | a certificate authority that lives as long as the program, for demonstrations and tests |
 #![forbid(unsafe_code)]
 
 mod runtime;
@@ -62,17 +67,14 @@ pub type Cluster = quorate_driver::Cluster<Tokio>;
 
 impl Adapter for Tokio {
     type Runtime = TokioRuntime;
-    type Transport = TcpLinks;
+    type Transport = Secured<TcpLinks>;
 
     fn runtime() -> io::Result<TokioRuntime> {
         TokioRuntime::current()
     }
 
-    fn transport(security: &Security) -> io::Result<TcpLinks> {
-        match security.method() {
-            Method::InsecurePlaintext => Ok(TcpLinks),
-            _ => Err(io::ErrorKind::Unsupported.into()),
-        }
+    fn transport(security: &Security) -> io::Result<Secured<TcpLinks>> {
+        Ok(Secured::new(TcpLinks, security))
     }
 
     async fn shutdown_signal() -> io::Result<()> {

@@ -1,0 +1,82 @@
+//! A certificate authority that lives as long as the program: so that a demonstration or a test has certificates without
+//! files. Not for a cluster that anybody depends on: nobody guards the key, and nothing revokes. Spec: reliability 3a.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::credentials::{Credentials, TlsError};
+use super::mtls::Mtls;
+
+/// A throw-away certificate authority for one cluster.
+#[derive(Debug)]
+pub struct DevCa {
+    peer_name: String,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl DevCa {
+    /// A fresh authority whose certificates all carry `peer_name`.
+    ///
+    /// # Errors
+    /// [`TlsError`] if the name is no DNS name or no key can be made.
+    pub fn new(peer_name: impl Into<String>) -> Result<Self, TlsError> {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "quorate development authority");
+        let key = KeyPair::generate().map_err(rejected)?;
+        Ok(Self {
+            peer_name: peer_name.into(),
+            issuer: CertifiedIssuer::self_signed(params, key).map_err(rejected)?,
+        })
+    }
+
+    /// One node's security, with a certificate and a key of its own. What nodes of one program need.
+    ///
+    /// # Errors
+    /// Those of [`Mtls::new`].
+    pub fn mtls(&self) -> Result<Mtls, TlsError> {
+        Mtls::new(self.peer_name.clone(), self.issue()?)
+    }
+
+    /// A certificate for one node, and its key.
+    ///
+    /// # Errors
+    /// [`TlsError`] if no key can be made.
+    pub fn issue(&self) -> Result<Credentials, TlsError> {
+        let (certificate, key) = self.issue_raw()?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let chain = vec![certificate.der().clone()];
+        Ok(Credentials::new(chain, key, vec![self.issuer.der().clone()]))
+    }
+
+    /// The same as PEM, for a node in another process: certificate, key, root.
+    ///
+    /// # Errors
+    /// [`TlsError`] if no key can be made.
+    pub fn issue_pem(&self) -> Result<[String; 3], TlsError> {
+        let (certificate, key) = self.issue_raw()?;
+        Ok([certificate.pem(), key.serialize_pem(), self.issuer.pem()])
+    }
+
+    fn issue_raw(&self) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
+        let mut params = CertificateParams::new(vec![self.peer_name.clone()]).map_err(rejected)?;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate().map_err(rejected)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(rejected)?;
+        Ok((certificate, key))
+    }
+}
+
+fn rejected(error: rcgen::Error) -> TlsError {
+    TlsError::Rejected(error.to_string())
+}
