@@ -73,6 +73,7 @@ impl Sim {
         match event {
             Event::SelfRemoved => self.history.processes[process as usize].self_removed += 1,
             Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
+            Event::JoinFailed { reason } => self.join_failures.push(*reason),
             _ => {}
         }
         let unstopped = self.processes[process as usize].entities.unstopped();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use quorate_core::config::{Config, ValidConfig};
 use quorate_core::effect::Output;
+use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
 use quorate_core::membership::member::Status;
@@ -96,6 +97,8 @@ pub struct Sim {
     /// Set when a picture changed since it was last cleared.
     pub(crate) changed: bool,
     pub(crate) steps: u64,
+    /// Why joins failed, over all nodes.
+    pub(crate) join_failures: Vec<JoinFailure>,
     /// A run outside of the safe shapes did not come to rest.
     pub(crate) stuck: bool,
 }
@@ -122,6 +125,7 @@ impl Sim {
             doomed: Vec::new(),
             changed: false,
             steps: 0,
+            join_failures: Vec::new(),
             stuck: false,
         }
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use quorate_core::config::Config;
 use quorate_core::effect::HaltReason;
+use quorate_core::event::JoinFailure;
 use quorate_core::ident::{ClusterName, UniqueAddress};
-use quorate_core::input::Command;
+use quorate_core::input::{Command, DownTarget};
 use quorate_core::membership::member::Status;
 use quorate_core::view::{Phase, View};
 
@@ -211,6 +212,16 @@ impl Sim {
         self.guard();
     }
 
+    /// Has a node declare the node at another address Down, as an operator would.
+    pub fn down(&mut self, at: usize, target: usize) {
+        let Some(process) = self.running_at(at) else {
+            return;
+        };
+        let target = DownTarget::Address(self.address(target));
+        self.command(process, Open::Command("down"), Command::Down(target));
+        self.guard();
+    }
+
     /// Breaks the links between two nodes; what was on the way is lost, both may dial again at once.
     pub fn reset(&mut self, one: usize, other: usize) {
         let (Some(a), Some(b)) = (self.running_at(one), self.running_at(other)) else {
@@ -305,6 +316,27 @@ impl Sim {
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// How often running nodes said that joining failed for this reason.
+    #[must_use]
+    pub fn join_failures(&self, reason: JoinFailure) -> usize {
+        self.join_failures
+            .iter()
+            .filter(|failure| **failure == reason)
+            .count()
+    }
+
+    /// The running nodes and how many shards each hosts.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<(usize, usize)> {
+        let running = self.running().into_iter();
+        running
+            .filter_map(|index| {
+                let id = self.running_at(index)?;
+                Some((index, self.history.processes[id as usize].shards.len()))
+            })
+            .collect()
     }
 
     /// Counts over all processes ever started, by name.

@@ -1,0 +1,194 @@
+//! The largest legal gossip into the emptiest nodes, through a real frame: no panic, and work that is bounded by a few
+//! effects for each member. Spec: architecture 2 ("a bounded queue whose bound is not a protocol fact is a remote crash").
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use quorate_core::config::Config;
+use quorate_core::effect::{Effect, Output};
+use quorate_core::ident::{Address, ClusterName, Role, Roles, UniqueAddress};
+use quorate_core::input::{Command, Input};
+use quorate_core::membership::app_version::AppVersion;
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::member::{Member, Status, UpNumber};
+use quorate_core::membership::member_set::MemberSet;
+use quorate_core::membership::reachability::Reachability;
+use quorate_core::membership::vector_clock::VectorClock;
+use quorate_core::message::{GossipEnvelope, InitJoinAck, Message, Welcome};
+use quorate_core::node::Node;
+use quorate_core::time::{Instant, Now};
+use quorate_core::view::Phase;
+use quorate_core::wire::{self, Decoded};
+use quorate_tests::sim::Purpose;
+use rand_chacha::ChaCha8Rng;
+
+/// Effects that one input may cause for each member: its events (joined, up, left, exited or downed, unreachable), and a
+/// role leader for each of its roles.
+const EFFECTS_PER_MEMBER_MAX: usize = 8;
+
+fn config() -> Config {
+    Config::lan(ClusterName::new("test").expect("legal"))
+}
+
+fn unique(index: usize) -> UniqueAddress {
+    let host = format!("node-{index:05}.rack-{:02}.example", index % 40);
+    UniqueAddress::new(
+        Address::new(&host, 2_551).expect("legal"),
+        index as u64 * 7_919 + 1,
+    )
+}
+
+fn now(millis: u64) -> Now {
+    Now {
+        mono: Instant::from_millis(millis),
+        unix_ms: 1_750_000_000_000 + millis,
+    }
+}
+
+/// As many members as a cluster may have, all with clock entries, a tenth of them unreachable for a neighbour, and with a
+/// mixture of statuses.
+fn largest(me: &UniqueAddress) -> Gossip {
+    let config = config();
+    let count = config.limits.members_max;
+    let mut nodes: Vec<UniqueAddress> = (1..count).map(unique).collect();
+    nodes.push(me.clone());
+    nodes.sort();
+    let statuses = [
+        Status::Up,
+        Status::Up,
+        Status::Up,
+        Status::Joining,
+        Status::Leaving,
+        Status::Exiting,
+        Status::Down,
+    ];
+    let members: Vec<Member> = nodes
+        .iter()
+        .enumerate()
+        .map(|(at, node)| {
+            let roles = [Role::new(&format!("role-{}", at % 30)).expect("legal")];
+            let status = if node == me {
+                Status::Joining
+            } else {
+                statuses[at % statuses.len()]
+            };
+            let up_number = if status == Status::Joining {
+                UpNumber::NONE
+            } else {
+                UpNumber::new(at as u32 + 1)
+            };
+            Member {
+                node: node.clone(),
+                status,
+                up_number,
+                roles: Roles::new(roles, "default").expect("legal"),
+                app_version: AppVersion::default(),
+            }
+        })
+        .collect();
+    let mut reachability = Reachability::new();
+    for pair in nodes.windows(2).step_by(10) {
+        reachability.unreachable(&pair[0], &pair[1]);
+    }
+    let clock = nodes
+        .iter()
+        .filter(|node| *node != me)
+        .map(|node| (node.clone(), 1 << 40));
+    let clock = VectorClock::from_entries(clock.collect()).expect("no entry twice");
+    let mut seen = MemberSet::new();
+    for at in (0..count).step_by(2) {
+        seen.insert(at);
+    }
+    let tombstones: BTreeSet<UniqueAddress> = (0..config.limits.tombstones_max)
+        .map(|at| unique(20_000 + at))
+        .collect();
+    let meta: Arc<[u8]> = Arc::from([]);
+    Gossip::from_parts(members, reachability, clock, seen, tombstones, 0, meta).expect("well formed")
+}
+
+fn feed(node: &mut Node<ChaCha8Rng>, at: Now, from: &UniqueAddress, message: &Message) -> Vec<Effect> {
+    let limits = node.config().limits.clone();
+    let mut bytes = Vec::new();
+    wire::encode_message(message, 1, &limits, &mut bytes).expect("fits into its lane's frame");
+    let Decoded::Frame { frame, consumed } = wire::decode_frame(&bytes, &limits) else {
+        panic!("the frame is whole and legal");
+    };
+    assert_eq!(consumed, bytes.len());
+    node.handle(
+        at,
+        Input::Frame {
+            from,
+            lane: frame.lane,
+            kind: frame.kind,
+            body: frame.body,
+        },
+    );
+    drain(node)
+}
+
+fn drain(node: &mut Node<ChaCha8Rng>) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    while let Output::Effect(effect) = node.poll() {
+        effects.push(effect);
+    }
+    effects
+}
+
+fn node(me: &UniqueAddress) -> Node<ChaCha8Rng> {
+    let config = config().validate().expect("legal");
+    Node::new(config, me.clone(), Purpose::Node(0).rng(1), now(0))
+}
+
+#[test]
+fn the_largest_welcome_makes_an_empty_node_a_member_with_bounded_work() {
+    let (me, seed) = (unique(0), unique(1));
+    let mut node = node(&me);
+    let command = Command::JoinSeeds(vec![seed.address().clone()]);
+    node.handle(now(1), Input::Command { token: 1, command });
+    drain(&mut node);
+    feed(
+        &mut node,
+        now(2),
+        &seed,
+        &Message::InitJoinAck(InitJoinAck { compatible: true }),
+    );
+    let gossip = Arc::new(largest(&me));
+    let count = gossip.members().len();
+    assert_eq!(count, config().limits.members_max);
+    let effects = feed(
+        &mut node,
+        now(3),
+        &seed,
+        &Message::Welcome(Welcome {
+            to: me.clone(),
+            gossip,
+        }),
+    );
+    assert_eq!(node.view().phase(), Phase::Member);
+    assert_eq!(node.view().members().len(), count);
+    assert!(
+        effects.len() <= EFFECTS_PER_MEMBER_MAX * count,
+        "{} effects",
+        effects.len()
+    );
+    node.check_invariants().expect("a well-formed node");
+    for step in 1..=50 {
+        node.handle(now(3 + step * 200), Input::Tick);
+        assert!(drain(&mut node).len() <= EFFECTS_PER_MEMBER_MAX * count);
+    }
+    node.check_invariants().expect("a well-formed node");
+}
+
+#[test]
+fn the_largest_gossip_into_a_node_that_asked_for_nothing_changes_nothing() {
+    let (me, stranger) = (unique(0), unique(1));
+    let mut node = node(&me);
+    let envelope = GossipEnvelope {
+        to: me.clone(),
+        gossip: Arc::new(largest(&me)),
+    };
+    let effects = feed(&mut node, now(1), &stranger, &Message::Gossip(envelope));
+    assert!(effects.len() <= 1, "{effects:?}");
+    assert_eq!(node.view().members().len(), 0);
+    node.check_invariants().expect("a well-formed node");
+}

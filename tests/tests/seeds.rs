@@ -1,0 +1,91 @@
+//! Random runs from fixed seeds, inside the ordinary test command: no invariant is broken, every kind of fault really
+//! happened, and the same seed gives the same run. The long campaign is the `sim` program's.
+
+use quorate_tests::sim::campaign::{self, Outcome};
+use quorate_tests::sim::plan::Plan;
+use quorate_tests::sim::{FaultKind, Show};
+
+/// Seeds of the ordinary test; the program runs a thousand and more.
+const SEEDS: core::ops::Range<u64> = 0..50;
+
+#[test]
+fn fifty_seeds_break_no_invariant_and_every_fault_fires() {
+    let plan = Plan::new(5, &FaultKind::ALL);
+    let report = campaign::run(SEEDS, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(
+        report.violations,
+        [],
+        "replay with the sim program, --seeds and --trace"
+    );
+    let totals = report.totals;
+    assert_eq!(totals.seeds, 50);
+    assert!(totals.virtual_micros >= 50 * 120_000_000);
+    for kind in FaultKind::ALL {
+        assert!(
+            totals.faults.of(kind) >= 10,
+            "{kind} fired {} times",
+            totals.faults.of(kind)
+        );
+    }
+    assert!(
+        totals.safe_runs >= 20,
+        "{} runs in which single ownership was asserted",
+        totals.safe_runs
+    );
+    assert!(totals.frames_lost > 1_000 && totals.merges > 100 && totals.removed > 100);
+    assert!(totals.hand_offs > 100, "{} hand-offs", totals.hand_offs);
+    assert!(totals.asks.0 > 10_000 && totals.asks.1 > 100, "{:?}", totals.asks);
+}
+
+#[test]
+fn i_97_the_same_seed_gives_the_same_trace() {
+    let plan = Plan::new(5, &FaultKind::ALL);
+    let hash = |seed: u64| campaign::run_seed(seed, &plan, Show::Nothing).hash;
+    assert_eq!(hash(3), hash(3));
+    assert_ne!(hash(3), hash(4), "the hash tells runs apart");
+}
+
+#[test]
+fn the_program_refuses_bad_options_with_one_line() {
+    for bad in [
+        &["--nodes", "0"][..],
+        &["--seeds", "5..5"],
+        &["--seeds", "x"],
+        &["--faults", "meteor"],
+        &["--trace"],
+        &["--frobnicate"],
+    ] {
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_sim"))
+            .args(bad)
+            .output();
+        let run = run.expect("the program starts");
+        assert_eq!(run.status.code(), Some(2), "{bad:?}");
+        let error = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(error.lines().count(), 1, "{bad:?}: {error}");
+    }
+}
+
+#[test]
+fn the_program_ends_with_one_json_object() {
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args([
+            "--nodes",
+            "3",
+            "--seeds",
+            "0..2",
+            "--faults",
+            "crash,restart",
+            "--json",
+        ])
+        .output()
+        .expect("the program starts");
+    assert_eq!(run.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&run.stdout);
+    let last = text.lines().last().expect("some output");
+    let report: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(report["seeds"], 2);
+    assert_eq!(report["violations"], 0);
+    assert!(report["faults"]["crash"].as_u64().is_some_and(|count| count > 0));
+    assert_eq!(report["faults"]["partition"], 0);
+    assert!(report["seeds_per_s"].as_f64().is_some_and(|rate| rate > 0.0));
+}
