@@ -144,8 +144,6 @@ pub enum HaltReason {
     Left,
     /// It was declared Down and stopped itself.
     Downed,
-    /// It is no longer a member without having left: others removed it.
-    Removed,
     /// Seeds refused its configuration.
     IncompatibleConfig,
 }

@@ -7,9 +7,7 @@
     clippy::panic
 )]
 
-use alloc::vec::Vec;
-
-use super::{Hello, HelloAck, HelloReject, RejectReason};
+use super::{Hello, HelloAck, HelloReject, Proof, RejectReason};
 use crate::ident::{ClusterName, UniqueAddress};
 use crate::wire::{VERSION_MAX, VERSION_MIN};
 
@@ -70,7 +68,7 @@ impl Acceptor<'_> {
             features: self.features & hello.features,
             auth_method: self.auth_method,
             nonce: self.nonce,
-            proof: Vec::new(),
+            proof: Proof::new(),
         })
     }
 }

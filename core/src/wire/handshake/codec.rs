@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::{
     HANDSHAKE_BODY_BYTES_MAX, HANDSHAKE_HEADER_BYTES, HANDSHAKE_MAGIC, Hello, HelloAck, HelloAnswer,
-    HelloReject, LinkKind, PROOF_BYTES_MAX, RejectReason,
+    HelloReject, LinkKind, Proof, RejectReason,
 };
 use crate::ident::ClusterName;
 use crate::wire::bytes::{Reader, put_address, put_node, put_text};
@@ -251,14 +251,11 @@ fn read_hello(body: &[u8]) -> Result<Hello, WireError> {
 }
 
 fn put_ack(ack: &HelloAck, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let too_long = WireError::Unencodable { what: "proof" };
-    if ack.proof.len() > PROOF_BYTES_MAX {
-        return Err(too_long);
-    }
     out.extend_from_slice(&[ack.version, ack.auth_method]);
     out.extend_from_slice(&ack.features.to_le_bytes());
     out.extend_from_slice(&ack.nonce);
     put_node(out, &ack.from)?;
+    let too_long = WireError::Unencodable { what: "proof" };
     out.push(u8::try_from(ack.proof.len()).map_err(|_| too_long)?);
     out.extend_from_slice(&ack.proof);
     Ok(())
@@ -270,10 +267,8 @@ fn read_ack(body: &[u8]) -> Result<HelloAck, WireError> {
     let (features, nonce) = (reader.u64()?, reader.array()?);
     let from = reader.node()?;
     let len = usize::from(reader.u8()?);
-    if len > PROOF_BYTES_MAX {
-        return Err(WireError::LimitExceeded { what: "proof bytes" });
-    }
-    let proof = reader.take(len)?.to_vec();
+    let too_long = WireError::LimitExceeded { what: "proof bytes" };
+    let proof = Proof::from_slice(reader.take(len)?).map_err(|_| too_long)?;
     extension::check(reader.rest())?;
     Ok(HelloAck {
         version,

@@ -13,8 +13,6 @@ mod codec;
 pub use check::{Acceptor, check_ack};
 pub use codec::{HandshakeDecoded, decode_answer, decode_hello, encode_answer, encode_hello};
 
-use alloc::vec::Vec;
-
 use crate::ident::{Address, ClusterName, UniqueAddress};
 
 /// How every handshake message begins. The layout behind it never changes; what may change is negotiated in it.
@@ -25,6 +23,8 @@ pub const HANDSHAKE_HEADER_BYTES: usize = 12;
 pub const HANDSHAKE_BODY_BYTES_MAX: usize = 1024;
 /// Longest proof: an HMAC-SHA-512.
 pub const PROOF_BYTES_MAX: usize = 64;
+/// A proof: its bound is the protocol's, so it lives in its message.
+pub type Proof = heapless::Vec<u8, PROOF_BYTES_MAX>;
 /// No authentication: whoever can connect is believed.
 pub const AUTH_NONE: u8 = 0;
 /// Feature bit, reserved: the sender understands delta gossip.
@@ -82,7 +82,7 @@ pub struct HelloAck {
     /// Fresh random bytes.
     pub nonce: [u8; 16],
     /// The acceptor's proof, at most [`PROOF_BYTES_MAX`] bytes; empty without authentication.
-    pub proof: Vec<u8>,
+    pub proof: Proof,
 }
 
 /// The acceptor's refusal; it closes the link behind it.
