@@ -17,6 +17,8 @@ mod quarantine;
 mod queue;
 mod refusal;
 mod replies;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod way;
 

@@ -1,0 +1,750 @@
+//! The pump without a runtime and without a socket: a scripted node inside, the test as the hands outside.
+//! Spec: reliability 3b, 3c, I-44, I-92, I-93, I-95.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use super::*;
+use quorate_core::config::{Config, Limits};
+use quorate_core::ident::{Address, ClusterName};
+use quorate_core::input::LinkEvent;
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::message::{EntityEnvelope, GossipEnvelope, Heartbeat, Lane, Message};
+use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+use quorate_core::stats::Stats;
+use quorate_core::wire::encode_message;
+use quorate_core::wire::handshake::{
+    HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject, RejectReason, decode_answer, decode_hello,
+    encode_answer, encode_hello,
+};
+
+use super::limits::{
+    CHECKSUM_FAILURES_MAX, CONTROL_QUEUE_MAX, GOSSIP_QUEUE_MAX, OUT_BYTES_MAX, PENDING_PER_SOURCE_MAX,
+    SLOW_PEER_PATIENCE, USER_QUEUE_MAX, USER_QUEUE_SLOW,
+};
+
+/// What the scripted node was told.
+#[derive(Debug, PartialEq)]
+enum Heard {
+    Frame(UniqueAddress, Lane),
+    Link(LinkEvent),
+    Other,
+}
+
+/// A node that says what the test wants and writes down what it hears.
+#[derive(Debug)]
+struct Script {
+    says: VecDeque<Effect>,
+    heard: Vec<Heard>,
+    capacity: bool,
+    view: Arc<View>,
+    stats: Stats,
+}
+
+impl Machine for Script {
+    fn handle(&mut self, _: Now, input: Input<'_>) {
+        self.heard.push(match input {
+            Input::Frame { from, lane, .. } => Heard::Frame(from.clone(), lane),
+            Input::Link(event) => Heard::Link(event),
+            Input::Tick | Input::Command { .. } | Input::Tell { .. } | Input::Entity(_) => Heard::Other,
+        });
+    }
+
+    fn poll(&mut self) -> Output {
+        self.says.pop_front().map_or(Output::Sleep(None), Output::Effect)
+    }
+
+    fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn has_capacity(&self) -> bool {
+        self.capacity
+    }
+}
+
+fn node(port: u16, uid: u64) -> UniqueAddress {
+    UniqueAddress::new(Address::new("h", port).unwrap(), uid)
+}
+
+fn me() -> UniqueAddress {
+    node(1, 1)
+}
+
+fn peer() -> UniqueAddress {
+    node(2, 2)
+}
+
+struct Bench {
+    pump: Pump<Script>,
+    millis: u64,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let config = Config::lan(ClusterName::new("c").unwrap()).validate().unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let base = Base::new(config, me(), 0, &mut rng, Now::default());
+        let script = Script {
+            says: VecDeque::new(),
+            heard: Vec::new(),
+            capacity: true,
+            view: Arc::new(View::idle(me())),
+            stats: Stats::default(),
+        };
+        Self {
+            pump: Pump::around(script, base, Arc::new(Reports::default())),
+            millis: 0,
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.millis += millis;
+        self.pump.set_time(Now {
+            mono: Instant::from_millis(self.millis),
+            unix_ms: 0,
+        });
+        self.pump.tick();
+    }
+
+    fn actions(&mut self) -> Vec<Action> {
+        self.pump.flush();
+        std::iter::from_fn(|| self.pump.next_action()).collect()
+    }
+
+    fn heard(&mut self) -> Vec<Heard> {
+        std::mem::take(&mut self.pump.node.heard)
+    }
+
+    fn send(&mut self, to: &UniqueAddress, message: Message) {
+        let to = Target::Node(to.clone());
+        self.pump.node.says.push_back(Effect::Send { to, message });
+        self.pump.settle();
+    }
+
+    fn receive(&mut self, link: LinkId, bytes: &[u8]) {
+        let chunk = Chunk {
+            buffer: bytes.to_vec(),
+            len: bytes.len(),
+        };
+        self.pump.link(LinkInput::Received(link, chunk));
+    }
+
+    fn knock(&mut self) -> Option<LinkId> {
+        self.pump.accepted(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// An accepted link whose handshake is complete.
+    fn accepted(&mut self, link: LinkKind, epoch: u32) -> LinkId {
+        let id = self.knock().unwrap();
+        self.receive(
+            id,
+            &hello(Hello {
+                link,
+                epoch,
+                ..plain_hello()
+            }),
+        );
+        let answer = self.actions().into_iter().find_map(|action| match action {
+            Action::Write { link, bytes } if link == id => Some(bytes),
+            _ => None,
+        });
+        assert!(matches!(
+            decode_answer(&answer.unwrap()),
+            HandshakeDecoded::Done {
+                value: HelloAnswer::Ack(_),
+                ..
+            }
+        ));
+        id
+    }
+
+    /// The dial that a message causes.
+    fn dial(&mut self) -> LinkId {
+        let dials: Vec<LinkId> = self
+            .actions()
+            .into_iter()
+            .filter_map(|action| match action {
+                Action::Dial { link, .. } => Some(link),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(dials.len(), 1, "{dials:?}");
+        dials[0]
+    }
+
+    /// Completes the handshake of a dialed link, as `peer`.
+    fn answer(&mut self, link: LinkId, as_peer: &UniqueAddress) -> Hello {
+        self.pump.link(LinkInput::Dialed(link));
+        let hello = self.actions().into_iter().find_map(|action| match action {
+            Action::Write { bytes, .. } => Some(bytes),
+            _ => None,
+        });
+        let HandshakeDecoded::Done { value: hello, .. } = decode_hello(&hello.unwrap()) else {
+            panic!("no hello");
+        };
+        let ack = HelloAck {
+            version: 1,
+            from: as_peer.clone(),
+            features: 0,
+            auth_method: 0,
+            nonce: [0; 16],
+            proof: Vec::new(),
+        };
+        self.receive(link, &answer_bytes(&HelloAnswer::Ack(ack)));
+        hello
+    }
+
+    fn fail_dial(&mut self, link: LinkId) {
+        let error = std::io::ErrorKind::ConnectionRefused.into();
+        self.pump.link(LinkInput::DialFailed(link, error));
+    }
+
+    /// Frames of the next write, by link.
+    fn writes(&mut self) -> Vec<(LinkId, Vec<u8>)> {
+        self.actions()
+            .into_iter()
+            .filter_map(|action| match action {
+                Action::Write { link, bytes } => Some((link, bytes)),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+fn plain_hello() -> Hello {
+    Hello {
+        versions: (1, 1),
+        cluster: ClusterName::new("c").unwrap(),
+        from: peer(),
+        to: me().address().clone(),
+        expected_uid: Some(1),
+        link: LinkKind::Control,
+        epoch: 1,
+        features: 0,
+        auth_method: 0,
+        nonce: [0; 16],
+    }
+}
+
+fn hello(hello: Hello) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_hello(&hello, &mut bytes).unwrap();
+    bytes
+}
+
+fn answer_bytes(answer: &HelloAnswer) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_answer(answer, &mut bytes).unwrap();
+    bytes
+}
+
+fn heartbeat(to: UniqueAddress) -> Message {
+    Message::Heartbeat(Heartbeat {
+        to,
+        sequence: 1,
+        sent_at_micros: 0,
+    })
+}
+
+fn entity(bytes: usize) -> Message {
+    Message::Entity(EntityEnvelope {
+        kind: KindId::of("k"),
+        shard: ShardId(0),
+        entity: EntityId::from("e"),
+        payload: vec![7; bytes].into(),
+        ask: None,
+        hops: 0,
+    })
+}
+
+fn gossip(to: UniqueAddress) -> Message {
+    Message::Gossip(GossipEnvelope {
+        to,
+        gossip: Arc::new(Gossip::new()),
+    })
+}
+
+fn frame(message: &Message, epoch: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_message(message, epoch, &Limits::default(), &mut bytes).unwrap();
+    bytes
+}
+
+fn dropped(heard: &[Heard], why: DropReason) -> usize {
+    heard
+        .iter()
+        .filter(|h| matches!(h, Heard::Link(LinkEvent::Dropped { reason, .. }) if *reason == why))
+        .count()
+}
+
+fn aborts(actions: &[Action], id: LinkId) -> bool {
+    actions
+        .iter()
+        .any(|action| matches!(action, Action::Abort(link) | Action::Finish(link) if *link == id))
+}
+
+#[test]
+fn i_92_a_link_says_nothing_before_its_handshake_and_everything_after_it() {
+    let mut bench = Bench::new();
+    let link = bench.knock().unwrap();
+    let mut early = hello(plain_hello());
+    early.extend(frame(&heartbeat(me()), 1));
+    bench.receive(link, &early);
+    assert!(aborts(&bench.actions(), link));
+    assert_eq!(bench.heard(), []);
+
+    let link = bench.accepted(LinkKind::Control, 1);
+    bench.receive(link, &frame(&heartbeat(me()), 1));
+    assert_eq!(bench.heard(), [Heard::Frame(peer(), Lane::Control)]);
+}
+
+#[test]
+fn strangers_are_refused_counted_and_never_reach_the_node() {
+    let mut bench = Bench::new();
+    let mut refused = |bytes: &[u8]| {
+        let link = bench.knock().unwrap();
+        bench.receive(link, bytes);
+        let actions = bench.actions();
+        assert!(aborts(&actions, link));
+        let answer = actions.into_iter().find_map(|action| match action {
+            Action::Write { bytes, .. } => Some(bytes),
+            _ => None,
+        });
+        answer.map(|bytes| match decode_answer(&bytes) {
+            HandshakeDecoded::Done {
+                value: HelloAnswer::Reject(HelloReject { reason, .. }),
+                ..
+            } => reason,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(refused(b"\x16\x03\x01\x02\x00"), None);
+    let mut long = hello(plain_hello());
+    long[6..8].copy_from_slice(&u16::MAX.to_le_bytes());
+    assert_eq!(refused(&long), None);
+    let cluster = ClusterName::new("other").unwrap();
+    assert_eq!(
+        refused(&hello(Hello {
+            cluster,
+            ..plain_hello()
+        })),
+        Some(RejectReason::WrongCluster)
+    );
+    let versions = (8, 9);
+    assert_eq!(
+        refused(&hello(Hello {
+            versions,
+            ..plain_hello()
+        })),
+        Some(RejectReason::Version)
+    );
+    let expected_uid = Some(9);
+    assert_eq!(
+        refused(&hello(Hello {
+            expected_uid,
+            ..plain_hello()
+        })),
+        Some(RejectReason::WrongIncarnation { found: 1 })
+    );
+    let stats = bench.pump.stats().links;
+    assert_eq!(stats.handshakes_refused, 5);
+    assert_eq!((stats.refused_bad_magic, stats.refused_too_large), (1, 1));
+    assert_eq!(
+        (
+            stats.refused_cluster,
+            stats.refused_version,
+            stats.refused_incarnation
+        ),
+        (1, 1, 1)
+    );
+    assert_eq!(bench.heard(), []);
+    assert_eq!(stats.links_open, 0);
+}
+
+#[test]
+fn b_12_a_handshake_that_dribbles_is_cut_at_its_limit() {
+    let mut bench = Bench::new();
+    let link = bench.knock().unwrap();
+    let whole = hello(plain_hello());
+    for byte in &whole[..4] {
+        bench.receive(link, &[*byte]);
+        bench.pass(1_000);
+    }
+    assert!(!aborts(&bench.actions(), link));
+    bench.pass(1_000);
+    assert!(aborts(&bench.actions(), link));
+    assert_eq!(bench.pump.stats().links.refused_timeout, 1);
+}
+
+#[test]
+fn b_52_one_source_may_have_sixteen_pending_handshakes() {
+    let mut bench = Bench::new();
+    for _ in 0..PENDING_PER_SOURCE_MAX {
+        assert!(bench.knock().is_some());
+    }
+    assert!(bench.knock().is_none());
+    assert!(bench.pump.accepted(Ipv4Addr::new(10, 0, 0, 1).into()).is_some());
+    bench.pass(5_000);
+    assert!(bench.knock().is_some());
+}
+
+#[test]
+fn i_93_frames_and_links_of_an_older_epoch_are_dropped() {
+    let mut bench = Bench::new();
+    let old = bench.accepted(LinkKind::Control, 3);
+    bench.receive(old, &frame(&heartbeat(me()), 2));
+    assert_eq!(bench.heard(), []);
+    assert_eq!(bench.pump.stats().links.frames_of_old_epoch, 1);
+    let new = bench.accepted(LinkKind::Control, 4);
+    assert_eq!(bench.heard(), [Heard::Link(LinkEvent::Down { peer: peer() })]);
+    bench.receive(old, &frame(&heartbeat(me()), 3));
+    assert_eq!(bench.heard(), []);
+    bench.receive(new, &frame(&heartbeat(me()), 4));
+    assert_eq!(bench.heard(), [Heard::Frame(peer(), Lane::Control)]);
+    let late = bench.knock().unwrap();
+    bench.receive(late, &hello(plain_hello()));
+    assert!(aborts(&bench.actions(), late));
+}
+
+#[test]
+fn b_14_three_wrong_checksums_close_a_link_and_one_does_not() {
+    let mut bench = Bench::new();
+    let link = bench.accepted(LinkKind::Control, 1);
+    let good = frame(&heartbeat(me()), 1);
+    let mut bad = good.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    bench.receive(link, &[bad.clone(), good].concat());
+    assert_eq!(bench.heard(), [Heard::Frame(peer(), Lane::Control)]);
+    for _ in 1..CHECKSUM_FAILURES_MAX {
+        assert!(!aborts(&bench.actions(), link));
+        bench.receive(link, &bad);
+    }
+    assert!(aborts(&bench.actions(), link));
+}
+
+#[test]
+fn b_11_half_a_frame_and_silence_closes_the_link_and_a_growing_frame_does_not() {
+    let mut bench = Bench::new();
+    let link = bench.accepted(LinkKind::Control, 1);
+    let whole = frame(&heartbeat(me()), 1);
+    bench.receive(link, &whole[..whole.len() - 1]);
+    bench.pass(4_999);
+    assert!(!aborts(&bench.actions(), link));
+    bench.pass(1);
+    assert!(aborts(&bench.actions(), link));
+
+    let link = bench.accepted(LinkKind::User, 2);
+    let large = frame(&entity(200 << 10), 2);
+    for piece in large.chunks(50 << 10) {
+        bench.receive(link, piece);
+        bench.pump.read_users(8);
+        assert!(!aborts(&bench.actions(), link));
+        bench.pass(4_000);
+    }
+    let frames = bench
+        .heard()
+        .into_iter()
+        .filter(|h| matches!(h, Heard::Frame(..)));
+    assert_eq!(frames.count(), 1);
+}
+
+#[test]
+fn a_user_link_is_paused_while_there_is_no_room_and_the_control_link_is_not() {
+    let mut bench = Bench::new();
+    let control = bench.accepted(LinkKind::Control, 1);
+    let user = bench.accepted(LinkKind::User, 2);
+    bench.pump.node.capacity = false;
+    bench.receive(user, &frame(&entity(10), 2));
+    bench.receive(control, &frame(&heartbeat(me()), 1));
+    bench.pump.read_users(100);
+    assert_eq!(bench.heard(), [Heard::Frame(peer(), Lane::Control)]);
+    let resumed = |actions: Vec<Action>| -> Vec<LinkId> {
+        actions
+            .into_iter()
+            .filter_map(|action| match action {
+                Action::Resume { link, .. } => Some(link),
+                _ => None,
+            })
+            .collect()
+    };
+    assert_eq!(resumed(bench.actions()), [control]);
+    assert!(!bench.pump.has_work());
+    bench.pump.node.capacity = true;
+    assert!(bench.pump.has_work());
+    bench.pump.read_users(100);
+    assert_eq!(bench.heard(), [Heard::Frame(peer(), Lane::User)]);
+    assert_eq!(resumed(bench.actions()), [user]);
+    assert_eq!(bench.pump.stats().links.user_reads_paused, 1);
+}
+
+#[test]
+fn a_lane_on_the_wrong_link_closes_it() {
+    let mut bench = Bench::new();
+    let user = bench.accepted(LinkKind::User, 1);
+    bench.receive(user, &frame(&heartbeat(me()), 1));
+    bench.pump.read_users(100);
+    assert!(aborts(&bench.actions(), user));
+    assert_eq!(bench.heard(), []);
+}
+
+#[test]
+fn a_message_dials_greets_and_is_written_once_per_turn() {
+    let mut bench = Bench::new();
+    bench.send(&peer(), heartbeat(peer()));
+    let link = bench.dial();
+    let hello = bench.answer(link, &peer());
+    assert_eq!((hello.expected_uid, hello.link), (Some(2), LinkKind::Control));
+    assert_eq!(
+        bench.heard(),
+        [Heard::Link(LinkEvent::Up {
+            peer: peer(),
+            epoch: hello.epoch
+        })]
+    );
+    for _ in 0..3 {
+        bench.send(&peer(), heartbeat(peer()));
+    }
+    let one = frame(&heartbeat(peer()), hello.epoch);
+    assert_eq!(bench.writes(), [(link, one.repeat(4))]);
+    bench.send(&peer(), heartbeat(peer()));
+    // The first write is still under way.
+    assert_eq!(bench.writes(), []);
+    bench.pump.link(LinkInput::Written(link, one.repeat(4)));
+    assert_eq!(bench.writes(), [(link, one)]);
+}
+
+#[test]
+fn i_44_what_waits_for_an_unreachable_peer_comes_back_after_three_dials() {
+    let mut bench = Bench::new();
+    for _ in 0..100 {
+        bench.send(&peer(), heartbeat(peer()));
+    }
+    for attempt in 1..=3 {
+        let link = bench.dial();
+        assert_eq!(
+            dropped(&bench.heard(), DropReason::Unreachable),
+            0,
+            "dial {attempt}"
+        );
+        bench.fail_dial(link);
+        if attempt < 3 {
+            bench.pass(1_300);
+        }
+    }
+    let heard = bench.heard();
+    assert_eq!(dropped(&heard, DropReason::Unreachable), 100);
+    assert_eq!(heard[0], Heard::Link(LinkEvent::Down { peer: peer() }));
+    // Nothing waits: nobody is dialed until something does.
+    bench.pass(1_300);
+    let dials = |action: &Action| matches!(action, Action::Dial { .. });
+    assert!(!bench.actions().iter().any(dials));
+    bench.send(&peer(), heartbeat(peer()));
+    let link = bench.dial();
+    bench.fail_dial(link);
+    assert_eq!(dropped(&bench.heard(), DropReason::Unreachable), 1);
+}
+
+#[test]
+fn a_peer_that_never_answers_the_dial_is_unreachable_at_the_handshake_limit() {
+    let mut bench = Bench::new();
+    bench.send(&peer(), heartbeat(peer()));
+    let link = bench.dial();
+    bench.pass(4_999);
+    assert!(!aborts(&bench.actions(), link));
+    bench.pass(1);
+    assert!(aborts(&bench.actions(), link));
+    assert_eq!(dropped(&bench.heard(), DropReason::Unreachable), 1);
+}
+
+#[test]
+fn i_44_messages_for_an_incarnation_that_is_gone_come_back_and_others_do_not() {
+    let mut bench = Bench::new();
+    let gone = node(2, 99);
+    bench.send(&gone, heartbeat(gone.clone()));
+    bench.send(&peer(), heartbeat(peer()));
+    let link = bench.dial();
+    bench.pump.link(LinkInput::Dialed(link));
+    bench.actions();
+    let reject = HelloReject {
+        reason: RejectReason::WrongIncarnation { found: 2 },
+        versions: (1, 1),
+    };
+    bench.receive(link, &answer_bytes(&HelloAnswer::Reject(reject)));
+    let heard = bench.heard();
+    assert_eq!(
+        heard[0],
+        Heard::Link(LinkEvent::WrongIncarnation {
+            expected: gone.clone(),
+            found: peer()
+        })
+    );
+    assert_eq!(dropped(&heard, DropReason::Unreachable), 1);
+    bench.actions();
+    bench.pass(1_300);
+    let link = bench.dial();
+    let hello = bench.answer(link, &peer());
+    assert_eq!(hello.expected_uid, Some(2));
+    assert_eq!(bench.writes(), [(link, frame(&heartbeat(peer()), hello.epoch))]);
+    bench.heard();
+    // On an open link as well.
+    bench.send(&gone, heartbeat(gone.clone()));
+    assert_eq!(dropped(&bench.heard(), DropReason::Unreachable), 1);
+}
+
+#[test]
+fn i_95_each_lane_has_its_bound_and_its_rule() {
+    let mut bench = Bench::new();
+    for _ in 0..USER_QUEUE_MAX + 5 {
+        bench.send(&peer(), entity(1));
+    }
+    assert_eq!(dropped(&bench.heard(), DropReason::QueueFull), 5);
+    for _ in 0..GOSSIP_QUEUE_MAX + 5 {
+        bench.send(&peer(), gossip(peer()));
+    }
+    let queued = |bench: &Bench, lane| bench.pump.outbound.queued(peer().address(), lane);
+    assert_eq!(queued(&bench, Lane::Gossip), GOSSIP_QUEUE_MAX);
+    assert_eq!(queued(&bench, Lane::User), USER_QUEUE_MAX);
+    assert_eq!(bench.pump.stats().links.gossip_shed, 5);
+    for _ in 0..=CONTROL_QUEUE_MAX {
+        bench.send(&peer(), heartbeat(peer()));
+    }
+    // All of the link's messages, the gossip included, are accounted for.
+    while bench.pump.has_work() {
+        bench.pump.flush();
+    }
+    let heard = bench.heard();
+    assert_eq!(
+        dropped(&heard, DropReason::QueueFull),
+        CONTROL_QUEUE_MAX + 1 + GOSSIP_QUEUE_MAX
+    );
+    assert_eq!(bench.pump.stats().links.links_closed_for_control_overflow, 1);
+    assert_eq!(queued(&bench, Lane::User), USER_QUEUE_MAX);
+}
+
+#[test]
+fn a_slow_peer_slows_senders_down_and_a_dead_one_does_not() {
+    let mut bench = Bench::new();
+    bench.send(&peer(), entity(1));
+    let link = bench.dial();
+    bench.answer(link, &peer());
+    bench.actions();
+    let mut sent = 0;
+    while bench.pump.outbound.queued(peer().address(), Lane::User) < USER_QUEUE_SLOW {
+        assert!(bench.pump.takes_user_commands());
+        bench.send(&peer(), entity(100));
+        sent += 1;
+    }
+    assert!(sent * 100 > OUT_BYTES_MAX / 2);
+    assert!(!bench.pump.takes_user_commands());
+    bench.pass(u64::try_from(SLOW_PEER_PATIENCE.as_millis()).unwrap());
+    assert!(bench.pump.takes_user_commands());
+    assert_eq!(dropped(&bench.heard(), DropReason::QueueFull), 0);
+}
+
+#[test]
+fn a_message_that_fits_no_frame_comes_back() {
+    let mut bench = Bench::new();
+    bench.send(&peer(), entity(1));
+    let link = bench.dial();
+    bench.answer(link, &peer());
+    bench.send(&peer(), entity(5 << 20));
+    assert_eq!(dropped(&bench.heard(), DropReason::TooLarge), 1);
+    assert_eq!(bench.writes().len(), 1);
+}
+
+#[test]
+fn a_quarantined_incarnation_is_cut_off_both_ways() {
+    let mut bench = Bench::new();
+    let inbound = bench.accepted(LinkKind::Control, 1);
+    bench.send(&peer(), heartbeat(peer()));
+    let outbound = bench.dial();
+    bench.answer(outbound, &peer());
+    bench.heard();
+    bench.pump.node.says.push_back(Effect::Quarantine(peer()));
+    bench.pump.settle();
+    let actions = bench.actions();
+    assert!(aborts(&actions, inbound) && aborts(&actions, outbound));
+    bench.heard();
+    bench.send(&peer(), heartbeat(peer()));
+    assert_eq!(dropped(&bench.heard(), DropReason::Unreachable), 1);
+    let link = bench.knock().unwrap();
+    bench.receive(link, &hello(plain_hello()));
+    assert!(aborts(&bench.actions(), link));
+    assert_eq!(bench.pump.stats().links.refused_quarantined, 1);
+}
+
+#[test]
+fn a_broken_link_is_told_and_what_waits_goes_over_the_next_one() {
+    let mut bench = Bench::new();
+    bench.send(&peer(), heartbeat(peer()));
+    let first = bench.dial();
+    let before = bench.answer(first, &peer());
+    bench.actions();
+    bench.heard();
+    bench.pump.link(LinkInput::Closed(first));
+    assert_eq!(bench.heard(), [Heard::Link(LinkEvent::Down { peer: peer() })]);
+    bench.actions();
+    bench.send(&peer(), heartbeat(peer()));
+    bench.pass(100);
+    let second = bench.dial();
+    let after = bench.answer(second, &peer());
+    assert!(after.epoch > before.epoch);
+    assert_eq!(bench.writes(), [(second, frame(&heartbeat(peer()), after.epoch))]);
+}
+
+#[test]
+fn a_node_that_halts_writes_what_waits_and_closes() {
+    let mut bench = Bench::new();
+    bench.send(&peer(), heartbeat(peer()));
+    let link = bench.dial();
+    bench.answer(link, &peer());
+    bench.send(&peer(), heartbeat(peer()));
+    bench.pump.node.says.push_back(Effect::Halt(HaltReason::Left));
+    let actions = bench.actions();
+    let wrote = actions
+        .iter()
+        .position(|a| matches!(a, Action::Write { link: l, .. } if *l == link));
+    let finished = actions
+        .iter()
+        .position(|a| matches!(a, Action::Finish(l) if *l == link));
+    let halted = actions
+        .iter()
+        .position(|a| matches!(a, Action::Halt(HaltReason::Left)));
+    assert!(
+        wrote.is_some() && wrote < finished && finished < halted,
+        "{wrote:?} {finished:?} {halted:?}"
+    );
+    assert!(bench.knock().is_none());
+}
+
+#[test]
+fn links_of_silent_strangers_are_swept_away() {
+    let mut bench = Bench::new();
+    let link = bench.accepted(LinkKind::Control, 1);
+    for _ in 0..5 {
+        bench.pass(10_000);
+    }
+    bench.receive(link, &frame(&heartbeat(me()), 1));
+    for _ in 0..5 {
+        bench.pass(10_000);
+        assert!(!aborts(&bench.actions(), link));
+    }
+    bench.pass(10_000);
+    assert!(aborts(&bench.actions(), link));
+}
+
+#[test]
+fn the_deadline_is_the_earliest_of_all() {
+    let mut bench = Bench::new();
+    let sweep = bench.pump.deadline().unwrap();
+    bench.knock().unwrap();
+    assert!(bench.pump.deadline().unwrap() < sweep);
+    bench.pass(5_000);
+    assert_eq!(bench.pump.deadline(), Some(sweep));
+    assert_eq!(sweep, Instant::ZERO + Duration::from_secs(10));
+}
