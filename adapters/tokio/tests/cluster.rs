@@ -1,4 +1,5 @@
 //! Clusters in one process over real sockets: formation, messages between nodes, graceful leave, a crash, a restart.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
