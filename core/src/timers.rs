@@ -76,6 +76,8 @@ pub enum CoordinatorTimer {
     Takeover,
     /// Ask the members that have not registered yet once more.
     Recovery,
+    /// More shards wait for a home than one step may allocate.
+    Allocate,
     /// Look at the balance.
     Rebalance,
     /// A region did not say that it started a shard.

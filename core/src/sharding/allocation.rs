@@ -115,3 +115,6 @@ fn suitability<'r>(region: &'r RegionLoad<'_>) -> (bool, Reverse<&'r AppVersion>
     );
     (!stays, Reverse(&region.app_version), region.shards.len())
 }
+
+#[cfg(test)]
+mod tests;

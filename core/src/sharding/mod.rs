@@ -2,37 +2,46 @@
 //! oldest member of the kind's role. This file holds them all and hands each message to its machine; it decides nothing.
 //! Spec: sharding 1.1-1.4, 10.1-10.5.
 
+/// Splits the container into one kind's machines and what they share.
+macro_rules! shared {
+    ($self:ident, $cx:ident) => {
+        &mut Shared {
+            cx: $cx,
+            asks: &mut $self.asks,
+            slots: &mut $self.slots,
+        }
+    };
+}
+
 pub mod allocation;
 mod asks;
 mod coordinator;
 mod departures;
 pub mod errors;
 pub mod ids;
+mod inspect;
 mod kind;
 mod parcel;
 mod region;
 mod shard;
 mod slots;
+mod user;
 
 use alloc::collections::BTreeMap;
-use alloc::format;
-use alloc::string::String;
-use core::time::Duration;
+use alloc::vec::Vec;
 
-use crate::config::ShardingConfig;
 use crate::cx::Cx;
-use crate::effect::{Answer, CommandError};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::input::{DropReason, EntityReport, KindSettings, Target, Token};
-use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMessage};
+use crate::input::{DropReason, EntityReport, Target};
+use crate::message::{AskReply, EntityEnvelope, Message, ShardingBody, ShardingMessage};
 use crate::reject::Rejection;
 use crate::sharding::asks::{Asks, Stage};
 use crate::sharding::coordinator::{Coordinator, Registration};
 use crate::sharding::departures::Departures;
 use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, SHARDS_MAX, ShardId};
-use crate::sharding::kind::{Kind, is_lost};
+use crate::sharding::ids::{AskRef, KindId, Payload, ShardId};
+use crate::sharding::kind::is_lost;
 use crate::sharding::parcel::{Parcel, Shared, fail};
 use crate::sharding::region::Region;
 use crate::sharding::slots::Slots;
@@ -41,12 +50,6 @@ use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState};
 pub use region::RegionState;
-
-/// Longest name of a kind in bytes: names appear in messages to operators.
-const KIND_NAME_BYTES_MAX: usize = 255;
-
-/// Bytes of a frame around an envelope's payload and entity id: kind, shard, asker with its longest host name, numbers.
-const ENVELOPE_BYTES_MAX: usize = 256;
 
 /// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and
 /// [`Sharding::coordinator`].
@@ -67,104 +70,11 @@ struct Machines {
     coordinator: Coordinator,
 }
 
-/// Splits the container into one kind's machines and what they share.
-macro_rules! shared {
-    ($self:ident, $cx:ident) => {
-        &mut Shared {
-            cx: $cx,
-            asks: &mut $self.asks,
-            slots: &mut $self.slots,
-        }
-    };
-}
-
 impl Sharding {
     /// Sharding without a kind.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
-    }
-
-    /// A user registers a kind.
-    pub(crate) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: KindSettings) {
-        let answer = match self.check_registration(cx, &settings) {
-            Err(error) => Answer::Refused(error),
-            Ok(true) => Answer::Done,
-            Ok(false) => {
-                self.add(cx, settings);
-                Answer::Done
-            }
-        };
-        cx.reply(token, answer);
-    }
-
-    /// A user's message that expects no answer.
-    pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, kind: KindId, entity: EntityId, payload: Payload) {
-        let shards = self
-            .kinds
-            .get(&kind)
-            .map_or(1, |m| m.region.kind().settings.shards);
-        let envelope = EntityEnvelope {
-            kind,
-            shard: ShardId::of(&entity, shards),
-            entity,
-            payload,
-            ask: None,
-            hops: 0,
-        };
-        match self.admit(cx, &envelope) {
-            Ok(()) => self.route(
-                cx,
-                Parcel {
-                    envelope,
-                    deadline: None,
-                },
-            ),
-            Err(reason) => fail(cx, &mut self.asks, envelope, reason),
-        }
-    }
-
-    /// A user's message that expects an answer.
-    pub(crate) fn ask(
-        &mut self,
-        cx: &mut Cx<'_>,
-        token: Token,
-        kind: KindId,
-        entity: EntityId,
-        payload: Payload,
-        timeout: Duration,
-    ) {
-        let shards = self
-            .kinds
-            .get(&kind)
-            .map_or(1, |m| m.region.kind().settings.shards);
-        let shard = ShardId::of(&entity, shards);
-        let mut envelope = EntityEnvelope {
-            kind,
-            shard,
-            entity,
-            payload,
-            ask: None,
-            hops: 0,
-        };
-        let opened = self
-            .admit(cx, &envelope)
-            .and_then(|()| self.asks.open(cx, token, (kind, shard), timeout));
-        let (id, deadline) = match opened {
-            Ok(opened) => opened,
-            Err(reason) => {
-                cx.stats.asks_failed += 1;
-                cx.reply(token, Answer::Asked(Err(reason)));
-                return;
-            }
-        };
-        let asker = cx.me.clone();
-        envelope.ask = Some(AskTicket {
-            ask: AskRef { asker, id },
-            remaining_ms: 0,
-        });
-        let deadline = Some(deadline);
-        self.route(cx, Parcel { envelope, deadline });
     }
 
     /// Another node's region or coordinator speaks.
@@ -262,13 +172,22 @@ impl Sharding {
             self.halt(cx);
             return;
         }
-        for member in before.members() {
-            if is_lost(after, &member.node) && !is_lost(before, &member.node) {
-                self.asks.on_node_lost(cx, &member.node);
-            }
+        if core::ptr::eq(before.members(), after.members()) {
+            // Only reachability or the seen set changed; nothing here follows those.
+            return;
+        }
+        let nodes = before.members().iter().map(|member| &member.node);
+        let lost: Vec<UniqueAddress> = nodes
+            .filter(|node| is_lost(after, node) && !is_lost(before, node))
+            .cloned()
+            .collect();
+        for node in &lost {
+            self.asks.on_node_lost(cx, node);
         }
         for machines in self.kinds.values_mut() {
-            machines.region.on_view_changed(shared!(self, cx), before, after);
+            machines
+                .region
+                .on_view_changed(shared!(self, cx), (before, after), &lost);
             machines.coordinator.on_view_changed(cx, &self.departures);
         }
         self.say_if_drained(cx);
@@ -335,129 +254,6 @@ impl Sharding {
                 machines.region.on_ask_expired(cx, expired.shard, expired.id);
             }
         }
-    }
-
-    /// Registered kinds with their names, by id.
-    pub fn kinds(&self) -> impl Iterator<Item = (KindId, &str)> {
-        self.kinds
-            .iter()
-            .map(|(id, machines)| (*id, &*machines.region.kind().settings.name))
-    }
-
-    /// A kind's region on this node; `None` if the kind is not registered. Linear in the homes it knows.
-    #[must_use]
-    pub fn region(&self, kind: KindId) -> Option<RegionState> {
-        self.kinds.get(&kind).map(|machines| machines.region.state())
-    }
-
-    /// A kind's coordinator on this node; `None` if it is elsewhere. Linear in the shards.
-    #[must_use]
-    pub fn coordinator(&self, kind: KindId) -> Option<CoordinatorState> {
-        self.kinds.get(&kind)?.coordinator.state()
-    }
-
-    /// Whether messages from peers may come in: `false` while some region's buffer is nearly full, so that the host lets
-    /// them wait in the links.
-    #[must_use]
-    pub(crate) fn has_capacity(&self, limits: &ShardingConfig) -> bool {
-        self.kinds
-            .values()
-            .all(|machines| machines.region.has_capacity(limits))
-    }
-
-    /// Asks of this node without an answer.
-    #[must_use]
-    pub fn open_asks(&self) -> usize {
-        self.asks.len()
-    }
-
-    /// What must hold between the calls, on this node.
-    ///
-    /// # Errors
-    /// The first broken invariant, in words.
-    pub(crate) fn check_invariants(&self, me: &UniqueAddress) -> Result<(), String> {
-        self.asks.check_invariants()?;
-        let mut buffered_asks = 0;
-        let mut entities = 0;
-        for machines in self.kinds.values() {
-            machines.region.check_invariants(me)?;
-            machines.coordinator.check_invariants()?;
-            buffered_asks += machines.region.buffered_asks_of(me);
-            entities += machines.region.entities();
-        }
-        if buffered_asks != self.asks.buffered() {
-            let open = self.asks.buffered();
-            return Err(format!(
-                "sharding: {open} asks are buffered, their messages are {buffered_asks}"
-            ));
-        }
-        if entities != self.slots.in_use() {
-            let slots = self.slots.in_use();
-            return Err(format!("sharding: {entities} entities run in {slots} slots"));
-        }
-        if self.drained && !self.is_drained() {
-            return Err(String::from("sharding: said that it is drained, and is not"));
-        }
-        Ok(())
-    }
-
-    fn check_registration(&self, cx: &Cx<'_>, settings: &KindSettings) -> Result<bool, CommandError> {
-        if self.halted {
-            return Err(CommandError::Stopped);
-        }
-        if settings.name.is_empty() || settings.name.len() > KIND_NAME_BYTES_MAX {
-            return Err(CommandError::BadKindName);
-        }
-        if settings.shards == 0 || settings.shards > SHARDS_MAX {
-            return Err(CommandError::BadShardCount);
-        }
-        let lacks_role = |role| !cx.config.node_roles().contains(role);
-        if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {
-            return Err(CommandError::RoleMissing);
-        }
-        match self.kinds.get(&KindId::of(&settings.name)) {
-            None => Ok(false),
-            Some(known) if known.region.kind().settings == *settings => Ok(true),
-            Some(_) => Err(CommandError::KindConflict),
-        }
-    }
-
-    fn add(&mut self, cx: &mut Cx<'_>, settings: KindSettings) {
-        let id = KindId::of(&settings.name);
-        let kind = Kind { id, settings };
-        let mut machines = Machines {
-            region: Region::new(kind.clone()),
-            coordinator: Coordinator::new(kind),
-        };
-        machines.coordinator.on_view_changed(cx, &self.departures);
-        machines.region.register(cx);
-        if self.draining {
-            self.drained = false;
-            machines.region.drain(shared!(self, cx));
-        }
-        self.kinds.insert(id, machines);
-        self.say_if_drained(cx);
-    }
-
-    /// Checks what a user wants to send, wherever it will go.
-    fn admit(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
-        let limits = &cx.config.limits;
-        let id_bytes = envelope.entity.as_bytes().len();
-        let room = limits.user_frame_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX);
-        if self.halted {
-            return Err(AskFailure::NodeStopped);
-        }
-        if !self.kinds.contains_key(&envelope.kind) {
-            return Err(AskFailure::UnknownKind);
-        }
-        if id_bytes == 0 || id_bytes > limits.entity_id_bytes_max {
-            return Err(AskFailure::BadEntityId);
-        }
-        if envelope.payload.len().saturating_add(id_bytes) > room {
-            return Err(AskFailure::TooLarge);
-        }
-        cx.stats.entity_messages_accepted += 1;
-        Ok(())
     }
 
     /// Checks what a peer sent (B-58).
@@ -582,3 +378,6 @@ fn answer_for_unknown_kind(cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, 
         | ShardingBody::ShardStopped { .. } => cx.reject(from, Rejection::UnknownKind),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,9 @@ use crate::sharding::ids::{ShardId, Term};
 use crate::time::Instant;
 use crate::timers::CoordinatorTimer;
 
+/// Hand-offs under way at once before another one of a draining region begins. Each is one message to every region.
+const DRAINING_MAX: usize = 256;
+
 /// A shard on the move.
 #[derive(Clone, Debug)]
 pub(super) struct HandOff {
@@ -122,17 +125,37 @@ impl Coordinator {
         self.answer_requesters(cx, shard);
     }
 
-    /// Moves everything away from a region that wants to be emptied; says again what it has not answered.
+    /// Moves everything away from a region that wants to be emptied; says again what has not been answered.
     pub(super) fn empty_if_draining(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         let Some(region) = self.regions.get(node).filter(|region| region.draining) else {
             return;
         };
-        for shard in region.shards.clone() {
-            if self.hand_offs.contains_key(&shard) {
-                self.repeat(cx, shard);
-            } else {
-                self.begin_hand_off(cx, shard);
-            }
+        let moving = |shard: &ShardId| self.hand_offs.contains_key(shard);
+        let again: Vec<ShardId> = region.shards.iter().copied().filter(moving).collect();
+        for shard in again {
+            self.repeat(cx, shard);
+        }
+        self.empty_draining(cx);
+    }
+
+    /// Begins the next hand-offs of regions that want to be emptied, as long as not too many are under way.
+    pub(super) fn empty_draining(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_active() {
+            return;
+        }
+        let room = DRAINING_MAX.saturating_sub(self.hand_offs.len());
+        let draining = self
+            .regions
+            .values()
+            .filter(|region| region.draining && !region.lost);
+        let next: Vec<ShardId> = draining
+            .flat_map(|region| &region.shards)
+            .filter(|shard| !self.hand_offs.contains_key(shard))
+            .take(room)
+            .copied()
+            .collect();
+        for shard in next {
+            self.begin_hand_off(cx, shard);
         }
     }
 
@@ -249,8 +272,7 @@ impl Coordinator {
         cx.timers.cancel(&self.timer(CoordinatorTimer::HandOff(shard)));
         cx.stats.hand_offs_completed += 1;
         self.clear_home(cx, shard);
-        if self.is_active() {
-            self.allocate(cx, shard);
-        }
+        self.allocate_soon(cx, shard);
+        self.empty_draining(cx);
     }
 }

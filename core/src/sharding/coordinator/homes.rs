@@ -3,6 +3,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::Coordinator;
 use crate::cx::Cx;
@@ -20,6 +21,12 @@ use crate::timers::CoordinatorTimer;
 const PUSH_PAIRS_MAX: usize = 500;
 const PUSH_MESSAGES_MAX: usize = 10;
 
+/// Shards that one step may allocate, each a handful of messages: as many as a region may flush.
+const ALLOCATIONS_PER_STEP: usize = 256;
+
+/// When the next step follows: after the host has had its turn, and before anything else is due.
+const STEP: Duration = Duration::from_micros(1);
+
 impl Coordinator {
     /// A region asks where a shard lives. Answered when the home is known and stays; otherwise as soon as it does.
     pub(crate) fn on_get_shard_home(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, shard: ShardId) {
@@ -34,7 +41,7 @@ impl Coordinator {
         if self.homes.contains_key(&shard) {
             self.answer_requesters(cx, shard);
         } else if self.is_active() {
-            self.allocate(cx, shard);
+            self.allocate_soon(cx, shard);
         }
     }
 
@@ -108,25 +115,48 @@ impl Coordinator {
 
     /// Gives homes to all shards that somebody waits for. Called when a region has come.
     pub(super) fn allocate_requested(&mut self, cx: &mut Cx<'_>) {
-        let homeless: Vec<ShardId> = self
-            .requesters
-            .keys()
-            .filter(|shard| !self.homes.contains_key(shard))
-            .copied()
-            .collect();
-        for shard in homeless {
-            self.allocate(cx, shard);
+        self.homeless.extend(self.requesters.keys());
+        self.allocate_some(cx);
+    }
+
+    /// Gives a shard a home, now or in one of the next steps.
+    pub(super) fn allocate_soon(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        self.homeless.insert(shard);
+        self.allocate_some(cx);
+    }
+
+    /// Gives homes to the shards that need one, at most [`ALLOCATIONS_PER_STEP`], as long as there is a region to take
+    /// them. Without one they wait until somebody asks again or a region comes.
+    pub(super) fn allocate_some(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_active() {
+            return;
+        }
+        let mut budget = ALLOCATIONS_PER_STEP;
+        while let Some(shard) = self.homeless.pop_first() {
+            if self.homes.contains_key(&shard) {
+                continue;
+            }
+            if budget == 0 {
+                self.homeless.insert(shard);
+                let at = cx.mono() + STEP;
+                cx.wake(self.timer(CoordinatorTimer::Allocate), at);
+                return;
+            }
+            budget -= 1;
+            if !self.allocate(cx, shard) {
+                self.homeless.clear();
+            }
         }
     }
 
-    /// Gives a shard without a home to the most suitable region, if there is one.
-    pub(super) fn allocate(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+    /// Gives a shard without a home to the most suitable region; `false` if there is none.
+    fn allocate(&mut self, cx: &mut Cx<'_>, shard: ShardId) -> bool {
         assert!(self.is_active(), "only a recovered coordinator allocates");
         assert!(!self.homes.contains_key(&shard), "a shard has at most one home");
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
         let Some(home) = allocate(&loads).and_then(|at| nodes.get(at)).cloned() else {
-            return;
+            return false;
         };
         self.set_home(shard, &home);
         cx.stats.shards_allocated += 1;
@@ -137,6 +167,7 @@ impl Coordinator {
         cx.notify_sharding(self.kind.id, event);
         self.host(cx, shard, &home);
         self.answer_requesters(cx, shard);
+        true
     }
 
     /// Regions that may get shards: not proxies, not on their way out, their member here to stay.

@@ -89,6 +89,11 @@ impl Coordinator {
                 return Err(format!("coordinator: shard {id} moves and waits for nobody"));
             }
         }
+        if !self.homeless.is_empty() && !self.is_active() {
+            return Err(String::from(
+                "coordinator: shards wait to be allocated before it recovered",
+            ));
+        }
         if let Some(id) = self.unconfirmed.iter().find(|id| !self.homes.contains_key(id)) {
             return Err(format!("coordinator: shard {id} starts nowhere"));
         }

@@ -89,11 +89,10 @@ impl Coordinator {
         }
         self.regions.remove(node);
         if self.is_active() {
-            for shard in shards {
-                if !self.hand_offs.contains_key(&shard) && !self.homes.contains_key(&shard) {
-                    self.allocate(cx, shard);
-                }
-            }
+            let hand_offs = &self.hand_offs;
+            let free = shards.into_iter().filter(|shard| !hand_offs.contains_key(shard));
+            self.homeless.extend(free);
+            self.allocate_some(cx);
         }
     }
 }

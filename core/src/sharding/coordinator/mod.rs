@@ -48,6 +48,8 @@ pub(crate) struct Coordinator {
     without_region: BTreeSet<UniqueAddress>,
     homes: BTreeMap<ShardId, UniqueAddress>,
     hand_offs: BTreeMap<ShardId, HandOff>,
+    /// Shards to allocate as soon as a step has room for them.
+    homeless: BTreeSet<ShardId>,
     /// Shards whose home has not said yet that it started them.
     unconfirmed: BTreeSet<ShardId>,
     /// Regions that asked for a home that cannot be told yet; at most one entry per region and shard.
@@ -77,6 +79,7 @@ impl Coordinator {
             without_region: BTreeSet::new(),
             homes: BTreeMap::new(),
             hand_offs: BTreeMap::new(),
+            homeless: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             requesters: BTreeMap::new(),
         }
@@ -87,6 +90,7 @@ impl Coordinator {
         match timer {
             CoordinatorTimer::Takeover => self.consider_takeover(cx, departures),
             CoordinatorTimer::Recovery => self.on_recovery_tick(cx, departures),
+            CoordinatorTimer::Allocate => self.allocate_some(cx),
             CoordinatorTimer::Rebalance => self.on_rebalance_tick(cx),
             CoordinatorTimer::ShardStart(shard) => self.on_start_timeout(cx, *shard),
             CoordinatorTimer::HandOff(shard) => self.on_hand_off_timer(cx, *shard),

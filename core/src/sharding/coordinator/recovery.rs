@@ -125,10 +125,7 @@ impl Coordinator {
         cx.notify_sharding(self.kind.id, event);
         let at = cx.mono() + cx.config.sharding.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
-        let regions: Vec<UniqueAddress> = self.regions.keys().cloned().collect();
-        for node in regions {
-            self.empty_if_draining(cx, &node);
-        }
+        self.empty_draining(cx);
         self.allocate_requested(cx);
     }
 

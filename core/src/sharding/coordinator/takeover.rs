@@ -55,6 +55,7 @@ impl Coordinator {
         for timer in [
             CoordinatorTimer::Takeover,
             CoordinatorTimer::Recovery,
+            CoordinatorTimer::Allocate,
             CoordinatorTimer::Rebalance,
         ] {
             cx.timers.cancel(&self.timer(timer));

@@ -18,7 +18,7 @@ use core::time::Duration;
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
 use crate::sharding::ids::{ShardId, Term};
-use crate::sharding::kind::{Kind, is_lost};
+use crate::sharding::kind::Kind;
 use crate::sharding::parcel::Shared;
 use crate::sharding::region::buffers::Buffers;
 use crate::sharding::shard::Shard;
@@ -77,14 +77,17 @@ impl Region {
     }
 
     /// The picture changed: forgets homes on lost members, and registers anew if the oldest member is another one.
-    pub(crate) fn on_view_changed(&mut self, shared: &mut Shared<'_, '_>, before: &View, after: &View) {
+    pub(crate) fn on_view_changed(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        (before, after): (&View, &View),
+        lost: &[UniqueAddress],
+    ) {
         if self.phase == Phase::Stopped {
             return;
         }
-        for member in before.members() {
-            if is_lost(after, &member.node) && !is_lost(before, &member.node) {
-                self.forget_homes_on(&member.node);
-            }
+        for node in lost {
+            self.forget_homes_on(node);
         }
         if let Some(term) = &self.seen
             && after.is_removed(&term.node)

@@ -18,6 +18,9 @@ use crate::view::View;
 /// Shortest first retry of a registration: below this a coordinator that is about to start gains nothing.
 const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
 
+/// Homes that one step may ask for; the rest follows with the next retry. Fewer kinds have more shards than that.
+const QUESTIONS_PER_STEP: usize = 4096;
+
 impl Region {
     /// Tells every candidate that this region exists, and does so again later if none takes it in.
     pub(crate) fn register(&mut self, cx: &mut Cx<'_>) {
@@ -189,10 +192,10 @@ impl Region {
 
     fn ask_for_unknown_homes(&self, cx: &mut Cx<'_>) {
         let Some(term) = &self.registered else { return };
-        for shard in self.buffers.shards() {
-            if !self.homes.contains_key(&shard) {
-                self.say(cx, &term.node, ShardingBody::GetShardHome { shard });
-            }
+        let unknown = self.buffers.shards().into_iter();
+        let unknown = unknown.filter(|shard| !self.homes.contains_key(shard));
+        for shard in unknown.take(QUESTIONS_PER_STEP) {
+            self.say(cx, &term.node, ShardingBody::GetShardHome { shard });
         }
     }
 

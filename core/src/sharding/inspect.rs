@@ -1,0 +1,77 @@
+//! What tests, simulators and operators may see of sharding on this node, and what must hold for it. Changes nothing.
+
+use alloc::format;
+use alloc::string::String;
+
+use crate::config::ShardingConfig;
+use crate::ident::UniqueAddress;
+use crate::sharding::Sharding;
+use crate::sharding::coordinator::CoordinatorState;
+use crate::sharding::ids::KindId;
+use crate::sharding::region::RegionState;
+
+impl Sharding {
+    /// Registered kinds with their names, by id.
+    pub fn kinds(&self) -> impl Iterator<Item = (KindId, &str)> {
+        self.kinds
+            .iter()
+            .map(|(id, machines)| (*id, &*machines.region.kind().settings.name))
+    }
+
+    /// A kind's region on this node; `None` if the kind is not registered. Linear in the homes it knows.
+    #[must_use]
+    pub fn region(&self, kind: KindId) -> Option<RegionState> {
+        self.kinds.get(&kind).map(|machines| machines.region.state())
+    }
+
+    /// A kind's coordinator on this node; `None` if it is elsewhere. Linear in the shards.
+    #[must_use]
+    pub fn coordinator(&self, kind: KindId) -> Option<CoordinatorState> {
+        self.kinds.get(&kind)?.coordinator.state()
+    }
+
+    /// Whether messages from peers may come in: `false` while some region's buffer is nearly full, so that the host lets
+    /// them wait in the links.
+    #[must_use]
+    pub(crate) fn has_capacity(&self, limits: &ShardingConfig) -> bool {
+        self.kinds
+            .values()
+            .all(|machines| machines.region.has_capacity(limits))
+    }
+
+    /// Asks of this node without an answer.
+    #[must_use]
+    pub fn open_asks(&self) -> usize {
+        self.asks.len()
+    }
+
+    /// What must hold between the calls, on this node.
+    ///
+    /// # Errors
+    /// The first broken invariant, in words.
+    pub(crate) fn check_invariants(&self, me: &UniqueAddress) -> Result<(), String> {
+        self.asks.check_invariants()?;
+        let mut buffered_asks = 0;
+        let mut entities = 0;
+        for machines in self.kinds.values() {
+            machines.region.check_invariants(me)?;
+            machines.coordinator.check_invariants()?;
+            buffered_asks += machines.region.buffered_asks_of(me);
+            entities += machines.region.entities();
+        }
+        if buffered_asks != self.asks.buffered() {
+            let open = self.asks.buffered();
+            return Err(format!(
+                "sharding: {open} asks are buffered, their messages are {buffered_asks}"
+            ));
+        }
+        if entities != self.slots.in_use() {
+            let slots = self.slots.in_use();
+            return Err(format!("sharding: {entities} entities run in {slots} slots"));
+        }
+        if self.drained && !self.is_drained() {
+            return Err(String::from("sharding: said that it is drained, and is not"));
+        }
+        Ok(())
+    }
+}

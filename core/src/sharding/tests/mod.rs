@@ -1,0 +1,205 @@
+//! Sharding of a whole small cluster: who hosts what after which event. Each machine's own tests are beside it.
+
+mod world;
+
+use core::time::Duration;
+
+use crate::event::ShardingEvent;
+use crate::membership::member::Status;
+use crate::sharding::coordinator::CoordinatorPhase;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::ShardId;
+
+use world::{SHARDS, World, entity_in, kind};
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// The removal margin of the documented defaults.
+const MARGIN: Duration = secs(20);
+
+#[test]
+fn s_081_an_unknown_shard_is_allocated_and_its_messages_follow() {
+    let mut world = World::formed(3, 1);
+    let token = world.ask(3, &entity_in(5), secs(5));
+    assert_eq!(world.peers[3].answers[&token].as_deref(), Ok(b"?".as_slice()));
+    world.touch_all(3);
+    assert_eq!(world.handled(), 13);
+    assert_eq!(world.counts(), [4, 4, 4, 0], "least shards first");
+}
+
+#[test]
+fn s_082_s_085_a_crash_moves_the_dead_nodes_shards_only_and_only_after_the_margin() {
+    let mut world = World::formed(3, 1);
+    world.touch_all(3);
+    let before = world.hosts();
+    world.crash_and_remove(&[1]);
+    let kept = |world: &World| {
+        before
+            .iter()
+            .filter(|(shard, hosts)| hosts[0] != 1 && world.hosts().get(*shard) == Some(hosts))
+            .count()
+    };
+    assert_eq!((world.counts(), kept(&world)), (alloc::vec![4, 0, 4, 0], 8));
+    world.touch_all(3);
+    world.run_for(MARGIN - secs(1));
+    assert_eq!((world.hosts().len(), world.handled()), (8, 20));
+    world.run_for(secs(2));
+    assert_eq!((world.counts(), kept(&world)), (alloc::vec![6, 0, 6, 0], 8));
+    assert_eq!(world.handled(), 24, "what waited was delivered");
+}
+
+#[test]
+fn the_oldest_crashes_and_the_next_one_takes_over_with_every_home() {
+    let mut world = World::formed(4, 1);
+    world.touch_all(4);
+    world.crash_and_remove(&[0]);
+    let phase = |world: &World| world.peers[1].sharding.coordinator(kind()).map(|c| c.phase);
+    assert_eq!(phase(&world), Some(CoordinatorPhase::Waiting));
+    world.touch_all(4);
+    world.run_for(MARGIN - secs(1));
+    assert_eq!(phase(&world), Some(CoordinatorPhase::Waiting));
+    world.run_for(secs(2));
+    assert_eq!(phase(&world), Some(CoordinatorPhase::Active));
+    assert_eq!(world.counts().iter().sum::<usize>(), SHARDS as usize);
+    assert_eq!(world.handled(), 24, "the buffered messages arrived");
+    assert_eq!(
+        world.said(1, |e| matches!(e, ShardingEvent::ShardConflict { .. })),
+        0
+    );
+}
+
+#[test]
+fn a_coordinator_allocates_nothing_before_everybody_has_spoken_or_is_gone() {
+    let mut world = World::formed(4, 0);
+    world.touch_all(3);
+    // The third node is cut off from the successor just when the oldest dies: it may host anything.
+    world.cut.extend([(2, 1), (1, 2)]);
+    world.crash_and_remove(&[0]);
+    world.run_for(MARGIN + secs(5));
+    let state = world.peers[1].sharding.coordinator(kind()).unwrap();
+    assert_eq!(state.phase, CoordinatorPhase::Recovering);
+    assert_eq!(state.homes.len(), 6, "its own and the fourth node's shards");
+    let token = world.ask(3, &entity_in(lost_shard(&world, 0)), secs(3));
+    world.run_for(secs(4));
+    assert_eq!(
+        world.peers[3].answers[&token],
+        Err(AskFailure::TimeoutBuffered),
+        "an unknown home is not given"
+    );
+    world.cut.clear();
+    world.run_for(secs(5));
+    let hosted = world.counts().iter().sum::<usize>();
+    assert_eq!(
+        hosted, 10,
+        "the three live nodes' shards, and the one that was asked for"
+    );
+    world.touch_all(3);
+    assert_eq!(world.hosts().len(), SHARDS as usize);
+}
+
+/// A shard nobody hosts now, by its position among those.
+fn lost_shard(world: &World, position: usize) -> u32 {
+    let hosts = world.hosts();
+    let mut lost = (0..SHARDS).filter(|shard| !hosts.contains_key(&ShardId(*shard)));
+    lost.nth(position).unwrap()
+}
+
+#[test]
+fn a_node_joins_and_gets_its_share() {
+    let mut world = World::new(3, 0);
+    world.set(&[(0, Status::Up), (1, Status::Up), (2, Status::Joining)]);
+    world.touch_all(0);
+    assert_eq!(world.counts(), [6, 6, 0]);
+    world.run_for(secs(11));
+    assert_eq!(world.counts(), [6, 6, 0], "not while somebody is joining");
+    world.set(&[(2, Status::Up)]);
+    world.run_for(secs(11));
+    assert_eq!(world.counts(), [4, 4, 4]);
+    world.touch_all(1);
+    assert_eq!(world.handled(), 24);
+}
+
+#[test]
+fn s_108_a_leaving_node_hands_its_shards_over_before_it_is_drained() {
+    let mut world = World::formed(4, 1);
+    world.touch_all(4);
+    world.set(&[(2, Status::Leaving)]);
+    world.drain(2);
+    assert!(world.peers[2].drained);
+    assert_eq!(world.counts(), [4, 4, 0, 4, 0]);
+    world.touch_all(4);
+    assert_eq!(world.handled(), 24);
+    world.set(&[(2, Status::Exiting)]);
+    world.remove(&[2]);
+    world.run_for(secs(1));
+    assert_eq!(world.counts(), [4, 4, 0, 4, 0]);
+}
+
+#[test]
+fn s_104_the_oldest_leaves_and_its_coordinator_stays_until_it_is_removed() {
+    let mut world = World::formed(3, 1);
+    world.touch_all(3);
+    world.set(&[(0, Status::Leaving)]);
+    world.drain(0);
+    assert!(world.peers[0].drained);
+    world.set(&[(0, Status::Exiting)]);
+    let at = |world: &World, at: usize| world.peers[at].sharding.coordinator(kind()).map(|c| c.phase);
+    assert_eq!(at(&world, 0), Some(CoordinatorPhase::Active));
+    assert_eq!(at(&world, 1), None);
+    world.remove(&[0]);
+    assert_eq!(
+        at(&world, 1),
+        Some(CoordinatorPhase::Active),
+        "a confirmed exit needs no margin"
+    );
+    world.touch_all(3);
+    assert_eq!((world.counts(), world.handled()), (alloc::vec![0, 6, 6, 0], 24));
+}
+
+#[test]
+fn s_094_two_nodes_leave_at_once_and_both_finish() {
+    let mut world = World::formed(4, 0);
+    world.touch_all(0);
+    world.set(&[(2, Status::Leaving), (3, Status::Leaving)]);
+    world.drain(2);
+    world.drain(3);
+    assert!(world.peers[2].drained && world.peers[3].drained);
+    assert_eq!(world.counts(), [6, 6, 0, 0]);
+}
+
+#[test]
+fn the_last_member_stops_its_entities_and_is_drained() {
+    let mut world = World::formed(1, 0);
+    world.touch_all(0);
+    world.set(&[(0, Status::Leaving)]);
+    world.drain(0);
+    assert!(world.peers[0].drained);
+    assert_eq!(world.counts(), [0]);
+}
+
+#[test]
+fn a_node_without_a_kind_is_drained_at_once() {
+    let mut world = World::formed(1, 1);
+    world.set(&[(1, Status::Leaving)]);
+    world.drain(1);
+    assert!(world.peers[1].drained, "a proxy region with an empty buffer too");
+}
+
+#[test]
+fn s_107_a_downed_node_stops_everything_at_once() {
+    let mut world = World::formed(2, 0);
+    world.touch_all(0);
+    world.cut.extend([(0, 1), (1, 0)]);
+    let local = world.hosts().iter().find(|(_, hosts)| hosts[0] == 0).unwrap().0.0;
+    let remote = (0..SHARDS).find(|s| world.hosts()[&ShardId(*s)][0] == 1).unwrap();
+    let done = world.ask(0, &entity_in(local), secs(5));
+    let sent = world.ask(0, &entity_in(remote), secs(5));
+    world.set(&[(0, Status::Down)]);
+    assert_eq!(world.counts(), [0, 6]);
+    assert_eq!(world.peers[0].answers[&done].as_deref(), Ok(b"?".as_slice()));
+    assert_eq!(world.peers[0].answers[&sent], Err(AskFailure::NodeStopped));
+    let late = world.ask(0, &entity_in(local), secs(5));
+    assert_eq!(world.peers[0].answers[&late], Err(AskFailure::NodeStopped));
+}

@@ -1,0 +1,457 @@
+//! A few nodes' sharding without membership: the test says who is a member, messages arrive at once and in order, entities
+//! echo. After each step every node's rules are checked, and that no shard is on two nodes.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::config::Config;
+use crate::effect::{Answer, Effect, EntityOrder};
+use crate::event::{Event, ShardingEvent};
+use crate::fixture::{Fixture, member, node, picture_of};
+use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
+use crate::input::{EntityReport, KindSettings, Target, Token};
+use crate::membership::gossip::Gossip;
+use crate::membership::member::{Member, Status};
+use crate::message::Message;
+use crate::reject::Rejection;
+use crate::sharding::Sharding;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{EntityId, KindId, Payload, ShardId, Slot};
+use crate::time::Instant;
+use crate::timers::Timer;
+use crate::view::Phase;
+
+/// The kind under test: 12 shards, on members with the role `worker`.
+pub(super) const SHARDS: u32 = 12;
+
+pub(super) fn kind() -> KindId {
+    KindId::of("files")
+}
+
+pub(super) fn settings(hosts: bool) -> KindSettings {
+    KindSettings {
+        name: Arc::from("files"),
+        shards: SHARDS,
+        role: Some(Role::new("worker").unwrap()),
+        hosts,
+    }
+}
+
+/// An entity of a shard.
+pub(super) fn entity_in(shard: u32) -> EntityId {
+    (0_u32..)
+        .map(|n| EntityId::from(n.to_string().as_str()))
+        .find(|id| ShardId::of(id, SHARDS) == ShardId(shard))
+        .unwrap()
+}
+
+pub(super) struct Peer {
+    pub(super) fixture: Fixture,
+    pub(super) sharding: Sharding,
+    pub(super) handled: Vec<(EntityId, Payload)>,
+    pub(super) answers: BTreeMap<Token, Result<Payload, AskFailure>>,
+    pub(super) events: Vec<ShardingEvent>,
+    pub(super) rejected: Vec<Rejection>,
+    pub(super) drained: bool,
+    /// Ignores Stop, obeys Kill.
+    pub(super) stubborn: bool,
+    alive: bool,
+    running: BTreeMap<Slot, EntityId>,
+}
+
+pub(super) struct World {
+    pub(super) peers: Vec<Peer>,
+    members: BTreeMap<usize, Member>,
+    removed: BTreeSet<UniqueAddress>,
+    suspected: BTreeSet<usize>,
+    wire: VecDeque<(usize, usize, Message)>,
+    /// Messages from the first to the second are lost.
+    pub(super) cut: BTreeSet<(usize, usize)>,
+    /// Kinds of messages that are lost, as a predicate.
+    pub(super) lose: fn(&Message) -> bool,
+    now: Instant,
+    tokens: Token,
+}
+
+impl World {
+    /// `workers` nodes with the role, then `others` without; nobody is a member, everybody has the kind.
+    pub(super) fn new(workers: usize, others: usize) -> Self {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.sharding.rebalance_relative_limit = 1.0;
+        Self::with_config(workers, others, &config)
+    }
+
+    pub(super) fn with_config(workers: usize, others: usize, config: &Config) -> Self {
+        let peers = (0..workers + others).map(|at| {
+            let mut config = config.clone();
+            if at < workers {
+                config.roles = alloc::vec![Role::new("worker").unwrap()];
+            }
+            let fixture = Fixture::with_config(address(at), config);
+            Peer {
+                fixture,
+                sharding: Sharding::new(),
+                handled: Vec::new(),
+                answers: BTreeMap::new(),
+                events: Vec::new(),
+                rejected: Vec::new(),
+                drained: false,
+                stubborn: false,
+                alive: true,
+                running: BTreeMap::new(),
+            }
+        });
+        let peers: Vec<Peer> = peers.collect();
+        let now = peers[0].fixture.mono();
+        let mut world = Self {
+            peers,
+            members: BTreeMap::new(),
+            removed: BTreeSet::new(),
+            suspected: BTreeSet::new(),
+            wire: VecDeque::new(),
+            cut: BTreeSet::new(),
+            lose: |_| false,
+            now,
+            tokens: 0,
+        };
+        for at in 0..workers + others {
+            world.with(at, |peer| {
+                let settings = settings(at < workers);
+                peer.sharding.register(&mut peer.fixture.cx(), 0, settings);
+            });
+        }
+        world
+    }
+
+    /// All nodes up, the first being the oldest, and the coordinator recovered.
+    pub(super) fn formed(workers: usize, others: usize) -> Self {
+        let mut world = Self::new(workers, others);
+        world.all_up();
+        world
+    }
+
+    pub(super) fn all_up(&mut self) {
+        for at in 0..self.peers.len() {
+            self.members.insert(at, self.member_of(at, Status::Up));
+        }
+        self.publish();
+    }
+
+    /// Gives members their status, in one step.
+    pub(super) fn set(&mut self, changes: &[(usize, Status)]) {
+        for (at, status) in changes {
+            self.members.insert(*at, self.member_of(*at, *status));
+        }
+        self.publish();
+    }
+
+    /// Removes members.
+    pub(super) fn remove(&mut self, gone: &[usize]) {
+        for at in gone {
+            self.members.remove(at);
+            self.suspected.remove(at);
+            self.removed.insert(address(*at));
+        }
+        self.publish();
+    }
+
+    /// Whom the first worker that is not suspected finds unreachable.
+    pub(super) fn suspect(&mut self, silent: &[usize]) {
+        self.suspected = silent.iter().copied().collect();
+        self.publish();
+    }
+
+    /// Ends nodes without a word.
+    pub(super) fn crash(&mut self, dead: &[usize]) {
+        for at in dead {
+            self.peers[*at].alive = false;
+        }
+        self.wire
+            .retain(|(from, to, _)| !dead.contains(from) && !dead.contains(to));
+    }
+
+    /// A crashed node as the rest sees it in the end: unreachable, down, removed.
+    pub(super) fn crash_and_remove(&mut self, dead: &[usize]) {
+        self.crash(dead);
+        self.suspect(dead);
+        let down: Vec<(usize, Status)> = dead.iter().map(|at| (*at, Status::Down)).collect();
+        self.set(&down);
+        self.remove(dead);
+    }
+
+    /// Asks this node to hand everything over.
+    pub(super) fn drain(&mut self, at: usize) {
+        self.with(at, |peer| {
+            peer.sharding.on_drain_requested(&mut peer.fixture.cx())
+        });
+    }
+
+    pub(super) fn tell(&mut self, at: usize, entity: &EntityId, text: &str) {
+        let payload = Payload::from(text.as_bytes());
+        self.with(at, |peer| {
+            peer.sharding
+                .tell(&mut peer.fixture.cx(), kind(), entity.clone(), payload);
+        });
+    }
+
+    pub(super) fn ask(&mut self, at: usize, entity: &EntityId, timeout: Duration) -> Token {
+        self.tokens += 1;
+        let token = self.tokens;
+        self.with(at, |peer| {
+            let cx = &mut peer.fixture.cx();
+            let payload = Payload::from(b"?".as_slice());
+            peer.sharding
+                .ask(cx, token, kind(), entity.clone(), payload, timeout);
+        });
+        token
+    }
+
+    /// Lets a node hear a message out of the blue.
+    pub(super) fn deliver(&mut self, from: usize, to: usize, message: Message) {
+        self.wire.push_back((from, to, message));
+        self.settle();
+    }
+
+    /// Lets virtual time pass.
+    pub(super) fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            let live = self.peers.iter().filter(|peer| peer.alive);
+            let next = live.filter_map(|peer| peer.fixture.timers.next().map(|(at, _)| at));
+            let at = next.min().filter(|at| *at <= end);
+            self.now = at.unwrap_or(end).max(self.now);
+            for index in 0..self.peers.len() {
+                let now = self.now;
+                self.peers[index].fixture.now.mono = now;
+                while let Some(timer) = self.peers[index].fixture.timers.pop_due(now) {
+                    if self.peers[index].alive {
+                        self.fire(index, timer);
+                    }
+                }
+            }
+            if at.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Where each shard runs, one entry per live host.
+    pub(super) fn hosts(&self) -> BTreeMap<ShardId, Vec<usize>> {
+        let mut hosts: BTreeMap<ShardId, Vec<usize>> = BTreeMap::new();
+        for (at, peer) in self.peers.iter().enumerate().filter(|(_, peer)| peer.alive) {
+            let Some(region) = peer.sharding.region(kind()) else {
+                continue;
+            };
+            for (shard, _) in region.hosted {
+                hosts.entry(shard).or_default().push(at);
+            }
+        }
+        hosts
+    }
+
+    /// How many shards each node hosts.
+    pub(super) fn counts(&self) -> Vec<usize> {
+        let count = |peer: &Peer| {
+            let region = peer.sharding.region(kind());
+            region.map_or(0, |region| region.hosted.len())
+        };
+        self.peers
+            .iter()
+            .map(|peer| if peer.alive { count(peer) } else { 0 })
+            .collect()
+    }
+
+    /// Tells every shard's entity something from one node.
+    pub(super) fn touch_all(&mut self, from: usize) {
+        for shard in 0..SHARDS {
+            self.tell(from, &entity_in(shard), "touch");
+        }
+    }
+
+    pub(super) fn handled(&self) -> usize {
+        self.peers.iter().map(|peer| peer.handled.len()).sum()
+    }
+
+    pub(super) fn said(&self, at: usize, what: impl Fn(&ShardingEvent) -> bool) -> usize {
+        self.peers[at].events.iter().filter(|event| what(event)).count()
+    }
+
+    pub(super) fn with(&mut self, at: usize, act: impl FnOnce(&mut Peer)) {
+        act(&mut self.peers[at]);
+        self.settle();
+    }
+
+    fn member_of(&self, at: usize, status: Status) -> Member {
+        let mut member = member(&address(at), status);
+        let roles = self.peers[at].fixture.config.node_roles();
+        member.roles = Roles::from_wire(roles.as_slice().to_vec()).unwrap();
+        member
+    }
+
+    fn publish(&mut self) {
+        for at in 0..self.peers.len() {
+            if !self.peers[at].alive {
+                continue;
+            }
+            let mut gossip = Gossip::new();
+            for node in &self.removed {
+                gossip.remove(node);
+            }
+            for member in self.members.values() {
+                gossip.upsert_member(member.clone());
+            }
+            let observer = self.members.keys().find(|at| !self.suspected.contains(at));
+            for subject in &self.suspected {
+                let observer = address(*observer.unwrap());
+                gossip
+                    .reachability_mut()
+                    .unreachable(&observer, &address(*subject));
+            }
+            let me = address(at);
+            let mut view = picture_of(&me, gossip);
+            if self.removed.contains(&me) {
+                view.phase = Phase::Halted;
+            }
+            let peer = &mut self.peers[at];
+            let (before, after) = (Arc::clone(&peer.fixture.view), Arc::new(view));
+            peer.fixture.view = Arc::clone(&after);
+            peer.sharding
+                .on_view_changed(&mut peer.fixture.cx(), &before, &after);
+        }
+        self.settle();
+    }
+
+    fn fire(&mut self, at: usize, timer: Timer) {
+        self.with(at, |peer| {
+            let (cx, sharding) = (&mut peer.fixture.cx(), &mut peer.sharding);
+            match timer {
+                Timer::AskDeadline => sharding.on_ask_deadline(cx),
+                Timer::Region(kind, timer) => sharding.on_region_timer(cx, kind, timer),
+                Timer::Coordinator(kind, timer) => sharding.on_coordinator_timer(cx, kind, timer),
+                Timer::Membership(_) | Timer::Detector(_) | Timer::Downing => unreachable!(),
+            }
+        });
+    }
+
+    fn settle(&mut self) {
+        loop {
+            for at in 0..self.peers.len() {
+                self.collect(at);
+            }
+            let Some((from, to, message)) = self.wire.pop_front() else {
+                break;
+            };
+            let lost = self.cut.contains(&(from, to)) || (self.lose)(&message);
+            if self.peers[to].alive && !lost {
+                receive(&mut self.peers[to], &address(from), message);
+            }
+        }
+        for (shard, hosts) in self.hosts() {
+            assert!(hosts.len() < 2, "{shard:?} is on {hosts:?}");
+        }
+    }
+
+    fn collect(&mut self, at: usize) {
+        let me = address(at);
+        loop {
+            let peer = &mut self.peers[at];
+            peer.drained |= peer
+                .fixture
+                .heard()
+                .iter()
+                .any(|s| matches!(s, crate::signal::Signal::Drained));
+            if let Some(message) = peer.fixture.outbox.loopback.pop_front() {
+                receive(peer, &me, message);
+                continue;
+            }
+            peer.sharding.check_invariants(&me).unwrap();
+            let effects = peer.fixture.effects();
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                match effect {
+                    Effect::Send {
+                        to: Target::Node(to),
+                        message,
+                    } => {
+                        let found = (0..self.peers.len()).find(|other| address(*other) == to);
+                        if self.peers[at].alive {
+                            self.wire.push_back((at, found.unwrap(), message));
+                        }
+                    }
+                    other => self.peers[at].take(other),
+                }
+            }
+        }
+    }
+}
+
+impl Peer {
+    fn take(&mut self, effect: Effect) {
+        match effect {
+            Effect::Notify(Event::Sharding { event, .. }) => self.events.push(event),
+            Effect::Notify(Event::Rejected { rejection, .. }) => self.rejected.push(rejection),
+            Effect::Reply {
+                token,
+                answer: Answer::Asked(result),
+            } => {
+                let twice = self.answers.insert(token, result);
+                assert_eq!(twice, None, "ask {token} is answered twice");
+            }
+            Effect::Reply { answer, .. } => assert_eq!(answer, Answer::Done),
+            Effect::Entity(order) => self.obey(order),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn obey(&mut self, order: EntityOrder) {
+        let mut report = None;
+        match order {
+            EntityOrder::Start { slot, entity, .. } => {
+                assert_eq!(self.running.insert(slot, entity), None, "started twice");
+            }
+            EntityOrder::Deliver {
+                slot,
+                payload,
+                reply_to,
+            } => {
+                let entity = self.running[&slot].clone();
+                if let Some(ask) = reply_to {
+                    report = Some(EntityReport::Answered {
+                        ask,
+                        result: Ok(payload.clone()),
+                    });
+                }
+                self.handled.push((entity, payload));
+            }
+            EntityOrder::Stop { .. } if self.stubborn => {}
+            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
+                if self.running.remove(&slot).is_some() {
+                    report = Some(EntityReport::Stopped { slot });
+                }
+            }
+        }
+        if let Some(report) = report.filter(|_| self.alive) {
+            self.sharding.on_report(&mut self.fixture.cx(), report);
+        }
+    }
+}
+
+pub(super) fn address(at: usize) -> UniqueAddress {
+    let host = alloc::format!("n{at:02}");
+    node(&host, at as u64 + 1)
+}
+
+fn receive(peer: &mut Peer, from: &UniqueAddress, message: Message) {
+    let (cx, sharding) = (&mut peer.fixture.cx(), &mut peer.sharding);
+    match message {
+        Message::Sharding(message) => sharding.on_message(cx, from, message),
+        Message::Entity(envelope) => sharding.on_entity(cx, from, envelope),
+        Message::AskReply(reply) => sharding.on_ask_reply(cx, from, reply),
+        other => panic!("{other:?}"),
+    }
+}
