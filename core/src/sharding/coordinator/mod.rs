@@ -119,3 +119,6 @@ impl Coordinator {
         Timer::Coordinator(self.kind.id, timer)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,3 +124,6 @@ impl Region {
         self.flushing.retain(|shard| homes.contains_key(shard));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,12 +5,15 @@ mod world;
 use core::time::Duration;
 
 use crate::event::ShardingEvent;
+use crate::input::{DropReason, Target};
 use crate::membership::member::Status;
+use crate::message::{AskReply, AskTicket, EntityEnvelope, Message};
+use crate::reject::Rejection;
 use crate::sharding::coordinator::CoordinatorPhase;
 use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::ShardId;
+use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
-use world::{SHARDS, World, entity_in, kind};
+use world::{SHARDS, World, address, entity_in, kind};
 
 const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -202,4 +205,196 @@ fn s_107_a_downed_node_stops_everything_at_once() {
     assert_eq!(world.peers[0].answers[&sent], Err(AskFailure::NodeStopped));
     let late = world.ask(0, &entity_in(local), secs(5));
     assert_eq!(world.peers[0].answers[&late], Err(AskFailure::NodeStopped));
+}
+
+#[test]
+fn an_entity_that_ignores_stop_is_killed_and_its_shard_moves() {
+    let mut world = World::formed(3, 0);
+    world.touch_all(0);
+    world.peers[2].stubborn = true;
+    world.set(&[(2, Status::Leaving)]);
+    world.drain(2);
+    assert_eq!(world.counts(), [4, 4, 4]);
+    assert!(!world.peers[2].drained);
+    world.run_for(secs(10));
+    assert!(world.peers[2].drained, "within the time an exiting node is given");
+    assert_eq!(world.counts(), [6, 6, 0]);
+    assert_eq!(
+        world.said(2, |e| matches!(e, ShardingEvent::ShardStopTimeout { .. })),
+        4
+    );
+}
+
+#[test]
+fn s_122_lost_messages_are_repeated_until_the_shard_is_there() {
+    let mut world = World::formed(3, 1);
+    world.cut.extend([(3, 0), (0, 2)]);
+    world.touch_all(3);
+    world.run_for(secs(15));
+    assert_eq!(world.handled(), 0);
+    world.cut.clear();
+    world.run_for(secs(15));
+    assert_eq!(world.handled(), SHARDS as usize);
+    assert_eq!(world.counts(), [4, 4, 4, 0]);
+}
+
+#[test]
+fn asks_to_a_lost_node_fail_at_once_and_unsent_ones_wait() {
+    let mut world = World::formed(2, 1);
+    world.touch_all(2);
+    let there = (0..SHARDS).find(|s| world.hosts()[&ShardId(*s)][0] == 1).unwrap();
+    world.cut.insert((2, 1));
+    let sent = world.ask(2, &entity_in(there), secs(30));
+    assert_eq!(world.peers[2].answers.get(&sent), None);
+    world.crash(&[1]);
+    world.suspect(&[1]);
+    world.set(&[(1, Status::Down)]);
+    assert_eq!(world.peers[2].answers[&sent], Err(AskFailure::PeerLost));
+    let waiting = world.ask(2, &entity_in(there), secs(60));
+    world.remove(&[1]);
+    world.run_for(MARGIN);
+    assert_eq!(world.peers[2].answers[&waiting].as_deref(), Ok(b"?".as_slice()));
+}
+
+#[test]
+fn a_link_that_goes_down_fails_the_asks_sent_over_it() {
+    let mut world = World::formed(2, 1);
+    world.touch_all(2);
+    let there = (0..SHARDS).find(|s| world.hosts()[&ShardId(*s)][0] == 1).unwrap();
+    world.cut.insert((2, 1));
+    let token = world.ask(2, &entity_in(there), secs(30));
+    world.with(2, |peer| {
+        peer.sharding.on_link_down(&mut peer.fixture.cx(), &address(1));
+    });
+    assert_eq!(world.peers[2].answers[&token], Err(AskFailure::PeerLost));
+}
+
+#[test]
+fn a_message_the_host_dropped_fails_with_what_the_host_said() {
+    for (reason, expected) in [
+        (DropReason::QueueFull, AskFailure::MailboxFull),
+        (DropReason::TooLarge, AskFailure::TooLarge),
+        (DropReason::Unreachable, AskFailure::PeerLost),
+    ] {
+        let mut world = World::formed(2, 1);
+        world.touch_all(2);
+        let there = (0..SHARDS).find(|s| world.hosts()[&ShardId(*s)][0] == 1).unwrap();
+        world.cut.insert((2, 1));
+        let token = world.ask(2, &entity_in(there), secs(30));
+        let ask = AskRef {
+            asker: address(2),
+            id: 1,
+        };
+        let message = Message::Entity(envelope(there, Some(ask)));
+        world.with(2, |peer| {
+            let to = Target::Node(address(1));
+            peer.sharding
+                .on_dropped(&mut peer.fixture.cx(), &to, message, reason);
+        });
+        assert_eq!(world.peers[2].answers[&token], Err(expected));
+    }
+}
+
+fn envelope(shard: u32, ask: Option<AskRef>) -> EntityEnvelope {
+    EntityEnvelope {
+        kind: kind(),
+        shard: ShardId(shard),
+        entity: entity_in(shard),
+        payload: Payload::from(b"!".as_slice()),
+        ask: ask.map(|ask| AskTicket {
+            ask,
+            remaining_ms: 1_000,
+        }),
+        hops: 0,
+    }
+}
+
+#[test]
+fn b_58_a_message_that_does_not_fit_is_refused_and_accounted_for() {
+    let mut world = World::formed(2, 0);
+    let mut strange = envelope(3, None);
+    strange.kind = KindId::of("nothing");
+    let mut misplaced = envelope(3, None);
+    misplaced.shard = ShardId(4);
+    let mut nameless = envelope(3, None);
+    nameless.entity = EntityId::new(b"");
+    let mut endless = envelope(3, None);
+    endless.entity = EntityId::new(&[7; 1025]);
+    for envelope in [strange, misplaced, nameless, endless] {
+        world.deliver(1, 0, Message::Entity(envelope));
+    }
+    let out_of_range = |what| Rejection::OutOfRange { what };
+    let expected = [
+        Rejection::UnknownKind,
+        out_of_range("shard"),
+        out_of_range("length of an entity id"),
+        out_of_range("length of an entity id"),
+    ];
+    assert_eq!(world.peers[0].rejected, expected);
+    assert_eq!(world.peers[0].fixture.stats.dead_letters, 4);
+    assert_eq!(world.handled(), 0);
+}
+
+#[test]
+fn late_and_premature_answers_change_nothing() {
+    let mut world = World::formed(1, 1);
+    world.cut.insert((1, 0));
+    let token = world.ask(1, &entity_in(3), secs(5));
+    let reply = |id| {
+        Message::AskReply(AskReply {
+            id,
+            to: address(1),
+            result: Ok(Payload::from(b"forged".as_slice())),
+        })
+    };
+    world.deliver(0, 1, reply(1));
+    assert_eq!(
+        world.peers[1].answers.get(&token),
+        None,
+        "its message is still in the buffer"
+    );
+    world.deliver(0, 1, reply(77));
+    let stats = world.peers[1].fixture.stats;
+    assert_eq!((stats.rejected, stats.ask_replies_late), (1, 1));
+    world.run_for(secs(5));
+    assert_eq!(world.peers[1].answers[&token], Err(AskFailure::TimeoutBuffered));
+}
+
+#[test]
+fn i_44_every_message_is_accounted_for_through_joins_leaves_and_crashes() {
+    let mut world = World::new(5, 1);
+    let up = |at| (at, Status::Up);
+    world.set(&[up(0), up(1), up(2), up(5)]);
+    let mut tokens = alloc::vec![];
+    let mut ask_all = |world: &mut World| {
+        for shard in 0..SHARDS {
+            tokens.push(world.ask(5, &entity_in(shard), secs(40)));
+            world.tell(5, &entity_in(shard), "tell");
+        }
+    };
+    ask_all(&mut world);
+    world.set(&[up(3), up(4)]);
+    world.run_for(secs(11));
+    ask_all(&mut world);
+    world.set(&[(1, Status::Leaving)]);
+    world.drain(1);
+    ask_all(&mut world);
+    world.crash_and_remove(&[0]);
+    ask_all(&mut world);
+    world.run_for(secs(60));
+    ask_all(&mut world);
+    world.run_for(secs(60));
+    let answers = &world.peers[5].answers;
+    assert_eq!(answers.len(), tokens.len(), "every ask has exactly one answer");
+    let stats = |at: usize| world.peers[at].fixture.stats;
+    let sent = stats(5);
+    let sum = |field: fn(&crate::stats::Stats) -> u64| (0..6).map(|at| field(&stats(at))).sum::<u64>();
+    assert_eq!(sent.entity_messages_accepted, 2 * tokens.len() as u64);
+    let ended = sum(|s| s.entity_messages_delivered) + sum(|s| s.dead_letters) + sent.asks_failed;
+    assert_eq!(
+        ended + sum(|s| s.entity_messages_expired),
+        2 * tokens.len() as u64,
+        "nothing is in flight or buffered any more"
+    );
+    assert_eq!(world.hosts().len(), SHARDS as usize);
 }

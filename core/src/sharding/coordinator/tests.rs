@@ -1,0 +1,585 @@
+//! One coordinator, one call, and everything it asks for. It is on node `a` (1), the oldest; `b` (2), `c` (3) are other
+//! members. What it says to its own node's region goes through the loopback queue.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::*;
+use crate::effect::Effect;
+use crate::event::{Event, ShardingEvent};
+use crate::fixture::{Fixture, member, node, picture_of};
+use crate::input::{KindSettings, Target};
+use crate::membership::gossip::Gossip;
+use crate::membership::member::{Status, UpNumber};
+use crate::reject::Rejection;
+use crate::sharding::ids::KindId;
+
+const S: ShardId = ShardId(4);
+const MARGIN: Duration = Duration::from_secs(20);
+
+fn a() -> UniqueAddress {
+    node("a", 1)
+}
+
+fn b() -> UniqueAddress {
+    node("b", 2)
+}
+
+fn c() -> UniqueAddress {
+    node("c", 3)
+}
+
+fn term() -> Term {
+    Term {
+        up_number: UpNumber::FIRST,
+        node: a(),
+    }
+}
+
+struct Rig {
+    fixture: Fixture,
+    departures: Departures,
+    coordinator: Coordinator,
+    removed: Vec<UniqueAddress>,
+}
+
+impl Rig {
+    fn on(me: UniqueAddress, shards: u32) -> Self {
+        let settings = KindSettings {
+            name: Arc::from("files"),
+            shards,
+            role: None,
+            hosts: true,
+        };
+        let kind = Kind {
+            id: KindId::of("files"),
+            settings,
+        };
+        Self {
+            fixture: Fixture::new(me),
+            departures: Departures::default(),
+            coordinator: Coordinator::new(kind),
+            removed: Vec::new(),
+        }
+    }
+
+    /// Recovered, with empty regions on all three nodes.
+    fn active() -> Self {
+        let mut rig = Self::on(a(), 6000);
+        rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+        for node in [a(), b(), c()] {
+            rig.register(&node, &[]);
+        }
+        assert!(rig.coordinator.is_active());
+        rig
+    }
+
+    fn act(&mut self, call: impl FnOnce(&mut Coordinator, &mut Cx<'_>, &Departures)) -> Vec<Effect> {
+        call(&mut self.coordinator, &mut self.fixture.cx(), &self.departures);
+        self.coordinator.check_invariants().unwrap();
+        self.fixture.effects()
+    }
+
+    fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
+        self.view_with(members, &[])
+    }
+
+    fn view_with(
+        &mut self,
+        members: &[(UniqueAddress, Status)],
+        unreachable: &[UniqueAddress],
+    ) -> Vec<Effect> {
+        let mut gossip = Gossip::new();
+        for node in &self.removed {
+            gossip.remove(node);
+        }
+        for (node, status) in members {
+            gossip.upsert_member(member(node, *status));
+        }
+        let me = self.fixture.me.clone();
+        for subject in unreachable {
+            gossip.reachability_mut().unreachable(&me, subject);
+        }
+        let after = Arc::new(picture_of(&me, gossip));
+        let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
+        self.departures
+            .on_view_changed(self.fixture.now.mono, MARGIN, &before, &after);
+        self.act(|coordinator, cx, departures| coordinator.on_view_changed(cx, departures))
+    }
+
+    fn register(&mut self, from: &UniqueAddress, hosted: &[ShardId]) -> Vec<Effect> {
+        let said = Registration {
+            shard_count: self.coordinator.kind.settings.shards,
+            hosted: hosted.to_vec(),
+            proxy: false,
+            draining: false,
+        };
+        self.act(|coordinator, cx, departures| coordinator.on_register(cx, departures, from, said))
+    }
+
+    fn asks_home(&mut self, from: &UniqueAddress, shard: ShardId) -> Vec<Effect> {
+        self.act(|coordinator, cx, _| coordinator.on_get_shard_home(cx, from, shard))
+    }
+
+    fn acks(&mut self, from: &UniqueAddress) -> Vec<Effect> {
+        self.act(|coordinator, cx, _| coordinator.on_begin_hand_off_ack(cx, from, (&term(), S)))
+    }
+
+    fn stopped(&mut self, from: &UniqueAddress) -> Vec<Effect> {
+        self.act(|coordinator, cx, _| coordinator.on_shard_stopped(cx, from, (&term(), S)))
+    }
+
+    /// Begins to move shard `S` away from `b`, which hosts it.
+    fn moving() -> Self {
+        let mut rig = Self::active();
+        rig.coordinator.set_home(S, &b());
+        rig.act(|coordinator, cx, _| coordinator.on_graceful_shutdown(cx, &b()));
+        rig
+    }
+
+    fn fire(&mut self, after: Duration) -> Vec<Effect> {
+        let until = self.fixture.mono() + after;
+        let mut effects = Vec::new();
+        while let Some(timer) = self.fixture.next_timer(until) {
+            let Timer::Coordinator(_, timer) = timer else {
+                panic!("{timer:?}")
+            };
+            effects
+                .extend(self.act(|coordinator, cx, departures| coordinator.on_timer(cx, departures, &timer)));
+        }
+        effects
+    }
+
+    fn phase(&self) -> Option<CoordinatorPhase> {
+        self.coordinator.state().map(|state| state.phase)
+    }
+}
+
+fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
+    let kind = KindId::of("files");
+    Effect::Send {
+        to: Target::Node(to),
+        message: Message::Sharding(ShardingMessage { kind, body }),
+    }
+}
+
+fn event(event: ShardingEvent) -> Effect {
+    let kind = KindId::of("files");
+    Effect::Notify(Event::Sharding { kind, event })
+}
+
+fn home(shard: ShardId, node: UniqueAddress) -> ShardingBody {
+    ShardingBody::ShardHomes {
+        term: term(),
+        homes: vec![(node, vec![shard])],
+    }
+}
+
+fn host(shard: ShardId) -> ShardingBody {
+    ShardingBody::HostShard { term: term(), shard }
+}
+
+fn begin() -> ShardingBody {
+    ShardingBody::BeginHandOff {
+        term: term(),
+        shard: S,
+    }
+}
+
+fn allocated(shard: ShardId, home: UniqueAddress) -> Effect {
+    event(ShardingEvent::ShardAllocated { shard, home })
+}
+
+#[test]
+fn s_081_an_unknown_shard_goes_to_the_region_with_the_fewest() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(ShardId(0), &a());
+    let effects = rig.asks_home(&c(), S);
+    assert_eq!(
+        effects,
+        vec![allocated(S, b()), says(b(), host(S)), says(c(), home(S, b()))]
+    );
+    assert_eq!(
+        rig.asks_home(&c(), S),
+        vec![says(c(), home(S, b()))],
+        "known from now on"
+    );
+    let stranger = node("d", 4);
+    assert_eq!(rig.asks_home(&stranger, S), vec![], "it has to register first");
+}
+
+#[test]
+fn a_new_coordinator_allocates_nothing_before_every_member_has_registered() {
+    let mut rig = Rig::on(a(), 64);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
+    rig.register(&a(), &[]);
+    let ack = ShardingBody::RegisterAck { term: term() };
+    assert_eq!(
+        rig.register(&b(), &[S]),
+        vec![says(b(), ack.clone()), says(b(), home(S, b()))]
+    );
+    assert_eq!(
+        rig.asks_home(&b(), S),
+        vec![says(b(), home(S, b()))],
+        "known homes are told"
+    );
+    assert_eq!(
+        rig.asks_home(&b(), ShardId(5)),
+        vec![],
+        "unknown ones are not given"
+    );
+    let query = ShardingBody::RegionQuery { term: term() };
+    assert_eq!(
+        rig.fire(Duration::from_secs(2)),
+        vec![says(c(), query)],
+        "who is silent is asked again"
+    );
+    let effects = rig.register(&c(), &[ShardId(9)]);
+    let recovered = ShardingEvent::CoordinatorRecovered {
+        term: term(),
+        shards: 2,
+    };
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
+    assert!(effects.contains(&event(recovered)) && effects.contains(&allocated(ShardId(5), a())));
+}
+
+#[test]
+fn a_member_without_a_region_is_enough_and_one_that_is_down_is_not() {
+    let mut rig = Rig::on(a(), 64);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Down)]);
+    rig.register(&a(), &[]);
+    rig.act(|coordinator, cx, departures| coordinator.on_no_region(cx, departures, &b(), &term()));
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
+    rig.removed.push(c());
+    rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+    assert_eq!(
+        rig.phase(),
+        Some(CoordinatorPhase::Recovering),
+        "it may still run, for a margin"
+    );
+    rig.fire(MARGIN - Duration::from_millis(1));
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
+    rig.fire(Duration::from_millis(1));
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
+}
+
+#[test]
+fn a_successor_waits_until_older_members_are_removed_and_for_the_margin_after_it() {
+    let mut rig = Rig::on(b(), 64);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+    rig.view(&[(a(), Status::Down), (b(), Status::Up)]);
+    assert_eq!(rig.phase(), None, "Down is not removed");
+    rig.removed.push(a());
+    rig.view(&[(b(), Status::Up)]);
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Waiting));
+    assert_eq!(
+        rig.register(&b(), &[]),
+        vec![],
+        "it listens to nobody before it starts"
+    );
+    rig.fire(MARGIN - Duration::from_millis(1));
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Waiting));
+    rig.fire(Duration::from_millis(1));
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
+}
+
+#[test]
+fn a_confirmed_exit_needs_no_margin_and_an_unreachable_one_does() {
+    for (unreachable, expected) in [
+        (vec![], CoordinatorPhase::Recovering),
+        (vec![a()], CoordinatorPhase::Waiting),
+    ] {
+        let mut rig = Rig::on(b(), 64);
+        rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+        rig.view_with(&[(a(), Status::Exiting), (b(), Status::Up)], &unreachable);
+        rig.removed.push(a());
+        rig.view(&[(b(), Status::Up)]);
+        assert_eq!(rig.phase(), Some(expected));
+    }
+}
+
+#[test]
+fn a_node_that_joined_after_a_removal_waits_the_margin_once() {
+    let mut rig = Rig::on(b(), 64);
+    rig.removed.push(a());
+    rig.view(&[(b(), Status::Up)]);
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Waiting));
+    rig.fire(MARGIN);
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
+    let mut first = Rig::on(a(), 64);
+    first.view(&[(a(), Status::Up)]);
+    assert_eq!(
+        first.phase(),
+        Some(CoordinatorPhase::Recovering),
+        "nobody was ever removed"
+    );
+}
+
+#[test]
+fn two_claims_to_one_shard_stop_it_on_both_before_it_gets_a_home() {
+    let mut rig = Rig::on(a(), 64);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+    rig.register(&a(), &[]);
+    rig.register(&b(), &[S]);
+    let effects = rig.register(&c(), &[S]);
+    assert!(effects.contains(&event(ShardingEvent::ShardConflict { shard: S })));
+    assert_eq!(
+        rig.asks_home(&b(), S),
+        vec![],
+        "not told while it is on two nodes"
+    );
+    for node in [a(), b(), c()] {
+        rig.acks(&node);
+    }
+    assert_eq!(rig.stopped(&b()), vec![], "one still runs");
+    let last = rig.stopped(&c());
+    assert!(last.contains(&allocated(S, a())), "{last:?}");
+}
+
+#[test]
+fn s_088_a_question_during_a_hand_off_is_answered_with_the_new_home() {
+    let mut rig = Rig::moving();
+    assert_eq!(rig.asks_home(&c(), S), vec![]);
+    rig.acks(&a());
+    rig.acks(&c());
+    let hand_off = ShardingBody::HandOff {
+        term: term(),
+        shard: S,
+    };
+    assert_eq!(
+        rig.acks(&b()),
+        vec![says(b(), hand_off)],
+        "only when everybody has forgotten"
+    );
+    let effects = rig.stopped(&b());
+    assert_eq!(effects, vec![allocated(S, a()), says(c(), home(S, a()))]);
+}
+
+#[test]
+fn a_hand_off_tells_every_region_and_says_again_what_was_not_answered() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(S, &b());
+    let effects = rig.act(|coordinator, cx, _| coordinator.on_graceful_shutdown(cx, &b()));
+    assert_eq!(effects, vec![says(b(), begin()), says(c(), begin())]);
+    rig.acks(&b());
+    rig.acks(&a());
+    assert_eq!(rig.fire(Duration::from_secs(2)), vec![says(c(), begin())]);
+    assert_eq!(
+        rig.stopped(&b()),
+        vec![],
+        "it was not told to stop yet: an earlier attempt's answer"
+    );
+    assert_eq!(rig.coordinator.homes.get(&S), Some(&b()));
+}
+
+#[test]
+fn p_1_a_region_that_dies_before_it_acknowledges_does_not_block_a_hand_off() {
+    let mut rig = Rig::moving();
+    rig.acks(&a());
+    rig.acks(&b());
+    let effects = rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Down)]);
+    let hand_off = ShardingBody::HandOff {
+        term: term(),
+        shard: S,
+    };
+    assert_eq!(effects, vec![says(b(), hand_off)]);
+}
+
+#[test]
+fn s_095_a_hand_off_that_takes_too_long_leaves_the_shard_where_it_is() {
+    let mut rig = Rig::moving();
+    rig.asks_home(&c(), S);
+    for node in [a(), b(), c()] {
+        rig.acks(&node);
+    }
+    let effects = rig.fire(Duration::from_secs(60));
+    let tail: Vec<Effect> = effects
+        .into_iter()
+        .skip_while(|e| *e != event(ShardingEvent::HandOffTimeout { shard: S }))
+        .collect();
+    let timeout = event(ShardingEvent::HandOffTimeout { shard: S });
+    assert_eq!(tail, vec![timeout, says(c(), home(S, b()))]);
+    let shards = &rig.coordinator.regions[&b()];
+    assert!(!shards.draining, "it may be asked to stop again");
+    assert_eq!(
+        rig.stopped(&b()),
+        vec![],
+        "too late: the home has been told to others"
+    );
+}
+
+#[test]
+fn s_090_a_shard_that_is_not_confirmed_is_ordered_again_from_the_same_region() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(ShardId(0), &a());
+    rig.asks_home(&c(), S);
+    let again = rig.fire(Duration::from_secs(10));
+    assert_eq!(again, vec![says(b(), host(S))]);
+    rig.act(|coordinator, cx, _| coordinator.on_shard_started(cx, &b(), &term(), S));
+    assert_eq!(rig.fire(Duration::from_secs(30)), vec![]);
+}
+
+#[test]
+fn s_091_the_shards_of_a_lost_region_move_after_its_removal_and_the_margin() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(S, &b());
+    rig.view_with(
+        &[(a(), Status::Up), (b(), Status::Down), (c(), Status::Up)],
+        &[b()],
+    );
+    assert_eq!(
+        rig.asks_home(&c(), S),
+        vec![],
+        "a home on a lost node is not given out"
+    );
+    rig.removed.push(b());
+    assert_eq!(rig.view(&[(a(), Status::Up), (c(), Status::Up)]), vec![]);
+    assert_eq!(rig.fire(MARGIN - Duration::from_millis(1)), vec![]);
+    let effects = rig.fire(Duration::from_millis(1));
+    assert_eq!(effects, vec![allocated(S, a()), says(c(), home(S, a()))]);
+}
+
+#[test]
+fn s_092_a_region_that_stopped_in_good_order_needs_no_margin() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(S, &b());
+    let effects = rig.act(|coordinator, cx, departures| coordinator.on_region_stopped(cx, departures, &b()));
+    assert_eq!(effects, vec![allocated(S, a())]);
+    assert!(!rig.coordinator.regions.contains_key(&b()));
+}
+
+#[test]
+fn s_118_a_region_whose_member_is_gone_gets_no_shard_and_may_not_register() {
+    let mut rig = Rig::active();
+    rig.view(&[(a(), Status::Down), (b(), Status::Up), (c(), Status::Up)]);
+    assert_eq!(rig.phase(), None, "a node that is down coordinates nothing");
+    let mut rig = Rig::active();
+    rig.view(&[(a(), Status::Up), (b(), Status::Down), (c(), Status::Leaving)]);
+    assert_eq!(rig.register(&b(), &[S]), vec![]);
+    assert_eq!(
+        rig.asks_home(&c(), S),
+        vec![allocated(S, a()), says(c(), home(S, a()))]
+    );
+}
+
+#[test]
+fn s_087_allocation_goes_on_when_a_region_leaves() {
+    let mut rig = Rig::active();
+    rig.act(|coordinator, cx, departures| coordinator.on_region_stopped(cx, departures, &b()));
+    rig.view_with(
+        &[(a(), Status::Up), (b(), Status::Exiting), (c(), Status::Up)],
+        &[],
+    );
+    rig.removed.push(b());
+    rig.view(&[(a(), Status::Up), (c(), Status::Up)]);
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
+    assert!(rig.asks_home(&c(), S).contains(&allocated(S, a())));
+}
+
+#[test]
+fn s_125_registration_tells_at_most_ten_times_five_hundred_homes() {
+    let count = |effects: &[Effect]| {
+        let pairs = |effect: &Effect| match effect {
+            Effect::Send {
+                message:
+                    Message::Sharding(ShardingMessage {
+                        body: ShardingBody::ShardHomes { homes, .. },
+                        ..
+                    }),
+                ..
+            } => Some(homes.iter().map(|(_, shards)| shards.len()).sum::<usize>()),
+            _ => None,
+        };
+        effects.iter().filter_map(pairs).collect::<Vec<usize>>()
+    };
+    let mut rig = Rig::active();
+    for shard in 0..1200 {
+        let to = if shard < 700 { b() } else { c() };
+        rig.coordinator.set_home(ShardId(shard), &to);
+    }
+    let told = rig.register(&c(), &[]);
+    assert_eq!(count(&told), vec![500, 500, 200]);
+    for shard in 1200..6000 {
+        rig.coordinator.set_home(ShardId(shard), &b());
+    }
+    assert_eq!(count(&rig.register(&c(), &[])), vec![500; 10]);
+}
+
+#[test]
+fn another_shard_count_is_refused_and_does_not_block_recovery() {
+    let mut rig = Rig::on(a(), 64);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+    rig.register(&a(), &[]);
+    let mut said = |hosted: &[ShardId]| {
+        let said = Registration {
+            shard_count: 65,
+            hosted: hosted.to_vec(),
+            proxy: false,
+            draining: false,
+        };
+        let effects =
+            rig.act(|coordinator, cx, departures| coordinator.on_register(cx, departures, &b(), said));
+        (effects, rig.phase())
+    };
+    let body = ShardingBody::RegisterRefused {
+        term: term(),
+        shard_count: 64,
+    };
+    let (effects, phase) = said(&[ShardId(1)]);
+    assert_eq!(effects, vec![says(b(), body)]);
+    assert_eq!(
+        phase,
+        Some(CoordinatorPhase::Recovering),
+        "it still runs entities that may live here too"
+    );
+    assert_eq!(said(&[]).1, Some(CoordinatorPhase::Active));
+}
+
+#[test]
+fn i_46_a_rebalance_round_waits_for_the_last_one_and_for_good_times() {
+    let mut rig = Rig::active();
+    for shard in 0..9 {
+        rig.coordinator.set_home(ShardId(shard), &b());
+    }
+    rig.view_with(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)], &[c()]);
+    assert_eq!(
+        rig.fire(Duration::from_secs(10)),
+        vec![],
+        "not while somebody is unreachable"
+    );
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+    rig.fire(Duration::from_secs(10));
+    assert_eq!(
+        rig.coordinator.hand_offs.len(),
+        1,
+        "a tenth of nine shards is none, and one may always move"
+    );
+    rig.fire(Duration::from_secs(20));
+    assert_eq!(rig.coordinator.hand_offs.len(), 1);
+}
+
+#[test]
+fn b_58_a_region_may_not_claim_or_ask_for_shards_that_do_not_exist() {
+    let mut rig = Rig::active();
+    let refused = |peer| {
+        let rejection = Rejection::OutOfRange { what: "shard" };
+        vec![Effect::Notify(Event::Rejected { peer, rejection })]
+    };
+    assert_eq!(rig.register(&b(), &[ShardId(6000)]), refused(b()));
+    assert_eq!(rig.asks_home(&b(), ShardId(6000)), refused(b()));
+}
+
+#[test]
+fn allocation_goes_on_in_later_steps() {
+    let mut rig = Rig::active();
+    for shard in 0..1000 {
+        rig.coordinator.set_home(ShardId(shard), &b());
+    }
+    rig.act(|coordinator, cx, departures| coordinator.on_region_stopped(cx, departures, &b()));
+    assert_eq!(rig.coordinator.homes.len(), 256);
+    rig.fire(Duration::from_micros(10));
+    assert_eq!(rig.coordinator.homes.len(), 1000);
+}

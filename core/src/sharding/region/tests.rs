@@ -1,0 +1,550 @@
+//! One region, one call, and everything it asks for.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::config::Config;
+use crate::effect::{Effect, EntityOrder};
+use crate::event::{Event, ShardingEvent};
+use crate::fixture::{Fixture, member, node, picture};
+use crate::ident::ClusterName;
+use crate::input::{KindSettings, Target};
+use crate::membership::member::{Status, UpNumber};
+use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody};
+use crate::reject::Rejection;
+use crate::sharding::asks::Asks;
+use crate::sharding::errors::AskFailure;
+use crate::sharding::ids::{AskRef, EntityId, KindId, Slot};
+use crate::sharding::parcel::Parcel;
+use crate::sharding::slots::Slots;
+use crate::timers::Timer;
+
+const SHARD: ShardId = ShardId(3);
+
+/// A region on node `b` (2); the coordinator is on `a` (1), which is older; `c` (3) is another member.
+struct Rig {
+    fixture: Fixture,
+    asks: Asks,
+    slots: Slots,
+    region: Region,
+}
+
+fn a() -> UniqueAddress {
+    node("a", 1)
+}
+
+fn c() -> UniqueAddress {
+    node("c", 3)
+}
+
+fn term() -> Term {
+    Term {
+        up_number: UpNumber::FIRST,
+        node: a(),
+    }
+}
+
+impl Rig {
+    fn new(hosts: bool) -> Self {
+        Self::with_config(hosts, Config::lan(ClusterName::new("test").unwrap()))
+    }
+
+    fn with_config(hosts: bool, config: Config) -> Self {
+        let me = node("b", 2);
+        let mut fixture = Fixture::with_config(me.clone(), config);
+        let members = [&a(), &me, &c()].map(|node| member(node, Status::Up));
+        fixture.view = Arc::new(picture(&me, members, &[]));
+        let settings = KindSettings {
+            name: Arc::from("files"),
+            shards: 8,
+            role: None,
+            hosts,
+        };
+        let kind = Kind {
+            id: KindId::of("files"),
+            settings,
+        };
+        Self {
+            fixture,
+            asks: Asks::default(),
+            slots: Slots::default(),
+            region: Region::new(kind),
+        }
+    }
+
+    /// Registered with the coordinator; what it said on the way is forgotten.
+    fn registered(hosts: bool) -> Self {
+        let mut rig = Self::new(hosts);
+        rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+        rig
+    }
+
+    /// Hosting a shard too.
+    fn hosting() -> Self {
+        let mut rig = Self::registered(true);
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+        rig
+    }
+
+    fn act(&mut self, call: impl FnOnce(&mut Region, &mut Shared<'_, '_>)) -> Vec<Effect> {
+        let mut shared = Shared {
+            cx: &mut self.fixture.cx(),
+            asks: &mut self.asks,
+            slots: &mut self.slots,
+        };
+        call(&mut self.region, &mut shared);
+        self.region.check_invariants(&self.fixture.me).unwrap();
+        self.fixture.effects()
+    }
+
+    fn route(&mut self, text: &str) -> Vec<Effect> {
+        let parcel = parcel(text, None, 0);
+        self.act(|region, shared| region.route(shared, parcel))
+    }
+
+    fn timer(&self, timer: RegionTimer) -> bool {
+        let timer = Timer::Region(self.region.kind.id, timer);
+        self.fixture.timers.is_set(&timer)
+    }
+
+    fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
+        let members = members.iter().map(|(node, status)| member(node, *status));
+        let after = Arc::new(picture(&self.fixture.me, members, &[]));
+        let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
+        self.act(|region, shared| region.on_view_changed(shared, (&before, &after), &[]))
+    }
+}
+
+fn parcel(text: &str, ask: Option<AskTicket>, hops: u8) -> Parcel {
+    Parcel {
+        envelope: envelope(text, ask, hops),
+        deadline: None,
+    }
+}
+
+fn envelope(text: &str, ask: Option<AskTicket>, hops: u8) -> EntityEnvelope {
+    EntityEnvelope {
+        kind: KindId::of("files"),
+        shard: SHARD,
+        entity: EntityId::from("e"),
+        payload: text.as_bytes().into(),
+        ask,
+        hops,
+    }
+}
+
+fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
+    let kind = KindId::of("files");
+    Effect::Send {
+        to: Target::Node(to),
+        message: Message::Sharding(crate::message::ShardingMessage { kind, body }),
+    }
+}
+
+fn sends(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
+    Effect::Send {
+        to: Target::Node(to),
+        message: Message::Entity(envelope),
+    }
+}
+
+fn event(event: ShardingEvent) -> Effect {
+    let kind = KindId::of("files");
+    Effect::Notify(Event::Sharding { kind, event })
+}
+
+fn rejected(peer: UniqueAddress, rejection: Rejection) -> Effect {
+    Effect::Notify(Event::Rejected { peer, rejection })
+}
+
+fn register(draining: bool) -> ShardingBody {
+    ShardingBody::Register {
+        shard_count: 8,
+        hosted: vec![],
+        proxy: false,
+        draining,
+    }
+}
+
+fn homes(node: UniqueAddress) -> Vec<(UniqueAddress, Vec<ShardId>)> {
+    vec![(node, vec![SHARD])]
+}
+
+const fn slot(index: u32) -> Slot {
+    Slot { index, generation: 0 }
+}
+
+fn delivers(slot: Slot, text: &str) -> Effect {
+    Effect::Entity(EntityOrder::Deliver {
+        slot,
+        payload: text.as_bytes().into(),
+        reply_to: None,
+    })
+}
+
+#[test]
+fn s_124_a_leaving_oldest_and_its_successor_both_hear_of_a_region() {
+    let mut rig = Rig::new(true);
+    let effects = rig.view(&[
+        (a(), Status::Leaving),
+        (node("b", 2), Status::Leaving),
+        (c(), Status::Up),
+    ]);
+    let body = ShardingBody::Register {
+        shard_count: 8,
+        hosted: vec![],
+        proxy: false,
+        draining: false,
+    };
+    assert_eq!(effects, vec![says(a(), body.clone()), says(c(), body)]);
+    assert_eq!(
+        rig.fixture.outbox.loopback.len(),
+        1,
+        "and itself, the next by age"
+    );
+}
+
+#[test]
+fn a_down_oldest_hears_nothing_and_the_next_one_does() {
+    let mut rig = Rig::registered(true);
+    let effects = rig.view(&[
+        (a(), Status::Down),
+        (node("b", 2), Status::Leaving),
+        (c(), Status::Up),
+    ]);
+    assert_eq!(effects, vec![says(c(), register(false))]);
+    assert_eq!(rig.region.registered, None);
+}
+
+#[test]
+fn registration_is_repeated_faster_at_first() {
+    let mut rig = Rig::new(true);
+    rig.act(|region, shared| region.register(shared.cx));
+    let start = rig.fixture.mono();
+    let mut waits = vec![];
+    for _ in 0..5 {
+        let far = start + Duration::from_secs(60);
+        let before = rig.fixture.mono();
+        assert!(rig.fixture.next_timer(far).is_some());
+        waits.push(rig.fixture.mono().since(before).as_millis());
+        rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Retry));
+    }
+    assert_eq!(waits, vec![250, 500, 1000, 2000, 2000]);
+}
+
+#[test]
+fn the_first_message_for_an_unknown_shard_asks_for_its_home_once() {
+    let mut rig = Rig::registered(true);
+    let asks = says(a(), ShardingBody::GetShardHome { shard: SHARD });
+    assert_eq!(rig.route("1"), vec![asks.clone()]);
+    assert_eq!(rig.route("2"), vec![]);
+    assert!(rig.timer(RegionTimer::Retry));
+    let again = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Retry));
+    assert_eq!(again, vec![asks]);
+    let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let both = vec![
+        sends(c(), envelope("1", None, 0)),
+        sends(c(), envelope("2", None, 0)),
+    ];
+    assert_eq!(flushed, both);
+    assert!(!rig.timer(RegionTimer::Retry), "nothing is left to repeat");
+    assert_eq!(rig.route("3"), vec![sends(c(), envelope("3", None, 0))]);
+}
+
+#[test]
+fn s_098_the_fifth_message_does_not_fit_into_a_buffer_of_four() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_messages_max = 4;
+    let mut rig = Rig::with_config(true, config);
+    for text in ["1", "2", "3", "4"] {
+        assert_eq!(rig.route(text), vec![]);
+    }
+    let full = event(ShardingEvent::BufferFull { messages: 4 });
+    let dead = event(ShardingEvent::DeadLetter {
+        shard: SHARD,
+        reason: AskFailure::BufferFull,
+    });
+    assert_eq!(rig.route("5"), vec![full, dead.clone()]);
+    assert_eq!(rig.route("6"), vec![dead], "the warning is given once");
+    assert_eq!(rig.fixture.stats.dead_letters, 2);
+    let flushed = rig.act(|region, shared| {
+        region.on_shard_homes(shared, &a(), (term(), homes(c())));
+    });
+    let four: Vec<Effect> = ["1", "2", "3", "4"]
+        .iter()
+        .map(|text| sends(c(), envelope(text, None, 0)))
+        .collect();
+    assert_eq!(flushed, four);
+}
+
+#[test]
+fn i_45_the_buffer_is_bounded_by_bytes_too() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_bytes_max = 10;
+    let mut rig = Rig::with_config(true, config);
+    assert_eq!(rig.route("12345678"), vec![], "eight bytes and an id of one");
+    assert_eq!(rig.route("12").len(), 2);
+    assert_eq!(rig.route(""), vec![], "one more still fits");
+}
+
+#[test]
+fn a_step_flushes_256_messages_and_later_ones_keep_their_order() {
+    let mut rig = Rig::registered(true);
+    for text in 0..300 {
+        rig.route(&alloc::format!("{text}"));
+    }
+    let first = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    assert_eq!(first.len(), 256);
+    assert!(rig.timer(RegionTimer::Flush));
+    assert_eq!(rig.route("300"), vec![], "waits behind the rest");
+    let rest = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Flush));
+    let expected: Vec<Effect> = (256..=300)
+        .map(|text| sends(c(), envelope(&alloc::format!("{text}"), None, 0)))
+        .collect();
+    assert_eq!(rest, expected);
+}
+
+#[test]
+fn a_hosted_shard_starts_an_entity_with_its_first_message() {
+    let mut rig = Rig::registered(true);
+    rig.route("1");
+    let started = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let start = Effect::Entity(EntityOrder::Start {
+        slot: slot(0),
+        kind: KindId::of("files"),
+        shard: SHARD,
+        entity: EntityId::from("e"),
+    });
+    let said = ShardingEvent::ShardStarted {
+        shard: SHARD,
+        term: term(),
+    };
+    let confirms = says(
+        a(),
+        ShardingBody::ShardStarted {
+            term: term(),
+            shard: SHARD,
+        },
+    );
+    assert_eq!(
+        started,
+        vec![event(said), confirms, start, delivers(slot(0), "1")]
+    );
+    assert_eq!(rig.route("2"), vec![delivers(slot(0), "2")]);
+}
+
+#[test]
+fn s_101_a_proxy_region_forwards_and_never_hosts() {
+    let mut rig = Rig::registered(false);
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let what = "shard for a proxy region";
+    assert_eq!(effects, vec![rejected(a(), Rejection::Unexpected { what })]);
+    rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    assert_eq!(rig.route("1"), vec![sends(c(), envelope("1", None, 0))]);
+}
+
+#[test]
+fn s_105_a_draining_region_hosts_nothing_and_says_again_that_it_leaves() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    let asked = rig.act(|region, shared| region.drain(shared));
+    assert_eq!(asked, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
+    let other = (term(), ShardId(5));
+    let again = rig.act(|region, shared| region.on_host_shard(shared, &a(), other));
+    assert_eq!(again, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
+    assert!(!rig.region.shards.contains_key(&ShardId(5)));
+}
+
+#[test]
+fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    let move_it = (term(), SHARD);
+    let ack = rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), move_it.clone()));
+    let body = ShardingBody::BeginHandOffAck {
+        term: term(),
+        shard: SHARD,
+    };
+    assert_eq!(ack, vec![says(a(), body)]);
+    let ticket = |asker| AskTicket {
+        ask: AskRef { asker, id: 9 },
+        remaining_ms: 500,
+    };
+    let asked = parcel("2", Some(ticket(c())), 1);
+    rig.act(|region, shared| region.route(shared, asked));
+    rig.route("3");
+    let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), move_it));
+    let refused = Effect::Send {
+        to: Target::Node(c()),
+        message: Message::AskReply(AskReply {
+            id: 9,
+            to: c(),
+            result: Err(AskFailure::HandedOff),
+        }),
+    };
+    let dead = event(ShardingEvent::DeadLetter {
+        shard: SHARD,
+        reason: AskFailure::HandedOff,
+    });
+    let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
+    assert_eq!(stopping, vec![refused, dead, stop]);
+    // What comes later is kept, and the coordinator hears only when the entity has stopped.
+    assert_eq!(
+        rig.route("4"),
+        vec![says(a(), ShardingBody::GetShardHome { shard: SHARD })]
+    );
+    let stopped = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));
+    let body = ShardingBody::ShardStopped {
+        term: term(),
+        shard: SHARD,
+    };
+    let home = says(a(), ShardingBody::GetShardHome { shard: SHARD });
+    let gone = event(ShardingEvent::ShardStopped { shard: SHARD });
+    assert_eq!(stopped, vec![gone, says(a(), body), home]);
+}
+
+#[test]
+fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_ends() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), SHARD)));
+    let start = rig.fixture.mono();
+    let due = rig.fixture.next_timer(start + Duration::from_secs(55));
+    let timer = RegionTimer::ShardStop(SHARD);
+    assert_eq!(due, Some(Timer::Region(KindId::of("files"), timer.clone())));
+    assert_eq!(rig.fixture.mono().since(start), Duration::from_secs(55));
+    let killed = rig.act(|region, shared| region.on_timer(shared, &timer));
+    let late = event(ShardingEvent::ShardStopTimeout { shard: SHARD });
+    let kill = Effect::Entity(EntityOrder::Kill { slot: slot(0) });
+    assert_eq!(killed, vec![kill, late]);
+}
+
+#[test]
+fn a_stopping_shard_starts_again_only_when_nothing_of_it_runs() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), SHARD)));
+    let host = (term(), SHARD);
+    assert_eq!(
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), host)),
+        vec![],
+        "not confirmed yet"
+    );
+    assert_eq!(rig.route("2"), vec![], "kept for the next incarnation");
+    let again = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));
+    let confirms = says(
+        a(),
+        ShardingBody::ShardStarted {
+            term: term(),
+            shard: SHARD,
+        },
+    );
+    assert!(again.contains(&confirms));
+    assert!(
+        again.contains(&delivers(slot(1), "2")),
+        "in a slot of its own: {again:?}"
+    );
+}
+
+#[test]
+fn b_59_a_lower_term_and_a_stranger_are_refused() {
+    let mut rig = Rig::registered(true);
+    let younger = Term {
+        up_number: UpNumber::new(3),
+        node: c(),
+    };
+    let query = rig.act(|region, shared| region.on_region_query(shared, &c(), younger.clone()));
+    assert_eq!(query, vec![says(c(), register(false))]);
+    assert_eq!(
+        rig.region.registered, None,
+        "the older coordinator is not ours any more"
+    );
+    let stale = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    assert_eq!(stale, vec![rejected(a(), Rejection::StaleTerm)]);
+    let forged = rig.act(|region, shared| region.on_hand_off(shared, &a(), (younger, SHARD)));
+    assert_eq!(forged, vec![rejected(a(), Rejection::WrongSender)]);
+    assert!(rig.region.shards.is_empty());
+}
+
+#[test]
+fn a_term_is_void_once_its_holder_is_removed() {
+    let mut rig = Rig::registered(true);
+    let high = Term {
+        up_number: UpNumber::new(3),
+        node: c(),
+    };
+    rig.act(|region, shared| region.on_region_query(shared, &c(), high));
+    let me = rig.fixture.me.clone();
+    let mut gossip = crate::membership::gossip::Gossip::new();
+    gossip.remove(&c());
+    for node in [&a(), &me] {
+        gossip.upsert_member(member(node, Status::Up));
+    }
+    let after = Arc::new(crate::fixture::picture_of(&me, gossip));
+    let before = core::mem::replace(&mut rig.fixture.view, Arc::clone(&after));
+    rig.act(|region, shared| region.on_view_changed(shared, (&before, &after), &[c()]));
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    assert_eq!(rig.region.registered, Some(term()));
+}
+
+#[test]
+fn b_58_shards_beyond_the_kind_are_refused() {
+    let mut rig = Rig::registered(true);
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), ShardId(8))));
+    assert_eq!(
+        effects,
+        vec![rejected(a(), Rejection::OutOfRange { what: "shard" })]
+    );
+}
+
+#[test]
+fn a_message_is_passed_on_three_times_at_most() {
+    let mut rig = Rig::registered(true);
+    rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let third = parcel("1", None, 3);
+    let effects = rig.act(|region, shared| region.route(shared, third));
+    assert_eq!(effects, vec![sends(c(), envelope("1", None, 3))]);
+    let fourth = parcel("1", None, 4);
+    let effects = rig.act(|region, shared| region.route(shared, fourth));
+    let dead = ShardingEvent::DeadLetter {
+        shard: SHARD,
+        reason: AskFailure::HandedOff,
+    };
+    assert_eq!(effects, vec![event(dead)]);
+}
+
+#[test]
+fn another_shard_count_fails_everything_here_and_stops_what_runs() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), (term(), 9)));
+    let refused = event(ShardingEvent::RegistrationRefused { ours: 8, theirs: 9 });
+    let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
+    assert_eq!(effects, vec![refused, stop]);
+    let dead = ShardingEvent::DeadLetter {
+        shard: SHARD,
+        reason: AskFailure::ShardCountMismatch,
+    };
+    assert_eq!(rig.route("2"), vec![event(dead)]);
+    let done = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));
+    assert!(
+        done.contains(&says(a(), register(false))),
+        "it hosts nothing: {done:?}"
+    );
+}
+
+#[test]
+fn a_home_elsewhere_for_a_shard_that_runs_here_stops_it_first() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let conflict = event(ShardingEvent::ShardConflict { shard: SHARD });
+    let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
+    assert_eq!(effects, vec![conflict, stop]);
+    assert_eq!(
+        rig.route("2"),
+        vec![says(a(), ShardingBody::GetShardHome { shard: SHARD })]
+    );
+}
