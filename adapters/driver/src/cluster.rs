@@ -24,7 +24,7 @@ use crate::kind::Kind;
 use crate::region::Region;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
-use crate::stats::NodeStats;
+use crate::stats::{KindState, NodeStats};
 use crate::sync::{Either, race};
 
 /// How long [`Cluster::run_until_signal`] lets a node leave before it stops anyway: the phases of a graceful exit have
@@ -243,6 +243,17 @@ impl<A> Cluster<A> {
     /// Safe: it only reads.
     pub async fn stats(&self) -> Result<NodeStats, ClusterError> {
         self.shared().stats().await
+    }
+
+    /// Where the shards of every kind are, as this node knows it. Costs time linear in their number.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn sharding_state(&self) -> Result<Vec<KindState>, ClusterError> {
+        self.shared().kinds().await
     }
 
     /// Stops the node at once, without leaving: the others find out by its silence. Completes when it has ended.

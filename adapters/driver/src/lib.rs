@@ -44,7 +44,7 @@ pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{Method, Security};
-pub use stats::{LinkStats, NodeStats};
+pub use stats::{KindState, LinkStats, NodeStats};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;
 #[cfg(feature = "tls")]
@@ -61,6 +61,7 @@ pub mod core {
     pub use quorate_core::membership::member::{Member, Status};
     pub use quorate_core::sharding::errors::AskFailure;
     pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+    pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::stats::Stats;
     pub use quorate_core::time::{Instant, Now};
     pub use quorate_core::view::View;

@@ -14,7 +14,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use crate::entity::Starter;
 use crate::error::{ClusterError, TellError};
 use crate::events::Hub;
-use crate::stats::NodeStats;
+use crate::stats::{KindState, NodeStats};
 use crate::sync::{self, Notify};
 
 /// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for the other.
@@ -52,6 +52,7 @@ pub(crate) enum ControlCommand {
         reply: sync::Sender<Answer>,
     },
     Stats(sync::Sender<NodeStats>),
+    Kinds(sync::Sender<Vec<KindState>>),
     Stop,
 }
 
@@ -153,6 +154,12 @@ impl Shared {
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    pub(crate) async fn kinds(&self) -> Result<Vec<KindState>, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Kinds(reply)).await?;
         answer.await.ok_or(ClusterError::Stopped)
     }
 

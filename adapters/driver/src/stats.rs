@@ -1,5 +1,7 @@
-//! Counters of the links, beside those of the core. Plain numbers that only grow, and a few gauges.
+//! What a node shows of itself: counters of the links beside those of the core, and where the shards are as it knows it.
 
+use quorate_core::sharding::ids::KindId;
+use quorate_core::sharding::{CoordinatorState, RegionState};
 use quorate_core::stats::Stats;
 
 /// What a node counts. A copy of the moment.
@@ -51,4 +53,18 @@ pub struct LinkStats {
     pub entities: u64,
     /// Gauge: links that are open, handshakes included.
     pub links_open: u64,
+}
+
+/// One entity kind as this node knows it. A copy of the moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KindState {
+    /// The kind.
+    pub kind: KindId,
+    /// Its name.
+    pub name: String,
+    /// This node's region: what it hosts, what it knows, what waits.
+    pub region: RegionState,
+    /// This node's coordinator, if the node is the one whose turn it is.
+    pub coordinator: Option<CoordinatorState>,
 }

@@ -79,6 +79,14 @@ async fn three_nodes_form_a_cluster_and_answer_for_each_other() {
         "{stats:?}"
     );
     assert!(stats.links.entities > 0);
+    let (mut hosted, mut coordinators) = (0, 0);
+    for node in &nodes {
+        let kind = node.sharding_state().await.unwrap().remove(0);
+        assert_eq!(kind.name, "counter");
+        hosted += kind.region.hosted.len();
+        coordinators += usize::from(kind.coordinator.is_some());
+    }
+    assert!(hosted > 0 && coordinators == 1, "{hosted} {coordinators}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,6 +10,8 @@ use quorate_core::time::Now;
 use quorate_core::view::View;
 use rand_core::Rng;
 
+use crate::stats::KindState;
+
 /// See [`Node`].
 pub(crate) trait Machine {
     fn handle(&mut self, now: Now, input: Input<'_>);
@@ -17,6 +19,7 @@ pub(crate) trait Machine {
     fn view(&self) -> &Arc<View>;
     fn stats(&self) -> &Stats;
     fn has_capacity(&self) -> bool;
+    fn kinds(&self) -> Vec<KindState>;
 }
 
 impl<R: Rng> Machine for Node<R> {
@@ -38,5 +41,18 @@ impl<R: Rng> Machine for Node<R> {
 
     fn has_capacity(&self) -> bool {
         Self::has_capacity(self)
+    }
+
+    fn kinds(&self) -> Vec<KindState> {
+        let sharding = self.sharding();
+        let state = |(kind, name): (_, &str)| {
+            Some(KindState {
+                kind,
+                name: name.to_owned(),
+                region: sharding.region(kind)?,
+                coordinator: sharding.coordinator(kind),
+            })
+        };
+        sharding.kinds().filter_map(state).collect()
     }
 }

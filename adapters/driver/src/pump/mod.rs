@@ -7,6 +7,7 @@
 pub(crate) mod action;
 mod announce;
 mod base;
+mod conduct;
 mod entities;
 mod inbound;
 mod inbuf;
@@ -15,6 +16,7 @@ mod machine;
 mod outbound;
 mod quarantine;
 mod queue;
+mod reading;
 mod refusal;
 mod replies;
 #[cfg(test)]
@@ -27,19 +29,23 @@ use std::sync::Arc;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Effect, HaltReason, Output};
+use quorate_core::event::Event;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, EntityReport, Input, Target};
 use quorate_core::node::Node;
+use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
+use quorate_core::wire::Reaction;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 pub(crate) use action::{Action, Chunk, LinkId, LinkInput, Source};
 use base::{Base, Feedback};
+use conduct::Conduct;
 use entities::Entities;
-use inbound::{Greeted, Inbound};
-use limits::{FEEDBACK_PER_TURN, FRAMES_PER_LINK_TURN, LINKS_MAX, SWEEP_INTERVAL};
+use inbound::Inbound;
+use limits::{FEEDBACK_PER_TURN, LINKS_MAX, SWEEP_INTERVAL};
 use machine::Machine;
 use outbound::Outbound;
 use quarantine::Quarantine;
@@ -50,7 +56,6 @@ use crate::entity::Reports;
 use crate::security::Security;
 use crate::shared::{ControlCommand, UserCommand};
 use crate::stats::NodeStats;
-use crate::transport::LinkKind;
 
 /// The node with everything between it and the sockets.
 #[derive(Debug)]
@@ -60,6 +65,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     inbound: Inbound,
     outbound: Outbound,
     quarantine: Quarantine,
+    conduct: Conduct,
     entities: Entities,
     replies: Replies,
     /// Kept between turns for its memory.
@@ -94,6 +100,7 @@ impl<M: Machine> Pump<M> {
             inbound: Inbound::default(),
             outbound: Outbound::default(),
             quarantine: Quarantine::default(),
+            conduct: Conduct::default(),
             entities: Entities::new(reports),
             replies: Replies::default(),
             reports: VecDeque::new(),
@@ -157,23 +164,6 @@ impl<M: Machine> Pump<M> {
         self.settle();
     }
 
-    fn received(&mut self, link: LinkId, chunk: Chunk) {
-        let Some(held) = self.inbound.put(&mut self.base, link, chunk) else {
-            return;
-        };
-        let kind = held.opened.as_ref().map(|opened| opened.kind);
-        match kind {
-            None => match self.inbound.greet(&mut self.base, &self.quarantine, link) {
-                Greeted::Waiting | Greeted::Refused | Greeted::Open => {}
-            },
-            Some(LinkKind::User) => self.inbound.ready.push_back(link),
-            Some(LinkKind::Control) => {
-                while self.next_frame(link) {}
-                self.inbound.after_reading(&mut self.base, link);
-            }
-        }
-    }
-
     /// A message from one of this node's callers.
     pub(crate) fn user(&mut self, command: UserCommand) {
         let input = match command {
@@ -227,6 +217,7 @@ impl<M: Machine> Pump<M> {
                 (token, quorate_core::input::Command::RegisterKind(settings))
             }
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
+            ControlCommand::Kinds(reply) => return reply.send(self.node.kinds()),
             ControlCommand::Stop => return,
         };
         self.node.handle(self.base.now, Input::Command { token, command });
@@ -245,38 +236,6 @@ impl<M: Machine> Pump<M> {
             self.settle();
         }
         self.reports = reports;
-    }
-
-    /// Reads user links in turn, at most `frames` frames, while there is room.
-    pub(crate) fn read_users(&mut self, frames: usize) {
-        let mut left = frames;
-        while left > 0 && !self.inbound.ready.is_empty() {
-            if !self.has_room() {
-                if !self.user_reads_paused {
-                    self.base.stats.user_reads_paused += 1;
-                }
-                self.user_reads_paused = true;
-                return;
-            }
-            self.user_reads_paused = false;
-            let Some(link) = self.inbound.ready.pop_front() else {
-                return;
-            };
-            let turn = left.min(FRAMES_PER_LINK_TURN);
-            let mut read = 0;
-            while read < turn && self.has_room() && self.next_frame(link) {
-                read += 1;
-            }
-            left = left.saturating_sub(read.max(1));
-            self.inbound.after_reading(&mut self.base, link);
-            let unread = self
-                .inbound
-                .get_mut(link)
-                .is_some_and(|held| held.bytes.has_unread());
-            if unread {
-                self.inbound.ready.push_back(link);
-            }
-        }
     }
 
     fn has_room(&self) -> bool {
@@ -344,80 +303,7 @@ impl<M: Machine> Pump<M> {
     }
 }
 
-/// What stood at the front of a link's bytes.
-enum Found {
-    Handled,
-    OldEpoch,
-    WrongLane,
-    BadChecksum,
-    Bad(quorate_core::wire::WireError),
-}
-
 impl<M: Machine> Pump<M> {
-    /// Hands the next frame of an accepted link to the node; `false` if there is none.
-    fn next_frame(&mut self, link: LinkId) -> bool {
-        use quorate_core::message::Lane;
-        use quorate_core::wire::Decoded;
-
-        let Some(held) = self.inbound.get_mut(link) else {
-            return false;
-        };
-        let Some(opened) = &held.opened else {
-            return false;
-        };
-        let (node, now) = (&mut self.node, self.base.now);
-        let found = held
-            .bytes
-            .next(&self.base.config.limits, |decoded| match decoded {
-                Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
-                Decoded::Frame { frame, .. }
-                    if (frame.lane == Lane::User) != (opened.kind == LinkKind::User) =>
-                {
-                    Found::WrongLane
-                }
-                Decoded::Frame { frame, .. } => {
-                    node.handle(
-                        now,
-                        Input::Frame {
-                            from: &opened.peer,
-                            lane: frame.lane,
-                            kind: frame.kind,
-                            body: frame.body,
-                        },
-                    );
-                    Found::Handled
-                }
-                Decoded::Bad {
-                    consumed: Some(_), ..
-                } => Found::BadChecksum,
-                Decoded::Bad {
-                    error,
-                    consumed: None,
-                } => Found::Bad(error),
-                Decoded::NeedMore(_) => Found::Handled,
-            });
-        let Some(found) = found else {
-            return false;
-        };
-        match found {
-            Found::Handled => self.base.stats.frames_received += 1,
-            Found::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
-            Found::BadChecksum => {
-                self.base.stats.frames_skipped += 1;
-                if self.inbound.bad_checksum(&self.base, link) {
-                    self.inbound
-                        .violated(&mut self.base, link, &"too many wrong checksums");
-                }
-            }
-            Found::WrongLane => self
-                .inbound
-                .violated(&mut self.base, link, &"a lane of the other link"),
-            Found::Bad(error) => self.inbound.violated(&mut self.base, link, &error),
-        }
-        self.settle();
-        true
-    }
-
     /// Does what the node orders, and tells it what came of that, until it is content.
     fn settle(&mut self) {
         let mut left = FEEDBACK_PER_TURN;
@@ -452,6 +338,13 @@ impl<M: Machine> Pump<M> {
                 }
             }
             Effect::Notify(event) => {
+                if let Event::Rejected {
+                    peer,
+                    rejection: Rejection::Wire(error),
+                } = &event
+                {
+                    self.react(peer, error.reaction());
+                }
                 announce::event(&self.base.me, &event, &mut self.base.log, self.base.now.mono);
                 self.base.act(Action::Publish(event));
             }
@@ -470,18 +363,40 @@ impl<M: Machine> Pump<M> {
                     self.base.feedback.push_back(Feedback::Entity(report));
                 }
             },
-            Effect::Quarantine(node) => {
-                if self.quarantine.insert(node.clone()) {
-                    tracing::info!(target: "cluster::transport", event = "quarantined", peer = %node);
-                    self.inbound.abort_peer(&mut self.base, &node);
-                    self.outbound.quarantine(&mut self.base, &node);
-                }
-            }
+            Effect::Quarantine(node) => self.cut_off(node),
             Effect::Halt(reason) => {
                 self.halted = Some(reason);
                 self.stop();
                 self.base.act(Action::Halt(reason));
             }
         }
+    }
+
+    /// The core could not read a frame that looked whole.
+    fn react(&mut self, peer: &UniqueAddress, reaction: Reaction) {
+        match reaction {
+            Reaction::Drop => {}
+            Reaction::Close | Reaction::CloseAndCount => {
+                self.base.stats.links_closed_for_violation += 1;
+                self.inbound.abort_peer(&mut self.base, peer);
+                if reaction == Reaction::CloseAndCount {
+                    self.misbehaved(peer);
+                }
+            }
+        }
+    }
+
+    fn misbehaved(&mut self, peer: &UniqueAddress) {
+        if self.conduct.violated(peer, self.base.now.mono) {
+            self.cut_off(peer.clone());
+        }
+    }
+
+    /// Refuses links from and to an incarnation from now on.
+    fn cut_off(&mut self, node: UniqueAddress) {
+        tracing::info!(target: "cluster::transport", event = "quarantined", peer = %node);
+        self.inbound.abort_peer(&mut self.base, &node);
+        self.outbound.quarantine(&mut self.base, &node);
+        self.quarantine.insert(node);
     }
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use super::*;
+use crate::stats::KindState;
 use quorate_core::config::{Config, Limits};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::LinkEvent;
@@ -14,8 +15,8 @@ use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::stats::Stats;
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{
-    HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject, RejectReason, decode_answer, decode_hello,
-    encode_answer, encode_hello,
+    HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject, LinkKind, RejectReason, decode_answer,
+    decode_hello, encode_answer, encode_hello,
 };
 
 use super::limits::{
@@ -64,6 +65,10 @@ impl Machine for Script {
 
     fn has_capacity(&self) -> bool {
         self.capacity
+    }
+
+    fn kinds(&self) -> Vec<KindState> {
+        Vec::new()
     }
 }
 
@@ -193,7 +198,7 @@ impl Bench {
             features: 0,
             auth_method: 0,
             nonce: [0; 16],
-            proof: Vec::new(),
+            proof: Default::default(),
         };
         self.receive(link, &answer_bytes(&HelloAnswer::Ack(ack)));
         hello
@@ -490,6 +495,27 @@ fn a_lane_on_the_wrong_link_closes_it() {
     bench.pump.read_users(100);
     assert!(aborts(&bench.actions(), user));
     assert_eq!(bench.heard(), []);
+}
+
+#[test]
+fn a_peer_that_keeps_sending_nonsense_is_quarantined() {
+    use quorate_core::wire::WireError;
+    let mut bench = Bench::new();
+    let say = |bench: &mut Bench, error: WireError, epoch: u32| {
+        let link = bench.accepted(LinkKind::Control, epoch);
+        bench.pump.node.says.push_back(Effect::Notify(Event::Rejected {
+            peer: peer(),
+            rejection: Rejection::Wire(error),
+        }));
+        bench.pump.settle();
+        aborts(&bench.actions(), link)
+    };
+    assert!(!say(&mut bench, WireError::UnknownKind { kind: 9 }, 1));
+    for epoch in 2..5 {
+        assert!(!bench.pump.quarantine.contains(&peer()));
+        assert!(say(&mut bench, WireError::TrailingBytes, epoch));
+    }
+    assert!(bench.pump.quarantine.contains(&peer()));
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! How often a peer broke the protocol: three times within a minute and its incarnation is refused from then on. Only what no
+//! honest peer of any version sends counts. Spec: reliability 3a (quarantine), 3c (code Q).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::time::Instant;
+
+/// Violations within [`WINDOW`] that end in quarantine.
+const VIOLATIONS_MAX: u32 = 3;
+
+/// See [`VIOLATIONS_MAX`].
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Peers that are watched at once: as many as may be linked both ways twice. Past it a peer is still cut off each time, only
+/// not counted.
+const WATCHED_MAX: usize = 1_024;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Conduct(BTreeMap<UniqueAddress, (Instant, u32)>);
+
+impl Conduct {
+    /// Counts a violation; says whether the peer has to be quarantined.
+    pub(crate) fn violated(&mut self, peer: &UniqueAddress, now: Instant) -> bool {
+        self.0.retain(|_, (since, _)| now.since(*since) < WINDOW);
+        if self.0.len() >= WATCHED_MAX && !self.0.contains_key(peer) {
+            return false;
+        }
+        let (_, count) = self.0.entry(peer.clone()).or_insert((now, 0));
+        *count += 1;
+        *count >= VIOLATIONS_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_core::ident::Address;
+
+    #[test]
+    fn three_violations_within_a_minute_are_too_many() {
+        let peer = UniqueAddress::new(Address::new("h", 1).unwrap(), 1);
+        let mut conduct = Conduct::default();
+        let seconds = |s: u64| Instant::from_millis(s * 1_000);
+        assert!(!conduct.violated(&peer, seconds(0)));
+        assert!(!conduct.violated(&peer, seconds(30)));
+        assert!(!conduct.violated(&peer, seconds(61)));
+        assert!(!conduct.violated(&peer, seconds(62)));
+        assert!(conduct.violated(&peer, seconds(63)));
+    }
+}
