@@ -81,3 +81,8 @@ impl Adapter for Tokio {
         runtime::shutdown_signal().await
     }
 }
+
+/// The README's example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
