@@ -1,0 +1,157 @@
+//! Programs of this package as processes, each with a deadline. Dropping one kills it.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything here may take on a machine that is busy with other tests.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// One test of a program at a time: each starts several processes that watch each other with tight timings.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A running program.
+pub(crate) struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    stderr: Option<thread::JoinHandle<String>>,
+    pub(crate) seen: Vec<String>,
+}
+
+/// What a program left behind.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<String>,
+    pub(crate) stderr: String,
+}
+
+impl Program {
+    pub(crate) fn start(path: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(path);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.env_remove("RUST_LOG").spawn().unwrap();
+        let (sender, lines) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        let mut stderr = child.stderr.take().unwrap();
+        let stderr = thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).unwrap();
+            text
+        });
+        Self {
+            child,
+            lines,
+            stderr: Some(stderr),
+            seen: Vec::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of standard output that `wanted` accepts.
+    pub(crate) fn line(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let line = self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            let Ok(line) = line else {
+                panic!("no {what} after {:#?}", self.seen)
+            };
+            self.seen.push(line.clone());
+            if wanted(&line) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args([&format!("-{name}"), &self.id().to_string()])
+            .status();
+        assert!(status.unwrap().success(), "kill -{name}");
+    }
+
+    pub(crate) fn end(mut self) -> Ended {
+        let deadline = Instant::now() + DEADLINE;
+        let status: ExitStatus = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "still running after {:#?}", self.seen);
+            thread::sleep(Duration::from_millis(5));
+        };
+        let mut stdout = std::mem::take(&mut self.seen);
+        stdout.extend(self.lines.iter());
+        let stderr = self.stderr.take().unwrap().join().unwrap();
+        Ended {
+            code: status.code(),
+            stdout,
+            stderr,
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory that is gone with the value.
+pub(crate) struct Directory(pub(crate) PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Processes whose command line has this argument.
+#[cfg(target_os = "linux")]
+pub(crate) fn processes_with_argument(argument: &str) -> Vec<u32> {
+    let has_it = |pid: &u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
+            line.split(|byte| *byte == 0)
+                .any(|word| word == argument.as_bytes())
+        })
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(has_it)
+        .collect()
+}
