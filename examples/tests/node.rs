@@ -1,0 +1,106 @@
+//! Nodes run by hand: what they print, how they leave.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::net::TcpListener;
+
+use common::{Program, alone};
+
+const NODE: &str = env!("CARGO_BIN_EXE_node");
+
+/// A port that was free a moment ago.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string()
+}
+
+#[test]
+fn two_nodes_form_a_cluster_and_one_leaves_on_sigterm() {
+    let _alone = alone();
+    let (first, second) = (free_address(), free_address());
+    let mut a = Program::start(NODE, &["--bind", &first, "--seed", &first, "--fast"]);
+    let line = |event: &str, address: &str| format!("{event} {address}");
+    for expected in [line("joining", &first), line("up", &first)] {
+        a.line(&expected, |found| found == expected);
+    }
+    let mut b = Program::start(
+        NODE,
+        &["--bind", &second, "--seed", &first, "--role", "extra", "--fast"],
+    );
+    for expected in [line("joining", &second), line("up", &second)] {
+        a.line(&expected, |found| found == expected);
+    }
+    let up = line("up", &second);
+    b.line(&up, |found| found == up);
+    b.signal("TERM");
+    let removed = line("removed", &second);
+    a.line(&removed, |found| found == removed);
+    let ended = b.end();
+    assert_eq!(ended.code, Some(0), "{:?} {}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains(&line("up", &first)), "{:?}", ended.stdout);
+    a.signal("INT");
+    let ended = a.end();
+    assert_eq!(ended.code, Some(0), "{:?} {}", ended.stdout, ended.stderr);
+    assert!(
+        ended.stdout.contains(&line("leader", &first)),
+        "{:?}",
+        ended.stdout
+    );
+    assert!(
+        ended.stdout.contains(&line("leaving", &second)),
+        "{:?}",
+        ended.stdout
+    );
+}
+
+#[test]
+fn a_killed_node_is_unreachable_then_down_then_removed() {
+    let _alone = alone();
+    let addresses = [free_address(), free_address(), free_address()];
+    let mut nodes: Vec<Program> = addresses
+        .iter()
+        .map(|bind| Program::start(NODE, &["--bind", bind, "--seed", &addresses[0], "--fast"]))
+        .collect();
+    let watcher = &mut nodes[0];
+    for address in &addresses {
+        let up = format!("up {address}");
+        if !watcher.seen.contains(&up) {
+            watcher.line(&up, |found| found == up);
+        }
+    }
+    drop(nodes.pop());
+    let watcher = &mut nodes[0];
+    for event in ["unreachable", "down", "removed"] {
+        let expected = format!("{event} {}", addresses[2]);
+        watcher.line(&expected, |found| found == expected);
+    }
+}
+
+#[test]
+fn mistakes_are_one_line_and_exit_code_2() {
+    let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let busy = busy
+        .local_addr()
+        .map(|address| (address.to_string(), busy))
+        .unwrap();
+    let cases: [&[&str]; 7] = [
+        &["--bind", &busy.0],
+        &["--bind", "nonsense"],
+        &["--bind", "127.0.0.1:0", "--seed", "nonsense"],
+        &["--bind", "127.0.0.1:0", "--cluster", "not a name"],
+        &["--bind", "127.0.0.1:0", "--role", "dc-x"],
+        &["--unknown"],
+        &["--seed"],
+    ];
+    for arguments in cases {
+        let ended = Program::start(NODE, arguments).end();
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "{arguments:?}: {:?}", ended.stdout);
+    }
+}
