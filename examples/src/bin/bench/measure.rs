@@ -1,0 +1,165 @@
+//! The three measurements, the same for both systems.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::Failure;
+
+/// Asks in flight, and the number of independent lanes (entities, or positions in the stream).
+pub(crate) const IN_FLIGHT: usize = 100;
+
+/// What is measured.
+pub(crate) trait System: Send + Sync + 'static {
+    /// Sends a payload, waits for its echo, says how long that was. One at a time per lane.
+    fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send;
+    /// Sends a payload that is not answered.
+    fn tell(&self, lane: usize, payload: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send;
+    /// Messages that have arrived there, once everything that was told before has been handled.
+    fn received(&self) -> impl Future<Output = Result<u64, Failure>> + Send;
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) rounds: usize,
+    /// Asks one after the other.
+    single: usize,
+    /// How long the asks in flight and the one-way messages run.
+    each: Duration,
+}
+
+impl Size {
+    pub(crate) const QUICK: Self = Self {
+        rounds: 1,
+        single: 500,
+        each: Duration::from_millis(200),
+    };
+    pub(crate) const FULL: Self = Self {
+        rounds: 5,
+        single: 10_000,
+        each: Duration::from_secs(1),
+    };
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) ask_p50_us: f64,
+    pub(crate) ask_p99_us: f64,
+    pub(crate) asks_per_s: f64,
+    pub(crate) tells_per_s: f64,
+    /// Of those that were sent.
+    pub(crate) tells_arrived: f64,
+}
+
+/// All measurements of one system with one size of payload.
+pub(crate) async fn figures<S: System>(
+    system: &Arc<S>,
+    bytes: usize,
+    size: Size,
+) -> Result<Figures, Failure> {
+    let mut figures = Figures::default();
+    (figures.ask_p50_us, figures.ask_p99_us) = one_in_flight(&**system, bytes, size).await?;
+    figures.asks_per_s = many_in_flight(system, bytes, size).await?;
+    (figures.tells_per_s, figures.tells_arrived) = one_way(&**system, bytes, size).await?;
+    Ok(figures)
+}
+
+async fn one_in_flight(system: &impl System, bytes: usize, size: Size) -> Result<(f64, f64), Failure> {
+    let mut times = Vec::with_capacity(size.single);
+    for number in 0..size.single + size.single / 10 {
+        let asked = Instant::now();
+        check(system.ask(0, vec![1; bytes]).await?, bytes)?;
+        // The first ones warm up.
+        if number >= size.single / 10 {
+            times.push(asked.elapsed());
+        }
+    }
+    times.sort_unstable();
+    let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
+    Ok((at(50), at(99)))
+}
+
+async fn many_in_flight<S: System>(system: &Arc<S>, bytes: usize, size: Size) -> Result<f64, Failure> {
+    let started = Instant::now();
+    let mut lanes = JoinSet::new();
+    for lane in 0..IN_FLIGHT {
+        let system = Arc::clone(system);
+        lanes.spawn(async move {
+            let mut asked: u64 = 0;
+            while started.elapsed() < size.each {
+                check(system.ask(lane, vec![1; bytes]).await?, bytes)?;
+                asked += 1;
+            }
+            Ok::<u64, Failure>(asked)
+        });
+    }
+    let mut asked = 0;
+    while let Some(lane) = lanes.join_next().await {
+        asked += lane??;
+    }
+    Ok(asked as f64 / started.elapsed().as_secs_f64())
+}
+
+async fn one_way(system: &impl System, bytes: usize, size: Size) -> Result<(f64, f64), Failure> {
+    let before = system.received().await?;
+    let payload = vec![1; bytes];
+    let started = Instant::now();
+    let mut sent: u64 = 0;
+    while started.elapsed() < size.each {
+        // The clock is not part of the message path.
+        for lane in 0..IN_FLIGHT {
+            system.tell(lane, &payload).await?;
+        }
+        sent += IN_FLIGHT as u64;
+    }
+    let arrived = system.received().await?.saturating_sub(before);
+    Ok((
+        arrived as f64 / started.elapsed().as_secs_f64(),
+        arrived as f64 / sent as f64,
+    ))
+}
+
+fn check(found: usize, expected: usize) -> Result<(), Failure> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{found} bytes came back, not {expected}").into())
+    }
+}
+
+/// The median of each figure over the rounds.
+pub(crate) fn median<'a>(rounds: impl Iterator<Item = &'a Figures> + Clone) -> Figures {
+    let of = |figure: fn(&Figures) -> f64| {
+        let mut values: Vec<f64> = rounds.clone().map(figure).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    Figures {
+        ask_p50_us: of(|f| f.ask_p50_us),
+        ask_p99_us: of(|f| f.ask_p99_us),
+        asks_per_s: of(|f| f.asks_per_s),
+        tells_per_s: of(|f| f.tells_per_s),
+        tells_arrived: of(|f| f.tells_arrived),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_has_its_own_median() {
+        let round = |a, b| Figures {
+            ask_p50_us: a,
+            asks_per_s: b,
+            ..Figures::default()
+        };
+        let rounds = [round(1.0, 9.0), round(3.0, 7.0), round(2.0, 8.0)];
+        let median = median(rounds.iter());
+        assert_eq!((median.ask_p50_us, median.asks_per_s), (2.0, 8.0));
+    }
+}

@@ -1,0 +1,108 @@
+//! The measured system: entities on the other process's node, reached through a proxy region. Nothing is tuned for the
+//! measurement: the API and the configuration are what every user has.
+
+use std::future::Future;
+use std::time::Duration;
+
+use quorate_tokio::core::Status;
+use quorate_tokio::{Cluster, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError};
+
+use crate::Failure;
+use crate::measure::{IN_FLIGHT, System};
+use crate::payload::Bytes;
+
+/// The role of the node that answers.
+const SERVER: &str = "server";
+/// An ask that takes longer has failed.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+fn kind() -> Kind<Bytes, Bytes> {
+    Kind::new("echo").shards(64).role(SERVER)
+}
+
+/// Answers with what it is asked; to nothing, with how many messages it had.
+struct Echo {
+    received: u64,
+}
+
+impl Entity for Echo {
+    type Message = Bytes;
+    type Reply = Bytes;
+
+    async fn handle(&mut self, _: &EntityContext, message: Bytes) -> Bytes {
+        if message.0.is_empty() {
+            return Bytes(self.received.to_le_bytes().to_vec());
+        }
+        self.received += 1;
+        message
+    }
+}
+
+async fn node(role: &str) -> Result<Cluster, StartError> {
+    let builder = Cluster::builder("bench")
+        .bind("127.0.0.1:0")
+        .role(role)
+        .fast_profile();
+    builder.security(Security::insecure_plaintext()).start().await
+}
+
+/// A node that hosts all entities and forms the cluster.
+pub(crate) async fn host() -> Result<Cluster, Failure> {
+    let cluster = node(SERVER).await?;
+    cluster.register(kind(), |_| Echo { received: 0 }).await?;
+    cluster.join([cluster.address().address()]).await?;
+    Ok(cluster)
+}
+
+/// The asking node.
+pub(crate) struct Client {
+    entities: Vec<EntityRef<Bytes, Bytes>>,
+    // Dropping it would stop the node.
+    _cluster: Cluster,
+}
+
+impl Client {
+    /// Joins the server's cluster and makes sure that every entity runs.
+    pub(crate) async fn join(server: &str) -> Result<Self, Failure> {
+        let cluster = node("client").await?;
+        let region = cluster.register_proxy(kind()).await?;
+        cluster.join([server]).await?;
+        cluster.up().await?;
+        while cluster.members().iter().any(|member| member.status != Status::Up) {
+            cluster.events().next().await.ok_or(ClusterError::Stopped)?;
+            tokio::task::yield_now().await;
+        }
+        let entities: Vec<_> = (0..IN_FLIGHT)
+            .map(|number| region.entity(format!("echo-{number}")))
+            .collect();
+        let client = Self {
+            entities,
+            _cluster: cluster,
+        };
+        client.received().await?;
+        Ok(client)
+    }
+}
+
+impl System for Client {
+    fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send {
+        let ask = self.entities[lane].ask(&Bytes(payload)).timeout(TIMEOUT);
+        async move { Ok(ask.await?.0.len()) }
+    }
+
+    async fn tell(&self, lane: usize, payload: &[u8]) -> Result<(), Failure> {
+        Ok(self.entities[lane].tell(&Bytes(payload.to_vec())).await?)
+    }
+
+    async fn received(&self) -> Result<u64, Failure> {
+        let mut sum = 0;
+        for entity in &self.entities {
+            let answer = entity.ask(&Bytes::default()).timeout(TIMEOUT).await?;
+            sum += answer
+                .0
+                .first_chunk()
+                .map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        }
+        Ok(sum)
+    }
+}

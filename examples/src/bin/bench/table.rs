@@ -1,0 +1,91 @@
+//! The result as a table for people and as one line for programs. Only formats.
+
+use std::fmt::Write;
+
+use crate::measure::{Figures, IN_FLIGHT, Size};
+
+/// Both systems with one size of payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) bytes: usize,
+    pub(crate) ours: Figures,
+    pub(crate) bare: Figures,
+}
+
+/// The table.
+pub(crate) fn text(rows: &[Row], size: Size) -> String {
+    let mut out = format!(
+        "Medians of {} rounds, two processes, loopback TCP.\n\n",
+        size.rounds
+    );
+    let head = format!("asks/s, {IN_FLIGHT} in flight");
+    let _ = writeln!(
+        out,
+        "| payload | system | ask p50 / p99 us, 1 in flight | {head} | one-way/s | arrived |\n|---|---|---|---|---|---|"
+    );
+    for row in rows {
+        for (name, f) in [("sharded entities", row.ours), ("bare stream", row.bare)] {
+            let _ = writeln!(
+                out,
+                "| {} B | {name} | {:.1} / {:.1} | {:.0} | {:.0} | {:.1} % |",
+                row.bytes,
+                f.ask_p50_us,
+                f.ask_p99_us,
+                f.asks_per_s,
+                f.tells_per_s,
+                100.0 * f.tells_arrived
+            );
+        }
+        let ratio = ratios(row);
+        let _ = writeln!(
+            out,
+            "| {} B | ratio | {:.2}x | {:.1} % | {:.1} % | |",
+            row.bytes,
+            ratio.ask_p50,
+            100.0 * ratio.asks,
+            100.0 * ratio.tells
+        );
+    }
+    out
+}
+
+/// One object per payload.
+pub(crate) fn json(rows: &[Row]) -> String {
+    let figures = |f: Figures| {
+        format!(
+            "{{\"ask_p50_us\":{:.2},\"ask_p99_us\":{:.2},\"asks_per_s\":{:.0},\"tells_per_s\":{:.0},\"tells_arrived\":{:.4}}}",
+            f.ask_p50_us, f.ask_p99_us, f.asks_per_s, f.tells_per_s, f.tells_arrived
+        )
+    };
+    let objects: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let ratio = ratios(row);
+            format!(
+                "{{\"payload_bytes\":{},\"sharded\":{},\"bare\":{},\"ratio\":{{\"ask_p50\":{:.3},\"asks_per_s\":{:.4},\
+                 \"tells_per_s\":{:.4}}}}}",
+                row.bytes,
+                figures(row.ours),
+                figures(row.bare),
+                ratio.ask_p50,
+                ratio.asks,
+                ratio.tells
+            )
+        })
+        .collect();
+    format!("{{\"rows\":[{}]}}", objects.join(","))
+}
+
+struct Ratios {
+    ask_p50: f64,
+    asks: f64,
+    tells: f64,
+}
+
+fn ratios(row: &Row) -> Ratios {
+    Ratios {
+        ask_p50: row.ours.ask_p50_us / row.bare.ask_p50_us,
+        asks: row.ours.asks_per_s / row.bare.asks_per_s,
+        tells: row.ours.tells_per_s / row.bare.tells_per_s,
+    }
+}
