@@ -74,6 +74,9 @@ pub(crate) const CHECKSUM_WINDOW: Duration = Duration::from_secs(10);
 /// Things a node hears back about one drained batch of effects before it turns to the sockets again.
 pub(crate) const FEEDBACK_PER_TURN: usize = 1_024;
 
+/// Reports of entities in one turn: about as long as a batch of messages takes.
+pub(crate) const REPORTS_PER_TURN: usize = 1_024;
+
 /// Frames of one user link before the next one has its turn.
 pub(crate) const FRAMES_PER_LINK_TURN: usize = 64;
 

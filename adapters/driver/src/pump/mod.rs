@@ -45,7 +45,7 @@ use base::{Base, Feedback};
 use conduct::Conduct;
 use entities::Entities;
 use inbound::Inbound;
-use limits::{FEEDBACK_PER_TURN, LINKS_MAX, SWEEP_INTERVAL};
+use limits::{FEEDBACK_PER_TURN, LINKS_MAX, REPORTS_PER_TURN, SWEEP_INTERVAL};
 use machine::Machine;
 use outbound::Outbound;
 use quarantine::Quarantine;
@@ -68,7 +68,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     conduct: Conduct,
     entities: Entities,
     replies: Replies,
-    /// Kept between turns for its memory.
+    /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
     wake: Option<Instant>,
     halted: Option<HaltReason>,
@@ -224,18 +224,21 @@ impl<M: Machine> Pump<M> {
         self.settle();
     }
 
-    /// Hands what entities reported to the node.
+    /// Hands what entities reported to the node, at most a batch per turn.
     pub(crate) fn take_reports(&mut self) {
-        let mut reports = std::mem::take(&mut self.reports);
-        self.entities.take_reports(&mut reports);
-        for report in reports.drain(..) {
+        if self.reports.is_empty() {
+            self.entities.take_reports(&mut self.reports);
+        }
+        for _ in 0..REPORTS_PER_TURN {
+            let Some(report) = self.reports.pop_front() else {
+                return;
+            };
             if let EntityReport::Stopped { slot } = &report {
                 self.entities.stopped(*slot);
             }
             self.node.handle(self.base.now, Input::Entity(report));
             self.settle();
         }
-        self.reports = reports;
     }
 
     fn has_room(&self) -> bool {
@@ -244,7 +247,9 @@ impl<M: Machine> Pump<M> {
 
     /// Whether another turn has work without any new input.
     pub(crate) fn has_work(&self) -> bool {
-        !self.base.feedback.is_empty() || (!self.inbound.ready.is_empty() && self.has_room())
+        !self.base.feedback.is_empty()
+            || !self.reports.is_empty()
+            || (!self.inbound.ready.is_empty() && self.has_room())
     }
 
     /// Turns what was encoded into writes: once per turn.
@@ -291,14 +296,13 @@ impl<M: Machine> Pump<M> {
 
     /// Whether all entities have ended.
     pub(crate) fn forget_ended_entities(&mut self) -> bool {
-        let mut reports = std::mem::take(&mut self.reports);
-        self.entities.take_reports(&mut reports);
-        for report in reports.drain(..) {
+        let mut later = VecDeque::new();
+        self.entities.take_reports(&mut later);
+        for report in self.reports.drain(..).chain(later) {
             if let EntityReport::Stopped { slot } = report {
                 self.entities.stopped(slot);
             }
         }
-        self.reports = reports;
         self.entities.live() == 0
     }
 }

@@ -267,17 +267,22 @@ impl Outbound {
                 if let State::Open { link, peer, .. } = &way.state
                     && is_idle_stranger(view, peer, way.progress_at, now)
                 {
-                    idle.push((address.clone(), kind, *link));
+                    idle.push((address.clone(), kind, *link, way.writing));
                 }
             }
         }
-        for (address, kind, link) in idle {
+        for (address, kind, link, stuck) in idle {
             if let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) {
                 way.reset_buffers();
                 way.state = State::Idle;
             }
             self.links.remove(&link);
-            base.act(Action::Finish(link));
+            // A write that has not ended in all this time never will.
+            base.act(if stuck {
+                Action::Abort(link)
+            } else {
+                Action::Finish(link)
+            });
         }
         let unused = |way: &Way| matches!(way.state, State::Idle) && way.queues.is_empty();
         self.peers

@@ -774,3 +774,26 @@ fn the_deadline_is_the_earliest_of_all() {
     assert_eq!(bench.pump.deadline(), Some(sweep));
     assert_eq!(sweep, Instant::ZERO + Duration::from_secs(10));
 }
+
+#[test]
+fn reports_of_entities_come_in_batches() {
+    let mut bench = Bench::new();
+    let report = || EntityReport::Refused {
+        slot: quorate_core::sharding::ids::Slot {
+            index: 0,
+            generation: 0,
+        },
+        ask: None,
+        reason: quorate_core::sharding::errors::AskFailure::EntityStopped,
+    };
+    bench
+        .pump
+        .reports
+        .extend((0..REPORTS_PER_TURN + 10).map(|_| report()));
+    bench.pump.take_reports();
+    assert_eq!(bench.heard().len(), REPORTS_PER_TURN);
+    assert!(bench.pump.has_work());
+    bench.pump.take_reports();
+    assert_eq!(bench.heard().len(), 10);
+    assert!(!bench.pump.has_work());
+}
