@@ -52,9 +52,11 @@ impl Parcel {
         (ask.asker == *cx.me).then_some(ask.id)
     }
 
-    /// Whether another node asked and has stopped waiting. This node's own asks are taken out when they expire.
+    /// Whether the asker has stopped waiting. This node's own asks are taken out of the buffer when they expire, except
+    /// those that were sent away and came back.
     pub(crate) fn is_expired(&self, cx: &Cx<'_>) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= cx.mono()) && self.own_ask(cx).is_none()
+        let taken_out = self.envelope.hops == 0 && self.own_ask(cx).is_some();
+        self.deadline.is_some_and(|deadline| deadline <= cx.mono()) && !taken_out
     }
 
     /// Ends it undelivered.
