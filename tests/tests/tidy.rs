@@ -7,8 +7,6 @@ use std::process::Command;
 
 /// Crates that may stand below the core. A budget, not a wish: each one was argued for.
 const CORE_DEPENDENCIES: [&str; 9] = [
-    "serde",
-    "postcard",
     "miniz_oxide",
     "rand_core",
     "heapless",
