@@ -89,3 +89,14 @@ fn the_program_ends_with_one_json_object() {
     assert_eq!(report["faults"]["partition"], 0);
     assert!(report["seeds_per_s"].as_f64().is_some_and(|rate| rate > 0.0));
 }
+
+#[test]
+fn seeds_that_once_showed_a_bug_stay_clean() {
+    let plan = Plan::new(5, &FaultKind::ALL);
+    // Three leaders of one converged state after a healed partition; an ask that came back into its own node's buffer; a
+    // first seed that was restarted into a slow network.
+    for seed in [48, 76, 156, 205, 593, 701, 842, 911] {
+        let outcome = campaign::run_seed(seed, &plan, Show::Nothing);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+    }
+}

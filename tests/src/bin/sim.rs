@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         let hash = options.hash;
         let seen = |outcome: &Outcome| {
             if hash {
-                println!("seed {} hash {:016x}", outcome.seed, outcome.hash);
+                println!("{}", in_one_line(outcome));
             }
         };
         let seeds = options.seeds.clone();
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 fn shown(options: &Options, plan: &Plan) -> Report {
     let begun = std::time::Instant::now();
     let outcome = campaign::run_seed(options.seeds.start, plan, options.show);
-    println!("seed {} hash {:016x}", outcome.seed, outcome.hash);
+    println!("{}", in_one_line(&outcome));
     let violations = outcome.violation.map(|violation| (outcome.seed, violation));
     Report {
         totals: outcome.totals,
@@ -82,6 +82,12 @@ fn shown(options: &Options, plan: &Plan) -> Report {
         elapsed: begun.elapsed(),
         core_time: begun.elapsed(),
     }
+}
+
+fn in_one_line(outcome: &Outcome) -> String {
+    let shape = outcome.unsafe_because.unwrap_or("safe shapes");
+    let rest = if outcome.totals.stuck > 0 { ", no rest" } else { "" };
+    format!("seed {} hash {:016x} ({shape}{rest})", outcome.seed, outcome.hash)
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {

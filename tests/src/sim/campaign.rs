@@ -18,6 +18,8 @@ pub struct Outcome {
     pub violation: Option<Violation>,
     /// The hash of its trace.
     pub hash: u64,
+    /// Why single ownership was not asserted to its end; `None` if it was.
+    pub unsafe_because: Option<&'static str>,
     /// What it adds to the totals.
     pub totals: Totals,
 }
@@ -108,6 +110,7 @@ pub fn run_seed(seed: u64, plan: &Plan, show: Show) -> Outcome {
     Outcome {
         seed,
         hash: sim.trace.hash(),
+        unsafe_because: sim.assumptions.broken.map(|(_, why)| why),
         violation: sim.violation,
         totals,
     }

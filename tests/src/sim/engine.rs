@@ -11,7 +11,7 @@ use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
 use quorate_core::membership::member::Status;
 use quorate_core::message::Message;
 use quorate_core::sharding::ids::Slot;
-use quorate_core::view::View;
+use quorate_core::view::{Phase, View};
 
 use super::chance::{Chance, Purpose};
 use super::faults::FaultCounts;
@@ -263,6 +263,8 @@ impl Sim {
         let host = &mut self.processes[process as usize];
         let before = Arc::clone(host.node.view());
         host.node.handle(host.now(now), input);
+        let after = Arc::clone(host.node.view());
+        self.watch_births(&before, &after);
         loop {
             match self.processes[process as usize].node.poll() {
                 Output::Effect(effect) => self.carry_out(process, effect),
@@ -314,6 +316,17 @@ impl Sim {
             return self.violated(invariant, process, what);
         }
         self.watch_removals(before, &after);
+    }
+
+    /// A node that forms a cluster of its own while there is one takes the run out of the safe shapes: its seeds did not
+    /// answer in time, which is documented to lead to this.
+    fn watch_births(&mut self, before: &View, after: &View) {
+        let born = before.members().is_empty() && after.members().len() == 1;
+        let other = |host: &Process| host.runs() && host.me != *after.me();
+        let member = |host: &Process| host.node.view().phase() == Phase::Member;
+        if born && self.processes.iter().any(|host| other(host) && member(host)) {
+            self.assumptions.breaks(self.now, "a second cluster was formed");
+        }
     }
 
     /// A live member that is connected and declared Down takes the run out of the safe shapes; so does one that was

@@ -221,7 +221,7 @@ impl Director<'_> {
     /// A supervisor starts again what has ended, but only into a whole network in fine weather: a first seed that reaches
     /// nobody forms a second cluster, which is what it is documented to do.
     fn supervise(&mut self) {
-        let calm = self.sim.network.is_whole() && self.sim.network.weather.loss_per_mille == 0;
+        let calm = self.sim.network.is_whole() && self.sim.network.weather == Weather::FINE;
         for index in 0..self.plan.nodes {
             if self.sim.running_at(index).is_some() {
                 self.restart_at[index] = None;
@@ -259,7 +259,7 @@ impl Director<'_> {
         match kind {
             FaultKind::Crash => self.sim.crash(index),
             FaultKind::Restart => {
-                let calm = self.sim.network.is_whole() && self.sim.network.weather.loss_per_mille == 0;
+                let calm = self.sim.network.is_whole() && self.sim.network.weather == Weather::FINE;
                 if calm && self.sim.running_at(index).is_some() {
                     self.sim.restart(index);
                 }
