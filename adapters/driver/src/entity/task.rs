@@ -11,7 +11,7 @@ use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 
-use super::mailbox::{Budget, Mailbox};
+use super::mailbox::{Budget, Delivery, Mailbox};
 use super::{Entity, EntityContext};
 use crate::codec;
 use crate::sync::{Notify, lock, yield_now};
@@ -37,6 +37,12 @@ impl Reports {
 
     fn push(&self, report: EntityReport) {
         lock(&self.queue).push_back(report);
+        self.wake.notify();
+    }
+
+    /// Several at once: nobody sees the first without the last.
+    fn push_all(&self, reports: impl IntoIterator<Item = EntityReport>) {
+        lock(&self.queue).extend(reports);
         self.wake.notify();
     }
 
@@ -111,24 +117,34 @@ impl Life {
 
 impl Drop for Life {
     fn drop(&mut self) {
-        self.answer(Err(AskFailure::EntityStopped));
-        let (left, _) = self.start.mailbox.close(&self.start.reports.budget);
-        for delivery in left {
-            self.start.reports.push(match delivery.reply_to {
-                Some(ask) => EntityReport::Answered {
-                    ask,
-                    result: Err(AskFailure::EntityStopped),
-                },
-                None => EntityReport::Refused {
-                    slot: self.start.slot,
-                    ask: None,
-                    reason: AskFailure::EntityStopped,
-                },
-            });
-        }
-        self.start.reports.push(EntityReport::Stopped {
-            slot: self.start.slot,
-        });
+        let Start {
+            slot,
+            mailbox,
+            reports,
+            ..
+        } = &self.start;
+        let answered = |ask| EntityReport::Answered {
+            ask,
+            result: Err(AskFailure::EntityStopped),
+        };
+        let unhandled = |delivery: Delivery| match delivery.reply_to {
+            Some(ask) => answered(ask),
+            None => EntityReport::Refused {
+                slot: *slot,
+                ask: None,
+                reason: AskFailure::EntityStopped,
+            },
+        };
+        let (left, _) = mailbox.close(&reports.budget);
+        let interrupted = self.asked.take().map(answered);
+        let stopped = EntityReport::Stopped { slot: *slot };
+        // In one piece: whoever hears that its ask failed and asks again at once finds the slot free.
+        reports.push_all(
+            interrupted
+                .into_iter()
+                .chain(left.into_iter().map(unhandled))
+                .chain([stopped]),
+        );
     }
 }
 
