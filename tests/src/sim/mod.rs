@@ -8,6 +8,7 @@ pub mod digest;
 mod effects;
 mod engine;
 mod entities;
+mod expect;
 mod faults;
 mod history;
 mod links;
