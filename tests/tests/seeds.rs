@@ -46,6 +46,17 @@ fn i_97_the_same_seed_gives_the_same_trace() {
 }
 
 #[test]
+fn without_faults_nobody_is_ever_removed_and_every_ask_is_answered() {
+    let plan = Plan::new(5, &[]);
+    let report = campaign::run(0..4, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    assert_eq!((totals.removed, totals.frames_lost, totals.safe_runs), (0, 0, 4));
+    assert!(totals.asks.0 > 1_000);
+    assert!(totals.asks.1 <= totals.asks.0 / 100, "{:?}", totals.asks);
+}
+
+#[test]
 fn the_program_refuses_bad_options_with_one_line() {
     for bad in [
         &["--nodes", "0"][..],

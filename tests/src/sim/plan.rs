@@ -246,6 +246,9 @@ impl Director<'_> {
     }
 
     fn fault(&mut self) {
+        if self.mix.kinds.is_empty() {
+            return;
+        }
         let kind = self.mix.kinds[self.chance.index(self.mix.kinds.len())];
         let index = self.chance.index(self.plan.nodes);
         let other = self.chance.index(self.plan.nodes);
