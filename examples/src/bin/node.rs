@@ -98,7 +98,10 @@ async fn run(options: Options) -> ExitCode {
         Err(error) => return fail(error),
     };
     // Listening to events before joining: nothing is missed.
-    let printing = tokio::spawn(print_events(cluster.events(), cluster.view()));
+    let printing = tokio::spawn(print_events(
+        cluster.events(),
+        View::idle(cluster.address().clone()),
+    ));
     let joined = if options.seeds.is_empty() {
         cluster.join([cluster.address().address()]).await
     } else {
@@ -124,7 +127,8 @@ async fn run(options: Options) -> ExitCode {
     }
 }
 
-async fn print_events(mut events: Events, mut last: Arc<View>) {
+async fn print_events(mut events: Events, idle: View) {
+    let mut last = Arc::new(idle);
     while let Some(event) = events.next().await {
         match event {
             ClusterEvent::Event(Event::Membership { change, view }) => {

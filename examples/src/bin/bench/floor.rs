@@ -1,10 +1,10 @@
-//! What the machine can do: a bare stream of length-delimited messages between the same two processes, multiplexed, with
-//! the same runtime, and nothing else: no kinds, no entities, no deadlines, no membership.
+//! What the machine can do: a bare stream of length-delimited messages between the same two processes, with the same
+//! runtime, and nothing else: no kinds, no entities, no deadlines, no membership. It is multiplexed like ours: many tasks
+//! hand their messages to the one that writes.
 //!
 //! A message is its length (u32), a lane (u32), and the payload; lengths count the payload only.
 
 use std::io;
-use std::sync::Mutex;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -79,12 +79,7 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
 pub(crate) struct Client {
     queue: mpsc::Sender<(u32, Vec<u8>)>,
     answers: Vec<tokio::sync::Mutex<mpsc::Receiver<Vec<u8>>>>,
-    /// Buffer of one-way messages, as a program that streams would have.
-    batch: Mutex<Vec<u8>>,
 }
-
-/// The lane of batches: already encoded.
-const RAW: u32 = u32::MAX;
 
 impl Client {
     pub(crate) async fn connect(to: &str) -> io::Result<Self> {
@@ -96,11 +91,7 @@ impl Client {
         tokio::spawn(write(writer, queued));
         tokio::spawn(read(reader, senders));
         let answers = receivers.into_iter().map(tokio::sync::Mutex::new).collect();
-        Ok(Self {
-            queue,
-            answers,
-            batch: Mutex::default(),
-        })
+        Ok(Self { queue, answers })
     }
 
     async fn exchange(&self, lane: usize, payload: Vec<u8>) -> Result<Vec<u8>, Failure> {
@@ -112,17 +103,6 @@ impl Client {
             .await
             .ok_or("the stream has ended")?)
     }
-
-    fn swap_batch(&self, lane: u32, payload: &[u8], least: usize) -> Option<Vec<u8>> {
-        let mut batch = self
-            .batch
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !payload.is_empty() {
-            put(&mut batch, lane | ONE_WAY, payload);
-        }
-        (batch.len() > least).then(|| std::mem::replace(&mut *batch, Vec::with_capacity(BATCH_BYTES)))
-    }
 }
 
 impl System for Client {
@@ -131,16 +111,11 @@ impl System for Client {
     }
 
     async fn tell(&self, lane: usize, payload: &[u8]) -> Result<(), Failure> {
-        if let Some(batch) = self.swap_batch(u32::try_from(lane)?, payload, BATCH_BYTES / 2) {
-            self.queue.send((RAW, batch)).await?;
-        }
-        Ok(())
+        let lane = u32::try_from(lane)? | ONE_WAY;
+        Ok(self.queue.send((lane, payload.to_vec())).await?)
     }
 
     async fn received(&self) -> Result<u64, Failure> {
-        if let Some(batch) = self.swap_batch(0, &[], 0) {
-            self.queue.send((RAW, batch)).await?;
-        }
         let answer = self.exchange(0, Vec::new()).await?;
         Ok(answer.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
     }
@@ -150,10 +125,7 @@ async fn write(mut writer: OwnedWriteHalf, mut queue: mpsc::Receiver<(u32, Vec<u
     let (mut messages, mut out) = (Vec::new(), Vec::with_capacity(BATCH_BYTES));
     while queue.recv_many(&mut messages, IN_FLIGHT).await > 0 {
         for (lane, payload) in messages.drain(..) {
-            match lane {
-                RAW => out.extend_from_slice(&payload),
-                _ => put(&mut out, lane, &payload),
-            }
+            put(&mut out, lane, &payload);
         }
         writer.write_all(&out).await?;
         out.clear();

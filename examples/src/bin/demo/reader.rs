@@ -97,7 +97,8 @@ impl Reader {
             tally: Tally::new(nodes.all.len()),
             asks: Asks::new(region, &files.found),
             nodes,
-            view: cluster.view(),
+            // The first event is a snapshot: what it shows is new.
+            view: Arc::new(View::idle(cluster.address().clone())),
             files,
             cluster,
             events,
