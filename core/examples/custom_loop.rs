@@ -12,7 +12,10 @@
 //! UDP keeps the loop small, because one blocking call waits for every peer. It is a choice for small states on a good
 //! network: a datagram holds 64 KiB, nothing is repeated (the protocol repeats what matters), and a peer that restarts at
 //! the same port is only found by silence. `cargo run -p quorate-core --example custom_loop`
-#![allow(clippy::disallowed_types, reason = "the core has no clock; its host is where clocks are read")]
+#![allow(
+    clippy::disallowed_types,
+    reason = "the core has no clock; its host is where clocks are read"
+)]
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
