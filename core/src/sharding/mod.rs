@@ -99,7 +99,19 @@ impl Sharding {
             fail(cx, &mut self.asks, envelope, reason);
             return;
         }
-        let parcel = Parcel::received(cx, envelope);
+        let mut parcel = Parcel::received(cx, envelope);
+        if let Some(id) = parcel.own_ask(cx) {
+            // My own message comes back: a region passed it on to here. From now on it waits or goes out again as at
+            // first, unless its asker has been answered in the meantime.
+            match self.asks.take_back(id) {
+                Ok(deadline) => parcel.deadline = Some(deadline),
+                Err(None) => {
+                    cx.stats.entity_messages_expired += 1;
+                    return;
+                }
+                Err(Some(what)) => return cx.reject(from, Rejection::Unexpected { what }),
+            }
+        }
         self.route(cx, parcel);
     }
 

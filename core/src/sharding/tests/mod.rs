@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::event::ShardingEvent;
 use crate::input::{DropReason, Target};
 use crate::membership::member::Status;
-use crate::message::{AskReply, AskTicket, EntityEnvelope, Message};
+use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMessage};
 use crate::reject::Rejection;
 use crate::sharding::coordinator::CoordinatorPhase;
 use crate::sharding::errors::AskFailure;
@@ -397,4 +397,47 @@ fn i_44_every_message_is_accounted_for_through_joins_leaves_and_crashes() {
         "nothing is in flight or buffered any more"
     );
     assert_eq!(world.hosts().len(), SHARDS as usize);
+}
+
+#[test]
+fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
+    let mut world = World::formed(2, 1);
+    world.touch_all(2);
+    let there = (0..SHARDS).find(|s| world.hosts()[&ShardId(*s)][0] == 1).unwrap();
+    world.cut.insert((2, 1));
+    let token = world.ask(2, &entity_in(there), secs(5));
+    let ask = AskRef {
+        asker: address(2),
+        id: 1,
+    };
+    let returned = || Message::Entity(envelope(there, Some(ask.clone())));
+    // The shard is on the move when its old home passes the message on, so that its home is not known here any more.
+    let term = world.peers[2]
+        .sharding
+        .region(kind())
+        .unwrap()
+        .registered
+        .unwrap();
+    let body = ShardingBody::BeginHandOff {
+        term,
+        shard: ShardId(there),
+    };
+    world.deliver(0, 2, Message::Sharding(ShardingMessage { kind: kind(), body }));
+    world.cut.insert((2, 0));
+    let state = |world: &World| world.peers[2].sharding.region(kind()).unwrap().buffered;
+    world.deliver(0, 2, returned());
+    assert_eq!(state(&world), 1);
+    world.deliver(0, 2, returned());
+    let what = "message of an ask that was not sent";
+    assert_eq!(world.peers[2].rejected, [Rejection::Unexpected { what }]);
+    world.run_for(secs(5));
+    assert_eq!(world.peers[2].answers[&token], Err(AskFailure::TimeoutBuffered));
+    world.deliver(0, 2, returned());
+    assert_eq!(
+        (
+            state(&world),
+            world.peers[2].fixture.stats.entity_messages_expired
+        ),
+        (0, 1)
+    );
 }
