@@ -138,7 +138,10 @@ fn production_files_stay_readable() {
         let lines = text.lines().count();
         // A host in one file is the point of that example.
         let teaches = shown.ends_with("core/examples/custom_loop.rs");
-        assert!(is_test || teaches || lines <= FILE_LINES_MAX, "{shown} has {lines} lines");
+        assert!(
+            is_test || teaches || lines <= FILE_LINES_MAX,
+            "{shown} has {lines} lines"
+        );
         assert!(
             text.starts_with("//!"),
             "{shown} does not begin with what it decides"
