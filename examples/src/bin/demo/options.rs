@@ -17,7 +17,8 @@ Usage: demo [OPTIONS]
 Options:
       --input PATH  count every regular file below PATH (default: the sources of the crates
                     that Cargo downloaded for this build, else this workspace)
-      --nodes N     node processes to start, 1 to 32 (default 3)
+      --nodes N     node processes to start, 1 to 32 (default 3). The reader counts for the majority
+                    that outvotes a lost node, so that two nodes are enough to lose one
       --kill WHICH  oldest, youngest or none: the node to kill a third of the way in
                     (default oldest: the one that hosts the coordinator)
       --json        end standard output with one line of JSON; everything else goes to
