@@ -52,11 +52,10 @@ impl Parcel {
         (ask.asker == *cx.me).then_some(ask.id)
     }
 
-    /// Whether the asker has stopped waiting. This node's own asks are taken out of the buffer when they expire, except
-    /// those that were sent away and came back.
+    /// Whether another node asked and has stopped waiting. This node's own asks, also those that were sent away and came
+    /// back, are taken out of the buffer when they expire.
     pub(crate) fn is_expired(&self, cx: &Cx<'_>) -> bool {
-        let taken_out = self.envelope.hops == 0 && self.own_ask(cx).is_some();
-        self.deadline.is_some_and(|deadline| deadline <= cx.mono()) && !taken_out
+        self.deadline.is_some_and(|deadline| deadline <= cx.mono()) && self.own_ask(cx).is_none()
     }
 
     /// Ends it undelivered.

@@ -49,12 +49,11 @@ impl Region {
         self.shards.values().map(Shard::entities).sum()
     }
 
-    /// Messages of this node's own asks in the buffer, but for those that were sent away and came back: their asks count
-    /// as sent for good.
+    /// Messages of this node's own asks in the buffer, those that were sent away and came back included.
     pub(crate) fn buffered_asks_of(&self, me: &UniqueAddress) -> usize {
         let own = self.buffers.iter().filter(|parcel| {
             let ask = parcel.envelope.ask.as_ref();
-            parcel.envelope.hops == 0 && ask.is_some_and(|ticket| ticket.ask.asker == *me)
+            ask.is_some_and(|ticket| ticket.ask.asker == *me)
         });
         own.count()
     }
