@@ -30,7 +30,11 @@ missed=0
 for patch in "$@"; do
     name=$(basename "$patch" .patch)
     git apply "$(cd "$(dirname "$patch")" && pwd)/$(basename "$patch")"
-    cargo build -q --profile "$profile" -p quorate-tests --bin sim
+    if ! cargo build -q --profile "$profile" -p quorate-tests --bin sim 2>"$scratch/err"; then
+        cat "$scratch/err" >&2
+        echo "ERROR   $name: does not compile" >&2
+        exit 1
+    fi
     if sim --seeds "$seeds" > "$scratch/out" 2>"$scratch/err"; then
         echo "MISSED  $name: no violation in seeds $seeds"
         missed=$((missed + 1))
