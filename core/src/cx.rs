@@ -10,6 +10,7 @@ use crate::effect::{Answer, Effect, EntityOrder};
 use crate::event::{Event, ShardingEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{Target, Token};
+use crate::lease::LeaseOrder;
 use crate::message::Message;
 use crate::outbox::Outbox;
 use crate::reject::Rejection;
@@ -92,6 +93,11 @@ impl Cx<'_> {
     /// Has the host do something with an entity.
     pub(crate) fn order(&mut self, order: EntityOrder) {
         self.outbox.effects.push_back(Effect::Entity(order));
+    }
+
+    /// Asks the keeper of a lease for something.
+    pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
+        self.outbox.effects.push_back(Effect::Lease(order));
     }
 
     /// Has the host refuse links of an incarnation.

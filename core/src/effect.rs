@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
 use crate::input::{Target, Token};
+use crate::lease::LeaseOrder;
 use crate::message::Message;
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
@@ -51,6 +52,8 @@ pub enum Effect {
     },
     /// Something for an entity.
     Entity(EntityOrder),
+    /// Something for the keeper of a lease.
+    Lease(LeaseOrder),
     /// Refuse links from and to this incarnation from now on.
     Quarantine(UniqueAddress),
     /// The node is finished; flush what was sent, then close the links. No effect follows.

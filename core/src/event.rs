@@ -38,8 +38,15 @@ pub enum Event {
         /// Leader ticks without convergence.
         ticks: u64,
     },
-    /// The resolver decided.
+    /// The resolver decided, or waits for the lease to do so.
     Downing(DowningEvent),
+    /// There are more members than the downing strategy can decide about: the next partition ends the whole cluster.
+    TooManyMembersToDecide {
+        /// Members counted.
+        members: usize,
+        /// Most that it can decide about.
+        members_max: usize,
+    },
     /// This process stood still.
     Paused {
         /// For about this long beyond what was due.
@@ -110,6 +117,16 @@ pub enum DowningWait {
     },
     /// Another node is the leader; it decides.
     Leader,
+    /// The larger side may ask for the lease first.
+    OtherSide {
+        /// Until when.
+        until: Instant,
+    },
+    /// The lease has been asked for.
+    Lease {
+        /// After this the answer counts as a refusal.
+        until: Instant,
+    },
 }
 
 /// What happened in sharding.

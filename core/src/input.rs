@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::{Address, Role, UniqueAddress};
+use crate::lease::LeaseReport;
 use crate::message::{Lane, Message};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, Slot};
@@ -49,6 +50,8 @@ pub enum Input<'a> {
     },
     /// An entity's host reports.
     Entity(EntityReport),
+    /// The keeper of a lease reports.
+    Lease(LeaseReport),
 }
 
 /// What happened to the links to a peer.
@@ -67,6 +70,11 @@ pub enum LinkEvent {
         expected: UniqueAddress,
         /// Who answered.
         found: UniqueAddress,
+    },
+    /// A peer refuses this very incarnation for good.
+    QuarantinedBy {
+        /// Who.
+        peer: UniqueAddress,
     },
     /// The links to this peer are gone; what was on the way is lost.
     Down {

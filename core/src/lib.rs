@@ -17,6 +17,7 @@ pub mod effect;
 pub mod event;
 pub mod ident;
 pub mod input;
+pub mod lease;
 pub mod math;
 pub mod membership;
 pub mod message;

@@ -105,6 +105,7 @@ impl<R: Rng> Node<R> {
             LinkEvent::WrongIncarnation { expected, .. } => {
                 machines.sharding.on_link_down(cx, &expected);
             }
+            LinkEvent::QuarantinedBy { peer } => machines.resolver.on_quarantined_by(cx, &peer),
             LinkEvent::Down { peer } => {
                 cx.stats.links_lost += 1;
                 machines.sharding.on_link_down(cx, &peer);

@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod invariants;
+pub mod lease;
 pub mod sim;
 pub mod vectors;

@@ -26,6 +26,8 @@ pub enum Decision {
     /// As [`Decision::DownIndirectlyConnected`], but only the holder of the lease may do it; the others down themselves
     /// and whoever is on a broken link.
     AcquireLeaseAndDownIndirectlyConnected,
+    /// This node goes: a member refuses it for good.
+    DownSelfQuarantinedByRemote,
     /// Nobody is downed; an operator may have to. No strategy of ours answers this.
     DownNobody,
 }
@@ -59,6 +61,7 @@ impl fmt::Display for Decision {
             Self::DownIndirectlyConnected => "down-indirectly-connected",
             Self::AcquireLeaseAndDownUnreachable { .. } => "acquire-lease-and-down-unreachable",
             Self::AcquireLeaseAndDownIndirectlyConnected => "acquire-lease-and-down-indirectly-connected",
+            Self::DownSelfQuarantinedByRemote => "down-self-quarantined-by-remote",
             Self::DownNobody => "down-nobody",
         })
     }

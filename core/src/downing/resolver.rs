@@ -3,6 +3,7 @@
 //! to rest at all. Never changes a status itself: it signals to membership who has to go. Spec: membership 3.1, 3.8,
 //! 8.5, 8.7.
 
+mod lease;
 mod watch;
 
 use alloc::collections::BTreeSet;
@@ -12,12 +13,14 @@ use core::time::Duration;
 
 use crate::config::ValidConfig;
 use crate::cx::Cx;
-use crate::downing::decision::{Decision, can_be_downed};
+use crate::downing::decision::{Decision, can_be_downed, is_counted};
+use crate::downing::resolver::lease::{Lease, Pending};
 use crate::downing::strategy::{Strategy, Verdict, counted, judge};
 use crate::downing::view::{DowningView, IndirectRule, Observation};
 use crate::event::{DowningEvent, DowningWait, Event};
 use crate::ident::UniqueAddress;
-use crate::membership::member::Status;
+use crate::lease::LeaseReport;
+use crate::membership::member::{Member, Status};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::view::{Phase, View};
@@ -43,6 +46,8 @@ pub(crate) struct Resolver {
     heard: BTreeSet<UniqueAddress>,
     /// Whether it was already told that the strategy wants nobody to go because of these rows.
     nobody_told: bool,
+    /// The lease that some decisions need.
+    lease: Lease,
 }
 
 impl Resolver {
@@ -55,6 +60,7 @@ impl Resolver {
             rows: Vec::new(),
             heard: BTreeSet::new(),
             nobody_told: false,
+            lease: Lease::new(config),
         }
     }
 
@@ -66,9 +72,12 @@ impl Resolver {
             self.rows.clear();
             self.heard.clear();
             self.unstable_since = None;
+            self.lease.forget();
             cx.timers.cancel(&Timer::Downing);
             return;
         }
+        self.lease.on_view(cx.mono(), after);
+        self.warn_of_too_many(cx, before, after);
         self.watch_rows(cx, after);
         if watch::is_unsettled(before, after) {
             self.restart(cx);
@@ -88,18 +97,60 @@ impl Resolver {
         }
         self.restart(cx);
         self.unstable_since = self.unstable_since.map(|_| cx.mono());
+        self.lease.on_paused();
         let view = Arc::clone(cx.view());
         self.arm(cx, &view);
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>) {
         let view = Arc::clone(cx.view());
+        if let Some(event) = self.lease.on_time(cx) {
+            self.carry_out(cx, event);
+        }
+        if self.lease.waits_for().is_some() {
+            return self.arm(cx, &view);
+        }
         if self.unstable_until(cx.config).is_some_and(|end| end < cx.mono()) {
             self.down_all(cx, &view);
         } else if is_responsible(&view) && self.stable_at <= cx.mono() && somebody_could_go(&view) {
             self.decide(cx, &view);
         }
         self.arm(cx, &view);
+    }
+
+    /// The keeper of a lease reports.
+    pub(crate) fn on_lease(&mut self, cx: &mut Cx<'_>, report: &LeaseReport) {
+        let view = Arc::clone(cx.view());
+        if self.strategy.is_none() || view.self_member().is_none() || !self.lease.is_named(&report.name) {
+            return;
+        }
+        if let Some(event) = self.lease.on_outcome(cx, report.outcome) {
+            self.carry_out(cx, event);
+        }
+        self.arm(cx, &view);
+    }
+
+    /// A peer refuses this node for good. If it is a member, this node is taken for dead by the cluster and must not go
+    /// on beside it; what a stranger thinks does not matter.
+    pub(crate) fn on_quarantined_by(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
+        let view = Arc::clone(cx.view());
+        let Some(strategy) = self.strategy.clone() else {
+            return;
+        };
+        if view.self_member().is_none() || view.member(peer).is_none() {
+            return;
+        }
+        let picture = self.picture(cx.config, &view);
+        let verdict = Verdict {
+            decision: Decision::DownSelfQuarantinedByRemote,
+            reason: "a member refuses this node for good",
+            indirectly_connected: picture.indirectly_connected(),
+            down: Vec::from([cx.me.clone()]),
+            down_if_denied: Vec::new(),
+            escalated: false,
+        };
+        let event = event(&*strategy, cx.config, &picture, verdict);
+        self.carry_out(cx, event);
     }
 
     /// What would be decided now, and what it waits for; `None` without a strategy or if nobody could go.
@@ -114,7 +165,9 @@ impl Resolver {
             &picture,
             config.downing.down_all_when_indirectly_connected,
         );
-        let waits_for = if now < self.stable_at {
+        let waits_for = if let Some(lease) = self.lease.waits_for() {
+            Some(lease)
+        } else if now < self.stable_at {
             Some(DowningWait::Stable {
                 until: self.stable_at,
             })
@@ -183,20 +236,41 @@ impl Resolver {
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.
     fn arm(&self, cx: &mut Cx<'_>, view: &View) {
-        if self.strategy.is_none() || !somebody_could_go(view) {
-            cx.timers.cancel(&Timer::Downing);
-            return;
+        let watched = (self.strategy.is_some() && somebody_could_go(view)).then(|| self.ask_again_at(cx));
+        let at = watched.into_iter().chain(self.lease.next_at()).min();
+        match at {
+            Some(at) => cx.wake(Timer::Downing, at),
+            None => cx.timers.cancel(&Timer::Downing),
         }
+    }
+
+    fn ask_again_at(&self, cx: &Cx<'_>) -> Instant {
         let mut at = cx.mono() + TICK;
         if cx.mono() < self.stable_at {
             at = self.stable_at;
         } else if let Some(set) = cx.timers.at(&Timer::Downing) {
             at = at.min(set);
         }
-        if let Some(end) = self.unstable_until(cx.config) {
-            at = at.min(end + Duration::from_micros(1));
+        let unstable = self.unstable_until(cx.config);
+        unstable.map_or(at, |end| at.min(end + Duration::from_micros(1)))
+    }
+
+    /// Tells operators, when a member became Up, that there are more than the strategy can decide about.
+    fn warn_of_too_many(&self, cx: &mut Cx<'_>, before: &View, after: &View) {
+        let Some(strategy) = &self.strategy else {
+            return;
+        };
+        let Some(members_max) = strategy.members_max() else {
+            return;
+        };
+        let members = watch::own_members(after);
+        let counts = |member: &&Member| {
+            is_counted(member.status) && strategy.role().is_none_or(|role| member.roles.contains(role))
+        };
+        let members = members.filter(counts).count();
+        if members > members_max && watch::is_anybody_newly_up(before, after) {
+            cx.notify(Event::TooManyMembersToDecide { members, members_max });
         }
-        cx.wake(Timer::Downing, at);
     }
 
     fn decide(&mut self, cx: &mut Cx<'_>, view: &View) {
@@ -209,7 +283,29 @@ impl Resolver {
             &picture,
             cx.config.downing.down_all_when_indirectly_connected,
         );
-        self.act(cx, &*strategy, &picture, verdict);
+        let needs_lease = verdict.decision.needs_lease() && !verdict.down.is_empty();
+        let down_if_denied = verdict.down_if_denied.clone();
+        let event = event(&*strategy, cx.config, &picture, verdict);
+        if needs_lease {
+            self.ask_for_lease(
+                cx,
+                Pending {
+                    event,
+                    down_if_denied,
+                },
+            );
+        } else {
+            self.carry_out(cx, event);
+        }
+    }
+
+    fn ask_for_lease(&mut self, cx: &mut Cx<'_>, pending: Pending) {
+        let mut event = pending.event.clone();
+        if let Some(event) = self.lease.want(cx, pending) {
+            return self.carry_out(cx, event);
+        }
+        event.waits_for = self.lease.waits_for();
+        cx.notify(Event::Downing(event));
     }
 
     /// Members come and go without end: no side can know what the other one sees, so everybody goes. Every node says
@@ -221,23 +317,24 @@ impl Resolver {
         let picture = self.picture(cx.config, view);
         let mut verdict = judge(&crate::downing::down_all::DownAll, &picture, None);
         verdict.reason = "members became unreachable and reachable for too long";
-        self.act(cx, &*strategy, &picture, verdict);
+        let event = event(&*strategy, cx.config, &picture, verdict);
+        self.carry_out(cx, event);
     }
 
-    fn act(&mut self, cx: &mut Cx<'_>, strategy: &dyn Strategy, picture: &DowningView, verdict: Verdict) {
-        if verdict.down.is_empty() {
-            let is_news = verdict.decision == Decision::DownNobody && !self.nobody_told;
+    fn carry_out(&mut self, cx: &mut Cx<'_>, event: DowningEvent) {
+        if event.down.is_empty() {
+            let is_news = event.decision == Decision::DownNobody && !self.nobody_told;
             if !is_news {
                 return;
             }
             self.nobody_told = true;
         } else {
             cx.stats.downing_decisions += 1;
-            cx.signals.down_decided(verdict.down.iter().cloned().collect());
+            cx.signals.down_decided(event.down.iter().cloned().collect());
             self.restart(cx);
             self.unstable_since = None;
         }
-        cx.notify(Event::Downing(event(strategy, cx.config, picture, verdict)));
+        cx.notify(Event::Downing(event));
     }
 
     /// What the strategy looks at: this data center, where who is Down counts as unreachable.

@@ -149,6 +149,7 @@ fn goes(decision: Decision, view: &DowningView, node: &UniqueAddress) -> bool {
         Decision::DownAll => true,
         Decision::DownIndirectlyConnected
         | Decision::AcquireLeaseAndDownIndirectlyConnected
+        | Decision::DownSelfQuarantinedByRemote
         | Decision::DownNobody => false,
     }
 }

@@ -3,15 +3,17 @@
 
 use quorate_core::effect::{Answer, Effect, HaltReason};
 use quorate_core::event::{Event, ShardingEvent};
-use quorate_core::input::{Target, Token};
+use quorate_core::input::{Input, Target, Token};
+use quorate_core::lease::{LeaseOrder, LeaseReport};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::message::Message;
 use quorate_core::sharding::ids::KindId;
 
-use super::engine::Sim;
+use super::engine::{Happening, Sim};
 use super::history::{Life, ProcessId, Whereabouts};
 use super::process::Open;
 use super::trace::Show;
+use crate::invariants::Cause;
 
 impl Sim {
     /// Does what a node says.
@@ -21,12 +23,34 @@ impl Sim {
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Entity(order) => self.on_order(process, order),
+            Effect::Lease(order) => self.on_lease_order(process, order),
             Effect::Quarantine(node) => {
                 self.trace.begin(self.now, process, b'Q');
                 self.trace.number(node.uid());
                 self.processes[process as usize].quarantined.insert(node);
             }
             Effect::Halt(reason) => self.on_halt(process, reason),
+        }
+    }
+
+    /// The keeper of leases is outside of the network: it is always reached, and takes a moment to answer.
+    fn on_lease_order(&mut self, process: ProcessId, order: LeaseOrder) {
+        const ANSWER_AFTER: u64 = 1_000;
+        self.trace.begin(self.now, process, b'A');
+        self.trace.debug(&order);
+        for host in self.processes.iter().filter(|host| host.runs()) {
+            self.leases.renew(self.now, &host.me);
+        }
+        let report = self.leases.obey(self.now, order);
+        let answer = Happening::LeaseAnswered { process, report };
+        self.queue.push(self.now + ANSWER_AFTER, answer);
+    }
+
+    pub(crate) fn on_lease_answered(&mut self, process: ProcessId, report: LeaseReport) {
+        if self.processes[process as usize].runs() {
+            self.trace.begin(self.now, process, b'A');
+            self.trace.debug(&report);
+            self.feed(process, &Cause::Command, Input::Lease(report));
         }
     }
 

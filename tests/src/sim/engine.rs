@@ -8,6 +8,7 @@ use quorate_core::effect::Output;
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
+use quorate_core::lease::LeaseReport;
 use quorate_core::membership::member::Status;
 use quorate_core::message::Message;
 use quorate_core::sharding::ids::Slot;
@@ -23,6 +24,7 @@ use super::queue::Queue;
 use super::safety::Assumptions;
 use super::trace::{Show, Trace};
 use crate::invariants::{Cause, Checks, Step};
+use crate::lease::MemoryLeases;
 
 /// Ticks of one process within one microsecond after which it counts as spinning.
 const TICKS_PER_INSTANT_MAX: u32 = 2_000;
@@ -70,6 +72,8 @@ pub(crate) enum Happening {
         process: ProcessId,
         report: Box<EntityReport>,
     },
+    /// The keeper of a lease answers a process.
+    LeaseAnswered { process: ProcessId, report: LeaseReport },
 }
 
 /// A simulated cluster.
@@ -88,6 +92,7 @@ pub struct Sim {
     pub(crate) trace: Trace,
     pub(crate) faults: FaultCounts,
     pub(crate) assumptions: Assumptions,
+    pub(crate) leases: MemoryLeases,
     pub(crate) violation: Option<Violation>,
     pub(crate) workload: Chance,
     pub(crate) entity_chance: Chance,
@@ -118,6 +123,7 @@ impl Sim {
             trace: Trace::new(show),
             faults: FaultCounts::default(),
             assumptions: Assumptions::default(),
+            leases: MemoryLeases::default(),
             violation: None,
             workload: Chance::new(seed, Purpose::Workload),
             entity_chance: Chance::new(seed, Purpose::Entities),
@@ -167,6 +173,7 @@ impl Sim {
             Happening::Margin(process) => self.on_margin(process),
             Happening::Turn { process, slot } => self.on_turn(process, slot),
             Happening::Reported { process, report } => self.on_reported(process, *report),
+            Happening::LeaseAnswered { process, report } => self.on_lease_answered(process, report),
         }
     }
 
@@ -415,7 +422,10 @@ impl core::fmt::Debug for LinkName<'_> {
                 let kind = super::links::name(message);
                 write!(f, "Dropped {kind} to {to:?}: {reason:?}")
             }
-            LinkEvent::Up { .. } | LinkEvent::WrongIncarnation { .. } | LinkEvent::Down { .. } => {
+            LinkEvent::Up { .. }
+            | LinkEvent::WrongIncarnation { .. }
+            | LinkEvent::QuarantinedBy { .. }
+            | LinkEvent::Down { .. } => {
                 write!(f, "{:?}", self.0)
             }
         }

@@ -115,6 +115,7 @@ fn name(decision: Decision) -> &'static str {
         Decision::DownIndirectlyConnected => "DownIndirectlyConnected",
         Decision::AcquireLeaseAndDownUnreachable { .. } => "AcquireLeaseAndDownUnreachable",
         Decision::AcquireLeaseAndDownIndirectlyConnected => "AcquireLeaseAndDownIndirectlyConnected",
+        Decision::DownSelfQuarantinedByRemote => "DownSelfQuarantinedByRemote",
         Decision::DownNobody => "DownNobody",
     }
 }
@@ -127,6 +128,7 @@ fn delay_of(decision: Decision) -> Option<Duration> {
         | Decision::DownReachable
         | Decision::DownAll
         | Decision::DownIndirectlyConnected
+        | Decision::DownSelfQuarantinedByRemote
         | Decision::DownNobody => None,
     }
 }

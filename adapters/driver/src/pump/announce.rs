@@ -22,9 +22,14 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
             tracing::warn!(target: "cluster::membership", event = "cluster_leader_incapacitated", %me, ticks);
         }
         Event::Downing(decision) => tracing::warn!(
-            target: "cluster::sbr", event = "sbr_downing", %me, strategy = decision.strategy, rule = ?decision.rule,
-            members = ?decision.members, unreachable = ?decision.unreachable, down = ?decision.down
+            target: "cluster::sbr", event = "sbr_downing", %me, strategy = decision.strategy, rule = %decision.rule,
+            decision = %decision.decision, reason = decision.reason, members = ?decision.members,
+            unreachable = ?decision.unreachable, indirectly_connected = ?decision.indirectly_connected,
+            down = ?decision.down, waits_for = ?decision.waits_for
         ),
+        Event::TooManyMembersToDecide { members, members_max } => {
+            tracing::warn!(target: "cluster::sbr", event = "sbr_too_many_members", %me, members, members_max);
+        }
         Event::Paused { excess } => {
             tracing::warn!(target: "cluster::fd", event = "heartbeat_starvation", %me, ?excess);
         }

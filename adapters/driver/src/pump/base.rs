@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use quorate_core::config::ValidConfig;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, EntityReport, LinkEvent, Target};
+use quorate_core::lease::LeaseReport;
 use quorate_core::message::Message;
 use quorate_core::time::Now;
 use rand_chacha::ChaCha8Rng;
@@ -20,6 +21,7 @@ use crate::stats::LinkStats;
 pub(crate) enum Feedback {
     Link(LinkEvent),
     Entity(EntityReport),
+    Lease(LeaseReport),
 }
 
 /// See the module.

@@ -32,6 +32,7 @@ use quorate_core::effect::{Effect, HaltReason, Output};
 use quorate_core::event::Event;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, EntityReport, Input, Target};
+use quorate_core::lease::{LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::node::Node;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
@@ -323,6 +324,9 @@ impl<M: Machine> Pump<M> {
                     match self.base.feedback.pop_front() {
                         None => return,
                         Some(Feedback::Link(event)) => self.node.handle(self.base.now, Input::Link(event)),
+                        Some(Feedback::Lease(report)) => {
+                            self.node.handle(self.base.now, Input::Lease(report));
+                        }
                         Some(Feedback::Entity(report)) => {
                             self.node.handle(self.base.now, Input::Entity(report));
                         }
@@ -367,6 +371,7 @@ impl<M: Machine> Pump<M> {
                     self.base.feedback.push_back(Feedback::Entity(report));
                 }
             },
+            Effect::Lease(order) => self.refuse_lease(order),
             Effect::Quarantine(node) => self.cut_off(node),
             Effect::Halt(reason) => {
                 self.halted = Some(reason);
@@ -394,6 +399,19 @@ impl<M: Machine> Pump<M> {
         if self.conduct.violated(peer, self.base.now.mono) {
             self.cut_off(peer.clone());
         }
+    }
+
+    /// No keeper of leases can be plugged in yet. Whoever cannot ask must not go on as if it were the only one.
+    fn refuse_lease(&mut self, order: LeaseOrder) {
+        let (name, outcome) = match order {
+            LeaseOrder::Acquire { name, .. } => {
+                tracing::error!(target: "cluster::sbr", event = "lease_without_keeper", me = %self.base.me, %name);
+                (name, LeaseOutcome::Denied)
+            }
+            LeaseOrder::Release { name, .. } => (name, LeaseOutcome::Released),
+        };
+        let report = LeaseReport { name, outcome };
+        self.base.feedback.push_back(Feedback::Lease(report));
     }
 
     /// Refuses links from and to an incarnation from now on.

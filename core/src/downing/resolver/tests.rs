@@ -3,10 +3,11 @@
 use alloc::vec;
 
 use super::*;
-use crate::config::{Config, DownAllWhenUnstable, DowningStrategy};
+use crate::config::{Config, DownAllWhenUnstable, DowningStrategy, LeaseMajorityConfig};
 use crate::effect::Effect;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
+use crate::lease::{LeaseOrder, LeaseOutcome};
 use crate::membership::gossip::Gossip;
 use crate::signal::Signal;
 
@@ -100,6 +101,33 @@ impl Bench {
             other => panic!("not the resolver's to do: {other:?}"),
         });
         effects.collect()
+    }
+
+    /// What is asked of the lease's keeper: `acquire` or `release`.
+    fn orders(&mut self) -> Vec<&'static str> {
+        let effects = self.fixture.effects().into_iter();
+        let orders = effects.filter_map(|effect| match effect {
+            Effect::Lease(LeaseOrder::Acquire { name, owner, .. }) => {
+                assert_eq!((&*name, &owner), ("test-sbr", &self.fixture.me));
+                Some("acquire")
+            }
+            Effect::Lease(LeaseOrder::Release { name, owner }) => {
+                assert_eq!((&*name, &owner), ("test-sbr", &self.fixture.me));
+                Some("release")
+            }
+            Effect::Notify(Event::Downing(_)) => None,
+            other => panic!("not the resolver's to do: {other:?}"),
+        });
+        orders.collect()
+    }
+
+    fn answer(&mut self, outcome: LeaseOutcome) {
+        let report = LeaseReport {
+            name: "test-sbr".into(),
+            outcome,
+        };
+        self.resolver.on_lease(&mut self.fixture.cx(), &report);
+        self.resolver.check_invariants(&self.fixture.view);
     }
 }
 
@@ -484,4 +512,213 @@ fn a_removed_node_stops_watching() {
     bench.show(View::idle(n(1)));
     assert_eq!(bench.fixture.timers.next(), None);
     assert!(bench.resolver.rows.is_empty() && bench.resolver.heard.is_empty());
+}
+
+const GRANTED: LeaseOutcome = LeaseOutcome::Granted { token: 7 };
+
+/// The resolver of node 1 with lease-majority, which sees node 2 of three lost for long enough.
+fn with_lease(rows: &[(u64, u64)]) -> Bench {
+    let strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
+    let mut bench = Bench::with(1, strategy);
+    bench.see(3, rows);
+    bench.run_for(ms(2000));
+    bench
+}
+
+#[test]
+fn m_365_who_gets_the_lease_downs_the_others_and_who_does_not_its_own_side() {
+    for (outcome, clean, broken) in [
+        (GRANTED, vec![2], vec![2, 3]),
+        (LeaseOutcome::Denied, vec![1, 3], vec![1, 2, 3]),
+        (LeaseOutcome::Lost, vec![1, 3], vec![1, 2, 3]),
+    ] {
+        let mut bench = with_lease(&[(1, 2)]);
+        assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["acquire"]));
+        bench.answer(outcome);
+        assert_eq!(bench.downed(), clean, "{outcome:?}");
+        let mut bench = with_lease(&[(2, 3), (3, 2)]);
+        assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["acquire"]));
+        bench.answer(outcome);
+        // Two of three are at least half of the members: then everybody goes, with the lease or without it.
+        let broken = if outcome == GRANTED { vec![1, 2, 3] } else { broken };
+        assert_eq!(bench.downed(), broken, "{outcome:?}");
+    }
+}
+
+#[test]
+fn m_366_a_lease_that_does_not_answer_counts_as_denied() {
+    let mut bench = with_lease(&[(1, 2)]);
+    assert_eq!(bench.orders(), ["acquire"]);
+    bench.run_for(ms(4999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [1, 3]);
+    let event = bench.events().pop().unwrap();
+    assert_eq!(event.decision, Decision::DownReachable);
+    assert_eq!(event.reason, "the lease did not answer in time");
+    // The answer comes after all: the other side must not be kept from it.
+    bench.answer(GRANTED);
+    assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["release"]));
+}
+
+#[test]
+fn m_340_the_smaller_side_asks_last_and_does_nothing_else_meanwhile() {
+    let mut bench = with_lease(&[(1, 2), (1, 3)]);
+    let asked = bench.events();
+    let until = bench.fixture.mono() + ms(2000);
+    assert_eq!(asked[0].waits_for, Some(DowningWait::OtherSide { until }));
+    // What happens meanwhile waits, too.
+    bench.run_for(ms(1000));
+    bench.see(3, &[]);
+    bench.see(3, &[(1, 2)]);
+    bench.run_for(ms(999));
+    assert_eq!(bench.orders(), [""; 0]);
+    bench.run_for(ms(1));
+    assert_eq!(bench.orders(), ["acquire"]);
+    bench.answer(GRANTED);
+    assert_eq!(bench.downed(), [2, 3]);
+}
+
+#[test]
+fn m_367_a_lease_that_is_held_is_not_asked_for_again() {
+    let mut bench = with_lease(&[(1, 2)]);
+    bench.answer(GRANTED);
+    assert_eq!(bench.downed(), [2]);
+    bench.see(3, &[(1, 2), (1, 3)]);
+    bench.run_for(ms(2000));
+    assert_eq!((bench.downed(), bench.orders()), (vec![2, 3], vec!["acquire"]));
+    // Once it is lost it has to be asked for.
+    bench.answer(LeaseOutcome::Lost);
+    bench.run_for(ms(2000));
+    bench.run_for(ms(2000));
+    assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["acquire"]));
+}
+
+#[test]
+fn m_368_the_lease_is_kept_until_the_downed_are_removed_and_a_while_longer() {
+    let mut bench = with_lease(&[(1, 2)]);
+    bench.answer(GRANTED);
+    assert_eq!((bench.downed(), bench.orders()), (vec![2], vec!["acquire"]));
+    let up = |uid| (uid, Status::Up);
+    bench.see_of(&[up(1), (2, Status::Down), up(3)], &[(1, 2)], &[1]);
+    bench.run_for(ms(100_000));
+    assert_eq!(bench.orders(), [""; 0]);
+    bench.see_of(&[up(1), up(3)], &[], &[1]);
+    bench.run_for(ms(39_999));
+    assert_eq!(bench.orders(), [""; 0]);
+    // It is given back again until that is confirmed.
+    bench.run_for(ms(1));
+    assert_eq!(bench.orders(), ["release"]);
+    bench.run_for(ms(1000));
+    assert_eq!(bench.orders(), ["release"]);
+    bench.answer(LeaseOutcome::Released);
+    bench.run_for(ms(100_000));
+    assert_eq!((bench.orders(), bench.fixture.timers.next()), (vec![], None));
+}
+
+#[test]
+fn s_3_6_a_node_that_stops_does_not_give_the_lease_back() {
+    let mut bench = with_lease(&[(1, 2)]);
+    bench.answer(GRANTED);
+    bench.show(View::idle(n(1)));
+    bench.run_for(ms(100_000));
+    bench.answer(LeaseOutcome::Lost);
+    assert_eq!(bench.orders(), ["acquire"]);
+    assert_eq!(bench.fixture.timers.next(), None);
+}
+
+#[test]
+fn s_8_5_after_a_pause_a_decision_that_waits_for_the_lease_is_made_again() {
+    let mut bench = with_lease(&[(1, 2)]);
+    bench.fixture.stand_still(ms(3000));
+    bench.resolver.on_paused(&mut bench.fixture.cx());
+    bench.answer(GRANTED);
+    assert_eq!(
+        (bench.downed(), bench.orders()),
+        (vec![], vec!["acquire", "release"])
+    );
+    bench.answer(LeaseOutcome::Released);
+    bench.run_for(ms(2000));
+    assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["acquire"]));
+}
+
+#[test]
+fn m_371_the_lease_is_named_after_the_cluster_unless_it_has_a_name() {
+    let named = |name: Option<&str>| {
+        let strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig {
+            lease_name: name.map(Into::into),
+            ..LeaseMajorityConfig::default()
+        });
+        let resolver = Bench::with(1, strategy).resolver;
+        ["test-sbr", "shop"].map(|name| resolver.lease.is_named(&name.into()))
+    };
+    assert_eq!(named(None), [true, false]);
+    assert_eq!(named(Some("shop")), [false, true]);
+    // What is said about other leases is not for the resolver.
+    let mut bench = with_lease(&[(1, 2)]);
+    let report = LeaseReport {
+        name: "shop".into(),
+        outcome: GRANTED,
+    };
+    bench.resolver.on_lease(&mut bench.fixture.cx(), &report);
+    assert_eq!(bench.downed(), []);
+}
+
+#[test]
+fn m_369_a_node_that_a_member_refuses_for_good_goes() {
+    let mut bench = Bench::of(2);
+    bench.see(3, &[]);
+    bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(4));
+    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
+    bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(3));
+    assert_eq!(bench.downed(), [2]);
+    let event = bench.events().pop().unwrap();
+    assert_eq!(event.decision, Decision::DownSelfQuarantinedByRemote);
+}
+
+#[test]
+fn m_360_more_members_than_a_quorum_can_decide_about_are_warned_of() {
+    let strategy = DowningStrategy::StaticQuorum {
+        quorum: 2,
+        role: None,
+    };
+    let mut bench = Bench::with(1, strategy);
+    bench.see(3, &[]);
+    assert_eq!(bench.fixture.effects(), []);
+    bench.see(4, &[]);
+    let warning = Event::TooManyMembersToDecide {
+        members: 4,
+        members_max: 3,
+    };
+    assert_eq!(bench.fixture.effects(), [Effect::Notify(warning)]);
+    bench.see(4, &[(1, 3), (1, 4)]);
+    bench.run_for(ms(2000));
+    assert_eq!(bench.downed(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_strategy_of_the_application_decides_and_may_leave_it_to_the_operator() {
+    /// Nobody goes.
+    #[derive(Debug)]
+    struct AskOperator;
+
+    impl Strategy for AskOperator {
+        fn name(&self) -> &'static str {
+            "ask-operator"
+        }
+
+        fn decide(&self, _: &DowningView) -> Decision {
+            Decision::DownNobody
+        }
+    }
+
+    let custom = crate::config::CustomStrategy(Arc::new(AskOperator));
+    let mut bench = Bench::with(1, DowningStrategy::Custom(custom));
+    bench.see(3, &[(1, 3)]);
+    bench.run_for(ms(60_000));
+    assert_eq!(bench.downed(), []);
+    let events = bench.events();
+    assert_eq!(events.len(), 1, "told once");
+    assert_eq!(events[0].strategy, "ask-operator");
+    assert_eq!(bench.fixture.stats.downing_decisions, 0);
 }

@@ -62,6 +62,11 @@ pub(super) fn is_unstable(before: &View, after: &View) -> bool {
         || has_anybody_turned(before, after, is_down)
 }
 
+/// Whether somebody became Up.
+pub(super) fn is_anybody_newly_up(before: &View, after: &View) -> bool {
+    has_anybody_turned(before, after, |status| status == Status::Up)
+}
+
 /// Whether a full member is unreachable: without one there is no unrest.
 pub(super) fn is_anybody_lost(view: &View) -> bool {
     let mut unreachable = view.unreachable().iter().filter_map(|node| view.member(node));

@@ -322,9 +322,14 @@ fn show(effect: &Effect) -> Option<String> {
         }
         Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
         Effect::Notify(
-            Event::SelfRemoved | Event::Downing(_) | Event::Paused { .. } | Event::Sharding { .. },
+            Event::SelfRemoved
+            | Event::Downing(_)
+            | Event::TooManyMembersToDecide { .. }
+            | Event::Paused { .. }
+            | Event::Sharding { .. },
         )
         | Effect::Entity(_)
+        | Effect::Lease(_)
         | Effect::Halt(_) => unreachable!("not membership's: {effect:?}"),
     })
 }

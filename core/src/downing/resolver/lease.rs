@@ -1,0 +1,237 @@
+//! The lease behind a downing decision: waits for the larger side to go first, asks, keeps the lease until those downed
+//! are gone, and gives it back. Decides nothing about members: it holds a decision back until it may be carried out.
+//! Spec: membership 3.6.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::config::{DowningStrategy, LeaseMajorityConfig, ValidConfig};
+use crate::cx::Cx;
+use crate::downing::decision::Decision;
+use crate::event::{DowningEvent, DowningWait};
+use crate::ident::UniqueAddress;
+use crate::lease::{LeaseName, LeaseOrder, LeaseOutcome};
+use crate::time::Instant;
+use crate::view::View;
+
+/// The lease of one resolver.
+#[derive(Clone, Debug)]
+pub(super) struct Lease {
+    name: LeaseName,
+    settings: LeaseMajorityConfig,
+    state: State,
+}
+
+/// A decision that waits for the lease. What it says is as old as the decision: whatever changes meanwhile waits too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    /// What is done by who holds the lease.
+    pub(super) event: DowningEvent,
+    /// Who is downed by the others.
+    pub(super) down_if_denied: Vec<UniqueAddress>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Neither held nor wanted.
+    Free,
+    /// Wanted, but the other side goes first.
+    Delayed { until: Instant, pending: Pending },
+    /// Asked for.
+    Acquiring { until: Instant, pending: Pending },
+    /// Held while some of those downed are not removed yet, and for a while after that.
+    Held {
+        downed: BTreeSet<UniqueAddress>,
+        release_at: Option<Instant>,
+    },
+    /// Given back, but that is not confirmed.
+    Releasing { again_at: Instant },
+}
+
+impl Lease {
+    pub(super) fn new(config: &ValidConfig) -> Self {
+        let settings = match &config.downing.strategy {
+            DowningStrategy::LeaseMajority(lease) => lease.clone(),
+            DowningStrategy::Off
+            | DowningStrategy::KeepMajority { .. }
+            | DowningStrategy::StaticQuorum { .. }
+            | DowningStrategy::KeepOldest { .. }
+            | DowningStrategy::DownAll
+            | DowningStrategy::AutoDown
+            | DowningStrategy::Custom(_) => LeaseMajorityConfig::default(),
+        };
+        let unset = || alloc::format!("{}-sbr", config.cluster);
+        let name = settings.lease_name.clone().unwrap_or_else(unset);
+        Self {
+            name: name.into(),
+            settings,
+            state: State::Free,
+        }
+    }
+
+    /// Asks for the lease, now or once the other side had its chance. Gives the decision back if the lease is held
+    /// already: it can be carried out at once.
+    pub(super) fn want(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Option<DowningEvent> {
+        let after = match pending.event.decision {
+            Decision::AcquireLeaseAndDownUnreachable { after } => after,
+            Decision::AcquireLeaseAndDownIndirectlyConnected
+            | Decision::DownUnreachable
+            | Decision::DownReachable
+            | Decision::DownAll
+            | Decision::DownIndirectlyConnected
+            | Decision::DownSelfQuarantinedByRemote
+            | Decision::DownNobody => Duration::ZERO,
+        };
+        if let State::Held { downed, release_at } = &mut self.state {
+            downed.extend(pending.event.down.iter().cloned());
+            *release_at = None;
+            return Some(pending.event);
+        }
+        if after.is_zero() {
+            self.acquire(cx, pending);
+        } else {
+            let until = cx.mono() + after;
+            self.state = State::Delayed { until, pending };
+        }
+        None
+    }
+
+    /// What is due; a decision to carry out because the answer did not come in time.
+    pub(super) fn on_time(&mut self, cx: &mut Cx<'_>) -> Option<DowningEvent> {
+        if self.next_at().is_none_or(|at| cx.mono() < at) {
+            return None;
+        }
+        match core::mem::replace(&mut self.state, State::Free) {
+            State::Free => None,
+            State::Delayed { pending, .. } => {
+                self.acquire(cx, pending);
+                None
+            }
+            State::Acquiring { pending, .. } => Some(pending.denied("the lease did not answer in time")),
+            State::Held { .. } | State::Releasing { .. } => {
+                self.release(cx);
+                None
+            }
+        }
+    }
+
+    /// What the lease's keeper says; a decision to carry out.
+    pub(super) fn on_outcome(&mut self, cx: &mut Cx<'_>, outcome: LeaseOutcome) -> Option<DowningEvent> {
+        match (outcome, core::mem::replace(&mut self.state, State::Free)) {
+            (LeaseOutcome::Granted { .. }, State::Acquiring { pending, .. }) => {
+                let downed: BTreeSet<UniqueAddress> = pending.event.down.iter().cloned().collect();
+                self.state = State::Held {
+                    downed,
+                    release_at: None,
+                };
+                Some(pending.event)
+            }
+            (LeaseOutcome::Denied | LeaseOutcome::Lost, State::Acquiring { pending, .. }) => {
+                Some(pending.denied("the other side holds the lease"))
+            }
+            // Nobody waits for it any more: an answer that came too late must not block the other side.
+            (LeaseOutcome::Granted { .. }, State::Free) => {
+                self.release(cx);
+                None
+            }
+            (LeaseOutcome::Lost, State::Held { .. } | State::Releasing { .. })
+            | (LeaseOutcome::Released, State::Releasing { .. }) => None,
+            (
+                LeaseOutcome::Granted { .. }
+                | LeaseOutcome::Denied
+                | LeaseOutcome::Lost
+                | LeaseOutcome::Released,
+                state @ (State::Free
+                | State::Delayed { .. }
+                | State::Acquiring { .. }
+                | State::Held { .. }
+                | State::Releasing { .. }),
+            ) => {
+                self.state = state;
+                None
+            }
+        }
+    }
+
+    /// Those downed are gone once they have been removed; the other side may be a while behind.
+    pub(super) fn on_view(&mut self, now: Instant, view: &View) {
+        if let State::Held { downed, release_at } = &mut self.state {
+            downed.retain(|node| view.member(node).is_some());
+            if downed.is_empty() && release_at.is_none() {
+                *release_at = Some(now + self.settings.release_after);
+            }
+        }
+    }
+
+    /// A decision that waits is old by now: it is dropped, and made again if it is still needed.
+    pub(super) fn on_paused(&mut self) {
+        if self.waits_for().is_some() {
+            self.state = State::Free;
+        }
+    }
+
+    /// This node is no member any more. What it holds expires, because those it downed may still be there.
+    pub(super) fn forget(&mut self) {
+        self.state = State::Free;
+    }
+
+    /// When something is due.
+    pub(super) const fn next_at(&self) -> Option<Instant> {
+        match &self.state {
+            State::Free => None,
+            State::Delayed { until, .. } | State::Acquiring { until, .. } => Some(*until),
+            State::Held { release_at, .. } => *release_at,
+            State::Releasing { again_at } => Some(*again_at),
+        }
+    }
+
+    /// What a decision waits for; while one does, no other is made.
+    pub(super) const fn waits_for(&self) -> Option<DowningWait> {
+        match &self.state {
+            State::Delayed { until, .. } => Some(DowningWait::OtherSide { until: *until }),
+            State::Acquiring { until, .. } => Some(DowningWait::Lease { until: *until }),
+            State::Free | State::Held { .. } | State::Releasing { .. } => None,
+        }
+    }
+
+    /// Whether the lease is this one.
+    pub(super) fn is_named(&self, name: &LeaseName) -> bool {
+        self.name == *name
+    }
+
+    fn acquire(&mut self, cx: &mut Cx<'_>, pending: Pending) {
+        let until = cx.mono() + self.settings.operation_timeout;
+        self.state = State::Acquiring { until, pending };
+        cx.order_lease(LeaseOrder::Acquire {
+            name: LeaseName::clone(&self.name),
+            owner: cx.me.clone(),
+            time_to_live: self.settings.time_to_live,
+        });
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>) {
+        let again_at = cx.mono() + super::TICK;
+        self.state = State::Releasing { again_at };
+        cx.order_lease(LeaseOrder::Release {
+            name: LeaseName::clone(&self.name),
+            owner: cx.me.clone(),
+        });
+    }
+}
+
+impl Pending {
+    fn denied(self, reason: &'static str) -> DowningEvent {
+        let decision = if self.event.decision.is_indirectly_connected() {
+            Decision::DownIndirectlyConnected
+        } else {
+            Decision::DownReachable
+        };
+        DowningEvent {
+            decision,
+            reason,
+            down: self.down_if_denied,
+            ..self.event
+        }
+    }
+}
