@@ -214,7 +214,7 @@ impl Host {
                 self.answers.insert(token, answer);
             }
             Effect::Notify(_) => {} // facts for people; this program looks at the view instead
-            Effect::Lease(_) => {} // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Quarantine(node) => {
                 self.outbound
                     .retain(|_, outbound| outbound.peer.as_ref() != Some(&node));
