@@ -2,6 +2,7 @@
 //! the conformance vectors. All of it runs on the core's public API. Nothing here is published.
 #![forbid(unsafe_code)]
 
+pub mod decisions;
 pub mod invariants;
 pub mod lease;
 pub mod sim;
