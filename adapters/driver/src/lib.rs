@@ -16,6 +16,8 @@ mod adapter;
 mod builder;
 mod cluster;
 mod codec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod entity;
 mod error;
 mod events;

@@ -49,7 +49,15 @@ impl DevCa {
     /// # Errors
     /// [`TlsError`] if no key can be made.
     pub fn issue(&self) -> Result<Credentials, TlsError> {
-        let (certificate, key) = self.issue_raw()?;
+        self.issue_for(&self.peer_name)
+    }
+
+    /// A certificate under another name than the cluster's: what another service of the same authority would show.
+    ///
+    /// # Errors
+    /// [`TlsError`] if the name is no DNS name or no key can be made.
+    pub fn issue_for(&self, name: &str) -> Result<Credentials, TlsError> {
+        let (certificate, key) = self.issue_raw(name)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let chain = vec![certificate.der().clone()];
         Ok(Credentials::new(chain, key, vec![self.issuer.der().clone()]))
@@ -60,12 +68,12 @@ impl DevCa {
     /// # Errors
     /// [`TlsError`] if no key can be made.
     pub fn issue_pem(&self) -> Result<[String; 3], TlsError> {
-        let (certificate, key) = self.issue_raw()?;
+        let (certificate, key) = self.issue_raw(&self.peer_name)?;
         Ok([certificate.pem(), key.serialize_pem(), self.issuer.pem()])
     }
 
-    fn issue_raw(&self) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
-        let mut params = CertificateParams::new(vec![self.peer_name.clone()]).map_err(rejected)?;
+    fn issue_raw(&self, name: &str) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(rejected)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,

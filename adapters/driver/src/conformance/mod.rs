@@ -1,0 +1,68 @@
+//! What every adapter has to show, as tests that an adapter calls: over real sockets, with the fast timings, every wait with
+//! a limit. A third party's adapter passes it or is none.
+//!
+//! ```ignore
+//! quorate_driver::conformance!(MyAdapter, Security::insecure_plaintext(), my_runtime::block_on);
+//! ```
+//!
+//! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the
+//! security (evaluated per test), and a function that runs a future to its end. The functions panic when the adapter fails;
+//! that is their answer. Two functions need more than the macro knows and are called by hand: [`adapters_form_one_cluster`]
+//! and [`nodes_of_different_security_do_not_meet`]. Spec: architecture 4, reliability 3c.
+//!
+//! Not yet in the suite: a slow reader beside flowing heartbeats, and the bytes of a broken frame after a good handshake
+//! (both are tested in the pump and for tokio), a thousand connections (here: [`CYCLES`]).
+
+mod cluster;
+mod links;
+mod runtime;
+mod strangers;
+mod support;
+
+pub use cluster::{
+    a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
+    a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
+    three_nodes_form_a_cluster_and_answer_for_each_other,
+};
+pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
+pub use runtime::{
+    a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
+};
+pub use strangers::{
+    a_dialer_for_another_cluster_is_told_so, a_silent_dialer_is_cut_off,
+    nodes_of_different_security_do_not_meet, strangers_do_not_delay_a_shutdown,
+    strangers_who_speak_something_else_are_cut_off,
+};
+
+/// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
+/// runs a future to its end. See the module `conformance`.
+#[macro_export]
+macro_rules! conformance {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            three_nodes_form_a_cluster_and_answer_for_each_other,
+            a_node_leaves_and_hands_over,
+            a_restarted_node_is_a_new_member,
+            messages_to_an_entity_keep_their_order,
+            a_message_that_is_too_large_is_refused_and_the_next_one_passes,
+            a_link_carries_bytes_both_ways_and_ends,
+            links_come_and_go_without_a_leak,
+            a_dialer_for_another_cluster_is_told_so,
+            a_silent_dialer_is_cut_off,
+            strangers_do_not_delay_a_shutdown,
+            strangers_who_speak_something_else_are_cut_off,
+            a_task_that_panics_harms_no_other,
+            the_clock_never_goes_back,
+            the_deadline_of_a_sleep_is_kept,
+        );
+    };
+    (@ $adapter:ty, $security:expr, $block_on:expr, $($test:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                let security: $crate::Security = $security;
+                $block_on($crate::conformance::$test::<$adapter>(&security));
+            }
+        )+
+    };
+}

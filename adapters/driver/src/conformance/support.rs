@@ -1,0 +1,202 @@
+//! What the tests share: nodes with the fast timings, and waiting for facts with a limit instead of sleeping and hoping.
+
+use std::future::Future;
+use std::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::membership::member::Status;
+use quorate_core::view::View;
+
+use crate::adapter::Adapter;
+use crate::builder::ClusterBuilder;
+use crate::cluster::Cluster;
+use crate::entity::{Entity, EntityContext};
+use crate::error::{AskError, StartError};
+use crate::kind::Kind;
+use crate::region::Region;
+use crate::runtime::Runtime;
+use crate::security::Security;
+use crate::sync::{Either, race};
+
+/// Far beyond what any step takes, even on a machine that is busy with other tests.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Between two looks at something that announces itself to nobody.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The adapter's runtime.
+pub(super) fn runtime<A: Adapter>() -> A::Runtime {
+    A::runtime().expect("the test runs in the adapter's runtime")
+}
+
+pub(super) async fn sleep<A: Adapter>(duration: Duration) {
+    let runtime = runtime::<A>();
+    runtime.sleep_until(runtime.now().mono + duration).await;
+}
+
+/// The future's value, which has to come within the limit.
+pub(super) async fn within<A: Adapter, T>(what: &str, future: impl Future<Output = T>) -> T {
+    match race(future, sleep::<A>(LIMIT)).await {
+        Either::Left(value) => value,
+        Either::Right(()) => panic!("not within {LIMIT:?}: {what}"),
+    }
+}
+
+/// Looks until it is so.
+pub(super) async fn eventually<A: Adapter>(what: &str, mut look: impl AsyncFnMut() -> bool) {
+    within::<A, _>(what, async {
+        while !look().await {
+            sleep::<A>(LOOK_AGAIN).await;
+        }
+    })
+    .await;
+}
+
+pub(super) fn node<A: Adapter>(security: &Security) -> ClusterBuilder<A, Security> {
+    Cluster::builder("conformance")
+        .bind("127.0.0.1:0")
+        .security(security.clone())
+        .fast_profile()
+        .config(|config: &mut Config| {
+            // Tests share the machine: forgive the pauses that this causes.
+            config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(3);
+        })
+}
+
+/// A cluster of one, Up.
+pub(super) async fn first<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Cluster<A> {
+    let node = builder.start().await.expect("the first node starts");
+    node.join([node.address().address()])
+        .await
+        .expect("it joins itself");
+    within::<A, _>("the first node is up", node.up())
+        .await
+        .expect("it is up");
+    node
+}
+
+/// One more node, Up.
+pub(super) async fn joined<A: Adapter>(seed: &Address, security: &Security) -> Cluster<A> {
+    let node = node::<A>(security)
+        .seeds([seed])
+        .start()
+        .await
+        .expect("the node starts");
+    within::<A, _>("a node that joins is up", node.up())
+        .await
+        .expect("it is up");
+    node
+}
+
+/// Starts a node at an address that another one has just left: a port may be free only a moment later.
+pub(super) async fn start_at<A: Adapter>(
+    address: &Address,
+    seed: &Address,
+    security: &Security,
+) -> Cluster<A> {
+    within::<A, _>("the port is free again", async {
+        loop {
+            match node::<A>(security).bind(address).seeds([seed]).start().await {
+                Ok(node) => return node,
+                Err(StartError::Bind { .. }) => sleep::<A>(LOOK_AGAIN).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await
+}
+
+pub(super) async fn cluster<A: Adapter>(count: usize, security: &Security) -> Vec<Cluster<A>> {
+    let mut nodes = vec![first(node(security)).await];
+    while nodes.len() < count {
+        let seed = nodes.first().map(|node| node.address().address().clone());
+        nodes.push(joined(&seed.expect("invariant: there is a first"), security).await);
+    }
+    for node in &nodes {
+        all_up(node, count).await;
+    }
+    nodes
+}
+
+/// Waits until the picture of a node is as wanted.
+pub(super) async fn until<A: Adapter>(node: &Cluster<A>, what: &str, wanted: impl Fn(&View) -> bool) {
+    let mut events = node.events();
+    within::<A, _>(what, async {
+        while !wanted(&node.view()) {
+            assert!(events.next().await.is_some(), "the node ended: {:?}", node.view());
+        }
+    })
+    .await;
+}
+
+pub(super) async fn all_up<A: Adapter>(node: &Cluster<A>, count: usize) {
+    until(node, "all nodes are up", |view| {
+        view.members().len() == count && view.members().iter().all(|member| member.status == Status::Up)
+    })
+    .await;
+}
+
+/// Notes what it is told, and says where it lives and how it was told.
+#[derive(Debug)]
+pub(super) struct Notebook {
+    node: UniqueAddress,
+    pages: Vec<u32>,
+}
+
+pub(super) type Notebooks = Region<Vec<u32>, (String, Vec<u32>)>;
+
+impl Entity for Notebook {
+    type Message = Vec<u32>;
+    type Reply = (String, Vec<u32>);
+
+    async fn handle(&mut self, _: &EntityContext, pages: Vec<u32>) -> (String, Vec<u32>) {
+        self.pages.extend(pages);
+        (self.node.to_string(), self.pages.clone())
+    }
+}
+
+pub(super) async fn notebooks<A: Adapter>(node: &Cluster<A>) -> Notebooks {
+    let me = node.address().clone();
+    let make = move |_: EntityContext| Notebook {
+        node: me.clone(),
+        pages: Vec::new(),
+    };
+    let kind = Kind::new("notebook").shards(16);
+    node.register(kind, make).await.expect("the kind is registered")
+}
+
+/// Where an entity lives and what it was told. Asks again while shards move.
+pub(super) async fn read<A: Adapter>(region: &Notebooks, id: &str) -> (String, Vec<u32>) {
+    within::<A, _>("an answer", async {
+        loop {
+            match region
+                .entity(id)
+                .ask(&Vec::new())
+                .timeout(Duration::from_secs(2))
+                .await
+            {
+                Ok(answer) => return answer,
+                Err(AskError::Failed(_)) => sleep::<A>(LOOK_AGAIN).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await
+}
+
+/// An entity that lives on this node. Looks among many: shards spread over all nodes in time.
+pub(super) async fn living_on<A: Adapter>(region: &Notebooks, node: &UniqueAddress) -> String {
+    let node = node.to_string();
+    within::<A, _>("an entity on every node", async {
+        loop {
+            for number in 0..64 {
+                let id = format!("n-{number}");
+                if read::<A>(region, &id).await.0 == node {
+                    return id;
+                }
+            }
+        }
+    })
+    .await
+}
