@@ -1,0 +1,99 @@
+//! Quorate clusters over QUIC, on tokio: one connection per peer and direction, one stream per link, TLS 1.3 with certificates
+//! on both sides.
+//!
+//! A stream that waits for a lost packet holds up no other: heartbeats pass while user messages are resent. QUIC is never
+//! unencrypted, so a node needs certificates; here a throw-away authority makes one (feature `dev-certs`):
+//!
+//! ```no_run
+//! # #[cfg(feature = "dev-certs")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use quorate_quinn::{Cluster, DevCa, Entity, EntityContext, Kind, Security};
+//!
+//! struct Greeter {
+//!     greeted: u64,
+//! }
+//!
+//! impl Entity for Greeter {
+//!     type Message = String;
+//!     type Reply = String;
+//!
+//!     async fn handle(&mut self, context: &EntityContext, who: String) -> String {
+//!         self.greeted += 1;
+//!         format!("{} greets {who}, number {}", context.id_text(), self.greeted)
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
+//! let authority = DevCa::new("example.cluster.internal")?;
+//! let cluster = Cluster::builder("example")
+//!     .bind("127.0.0.1:0")
+//!     .security(Security::mtls(authority.mtls()?))
+//!     .fast_profile() // the timings for one machine; leave it out on a network
+//!     .start()
+//!     .await?;
+//! cluster.join([cluster.address().address()]).await?;
+//! cluster.up().await?;
+//!
+//! let greeters = cluster.register(Kind::new("greeter"), |_| Greeter { greeted: 0 }).await?;
+//! let answer = greeters.entity("ada").ask(&"Grace".to_owned()).await?;
+//! assert_eq!(answer, "ada greets Grace, number 1");
+//!
+//! cluster.leave().await?;
+//! # Ok(())
+//! # })
+//! # }
+//! # #[cfg(not(feature = "dev-certs"))]
+//! # fn main() {}
+//! ```
+//!
+//! With certificates of your own: `Mtls::new("orders.cluster.internal", Credentials::from_pem_files(..)?)`.
+//!
+//! All nodes of a cluster speak QUIC, or all speak TCP. Heartbeats travel on the control link's stream; QUIC datagrams and
+//! 0-RTT are off. The port is UDP, and it is free a moment *after* [`Cluster::terminated`](quorate_driver::Cluster::terminated).
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `dev-certs` | a certificate authority that lives as long as the program, for demonstrations and tests |
+#![forbid(unsafe_code)]
+
+mod link;
+mod links;
+mod port;
+
+use std::io;
+
+pub use link::{QuicReader, QuicWriter};
+pub use links::QuicLinks;
+pub use port::QuicPort;
+pub use quorate_driver::*;
+pub use quorate_tokio::TokioRuntime;
+
+/// Tokio and QUIC: what fills in the driver's types.
+#[derive(Clone, Copy, Debug)]
+pub struct Quinn;
+
+/// A running node on tokio and QUIC. See [`quorate_driver::Cluster`].
+pub type Cluster = quorate_driver::Cluster<Quinn>;
+
+impl Adapter for Quinn {
+    type Runtime = TokioRuntime;
+    type Transport = QuicLinks;
+
+    fn runtime() -> io::Result<TokioRuntime> {
+        TokioRuntime::current()
+    }
+
+    fn transport(security: &Security) -> io::Result<QuicLinks> {
+        let mtls = security.certificates().cloned();
+        mtls.map(QuicLinks::new).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "QUIC is always encrypted: use `Security::mtls`",
+            )
+        })
+    }
+
+    async fn shutdown_signal() -> io::Result<()> {
+        quorate_tokio::Tokio::shutdown_signal().await
+    }
+}

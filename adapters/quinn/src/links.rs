@@ -1,0 +1,185 @@
+//! Connections to peers: one per peer, shared by the links that this node dials. Decides nothing about the protocol.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
+use quorate_driver::core::Address;
+use quorate_driver::{LinkKind, Mtls, Transport};
+
+use crate::link::{QuicReader, QuicWriter};
+use crate::port::QuicPort;
+
+/// A connection on which nothing arrives for so long is dead. Its links end with it, and the next dial opens a new one.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// How often a connection without traffic is probed: three probes may get lost.
+const PROBE_INTERVAL: Duration = Duration::from_millis(1_250);
+
+/// Streams a peer may have open: its two links, and as many again while they are being replaced.
+const STREAMS_MAX: u32 = 4;
+
+/// What a peer may send on one stream beyond what was read: more than the largest frame in one round trip.
+const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+
+/// The same for a whole connection: two streams' worth, so that a user link that is paused with a full window leaves the
+/// control link all it can use.
+const CONNECTION_WINDOW_BYTES: u32 = 2 * STREAM_WINDOW_BYTES;
+
+/// QUIC with mutual TLS. Clones share the port and the connections.
+#[derive(Clone)]
+pub struct QuicLinks {
+    inside: Arc<Inside>,
+}
+
+/// A connection, or the place where it will be: locked while it is dialed, so that links dialed meanwhile wait for it.
+type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
+
+struct Inside {
+    mtls: Mtls,
+    transport: Arc<TransportConfig>,
+    endpoint: OnceLock<Endpoint>,
+    connections: Mutex<BTreeMap<Address, Slot>>,
+}
+
+impl QuicLinks {
+    /// QUIC with these certificates.
+    #[must_use]
+    pub fn new(mtls: Mtls) -> Self {
+        let mut transport = TransportConfig::default();
+        transport
+            .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX))
+            .max_concurrent_uni_streams(VarInt::from_u32(0))
+            .datagram_receive_buffer_size(None)
+            .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
+            .receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES))
+            .max_idle_timeout(IdleTimeout::try_from(SILENCE_MAX).ok())
+            .keep_alive_interval(Some(PROBE_INTERVAL));
+        Self {
+            inside: Arc::new(Inside {
+                mtls,
+                transport: Arc::new(transport),
+                endpoint: OnceLock::new(),
+                connections: Mutex::new(BTreeMap::new()),
+            }),
+        }
+    }
+
+    /// How the next connection that a peer opens is accepted: with the certificates of the moment.
+    pub(crate) fn server_config(&self) -> io::Result<Arc<quinn::ServerConfig>> {
+        let tls = QuicServerConfig::try_from(self.inside.mtls.server_config()).map_err(io::Error::other)?;
+        let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+        config.transport_config(Arc::clone(&self.inside.transport));
+        config.migration(false);
+        Ok(Arc::new(config))
+    }
+
+    fn client_config(&self) -> io::Result<quinn::ClientConfig> {
+        let tls = QuicClientConfig::try_from(self.inside.mtls.client_config()).map_err(io::Error::other)?;
+        let mut config = quinn::ClientConfig::new(Arc::new(tls));
+        config.transport_config(Arc::clone(&self.inside.transport));
+        Ok(config)
+    }
+
+    /// The place of the connection to a peer. Forgets, by the way, the places of connections that have ended.
+    fn slot(&self, to: &Address) -> Slot {
+        let mut connections = self
+            .inside
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|_, slot| {
+            let in_use = Arc::strong_count(slot) > 1;
+            in_use
+                || slot
+                    .try_lock()
+                    .is_ok_and(|held| held.as_ref().is_some_and(is_open))
+        });
+        Arc::clone(connections.entry(to.clone()).or_default())
+    }
+
+    async fn connect(&self, to: &Address) -> io::Result<Connection> {
+        let endpoint = self.inside.endpoint.get().ok_or(io::ErrorKind::NotConnected)?;
+        let here = endpoint.local_addr()?;
+        let there = resolve((to.host(), to.port()), |found| found.is_ipv4() == here.is_ipv4()).await?;
+        let name = self.inside.mtls.peer_name().to_str();
+        let connecting = endpoint
+            .connect_with(self.client_config()?, there, &name)
+            .map_err(io::Error::other)?;
+        Ok(connecting.await?)
+    }
+}
+
+fn is_open(connection: &Connection) -> bool {
+    connection.close_reason().is_none()
+}
+
+async fn resolve(
+    address: impl tokio::net::ToSocketAddrs,
+    usable: impl Fn(&SocketAddr) -> bool,
+) -> io::Result<SocketAddr> {
+    let found = tokio::net::lookup_host(address).await?.find(usable);
+    found.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+}
+
+impl Transport for QuicLinks {
+    type Listener = QuicPort;
+    type Reader = QuicReader;
+    type Writer = QuicWriter;
+
+    async fn bind(&self, address: &str) -> io::Result<QuicPort> {
+        let socket = std::net::UdpSocket::bind(resolve(address, |_| true).await?)?;
+        let server = Arc::unwrap_or_clone(self.server_config()?);
+        let endpoint = Endpoint::new(
+            EndpointConfig::default(),
+            Some(server),
+            socket,
+            Arc::new(quinn::TokioRuntime),
+        )?;
+        if self.inside.endpoint.set(endpoint.clone()).is_err() {
+            return Err(io::Error::other("this transport listens already"));
+        }
+        Ok(QuicPort::new(self.clone(), endpoint))
+    }
+
+    async fn dial(&self, to: &Address, kind: LinkKind) -> io::Result<(QuicReader, QuicWriter)> {
+        let slot = self.slot(to);
+        let mut held = slot.lock().await;
+        let connection = match held.take().filter(is_open) {
+            Some(connection) => connection,
+            None => self.connect(to).await?,
+        };
+        *held = Some(connection.clone());
+        drop(held);
+        let (writer, reader) = connection.open_bi().await?;
+        // Whatever waits on the control link goes first.
+        let priority = match kind {
+            LinkKind::Control => 1,
+            LinkKind::User => 0,
+        };
+        writer.set_priority(priority).map_err(io::Error::other)?;
+        Ok((QuicReader::dialed(reader, connection), QuicWriter::new(writer)))
+    }
+}
+
+impl Drop for Inside {
+    /// Says good-bye to all peers at once: they need not wait for the silence to be long enough.
+    fn drop(&mut self) {
+        if let Some(endpoint) = self.endpoint.get() {
+            endpoint.close(VarInt::from_u32(0), b"node ended");
+        }
+    }
+}
+
+impl fmt::Debug for QuicLinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuicLinks")
+            .field("endpoint", &self.inside.endpoint)
+            .finish_non_exhaustive()
+    }
+}

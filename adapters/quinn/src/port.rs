@@ -1,0 +1,116 @@
+//! Where peers reach this node: accepts connections, shakes hands with each in a task of its own, and hands out the streams
+//! they open. Decides only how many connections there may be. Spec: reliability 3b.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quinn::{Connection, Endpoint, Incoming};
+use quorate_driver::{Accepted, Listener};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::link::{QuicReader, QuicWriter};
+use crate::links::QuicLinks;
+
+/// Connections there may be, both directions: a cluster of a thousand nodes twice over, and room for strangers who are being
+/// refused.
+const CONNECTIONS_MAX: usize = 4_096;
+
+/// How long a peer may take to prove who it is.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Links that wait for the driver to take them; beyond it they wait in their connections.
+const ACCEPTED_WAITING_MAX: usize = 64;
+
+type Link = Accepted<QuicReader, QuicWriter>;
+
+/// A listening UDP port.
+#[derive(Debug)]
+pub struct QuicPort {
+    endpoint: Endpoint,
+    links: mpsc::Receiver<Link>,
+    accepting: AbortHandle,
+}
+
+impl QuicPort {
+    pub(crate) fn new(transport: QuicLinks, endpoint: Endpoint) -> Self {
+        let (sender, links) = mpsc::channel(ACCEPTED_WAITING_MAX);
+        let accepting = tokio::spawn(accept_all(transport, endpoint.clone(), sender));
+        Self {
+            endpoint,
+            links,
+            accepting: accepting.abort_handle(),
+        }
+    }
+}
+
+impl Drop for QuicPort {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Listener for QuicPort {
+    type Reader = QuicReader;
+    type Writer = QuicWriter;
+
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+
+    async fn accept(&mut self) -> io::Result<Link> {
+        let link = self.links.recv().await;
+        link.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+async fn accept_all(transport: QuicLinks, endpoint: Endpoint, links: mpsc::Sender<Link>) {
+    while let Some(incoming) = endpoint.accept().await {
+        if endpoint.open_connections() >= CONNECTIONS_MAX {
+            incoming.refuse();
+        } else if !incoming.remote_address_validated() {
+            // Whoever forges its address never sees the answer: costs an honest peer one round trip, and keeps strangers
+            // from making this node compute signatures for addresses that are not theirs.
+            let _ = incoming.retry();
+        } else {
+            tokio::spawn(serve(transport.clone(), incoming, links.clone()));
+        }
+    }
+}
+
+/// One peer's connection, from its handshake until either side has had enough.
+async fn serve(transport: QuicLinks, incoming: Incoming, links: mpsc::Sender<Link>) {
+    let remote = incoming.remote_address();
+    match shake_hands(&transport, incoming).await {
+        Ok(connection) => {
+            drop(transport);
+            tokio::select! {
+                () = hand_out(&connection, &links) => {}
+                () = links.closed() => {}
+            }
+        }
+        Err(error) => tracing::debug!(
+            target: "cluster::transport", event = "quic_refused", %remote, %error,
+            "a connection was refused"
+        ),
+    }
+}
+
+async fn shake_hands(transport: &QuicLinks, incoming: Incoming) -> io::Result<Connection> {
+    let connecting = incoming.accept_with(transport.server_config()?)?;
+    Ok(tokio::time::timeout(HANDSHAKE_LIMIT, connecting).await??)
+}
+
+async fn hand_out(connection: &Connection, links: &mpsc::Sender<Link>) {
+    while let Ok((writer, reader)) = connection.accept_bi().await {
+        let link = Accepted {
+            remote: connection.remote_address(),
+            reader: QuicReader::accepted(reader),
+            writer: QuicWriter::new(writer),
+        };
+        if links.send(link).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The suite that every adapter passes, over QUIC.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use quorate_driver::conformance::nodes_of_different_security_do_not_meet;
+use quorate_quinn::{Cluster, DevCa, Quinn, Security, StartError};
+
+fn block_on(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(test);
+}
+
+fn mtls() -> Security {
+    let authority = DevCa::new("tests.cluster.internal").unwrap();
+    Security::mtls(authority.mtls().unwrap())
+}
+
+quorate_driver::conformance!(Quinn, mtls(), block_on);
+
+#[test]
+fn nodes_of_two_authorities_do_not_meet() {
+    block_on(nodes_of_different_security_do_not_meet::<Quinn>(&mtls(), &mtls()));
+}
+
+#[test]
+fn quic_without_certificates_is_a_typed_error() {
+    block_on(async {
+        let node = Cluster::builder("tests")
+            .bind("127.0.0.1:0")
+            .security(Security::insecure_plaintext());
+        let refused = node.start().await;
+        assert!(matches!(
+            refused,
+            Err(StartError::Environment {
+                what: "transport",
+                ..
+            })
+        ));
+    });
+}
