@@ -1,0 +1,87 @@
+//! Quorate clusters on async-std: links are TCP connections, time and tasks are async-std's.
+//!
+//! **For programs that cannot leave async-std yet.** Its maintainers have discontinued it and point to smol
+//! (RUSTSEC-2025-0052), so this crate is frozen with it, stays out of the graph of every other Quorate crate, and is not
+//! built by default. New programs take `quorate-smol`, whose API is the same.
+//!
+//! A node of a cluster in one program: it forms a cluster of one, hosts an entity kind and asks an entity.
+//!
+//! ```no_run
+//! use quorate_async_std::{Cluster, Entity, EntityContext, Kind, Security};
+//!
+//! struct Greeter {
+//!     greeted: u64,
+//! }
+//!
+//! impl Entity for Greeter {
+//!     type Message = String;
+//!     type Reply = String;
+//!
+//!     async fn handle(&mut self, context: &EntityContext, who: String) -> String {
+//!         self.greeted += 1;
+//!         format!("{} greets {who}, number {}", context.id_text(), self.greeted)
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! async_std::task::block_on(async {
+//!     let cluster = Cluster::builder("example")
+//!         .bind("127.0.0.1:0")
+//!         .security(Security::insecure_plaintext())
+//!         .fast_profile() // the timings for one machine; leave it out on a network
+//!         .start()
+//!         .await?;
+//!     cluster.join([cluster.address().address()]).await?;
+//!     cluster.up().await?;
+//!
+//!     let greeters = cluster.register(Kind::new("greeter"), |_| Greeter { greeted: 0 }).await?;
+//!     let answer = greeters.entity("ada").ask(&"Grace".to_owned()).await?;
+//!     assert_eq!(answer, "ada greets Grace, number 1");
+//!
+//!     cluster.leave().await?;
+//!     Ok(())
+//! })
+//! # }
+//! ```
+//!
+//! A handler that blocks its thread (files, long computations) belongs into `async_std::task::spawn_blocking`. Nodes on other
+//! runtimes that speak TCP (`quorate-tokio`, `quorate-smol`) are members of the same cluster.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `tls` | `Security::mtls`: TLS 1.3 with certificates on both sides |
+//! | `dev-certs` | a certificate authority that lives as long as the program, for demonstrations and tests |
+#![forbid(unsafe_code)]
+
+mod runtime;
+mod tcp;
+
+use std::io;
+
+pub use quorate_driver::*;
+pub use runtime::AsyncStdRuntime;
+pub use tcp::{TcpLinkReader, TcpLinkWriter, TcpLinks, TcpPort};
+
+/// Async-std and TCP: what fills in the driver's types.
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncStd;
+
+/// A running node on async-std. See [`quorate_driver::Cluster`].
+pub type Cluster = quorate_driver::Cluster<AsyncStd>;
+
+impl Adapter for AsyncStd {
+    type Runtime = AsyncStdRuntime;
+    type Transport = Secured<TcpLinks>;
+
+    fn runtime() -> io::Result<AsyncStdRuntime> {
+        Ok(AsyncStdRuntime::new())
+    }
+
+    fn transport(security: &Security) -> io::Result<Secured<TcpLinks>> {
+        Ok(Secured::new(TcpLinks, security))
+    }
+
+    async fn shutdown_signal() -> io::Result<()> {
+        runtime::shutdown_signal().await
+    }
+}
