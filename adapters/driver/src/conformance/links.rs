@@ -14,7 +14,7 @@ use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Tra
 pub const CYCLES: usize = 100;
 
 async fn read_exactly(reader: &mut impl LinkReader, count: usize) -> Vec<u8> {
-    let (mut all, mut buffer) = (Vec::new(), [0; 4_096]);
+    let (mut all, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     while all.len() < count {
         match reader.read(&mut buffer).await.expect("the link is open") {
             0 => break,

@@ -61,7 +61,8 @@ macro_rules! conformance {
             #[test]
             fn $test() {
                 let security: $crate::Security = $security;
-                $block_on($crate::conformance::$test::<$adapter>(&security));
+                // Boxed: an unoptimised runtime moves the future through a dozen frames, and test threads have small stacks.
+                $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>(&security)));
             }
         )+
     };

@@ -48,7 +48,7 @@ impl<T: Transport> Stranger<T> {
 
 /// A reset is an end as well.
 async fn rest(reader: &mut impl LinkReader) -> Vec<u8> {
-    let (mut heard, mut buffer) = (Vec::new(), [0; 1_024]);
+    let (mut heard, mut buffer) = (Vec::new(), vec![0; 1_024]);
     while let Ok(len @ 1..) = reader.read(&mut buffer).await {
         heard.extend_from_slice(buffer.get(..len).expect("no more than there is room for"));
     }
