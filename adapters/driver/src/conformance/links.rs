@@ -80,6 +80,10 @@ pub async fn links_come_and_go_without_a_leak<A: Adapter>(security: &Security) {
         let dial = transport.dial(node.address().address(), LinkKind::User);
         if let Ok((reader, mut writer)) = within::<A, _>("a dial", dial).await {
             let _ = writer.write_all(b"Qrh1").await;
+            // Every other one ends in good order: a transport may forget what it had not delivered of the rest.
+            if cycle % 2 == 0 {
+                let _ = writer.close().await;
+            }
             drop((reader, writer));
             dialed += 1;
         }
