@@ -87,6 +87,9 @@ pub enum CommandError {
     /// The node has not joined yet.
     #[error("this node is not a member of a cluster")]
     NotAMember,
+    /// A node cannot remove itself while there are others; it leaves.
+    #[error("a node does not remove itself while there are other members; it leaves")]
+    NotMyself,
     /// The node has halted.
     #[error("this node has stopped")]
     Stopped,
@@ -149,6 +152,12 @@ pub enum HaltReason {
     Downed,
     /// Seeds refused its configuration.
     IncompatibleConfig,
+    /// It could not join in time.
+    JoinAborted,
+    /// A member refused this incarnation for good; a new one may try.
+    JoinRefused,
+    /// The others removed it without its knowledge.
+    Removed,
 }
 
 /// Several effects at once, for tests and batch hosts.

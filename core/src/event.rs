@@ -7,7 +7,7 @@ use crate::downing::decision::Decision;
 use crate::downing::view::IndirectRule;
 use crate::ident::UniqueAddress;
 use crate::membership::events::MembershipChange;
-use crate::reject::Rejection;
+use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{KindId, ShardId, Term};
 use crate::time::Instant;
@@ -37,6 +37,11 @@ pub enum Event {
     LeaderIncapacitated {
         /// Leader ticks without convergence.
         ticks: u64,
+    },
+    /// A phase of this node's way out took longer than it may; the node went on without waiting.
+    ShutdownPhaseTimedOut {
+        /// Which phase.
+        phase: ShutdownPhase,
     },
     /// The resolver decided, or waits for the lease to do so.
     Downing(DowningEvent),
@@ -68,6 +73,16 @@ pub enum Event {
     },
 }
 
+/// A phase of a graceful shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShutdownPhase {
+    /// Shards are handed over (`exit_drain_timeout`).
+    HandOver,
+    /// The leader moves the leaving node to Exiting (`exiting_timeout`).
+    Exiting,
+}
+
 /// Why a join attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -81,6 +96,13 @@ pub enum JoinFailure {
     IncompatibleConfig,
     /// No Welcome came in time.
     NoWelcome,
+    /// A member refused.
+    Refused {
+        /// Why.
+        reason: JoinRefusal,
+    },
+    /// It took longer than `shutdown_after_unsuccessful_join`; the node halts.
+    Aborted,
 }
 
 /// A decision of the split-brain resolver, or what it would be now.

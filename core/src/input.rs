@@ -136,6 +136,12 @@ pub enum Command {
     LeaveMember(Address),
     /// Move a member to Down.
     Down(DownTarget),
+    /// Remove a member at once, without convergence and without waiting for proof that it stopped. The last resort of an
+    /// operator: if it still runs, it hears that it was removed and stops, but until then it may do what others now do
+    /// too.
+    Remove(DownTarget),
+    /// Prepare the whole cluster for a full shutdown: nobody joins or rises any more. There is no way back.
+    PrepareForShutdown,
     /// Host or reach entities of a kind.
     RegisterKind(KindSettings),
     /// A message to an entity, with an answer. Answered with [`crate::effect::Answer::Asked`], exactly once.
@@ -151,7 +157,7 @@ pub enum Command {
     },
 }
 
-/// Whom to down.
+/// Whom to down or remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DownTarget {
     /// The live incarnation at this address.

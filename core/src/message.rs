@@ -9,6 +9,7 @@ use crate::ident::{Roles, UniqueAddress};
 use crate::membership::app_version::AppVersion;
 use crate::membership::gossip::Gossip;
 use crate::membership::vector_clock::VectorClock;
+use crate::reject::JoinRefusal;
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Term};
 
@@ -44,6 +45,13 @@ pub enum Message {
     Join(Join),
     /// Member to joiner: you are in, this is the state.
     Welcome(Welcome),
+    /// Member to joiner: not you, and why.
+    JoinRefused(JoinRefused),
+    /// Member to one that was a member: you were removed; stop.
+    Removed {
+        /// The receiver.
+        to: UniqueAddress,
+    },
     /// Move a member to Leaving, said to a member on behalf of an operator or the member itself.
     Leave(UniqueAddress),
     /// Move a member to Down, said to a member on behalf of an operator.
@@ -78,6 +86,8 @@ impl Message {
             | Self::InitJoinAck(_)
             | Self::InitJoinNack
             | Self::Join(_)
+            | Self::JoinRefused(_)
+            | Self::Removed { .. }
             | Self::Leave(_)
             | Self::Down(_)
             | Self::Heartbeat(_)
@@ -114,6 +124,15 @@ pub struct Join {
     pub roles: Roles,
     /// The joiner's application version.
     pub app_version: AppVersion,
+}
+
+/// Why a member does not take a joiner in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinRefused {
+    /// The incarnation that asked.
+    pub to: UniqueAddress,
+    /// Why.
+    pub reason: JoinRefusal,
 }
 
 /// The state a new member starts with.

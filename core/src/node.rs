@@ -280,6 +280,8 @@ impl<R: Rng> Node<R> {
                 | Command::Leave
                 | Command::LeaveMember(_)
                 | Command::Down(_)
+                | Command::Remove(_)
+                | Command::PrepareForShutdown
                 | Command::RegisterKind(_) => Answer::Refused(CommandError::Stopped),
             };
             self.base

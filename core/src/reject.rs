@@ -81,4 +81,25 @@ pub enum JoinRefusal {
     /// The tombstone table is full.
     #[error("too many members were removed recently")]
     TooManyTombstones,
+    /// A reason this version does not know.
+    #[error("reason {code} of a later version")]
+    Other {
+        /// Its number on the wire.
+        code: u8,
+    },
+}
+
+impl JoinRefusal {
+    /// Whether this very incarnation can never be admitted, however often it asks.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::UidRemoved | Self::AddressConflict => true,
+            Self::ShuttingDown
+            | Self::ReceiverLeaving
+            | Self::TooManyMembers
+            | Self::TooManyTombstones
+            | Self::Other { .. } => false,
+        }
+    }
 }

@@ -30,6 +30,8 @@ impl<R: Rng> Node<R> {
             Message::InitJoinAck(ack) => machines.membership.on_init_join_ack(cx, from, ack),
             Message::InitJoinNack => machines.membership.on_init_join_nack(cx, from),
             Message::Join(join) => machines.membership.on_join(cx, from, &join),
+            Message::JoinRefused(refused) => machines.membership.on_join_refused(cx, from, &refused),
+            Message::Removed { to } => machines.membership.on_removed(cx, from, &to),
             Message::Welcome(welcome) => machines.membership.on_welcome(cx, from, &welcome),
             Message::Leave(node) => machines.membership.on_leave(cx, from, &node),
             Message::Down(node) => machines.membership.on_down(cx, from, &node),
@@ -58,6 +60,8 @@ impl<R: Rng> Node<R> {
                 machines.membership.on_leave_command(cx, token, Some(&address));
             }
             Command::Down(target) => machines.membership.on_down_command(cx, token, &target),
+            Command::Remove(target) => machines.membership.on_remove_command(cx, token, &target),
+            Command::PrepareForShutdown => machines.membership.on_prepare_command(cx, token),
             Command::RegisterKind(settings) => machines.sharding.register(cx, token, settings),
             Command::Ask {
                 kind,

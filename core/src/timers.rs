@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::ident::Address;
+use crate::ident::{Address, UniqueAddress};
 use crate::sharding::ids::{KindId, ShardId};
 use crate::time::Instant;
 
@@ -41,8 +41,14 @@ pub enum MembershipTimer {
     SeedRetry,
     /// The first seed gives up waiting for the others and forms the cluster.
     SeedSelfJoin,
-    /// The local work was not handed over in time; exit anyway.
+    /// The join process as a whole takes too long; give up.
+    JoinAbort,
+    /// The local work was not handed over in time; go on anyway.
     ExitDrain,
+    /// The leader did not move this leaving node on in time; go anyway.
+    ExitLeaving,
+    /// Links of a gracefully removed incarnation are refused from now on.
+    Quarantine(UniqueAddress),
 }
 
 /// Timers of the failure detector.
@@ -85,7 +91,7 @@ pub enum CoordinatorTimer {
     /// A hand-off took too long.
     HandOff(ShardId),
     /// The removal margin of a lost region has passed; its shards may be allocated again.
-    RegionLost(crate::ident::UniqueAddress),
+    RegionLost(UniqueAddress),
 }
 
 /// Deadlines by timer and by time.

@@ -172,6 +172,32 @@ impl<A> Cluster<A> {
         self.shared().core(Command::Down(target)).await
     }
 
+    /// Removes a member at once, as `host:port` or `host:port#uid`: without waiting for convergence, and without proof that it
+    /// stopped. The last resort when a cluster cannot get rid of a member otherwise; prefer [`Self::down`]. If the member
+    /// still runs it hears of it and stops, but until then it may do what others now do too. Repeating it is harmless.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if there is no such member, or it is this node and not the only one.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not remove the member.
+    pub async fn remove(&self, member: impl ToString) -> Result<(), ClusterError> {
+        let target = parse_down_target(&member.to_string())?;
+        self.shared().core(Command::Remove(target)).await
+    }
+
+    /// Prepares the whole cluster for a full shutdown: all Up members become PreparingForShutdown and, once everybody knows,
+    /// ReadyForShutdown; nobody joins or becomes Up any more. There is no way back: let every node leave or stop then.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if this node is not a member.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not begin the preparation.
+    pub async fn prepare_for_shutdown(&self) -> Result<(), ClusterError> {
+        self.shared().core(Command::PrepareForShutdown).await
+    }
+
     /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the
     /// caller's runtime whenever an entity gets its first message.
     ///
@@ -267,7 +293,9 @@ impl<A> Cluster<A> {
         self.terminated().await
     }
 
-    /// Waits until the node has ended, its links are closed and its port is free, and says how it ended.
+    /// Waits until the node has ended, its links are closed and its port is free, and says how it ended. A node that was
+    /// downed or removed never comes back; to join again without a new process, start another one from a builder with the
+    /// same settings: it is a new incarnation of the address.
     ///
     /// # Cancel safety
     /// Safe: it only watches.

@@ -71,9 +71,25 @@ pub struct MembershipConfig {
     /// How long the leader keeps the tombstone of a removed member, on its own clock (default 24 h, > 0). Mirrors
     /// `prune-gossip-tombstones-after`.
     pub prune_gossip_tombstones_after: Duration,
-    /// How long an exiting node waits for its shards to be handed over (default 10 s, > 0). Mirrors the timeouts of the
-    /// `cluster-sharding-shutdown-region` and `cluster-exiting` phases.
+    /// How long a leaving or exiting node waits for its shards to be handed over (default 10 s, > 0). Mirrors the timeout
+    /// of the `cluster-sharding-shutdown-region` phase.
     pub exit_drain_timeout: Duration,
+    /// How long a leaving node that has handed over its work waits for the leader to move it on; after that it goes all
+    /// the same, and the others find it unreachable (default 10 s, > 0). Mirrors the timeout of the `cluster-exiting`
+    /// phase.
+    pub exiting_timeout: Duration,
+    /// After how long without convergence the leader admits joining members as WeaklyUp (default 7 s, > 0; `None`: never).
+    /// Counted in whole leader ticks. Mirrors `allow-weakly-up-members`.
+    pub allow_weakly_up_members: Option<Duration>,
+    /// After how long without success a joining node gives up and halts (default `None`: never; > 0). Mirrors
+    /// `shutdown-after-unsuccessful-join-seed-nodes`.
+    pub shutdown_after_unsuccessful_join: Option<Duration>,
+    /// How long after its graceful removal an incarnation is refused by this node's host (default 5 s, > 0); one removed as
+    /// Down is refused at once. Mirrors `quarantine-removed-node-after`.
+    pub quarantine_removed_node_after: Duration,
+    /// Whether a joiner whose settings do not fit stops instead of joining with a warning (default true). Mirrors
+    /// `configuration-compatibility-check.enforce-on-join`.
+    pub enforce_config_on_join: bool,
 }
 
 /// Settings of heartbeats and the accrual detector.

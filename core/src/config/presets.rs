@@ -23,6 +23,11 @@ impl Default for MembershipConfig {
             reduce_gossip_different_view_probability: 400,
             prune_gossip_tombstones_after: Duration::from_secs(24 * 3600),
             exit_drain_timeout: Duration::from_secs(10),
+            exiting_timeout: Duration::from_secs(10),
+            allow_weakly_up_members: Some(Duration::from_secs(7)),
+            shutdown_after_unsuccessful_join: None,
+            quarantine_removed_node_after: Duration::from_secs(5),
+            enforce_config_on_join: true,
         }
     }
 }
@@ -87,6 +92,9 @@ impl Config {
         config.membership.seed_node_timeout = ms(1_000);
         config.membership.retry_unsuccessful_join_after = ms(2_000);
         config.membership.exit_drain_timeout = ms(5_000);
+        config.membership.exiting_timeout = ms(3_000);
+        config.membership.allow_weakly_up_members = Some(ms(700));
+        config.membership.quarantine_removed_node_after = ms(1_000);
         config.failure_detector.heartbeat_interval = ms(200);
         config.failure_detector.min_std_deviation = ms(50);
         config.failure_detector.acceptable_heartbeat_pause = ms(800);

@@ -153,6 +153,17 @@ impl Config {
             m.prune_gossip_tombstones_after,
         )?;
         positive("membership.exit_drain_timeout", m.exit_drain_timeout)?;
+        positive("membership.exiting_timeout", m.exiting_timeout)?;
+        if let Some(after) = m.allow_weakly_up_members {
+            positive("membership.allow_weakly_up_members", after)?;
+        }
+        if let Some(after) = m.shutdown_after_unsuccessful_join {
+            positive("membership.shutdown_after_unsuccessful_join", after)?;
+        }
+        positive(
+            "membership.quarantine_removed_node_after",
+            m.quarantine_removed_node_after,
+        )?;
         at_least_one("membership.min_nr_of_members", m.min_nr_of_members)?;
         for (role, count) in &m.min_nr_of_members_per_role {
             let entry = (role, count);

@@ -4,8 +4,10 @@
 use alloc::vec::Vec;
 
 use crate::cx::Cx;
-use crate::effect::HaltReason;
+use crate::effect::{Answer, CommandError, HaltReason};
+use crate::event::{Event, ShutdownPhase};
 use crate::ident::UniqueAddress;
+use crate::input::{DownTarget, Token};
 use crate::membership::convergence;
 use crate::membership::gossip::Gossip;
 use crate::membership::leader;
@@ -106,6 +108,68 @@ impl Membership {
         }
     }
 
+    /// Somebody wants a member removed at once.
+    pub(crate) fn on_remove_command(&mut self, cx: &mut Cx<'_>, token: Token, target: &DownTarget) {
+        let refusal = if !self.is_member() {
+            CommandError::NotAMember
+        } else {
+            match self.target(cx.me, target) {
+                Some(node) if node == *cx.me && self.gossip.members().len() > 1 => CommandError::NotMyself,
+                Some(node) => {
+                    cx.reply(token, Answer::Done);
+                    return self.remove(cx, &node);
+                }
+                // It is gone already: the command may be repeated.
+                None if matches!(target, DownTarget::Node(node) if self.gossip.tombstones().contains(node)) =>
+                {
+                    return cx.reply(token, Answer::Done);
+                }
+                None => CommandError::UnknownMember,
+            }
+        };
+        cx.reply(token, Answer::Refused(refusal));
+    }
+
+    fn remove(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        if node == cx.me {
+            return self.halt(cx, HaltReason::Removed);
+        }
+        // Said before the host refuses its links; gossip that does not contain it would be dropped there.
+        self.tell_removed(cx, node);
+        let mut next = Gossip::clone(&self.gossip);
+        next.remove(node);
+        self.update(cx, next);
+        self.push_to_random(cx, FAREWELL_TARGETS);
+    }
+
+    /// Lets one that was a member know that it is not any more.
+    pub(super) fn tell_removed(&self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        cx.stats.removed_told += 1;
+        cx.send(node, Message::Removed { to: node.clone() });
+    }
+
+    /// A member says that this node was removed: the others have gone on without it, and so it must not go on. Not
+    /// believed of one that is itself on its way out, or a single sick node could end healthy ones.
+    pub(crate) fn on_removed(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) {
+        if !Self::meant_for_me(cx, from, to) || !self.is_said_by_member(cx, from) {
+            return;
+        }
+        let sound = |m: &Member| m.status < Status::Leaving;
+        if !self.gossip.member(from).is_some_and(sound) {
+            return cx.reject(from, Rejection::Unexpected { what: "Removed" });
+        }
+        self.halt(cx, HaltReason::Removed);
+    }
+
+    /// Somebody wants the whole cluster to prepare for its shutdown.
+    pub(crate) fn on_prepare_command(&mut self, cx: &mut Cx<'_>, token: Token) {
+        if !self.is_member() {
+            return cx.reply(token, Answer::Refused(CommandError::NotAMember));
+        }
+        cx.reply(token, Answer::Done);
+        self.prepare_for_shutdown(cx);
+    }
+
     /// From now on this node does not count as having seen the state: it is still busy.
     pub(super) fn enter_exit(&mut self) {
         if self.exit == Exit::Staying {
@@ -124,20 +188,58 @@ impl Membership {
         cx.signals.request_drain();
     }
 
-    /// Nothing runs here any more (or the time limit has passed). A node that is only Leaving waits for the leader.
+    /// This node sees itself Leaving: the other machines begin to hand over, within a time limit.
+    pub(super) fn begin_leaving(&mut self, cx: &mut Cx<'_>) {
+        let limit = cx.mono() + cx.config.membership.exit_drain_timeout;
+        cx.wake(Timer::Membership(MembershipTimer::ExitDrain), limit);
+        cx.signals.request_drain();
+    }
+
+    /// The work was not handed over in time: this node goes on without waiting for it.
+    pub(super) fn on_drain_timeout(&mut self, cx: &mut Cx<'_>) {
+        if self.exit == Exit::Drained || !self.is_member() {
+            return;
+        }
+        cx.notify(Event::ShutdownPhaseTimedOut {
+            phase: ShutdownPhase::HandOver,
+        });
+        self.on_drained(cx);
+    }
+
+    /// Nothing runs here any more (or the time limit has passed). A node that is only Leaving waits for the leader, but
+    /// not for ever: a leader that cannot act must not keep a process from ending.
     pub(crate) fn on_drained(&mut self, cx: &mut Cx<'_>) {
         self.exit = Exit::Drained;
-        let exiting = self
-            .gossip
-            .member(cx.me)
-            .is_some_and(|m| m.status == Status::Exiting);
-        if exiting && self.is_member() {
-            self.complete_exit(cx);
+        cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitDrain));
+        let own = self.gossip.member(cx.me).map(|m| m.status);
+        if !self.is_member() {
+            return;
         }
+        if own == Some(Status::Exiting) {
+            self.complete_exit(cx);
+        } else if own == Some(Status::Leaving) {
+            let limit = cx.mono() + cx.config.membership.exiting_timeout;
+            cx.wake(Timer::Membership(MembershipTimer::ExitLeaving), limit);
+        }
+    }
+
+    /// The leader did not move this leaving node on in time: it goes all the same. The others find it unreachable, and it
+    /// is for them to down it.
+    pub(super) fn on_leaving_timeout(&mut self, cx: &mut Cx<'_>) {
+        let leaving = |m: &Member| m.status == Status::Leaving;
+        if !self.is_member() || !self.gossip.member(cx.me).is_some_and(leaving) {
+            return;
+        }
+        cx.notify(Event::ShutdownPhaseTimedOut {
+            phase: ShutdownPhase::Exiting,
+        });
+        self.push_to_random(cx, FAREWELL_TARGETS);
+        self.halt(cx, HaltReason::Left);
     }
 
     fn complete_exit(&mut self, cx: &mut Cx<'_>) {
         cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitDrain));
+        cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitLeaving));
         let mut last = Gossip::clone(&self.gossip);
         if last.add_seen(cx.me) {
             self.install(cx, last);

@@ -11,10 +11,11 @@ use crate::event::{Event, JoinFailure};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::Token;
 use crate::membership::gossip::Gossip;
+use crate::membership::leader_actions::is_shutting_down;
 use crate::membership::machine::Membership;
 use crate::membership::member::{Member, Status};
 use crate::membership::targets;
-use crate::message::{GossipEnvelope, InitJoin, InitJoinAck, Join, Message, Welcome};
+use crate::message::{GossipEnvelope, InitJoin, InitJoinAck, Join, JoinRefused, Message, Welcome};
 use crate::reject::{JoinRefusal, Rejection};
 use crate::rng;
 use crate::timers::{MembershipTimer, Timer};
@@ -71,11 +72,15 @@ impl Membership {
             return cx.reply(token, Answer::Refused(error));
         }
         cx.reply(token, Answer::Done);
+        if let Some(after) = cx.config.membership.shutdown_after_unsuccessful_join {
+            let at = cx.mono() + after;
+            cx.wake(Timer::Membership(MembershipTimer::JoinAbort), at);
+        }
         self.ask_contacts(cx, contacts, 1);
     }
 
     fn ask_contacts(&mut self, cx: &mut Cx<'_>, contacts: Vec<Address>, attempt: u32) {
-        Self::cancel_join_timers(cx);
+        Self::cancel_process_timers(cx);
         let me = cx.me.address();
         let first = contacts.first() == Some(me);
         let others: BTreeSet<Address> = contacts.iter().filter(|a| *a != me).cloned().collect();
@@ -109,6 +114,20 @@ impl Membership {
         };
         cx.wake(Timer::Membership(MembershipTimer::SeedRetry), cx.mono() + pause);
         self.joining = Joining::Seeding(seeding);
+    }
+
+    /// The whole process took too long.
+    pub(super) fn on_join_abort(&mut self, cx: &mut Cx<'_>) {
+        match self.joining {
+            Joining::Idle | Joining::Done | Joining::Over => {}
+            Joining::Seeding(_) | Joining::Waiting { .. } => {
+                Self::cancel_join_timers(cx);
+                cx.notify(Event::JoinFailed {
+                    reason: JoinFailure::Aborted,
+                });
+                self.halt(cx, HaltReason::JoinAborted);
+            }
+        }
     }
 
     /// Nobody answered for a while: ask again.
@@ -157,8 +176,7 @@ impl Membership {
     }
 
     fn ask_again_while_joining(&self, cx: &mut Cx<'_>) {
-        let own = self.gossip.member(cx.me).map(|m| m.status);
-        if own != Some(Status::Joining) {
+        if !self.is_joining_still(cx) {
             return;
         }
         let candidates = targets::gossip_targets(&self.gossip, cx.me, false);
@@ -211,10 +229,12 @@ impl Membership {
             cx.notify(Event::JoinFailed {
                 reason: JoinFailure::IncompatibleConfig,
             });
-            return self.halt(cx, HaltReason::IncompatibleConfig);
+            if cx.config.membership.enforce_config_on_join {
+                return self.halt(cx, HaltReason::IncompatibleConfig);
+            }
         }
         let (contacts, attempt) = (seeding.contacts.clone(), seeding.attempt);
-        Self::cancel_join_timers(cx);
+        Self::cancel_process_timers(cx);
         self.joining = Joining::Waiting {
             target: from.clone(),
             contacts,
@@ -253,7 +273,7 @@ impl Membership {
         }
         cx.stats.joins_received += 1;
         if let Some(refusal) = self.join_refusal(cx, from) {
-            return cx.reject(from, Rejection::JoinRefused(refusal));
+            return Self::refuse_join(cx, from, refusal);
         }
         if self.gossip.contains(from) {
             cx.stats.welcomes_resent += 1;
@@ -263,8 +283,9 @@ impl Membership {
             return self.end_old_incarnation(cx, &old);
         }
         if let Some(refusal) = self.no_room(cx) {
-            return cx.reject(from, Rejection::JoinRefused(refusal));
+            return Self::refuse_join(cx, from, refusal);
         }
+        self.end_waits_for(cx, from.address());
         let mut next = Gossip::clone(&self.gossip);
         next.upsert_member(Member::joining(
             from.clone(),
@@ -275,10 +296,65 @@ impl Membership {
         self.welcome(cx, from);
     }
 
+    /// Says no, to the joiner and to the users here.
+    fn refuse_join(cx: &mut Cx<'_>, joiner: &UniqueAddress, reason: JoinRefusal) {
+        cx.stats.joins_refused += 1;
+        cx.reject(joiner, Rejection::JoinRefused(reason));
+        let to = joiner.clone();
+        cx.send(joiner, Message::JoinRefused(JoinRefused { to, reason }));
+    }
+
+    /// An address is used again: an old incarnation of it that left in good order has nothing more to say.
+    fn end_waits_for(&self, cx: &mut Cx<'_>, address: &Address) {
+        let old: Vec<UniqueAddress> = self
+            .gossip
+            .tombstones()
+            .iter()
+            .filter(|node| node.address() == address)
+            .cloned()
+            .collect();
+        for node in old {
+            let timer = Timer::Membership(MembershipTimer::Quarantine(node.clone()));
+            if cx.timers.is_set(&timer) {
+                cx.timers.cancel(&timer);
+                cx.quarantine(node);
+            }
+        }
+    }
+
+    /// The member that was asked said no. Some reasons pass, and this node goes on asking; to others only a new
+    /// incarnation is the answer.
+    pub(crate) fn on_join_refused(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, refused: &JoinRefused) {
+        let expected = matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
+        if !expected && !self.is_member() {
+            return Self::unexpected(cx, from, "JoinRefused");
+        }
+        if !Self::meant_for_me(cx, from, &refused.to) {
+            return;
+        }
+        let reason = refused.reason;
+        if expected {
+            cx.notify(Event::JoinFailed {
+                reason: JoinFailure::Refused { reason },
+            });
+            if reason.is_final() {
+                Self::cancel_join_timers(cx);
+                self.halt(cx, HaltReason::JoinRefused);
+            }
+        } else if reason == JoinRefusal::UidRemoved && self.is_joining_still(cx) {
+            // Whoever took this node in was removed before anybody else heard, and somebody removed it with them.
+            self.halt(cx, HaltReason::Removed);
+        }
+    }
+
+    fn is_joining_still(&self, cx: &Cx<'_>) -> bool {
+        self.gossip
+            .member(cx.me)
+            .is_some_and(|m| m.status == Status::Joining)
+    }
+
     fn join_refusal(&self, cx: &Cx<'_>, from: &UniqueAddress) -> Option<JoinRefusal> {
         let own = self.gossip.member(cx.me).map_or(Status::Removed, |m| m.status);
-        let shutting_down =
-            |m: &Member| matches!(m.status, Status::PreparingForShutdown | Status::ReadyForShutdown);
         if own.is_terminal() {
             Some(JoinRefusal::ReceiverLeaving)
         } else if from.address() == cx.me.address() {
@@ -287,7 +363,7 @@ impl Membership {
             Some(JoinRefusal::UidRemoved)
         } else if self.gossip.contains(from) {
             None
-        } else if self.gossip.members().iter().any(shutting_down) {
+        } else if is_shutting_down(&self.gossip) {
             Some(JoinRefusal::ShuttingDown)
         } else {
             None
@@ -368,6 +444,12 @@ impl Membership {
     }
 
     fn cancel_join_timers(cx: &mut Cx<'_>) {
+        Self::cancel_process_timers(cx);
+        cx.timers.cancel(&Timer::Membership(MembershipTimer::JoinAbort));
+    }
+
+    /// Cancels what the present attempt waits for; the limit of the whole process stays.
+    fn cancel_process_timers(cx: &mut Cx<'_>) {
         for timer in [
             MembershipTimer::SeedRetry,
             MembershipTimer::SeedSelfJoin,

@@ -3,6 +3,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::config::MembershipConfig;
 use crate::cx::Cx;
@@ -12,7 +13,7 @@ use crate::membership::convergence;
 use crate::membership::gossip::Gossip;
 use crate::membership::leader;
 use crate::membership::machine::Membership;
-use crate::membership::member::{Status, UpNumber};
+use crate::membership::member::{Member, Status, UpNumber};
 use crate::membership::reachability::Reach;
 use crate::timers::{MembershipTimer, Timer};
 
@@ -47,8 +48,7 @@ pub(super) fn plan(
 ) -> Plan {
     let mut plan = Plan::default();
     let reach = convergence::dc_reachability(gossip, dc);
-    let shutting_down = gossip.members().iter().any(|m| is_preparing(m.status));
-    let may_rise = !shutting_down && enough_members(gossip, config);
+    let may_rise = !is_shutting_down(gossip) && enough_members(gossip, config);
     let mut number = leader::youngest_up_number(gossip, dc);
     for member in gossip.members() {
         let node = &member.node;
@@ -78,8 +78,27 @@ pub(super) fn plan(
     plan
 }
 
-fn is_preparing(status: Status) -> bool {
-    matches!(status, Status::PreparingForShutdown | Status::ReadyForShutdown)
+/// Whom a leader that cannot reach convergence admits meanwhile: joining members of its data center that nobody who is not
+/// Down finds unreachable, as long as enough members are present and the cluster does not shut down.
+pub(super) fn plan_weakly_up(gossip: &Gossip, dc: &str, config: &MembershipConfig) -> Vec<UniqueAddress> {
+    if is_shutting_down(gossip) || !enough_members(gossip, config) {
+        return Vec::new();
+    }
+    let reach = convergence::dc_reachability_excluding_downed_observers(gossip, dc);
+    let rises = |m: &&Member| {
+        m.status == Status::Joining && m.data_center() == dc && reach.aggregate(&m.node) == Reach::Reachable
+    };
+    gossip
+        .members()
+        .iter()
+        .filter(rises)
+        .map(|m| m.node.clone())
+        .collect()
+}
+
+/// Whether somebody knows that the whole cluster is to shut down.
+pub(super) fn is_shutting_down(gossip: &Gossip) -> bool {
+    gossip.members().iter().any(|m| m.status.is_preparing())
 }
 
 /// Whether as many members are present as must be before any becomes Up; all statuses count.
@@ -103,6 +122,10 @@ impl Membership {
         self.act_as_leader(cx);
         let gossip = &self.gossip;
         self.exiting_confirmed.retain(|node| gossip.contains(node));
+        let own = gossip.member(cx.me).map(|m| m.status);
+        if own == Some(Status::Up) && is_shutting_down(gossip) {
+            self.prepare_for_shutdown(cx);
+        }
         self.check_self_down(cx);
     }
 
@@ -118,7 +141,7 @@ impl Membership {
             if ticks == INCAPACITATED_AFTER || ticks.is_multiple_of(INCAPACITATED_AGAIN) {
                 cx.notify(Event::LeaderIncapacitated { ticks });
             }
-            return;
+            return self.admit_weakly(cx, ticks);
         }
         self.ticks_without_convergence = 0;
         let dc = cx.config.node_roles().data_center();
@@ -129,6 +152,47 @@ impl Membership {
         if !plan.is_empty() {
             self.carry_out(cx, &plan);
         }
+    }
+
+    fn admit_weakly(&mut self, cx: &mut Cx<'_>, ticks: u64) {
+        let m = &cx.config.membership;
+        let waited =
+            u32::try_from(ticks).map_or(Duration::MAX, |n| m.leader_actions_interval.saturating_mul(n));
+        if m.allow_weakly_up_members.is_none_or(|after| waited < after) {
+            return;
+        }
+        let dc = cx.config.node_roles().data_center();
+        let admitted = plan_weakly_up(&self.gossip, dc, m);
+        if admitted.is_empty() {
+            return;
+        }
+        let mut next = Gossip::clone(&self.gossip);
+        for node in &admitted {
+            next.set_status(node, Status::WeaklyUp);
+        }
+        cx.stats.leader_actions += 1;
+        cx.stats.members_weakly_up += admitted.len() as u64;
+        self.update(cx, next);
+    }
+
+    /// Moves everybody who is Up to PreparingForShutdown and says so at once.
+    pub(super) fn prepare_for_shutdown(&mut self, cx: &mut Cx<'_>) {
+        let up: Vec<UniqueAddress> = self
+            .gossip
+            .members()
+            .iter()
+            .filter(|m| m.status == Status::Up)
+            .map(|m| m.node.clone())
+            .collect();
+        if up.is_empty() {
+            return;
+        }
+        let mut next = Gossip::clone(&self.gossip);
+        for node in &up {
+            next.set_status(node, Status::PreparingForShutdown);
+        }
+        self.update(cx, next);
+        self.gossip_round(cx);
     }
 
     fn carry_out(&mut self, cx: &mut Cx<'_>, plan: &Plan) {

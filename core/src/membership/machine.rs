@@ -83,7 +83,10 @@ impl Membership {
             MembershipTimer::JoinRetry => self.on_join_retry(cx),
             MembershipTimer::SeedRetry => self.on_seed_retry(cx),
             MembershipTimer::SeedSelfJoin => self.on_seed_timeout(cx),
-            MembershipTimer::ExitDrain => self.on_drained(cx),
+            MembershipTimer::JoinAbort => self.on_join_abort(cx),
+            MembershipTimer::ExitDrain => self.on_drain_timeout(cx),
+            MembershipTimer::ExitLeaving => self.on_leaving_timeout(cx),
+            MembershipTimer::Quarantine(node) => cx.quarantine(node.clone()),
         }
     }
 
@@ -145,15 +148,20 @@ impl Membership {
 
     /// Somebody wants a member down.
     pub(crate) fn on_down_command(&mut self, cx: &mut Cx<'_>, token: Token, target: &DownTarget) {
-        let node = match target {
-            DownTarget::Address(address) => self.node_at(cx.me, address),
-            DownTarget::Node(node) => Some(node.clone()),
-        };
-        let Some(node) = node.filter(|node| self.gossip.contains(node)) else {
+        let Some(node) = self.target(cx.me, target) else {
             return cx.reply(token, Answer::Refused(CommandError::UnknownMember));
         };
         cx.reply(token, Answer::Done);
         self.down(cx, &node);
+    }
+
+    /// The member that is meant.
+    pub(super) fn target(&self, me: &UniqueAddress, target: &DownTarget) -> Option<UniqueAddress> {
+        let node = match target {
+            DownTarget::Address(address) => self.node_at(me, address),
+            DownTarget::Node(node) => Some(node.clone()),
+        };
+        node.filter(|node| self.gossip.contains(node))
     }
 
     /// Whom an address means: at my own address always me, whoever was there before.
@@ -212,9 +220,7 @@ impl Membership {
         match &change {
             MembershipChange::Removed { member, previous } => {
                 cx.stats.members_removed += 1;
-                if *previous == Status::Down {
-                    cx.quarantine(member.node.clone());
-                }
+                self.refuse_links(cx, &member.node, *previous);
             }
             MembershipChange::Up(member) => became_up = member.node == *cx.me,
             MembershipChange::Joined(_)
@@ -239,6 +245,18 @@ impl Membership {
         }
     }
 
+    /// A removed incarnation never comes back: one that was Down is refused at once. Any other left gracefully, or was
+    /// downed while this node looked away; it may still have something to say, for a while.
+    fn refuse_links(&self, cx: &mut Cx<'_>, node: &UniqueAddress, previous: Status) {
+        if previous == Status::Down {
+            cx.quarantine(node.clone());
+        } else {
+            let at = cx.mono() + cx.config.membership.quarantine_removed_node_after;
+            let timer = MembershipTimer::Quarantine(node.clone());
+            cx.wake(Timer::Membership(timer), at);
+        }
+    }
+
     fn follow_own_status(&mut self, cx: &mut Cx<'_>, before: Option<Status>) {
         let Some(now) = self.gossip.member(cx.me).map(|m| m.status) else {
             return;
@@ -247,7 +265,7 @@ impl Membership {
             return;
         }
         match now {
-            Status::Leaving => cx.signals.request_drain(),
+            Status::Leaving => self.begin_leaving(cx),
             Status::Exiting => self.begin_exit(cx),
             Status::Down => self.check_self_down(cx),
             Status::Joining

@@ -79,6 +79,12 @@ impl Status {
         )
     }
 
+    /// PreparingForShutdown or ReadyForShutdown: the whole cluster is to shut down.
+    #[must_use]
+    pub const fn is_preparing(self) -> bool {
+        matches!(self, Self::PreparingForShutdown | Self::ReadyForShutdown)
+    }
+
     /// Down or Exiting: on the way out for good; unreachability of such a member blocks nothing.
     #[must_use]
     pub const fn is_terminal(self) -> bool {

@@ -197,6 +197,9 @@ impl Membership {
         }
         if !self.gossip.contains(from) {
             cx.reject(from, Rejection::NotMember);
+            if self.gossip.tombstones().contains(from) {
+                self.tell_removed(cx, from);
+            }
             return false;
         }
         if self.gossip.reachability().status(cx.me, from) != Reach::Reachable {

@@ -75,7 +75,8 @@ impl Encoder {
             Message::Join(body) => membership::put_join(body, out),
             Message::Leave(node) | Message::Down(node) => membership::put_node_only(node, out),
             Message::Heartbeat(body) | Message::HeartbeatRsp(body) => membership::put_heartbeat(body, out),
-            Message::ExitingConfirmed { to } => membership::put_node_only(to, out),
+            Message::JoinRefused(body) => membership::put_join_refused(body, out),
+            Message::ExitingConfirmed { to } | Message::Removed { to } => membership::put_node_only(to, out),
             Message::GossipStatus(body) => gossip::put_status(body, limits, out),
             Message::Welcome(body) => {
                 gossip::put_addressed(&body.to, &body.gossip, limits, &mut self.packer, out)
@@ -108,6 +109,8 @@ pub fn decode_message(kind: u16, lane: Lane, body: &[u8], limits: &Limits) -> Re
             Message::InitJoinNack
         }
         kind::JOIN => Message::Join(membership::read_join(&mut reader)?),
+        kind::JOIN_REFUSED => Message::JoinRefused(membership::read_join_refused(&mut reader)?),
+        kind::REMOVED => Message::Removed { to: reader.node()? },
         kind::LEAVE => Message::Leave(reader.node()?),
         kind::DOWN => Message::Down(reader.node()?),
         kind::HEARTBEAT => Message::Heartbeat(membership::read_heartbeat(&mut reader)?),

@@ -30,6 +30,10 @@ pub const GOSSIP: u16 = 12;
 pub const GOSSIP_DELTA_RESERVED: u16 = 13;
 /// Reserved for changes pushed without waiting for a gossip round; nothing sends or understands it yet.
 pub const EAGER_PUSH_RESERVED: u16 = 14;
+/// `JoinRefused`.
+pub const JOIN_REFUSED: u16 = 15;
+/// `Removed`.
+pub const REMOVED: u16 = 16;
 /// `Sharding`; unstable.
 pub const SHARDING: u16 = 0x0100;
 /// `Entity`; unstable.
@@ -45,6 +49,8 @@ pub const fn of(message: &Message) -> u16 {
         Message::InitJoinAck(_) => INIT_JOIN_ACK,
         Message::InitJoinNack => INIT_JOIN_NACK,
         Message::Join(_) => JOIN,
+        Message::JoinRefused(_) => JOIN_REFUSED,
+        Message::Removed { .. } => REMOVED,
         Message::Welcome(_) => WELCOME,
         Message::Leave(_) => LEAVE,
         Message::Down(_) => DOWN,
@@ -64,7 +70,7 @@ pub const fn of(message: &Message) -> u16 {
 pub const fn lane_of(kind: u16) -> Option<Lane> {
     match kind {
         INIT_JOIN | INIT_JOIN_ACK | INIT_JOIN_NACK | JOIN | LEAVE | DOWN | HEARTBEAT | HEARTBEAT_RSP
-        | EXITING_CONFIRMED | SHARDING => Some(Lane::Control),
+        | EXITING_CONFIRMED | JOIN_REFUSED | REMOVED | SHARDING => Some(Lane::Control),
         WELCOME | GOSSIP_STATUS | GOSSIP => Some(Lane::Gossip),
         ASK_REPLY => Some(Lane::Reply),
         ENTITY => Some(Lane::User),

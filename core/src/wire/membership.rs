@@ -13,7 +13,8 @@ use super::WireError;
 use super::bytes::{Reader, put_node, put_text};
 use crate::ident::{DATA_CENTER_ROLE_PREFIX, DEFAULT_DATA_CENTER, ROLES_MAX, Role, Roles, UniqueAddress};
 use crate::membership::app_version::AppVersion;
-use crate::message::{Heartbeat, InitJoin, InitJoinAck, Join};
+use crate::message::{Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused};
+use crate::reject::JoinRefusal;
 
 pub(super) fn put_init_join(body: InitJoin, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&body.config_digest.to_le_bytes());
@@ -48,6 +49,37 @@ pub(super) fn read_init_join_nack(reader: &mut Reader<'_>) -> Result<(), WireErr
         0 => Ok(()),
         _ => Err(WireError::Malformed { what: "InitJoinNack" }),
     }
+}
+
+pub(super) fn put_join_refused(body: &JoinRefused, out: &mut Vec<u8>) -> Result<(), WireError> {
+    out.push(match body.reason {
+        JoinRefusal::ShuttingDown => 1,
+        JoinRefusal::ReceiverLeaving => 2,
+        JoinRefusal::AddressConflict => 3,
+        JoinRefusal::UidRemoved => 4,
+        JoinRefusal::TooManyMembers => 5,
+        JoinRefusal::TooManyTombstones => 6,
+        JoinRefusal::Other { code } => code,
+    });
+    put_node(out, &body.to)
+}
+
+/// A number that this version does not know is kept: a later version may have more reasons.
+pub(super) fn read_join_refused(reader: &mut Reader<'_>) -> Result<JoinRefused, WireError> {
+    let reason = match reader.u8()? {
+        0 => return Err(WireError::Malformed { what: "join refusal" }),
+        1 => JoinRefusal::ShuttingDown,
+        2 => JoinRefusal::ReceiverLeaving,
+        3 => JoinRefusal::AddressConflict,
+        4 => JoinRefusal::UidRemoved,
+        5 => JoinRefusal::TooManyMembers,
+        6 => JoinRefusal::TooManyTombstones,
+        code => JoinRefusal::Other { code },
+    };
+    Ok(JoinRefused {
+        to: reader.node()?,
+        reason,
+    })
 }
 
 pub(super) fn put_node_only(node: &UniqueAddress, out: &mut Vec<u8>) -> Result<(), WireError> {

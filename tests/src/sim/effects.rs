@@ -65,6 +65,8 @@ impl Sim {
             | Message::InitJoinAck(_)
             | Message::InitJoinNack
             | Message::Join(_)
+            | Message::JoinRefused(_)
+            | Message::Removed { .. }
             | Message::Leave(_)
             | Message::Down(_)
             | Message::Heartbeat(_)

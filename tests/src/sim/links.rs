@@ -33,6 +33,8 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::InitJoinAck(_) => "InitJoinAck",
         Message::InitJoinNack => "InitJoinNack",
         Message::Join(_) => "Join",
+        Message::JoinRefused(_) => "JoinRefused",
+        Message::Removed { .. } => "Removed",
         Message::Welcome(_) => "Welcome",
         Message::Leave(_) => "Leave",
         Message::Down(_) => "Down",

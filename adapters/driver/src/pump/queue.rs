@@ -56,6 +56,8 @@ fn payload_bytes(message: &Message) -> usize {
         | Message::InitJoinAck(_)
         | Message::InitJoinNack
         | Message::Join(_)
+        | Message::JoinRefused(_)
+        | Message::Removed { .. }
         | Message::Welcome(_)
         | Message::Leave(_)
         | Message::Down(_)

@@ -707,6 +707,32 @@ fn a_quarantined_incarnation_is_cut_off_both_ways() {
 }
 
 #[test]
+fn a_node_is_told_that_a_peer_refuses_it_for_good_once_it_is_sure_which_peer() {
+    for (expected, told) in [(Some(peer()), true), (None, false)] {
+        let mut bench = Bench::new();
+        match &expected {
+            Some(node) => bench.send(node, heartbeat(node.clone())),
+            None => {
+                let to = Target::Address(peer().address().clone());
+                let message = Message::InitJoinNack;
+                bench.pump.node.says.push_back(Effect::Send { to, message });
+                bench.pump.settle();
+            }
+        }
+        let link = bench.dial();
+        bench.pump.link(LinkInput::Dialed(link));
+        bench.actions();
+        let reject = HelloReject {
+            reason: RejectReason::Quarantined,
+            versions: (1, 1),
+        };
+        bench.receive(link, &answer_bytes(&HelloAnswer::Reject(reject)));
+        let by = Heard::Link(LinkEvent::QuarantinedBy { peer: peer() });
+        assert_eq!(bench.heard().contains(&by), told, "{expected:?}");
+    }
+}
+
+#[test]
 fn a_broken_link_is_told_and_what_waits_goes_over_the_next_one() {
     let mut bench = Bench::new();
     bench.send(&peer(), heartbeat(peer()));

@@ -23,8 +23,9 @@ use crate::membership::reachability::{Reach, Reachability};
 use crate::membership::vector_clock::VectorClock;
 use crate::message::{
     AskReply, AskTicket, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck,
-    Join, Lane, Message, ShardingBody, ShardingMessage, Welcome,
+    Join, JoinRefused, Lane, Message, ShardingBody, ShardingMessage, Welcome,
 };
+use crate::reject::JoinRefusal;
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{AskRef, EntityId, KindId, ShardId, Term};
 
@@ -140,6 +141,14 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
                 gossip: Arc::clone(&gossip),
             }),
         ),
+        (
+            "join_refused",
+            Message::JoinRefused(JoinRefused {
+                to: to.clone(),
+                reason: JoinRefusal::UidRemoved,
+            }),
+        ),
+        ("removed", Message::Removed { to: to.clone() }),
         ("leave", Message::Leave(to.clone())),
         ("down", Message::Down(to.clone())),
         ("heartbeat", Message::Heartbeat(beat.clone())),

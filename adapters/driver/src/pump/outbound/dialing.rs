@@ -111,7 +111,14 @@ impl Outbound {
             HandshakeDecoded::NeedMore(_) => {}
             HandshakeDecoded::Bad(error) => self.failed(base, link, &error),
             HandshakeDecoded::Done { value, .. } => match value {
-                HelloAnswer::Reject(reject) => self.rejected(base, link, reject.reason),
+                HelloAnswer::Reject(reject) => {
+                    if let (RejectReason::Quarantined, Some(uid)) = (reject.reason, hello.expected_uid) {
+                        // The very incarnation that was meant refuses this one for good: it has removed it.
+                        let peer = UniqueAddress::new(address, uid);
+                        base.tell(LinkEvent::QuarantinedBy { peer });
+                    }
+                    self.rejected(base, link, reject.reason);
+                }
                 HelloAnswer::Ack(ack) => match check_ack(&hello, &ack) {
                     Err(reason) => self.rejected(base, link, reason),
                     Ok(()) if quarantine.contains(&ack.from) => {

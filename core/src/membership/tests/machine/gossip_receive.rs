@@ -70,7 +70,10 @@ fn m_138_and_b_41_gossip_of_a_stranger_or_of_a_removed_incarnation_is_dropped() 
     let before = rig.m.gossip.clone();
     for from in ["c", "d", "b#2"] {
         rig.gossip(from, &state("a b c", "b", "a b"));
-        assert!(rig.did().ends_with("the sender is not a member)"), "{from}");
+        let did = rig.did();
+        assert!(did.contains("the sender is not a member)"), "{from}");
+        // One that was a member hears that it is none any more; a stranger hears nothing.
+        assert_eq!(did.ends_with("removed-you>d"), from == "d", "{did}");
     }
     assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 3));
 }

@@ -8,6 +8,7 @@ mod gossip_send;
 mod joining;
 mod leader;
 mod leaving;
+mod lifecycle;
 mod rejections;
 mod restarts;
 mod seeds;
@@ -31,7 +32,9 @@ use crate::membership::gossip::Gossip;
 use crate::membership::join::Joining;
 use crate::membership::machine::Membership;
 use crate::membership::member::{Member, Status};
-use crate::message::{GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, Message, Welcome};
+use crate::message::{
+    GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, Message, Welcome,
+};
 use crate::signal::Signal;
 use crate::timers::{MembershipTimer, Timer};
 
@@ -308,6 +311,7 @@ fn show(effect: &Effect) -> Option<String> {
         Effect::Notify(Event::Membership { change, .. }) => return show_change(change),
         Effect::Notify(Event::SelfUp) => String::from("self-up"),
         Effect::Notify(Event::JoinFailed { reason }) => alloc::format!("failed({reason:?})"),
+        Effect::Notify(Event::ShutdownPhaseTimedOut { phase }) => alloc::format!("timed-out({phase:?})"),
         Effect::Notify(Event::LeaderIncapacitated { ticks }) => alloc::format!("incapacitated({ticks})"),
         Effect::Notify(Event::Rejected { peer, rejection }) => {
             alloc::format!("rejected({}: {rejection})", names([peer]))
@@ -341,6 +345,8 @@ fn show_message(message: &Message) -> String {
         Message::InitJoinAck(InitJoinAck { compatible: false }) => "incompatible",
         Message::InitJoinNack => "nack",
         Message::Join(_) => "join",
+        Message::JoinRefused(JoinRefused { reason, .. }) => return alloc::format!("refused({reason:?})"),
+        Message::Removed { .. } => "removed-you",
         Message::Welcome(_) => "welcome",
         Message::ExitingConfirmed { .. } => "confirmed",
         Message::GossipStatus(_) => "status",

@@ -5,11 +5,16 @@ use crate::ident::Roles;
 use crate::membership::gossip::Gossip;
 use crate::message::Join;
 
-/// A join from `from` is refused with these words and changes nothing.
+/// A join from `from` is refused with these words, which the joiner hears too, and changes nothing.
 fn refused(mut rig: Rig, from: &str, why: &str) {
     let before = rig.m.gossip.clone();
     rig.join(from);
-    assert_eq!(rig.did(), alloc::format!("rejected({from}: join refused: {why})"));
+    let did = rig.did();
+    let told = alloc::format!("rejected({from}: join refused: {why}) refused(");
+    assert!(
+        did.starts_with(&told) && did.ends_with(&alloc::format!(")>{from}")),
+        "{did}"
+    );
     assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 1));
 }
 

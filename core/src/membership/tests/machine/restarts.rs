@@ -61,7 +61,7 @@ fn m_405_the_new_incarnation_is_admitted_once_the_old_one_was_removed() {
     rig.join("d");
     assert_eq!(
         rig.did(),
-        "rejected(d: join refused: this incarnation was removed before)"
+        "rejected(d: join refused: this incarnation was removed before) refused(UidRemoved)>d"
     );
 }
 
