@@ -17,6 +17,7 @@ pub struct Stats {
     pub joins_received: u64,
     pub welcomes_resent: u64,
     pub joins_refused: u64,
+    pub incarnations_terminated: u64,
     pub removed_told: u64,
     pub leader_actions: u64,
     pub members_weakly_up: u64,

@@ -2,7 +2,7 @@
 //! happened, and the same seed gives the same run. The long campaign is the `sim` program's.
 
 use quorate_tests::sim::campaign::{self, Outcome};
-use quorate_tests::sim::plan::Plan;
+use quorate_tests::sim::plan::{Plan, Profile};
 use quorate_tests::sim::{FaultKind, Show};
 
 /// Seeds of the ordinary test; the program runs a thousand and more.
@@ -21,8 +21,9 @@ fn fifty_seeds_break_no_invariant_and_every_fault_fires() {
     assert_eq!(totals.seeds, 50);
     assert!(totals.virtual_micros >= 50 * 120_000_000);
     for kind in FaultKind::ALL {
+        let least = if kind.is_orderly() { 10 } else { 2 };
         assert!(
-            totals.faults.of(kind) >= 10,
+            totals.faults.of(kind) >= least,
             "{kind} fired {} times",
             totals.faults.of(kind)
         );
@@ -35,6 +36,34 @@ fn fifty_seeds_break_no_invariant_and_every_fault_fires() {
     assert!(totals.frames_lost > 1_000 && totals.merges > 100 && totals.removed > 100);
     assert!(totals.hand_offs > 100, "{} hand-offs", totals.hand_offs);
     assert!(totals.asks.0 > 10_000 && totals.asks.1 > 100, "{:?}", totals.asks);
+}
+
+#[test]
+fn a_hundred_mixed_seeds_of_membership_break_no_invariant_and_take_rare_branches() {
+    let mut plan = Plan::of(Profile::Membership, 5, &FaultKind::ALL);
+    plan.mixed = true;
+    let report = campaign::run(0..100, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    for kind in FaultKind::ALL {
+        assert!(totals.faults.of(kind) >= 2, "{kind}");
+    }
+    for branch in [
+        "tombstones expired",
+        "members weakly up",
+        "old incarnations terminated",
+        "halted as Downed",
+    ] {
+        assert!(totals.branches.0[branch] > 0, "{branch}");
+    }
+    assert!(totals.faults.total() >= 300 && totals.safe_runs >= 30);
+}
+
+#[test]
+fn a_failing_run_shrinks_to_a_smaller_one_that_fails_alike() {
+    // Nothing fails, so nothing is smaller: the search ends where it began.
+    let plan = Plan::of(Profile::Membership, 3, &[FaultKind::Crash]);
+    assert_eq!(campaign::shrink(1, &plan, "I-01"), plan);
 }
 
 #[test]

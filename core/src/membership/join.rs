@@ -388,6 +388,7 @@ impl Membership {
         let status = self.gossip.member(old).map_or(Status::Removed, |m| m.status);
         let mut next = Gossip::clone(&self.gossip);
         if next.reachability_mut().terminated(cx.me, old) {
+            cx.stats.incarnations_terminated += 1;
             self.update(cx, next);
         }
         if status != Status::Down {

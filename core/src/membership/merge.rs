@@ -39,16 +39,34 @@ pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
     )
 }
 
+/// Whether the clock of a merge of two states may be that of another state: an entry of a removed member was dropped, and
+/// the result is neither of the two.
+#[must_use]
+pub(crate) fn is_unnamed(merged: &Gossip, a: &Gossip, b: &Gossip) -> bool {
+    let drops = |side: &Gossip| {
+        let mut entries = side.version().entries().iter();
+        entries.any(|(node, _)| merged.tombstones().contains(node))
+    };
+    !merged.tombstones().is_empty()
+        && (drops(a) || drops(b))
+        && !same_content(merged, a)
+        && !same_content(merged, b)
+}
+
+/// Whether two states agree in all but their clocks and who has seen them.
+fn same_content(a: &Gossip, b: &Gossip) -> bool {
+    a.members_arc() == b.members_arc()
+        && a.reachability_arc() == b.reachability_arc()
+        && a.tombstones_arc() == b.tombstones_arc()
+        && (a.epoch(), a.meta()) == (b.epoch(), b.meta())
+}
+
 /// What two states with the same clock become: `base`, also seen by everybody who has seen `other`. Equal clocks do not
 /// quite prove equal states, because a change by an incarnation that was removed before it spread loses its clock entry
 /// in the merge with the tombstone: states that differ all the same are merged, and nobody has seen the result.
 #[must_use]
 pub fn with_merged_seen(base: &Gossip, other: &Gossip) -> Gossip {
-    let same = base.members_arc() == other.members_arc()
-        && base.reachability_arc() == other.reachability_arc()
-        && base.tombstones_arc() == other.tombstones_arc()
-        && (base.epoch(), base.meta()) == (other.epoch(), other.meta());
-    if !same {
+    if !same_content(base, other) {
         return merge(base, other);
     }
     let mut seen = base.seen_set().clone();

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::{Long, ValueExt};
 use quorate_tests::sim::campaign::{self, Outcome, Report};
-use quorate_tests::sim::plan::Plan;
+use quorate_tests::sim::plan::{Plan, Profile};
 use quorate_tests::sim::{FaultKind, Show};
 use serde_json::{Map, Value, json};
 
@@ -15,9 +15,16 @@ const HELP: &str = "\
 Runs the deterministic cluster simulator.
 
   --nodes N        nodes at the start, 1 to 32 (default 5)
+  --mix            60 % of the seeds with 5 nodes, 30 % with 6 or 7, 10 % with 8 or 9
+  --profile P      sharding (default): entities and their messages, 120 s of virtual time;
+                   membership: no entities, 60 s (600 gossip rounds), tombstones expire
+  --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
   --faults LIST    faults that may happen, separated by commas: crash, restart, partition, loss,
-                   delay, leave, reset (default: all), or `none`
+                   delay, leave, reset, pause, slow, wall-clock, tick, one-way, partial, flap, clog,
+                   burst, reorder, duplicate (default: all), or `none`
+  --coverage N     fail if a kind of fault that may happen fired less than N times
+  --shrink         make the first failing run smaller before it is shown
   --threads T      threads (default 2)
   --keep-going     run all seeds even after a violation
   --json           the last line of the output is one JSON object
@@ -28,9 +35,13 @@ Runs the deterministic cluster simulator.
 
 struct Options {
     nodes: usize,
+    mix: bool,
+    profile: Profile,
+    chaos: Option<u64>,
+    coverage: u64,
+    shrink: bool,
     seeds: Range<u64>,
     faults: Vec<FaultKind>,
-    faults_text: Option<String>,
     threads: usize,
     keep_going: bool,
     json: bool,
@@ -50,7 +61,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let plan = Plan::new(options.nodes, &options.faults);
+    let plan = plan_of(&options);
     let report = if options.show == Show::Nothing {
         let hash = options.hash;
         let seen = |outcome: &Outcome| {
@@ -64,11 +75,38 @@ fn main() -> ExitCode {
         shown(&options, &plan)
     };
     print_report(&report, &options);
-    if report.violations.is_empty() {
+    if let (true, Some((seed, violation))) = (options.shrink, report.violations.first()) {
+        let small = campaign::shrink(*seed, &plan, &violation.invariant);
+        println!("smallest: {}", replay(*seed, &small));
+    }
+    let rare = uncovered(&report, &options);
+    for (kind, count) in &rare {
+        println!("RARE {kind} fired {count} times, less than {}", options.coverage);
+    }
+    if report.violations.is_empty() && rare.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+fn plan_of(options: &Options) -> Plan {
+    let mut plan = Plan::of(options.profile, options.nodes, &options.faults);
+    plan.mixed = options.mix;
+    if let Some(chaos) = options.chaos {
+        plan.chaos_seconds = chaos;
+        plan.total_seconds = plan.total_seconds.min(chaos + 40);
+    }
+    plan
+}
+
+/// Kinds of faults that happened too rarely for the campaign to say anything about them.
+fn uncovered(report: &Report, options: &Options) -> Vec<(FaultKind, u64)> {
+    let counts = options
+        .faults
+        .iter()
+        .map(|kind| (*kind, report.totals.faults.of(*kind)));
+    counts.filter(|(_, count)| *count < options.coverage).collect()
 }
 
 fn shown(options: &Options, plan: &Plan) -> Report {
@@ -93,9 +131,13 @@ fn in_one_line(outcome: &Outcome) -> String {
 fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         nodes: 5,
+        mix: false,
+        profile: Profile::Sharding,
+        chaos: None,
+        coverage: 0,
+        shrink: false,
         seeds: 0..100,
         faults: FaultKind::ALL.to_vec(),
-        faults_text: None,
         threads: 2,
         keep_going: false,
         json: false,
@@ -106,11 +148,21 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     while let Some(argument) = parser.next()? {
         match argument {
             Long("nodes") => options.nodes = parser.value()?.parse_with(|text| in_range(text, 1, 32))?,
+            Long("mix") => options.mix = true,
+            Long("profile") => options.profile = parser.value()?.parse_with(parse_profile)?,
+            Long("chaos") => {
+                options.chaos = Some(parser.value()?.parse_with(|text| in_range(text, 1, 3_600))? as u64)
+            }
+            Long("coverage") => {
+                options.coverage = parser
+                    .value()?
+                    .parse_with(|text| in_range(text, 0, 1_000_000_000))?
+                    as u64;
+            }
+            Long("shrink") => options.shrink = true,
             Long("seeds") => options.seeds = parser.value()?.parse_with(parse_seeds)?,
             Long("faults") => {
-                let text = parser.value()?.string()?;
-                options.faults = parse_faults(&text)?;
-                options.faults_text = Some(text);
+                options.faults = parse_faults(&parser.value()?.string()?)?;
             }
             Long("threads") => options.threads = parser.value()?.parse_with(|text| in_range(text, 1, 64))?,
             Long("keep-going") => options.keep_going = true,
@@ -149,6 +201,11 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     Ok(range)
 }
 
+fn parse_profile(text: &str) -> Result<Profile, String> {
+    let found = Profile::ALL.into_iter().find(|profile| profile.name() == text);
+    found.ok_or_else(|| "there are the profiles sharding and membership".to_owned())
+}
+
 fn parse_faults(text: &str) -> Result<Vec<FaultKind>, String> {
     if text == "none" {
         return Ok(Vec::new());
@@ -163,7 +220,14 @@ fn print_report(report: &Report, options: &Options) {
     let hours_per_core_s = hours / report.core_time.as_secs_f64().max(1e-9);
     println!(
         "{} seeds of {} nodes: {:.1} seeds/s, {hours_per_core_s:.3} simulated hours per core-second, {} steps",
-        totals.seeds, options.nodes, seeds_per_s, totals.steps
+        totals.seeds,
+        if options.mix {
+            "5 to 9".to_owned()
+        } else {
+            options.nodes.to_string()
+        },
+        seeds_per_s,
+        totals.steps
     );
     let fired: Vec<String> = FaultKind::ALL
         .iter()
@@ -178,21 +242,30 @@ fn print_report(report: &Report, options: &Options) {
         "{} runs within the safe shapes; outside of them {} overlaps and {} runs without rest",
         totals.safe_runs, totals.overlaps, totals.stuck
     );
+    let branches = totals.branches.0.iter();
+    let branches: Vec<String> = branches.map(|(name, count)| format!("{name} {count}")).collect();
+    println!("branches: {}", branches.join(", "));
     for (seed, violation) in &report.violations {
         println!("VIOLATION seed {seed}: {violation}");
-        println!("replay: {}", replay(*seed, options));
+        println!("replay: {}", replay(*seed, &plan_of(options).of_seed(*seed)));
     }
     if options.json {
         println!("{}", as_json(report, seeds_per_s, hours_per_core_s));
     }
 }
 
-fn replay(seed: u64, options: &Options) -> String {
-    let faults = options.faults_text.as_ref();
-    let faults = faults.map(|text| format!(" --faults {text}")).unwrap_or_default();
-    let nodes = options.nodes;
+fn replay(seed: u64, plan: &Plan) -> String {
+    let faults: Vec<&str> = plan.faults.iter().map(|kind| kind.name()).collect();
+    let faults = match plan.faults.len() {
+        0 => " --faults none".to_owned(),
+        all if all == FaultKind::ALL.len() => String::new(),
+        _ => format!(" --faults {}", faults.join(",")),
+    };
     format!(
-        "cargo run --release -p quorate-tests --bin sim -- --nodes {nodes} --seeds {seed}{faults} --trace"
+        "cargo run --release -p quorate-tests --bin sim -- --profile {} --nodes {} --chaos {} --seeds {seed}{faults} --trace",
+        plan.profile.name(),
+        plan.nodes,
+        plan.chaos_seconds
     )
 }
 
@@ -206,6 +279,7 @@ fn as_json(report: &Report, seeds_per_s: f64, hours_per_core_s: f64) -> Value {
         "seeds_per_s": seeds_per_s,
         "sim_hours_per_core_s": hours_per_core_s,
         "faults": faults,
+        "branches": report.totals.branches.0,
         "violations": report.violations.len(),
     })
 }

@@ -77,7 +77,7 @@ pub struct Step<'a> {
 pub(crate) struct Facts {
     /// The clock before and after.
     pub(crate) clock: (u64, u64),
-    /// Members, reachability and tombstones before and after.
+    /// Members and reachability before and after.
     pub(crate) content: (u64, u64),
     /// Anything of the gossip changed, its seen set included.
     pub(crate) gossip_changed: bool,

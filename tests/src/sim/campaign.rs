@@ -53,6 +53,84 @@ pub struct Totals {
     pub hand_offs: u64,
     /// Gossip states merged because neither was newer.
     pub merges: u64,
+    /// Branches that few runs take.
+    pub branches: Branches,
+}
+
+/// How often rare branches of the protocol were taken: a campaign that never took them proves nothing about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Branches(pub std::collections::BTreeMap<&'static str, u64>);
+
+impl Branches {
+    fn of(sim: &Sim) -> Self {
+        let halted = |reason: &str| sim.halts.get(reason).copied().unwrap_or(0);
+        let counts = [
+            ("tombstones expired", sim.sum(|stats| stats.tombstones_pruned)),
+            ("Welcomes resent", sim.sum(|stats| stats.welcomes_resent)),
+            ("joins refused", sim.sum(|stats| stats.joins_refused)),
+            ("members weakly up", sim.sum(|stats| stats.members_weakly_up)),
+            ("told that they were removed", sim.sum(|stats| stats.removed_told)),
+            (
+                "own pauses compensated",
+                sim.sum(|stats| stats.pauses_compensated),
+            ),
+            (
+                "old incarnations terminated",
+                sim.sum(|stats| stats.incarnations_terminated),
+            ),
+            ("forged clocks", sim.sum(|stats| stats.rejected_forged_clock)),
+            ("downing decisions", sim.sum(|stats| stats.downing_decisions)),
+            ("halted as Left", halted("Left")),
+            ("halted as Downed", halted("Downed")),
+            ("halted as Removed", halted("Removed")),
+            ("halted as JoinAborted", halted("JoinAborted")),
+            ("halted as JoinRefused", halted("JoinRefused")),
+        ];
+        Self(counts.into_iter().collect())
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        for (name, count) in &other.0 {
+            *self.0.entry(name).or_default() += count;
+        }
+    }
+}
+
+/// Makes a failing run smaller as long as the same invariant breaks: fewer faults, fewer nodes, shorter.
+#[must_use]
+pub fn shrink(seed: u64, plan: &Plan, invariant: &str) -> Plan {
+    let fails = |plan: &Plan| {
+        let violation = run_seed(seed, plan, Show::Nothing).violation;
+        violation.is_some_and(|violation| violation.invariant == invariant)
+    };
+    let mut best = plan.of_seed(seed);
+    loop {
+        let mut smaller: Vec<Plan> = Vec::new();
+        for at in 0..best.faults.len() {
+            let mut plan = best.clone();
+            plan.faults.remove(at);
+            smaller.push(plan);
+        }
+        if best.nodes > 1 {
+            smaller.push(Plan {
+                nodes: best.nodes - 1,
+                ..best.clone()
+            });
+        }
+        if best.chaos_seconds > 5 {
+            let chaos_seconds = best.chaos_seconds * 3 / 4;
+            let total_seconds = best.total_seconds.min(chaos_seconds + 40);
+            smaller.push(Plan {
+                chaos_seconds,
+                total_seconds,
+                ..best.clone()
+            });
+        }
+        match smaller.into_iter().find(|plan| fails(plan)) {
+            Some(plan) => best = plan,
+            None => return best,
+        }
+    }
 }
 
 impl Totals {
@@ -71,6 +149,7 @@ impl Totals {
         self.removed += other.removed;
         self.hand_offs += other.hand_offs;
         self.merges += other.merges;
+        self.branches.absorb(&other.branches);
     }
 }
 
@@ -91,7 +170,8 @@ pub struct Report {
 #[must_use]
 pub fn run_seed(seed: u64, plan: &Plan, show: Show) -> Outcome {
     let mut sim = Sim::showing(seed, show);
-    sim.run_plan(plan);
+    sim.run_plan(&plan.of_seed(seed));
+    let branches = Branches::of(&sim);
     let totals = Totals {
         seeds: 1,
         virtual_micros: sim.now,
@@ -106,6 +186,7 @@ pub fn run_seed(seed: u64, plan: &Plan, show: Show) -> Outcome {
         removed: sim.sum(|stats| stats.members_removed),
         hand_offs: sim.sum(|stats| stats.hand_offs_completed),
         merges: sim.sum(|stats| stats.gossip_merges),
+        branches,
     };
     Outcome {
         seed,

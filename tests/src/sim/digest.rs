@@ -32,7 +32,16 @@ pub fn clock(clock: &VectorClock) -> u64 {
     digest.0
 }
 
-/// The digest of members, reachability and tombstones: the state without its clock and its seen set.
+/// The digest of the tombstones.
+#[must_use]
+pub fn tombstones(gossip: &Gossip) -> u64 {
+    let tombstones = gossip.tombstones().iter();
+    tombstones
+        .fold(Digest::new(), |digest, node| digest.add(node.uid()))
+        .0
+}
+
+/// The digest of members and reachability: the state without its clock, its seen set and its tombstones.
 #[must_use]
 pub fn content(gossip: &Gossip) -> u64 {
     let mut digest = Digest::new();
@@ -50,9 +59,5 @@ pub fn content(gossip: &Gossip) -> u64 {
     for (node, version) in gossip.reachability().versions() {
         digest = digest.add(node.uid()).add(*version);
     }
-    let digest = gossip
-        .tombstones()
-        .iter()
-        .fold(digest.add(7), |digest, node| digest.add(node.uid()));
     digest.0
 }

@@ -160,6 +160,7 @@ impl Sim {
         self.trace.begin(self.now, process, b'H');
         self.trace.debug(&reason);
         self.fact(process, format_args!("halts: {reason:?}"));
+        *self.halts.entry(format!("{reason:?}")).or_default() += 1;
         let host = &mut self.processes[process as usize];
         host.life = Life::Halted(reason);
         let unanswered = host.open.values().find(|open| matches!(open, Open::Ask(_)));

@@ -57,6 +57,8 @@ pub(crate) enum Happening {
     Wake(ProcessId),
     /// A frame arrives.
     Frame(Box<Flight>),
+    /// A slow process gets round to a frame that arrived before.
+    Read(Box<Flight>),
     /// A dial comes to its end.
     Dialled { from: ProcessId, to: usize },
     /// A host notices that an established link is dead.
@@ -106,6 +108,10 @@ pub struct Sim {
     pub(crate) join_failures: Vec<JoinFailure>,
     /// A run outside of the safe shapes did not come to rest.
     pub(crate) stuck: bool,
+    /// Whether nodes host entities and are sent messages.
+    pub(crate) has_workload: bool,
+    /// Processes that halted, by what they said.
+    pub(crate) halts: std::collections::BTreeMap<String, u64>,
 }
 
 impl Sim {
@@ -133,6 +139,8 @@ impl Sim {
             steps: 0,
             join_failures: Vec::new(),
             stuck: false,
+            has_workload: true,
+            halts: std::collections::BTreeMap::new(),
         }
     }
 
@@ -164,9 +172,16 @@ impl Sim {
     }
 
     fn happen(&mut self, happening: Happening) {
+        if let Some(until) = self.stands_still(&happening) {
+            if let Happening::Wake(process) = happening {
+                self.processes[process as usize].wake = Some(until);
+            }
+            return self.queue.push(until, happening);
+        }
         match happening {
             Happening::Wake(process) => self.on_wake(process),
             Happening::Frame(flight) => self.on_frame(*flight),
+            Happening::Read(flight) => self.read(*flight),
             Happening::Dialled { from, to } => self.on_dialled(from, to),
             Happening::Noticed { from, to, epoch } => self.on_noticed(from, to, epoch),
             Happening::Told { to, event } => self.tell_link(to, *event),
@@ -175,6 +190,22 @@ impl Sim {
             Happening::Reported { process, report } => self.on_reported(process, *report),
             Happening::LeaseAnswered { process, report } => self.on_lease_answered(process, report),
         }
+    }
+
+    /// Until when the process that something happens to stands still, if it does. What happens to it waits, in order.
+    fn stands_still(&self, happening: &Happening) -> Option<u64> {
+        let process = match happening {
+            Happening::Frame(flight) | Happening::Read(flight) => flight.to,
+            Happening::Wake(process)
+            | Happening::Turn { process, .. }
+            | Happening::Reported { process, .. }
+            | Happening::LeaseAnswered { process, .. } => *process,
+            Happening::Dialled { from, .. } | Happening::Noticed { from, .. } => *from,
+            Happening::Told { to, .. } => *to,
+            Happening::Margin(_) => return None,
+        };
+        let host = &self.processes[process as usize];
+        (host.runs() && self.now < host.paused_until).then_some(host.paused_until)
     }
 
     /// Starts a process on an address; its node has not joined anything.
@@ -210,7 +241,8 @@ impl Sim {
     }
 
     pub(crate) fn command(&mut self, process: ProcessId, what: Open, command: Command) -> Option<Token> {
-        if !self.processes[process as usize].runs() {
+        let host = &self.processes[process as usize];
+        if !host.runs() || self.now < host.paused_until {
             return None;
         }
         let token = self.processes[process as usize].open(what);
@@ -235,6 +267,14 @@ impl Sim {
         }
         self.trace.begin(now, process, b'T');
         self.feed(process, &Cause::Tick, Input::Tick);
+    }
+
+    /// A tick that nobody asked for.
+    pub(crate) fn tick(&mut self, process: ProcessId) {
+        if self.violation.is_none() && self.processes[process as usize].runs() {
+            self.trace.begin(self.now, process, b'T');
+            self.feed(process, &Cause::Tick, Input::Tick);
+        }
     }
 
     pub(crate) fn tell_link(&mut self, to: ProcessId, event: LinkEvent) {

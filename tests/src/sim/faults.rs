@@ -12,19 +12,41 @@ pub enum FaultKind {
     Restart,
     /// F-09: no frame passes between groups of nodes.
     Partition,
-    /// F-15: frames get lost.
+    /// F-15: frames get lost, each on its own.
     Loss,
-    /// F-14, F-16: frames take much longer.
+    /// F-14: frames take much longer.
     Delay,
-    /// F-31: a member leaves gracefully.
+    /// F-31: a member leaves gracefully, and comes back.
     Leave,
     /// F-19: the links between two nodes break, and with them what was on the way.
     Reset,
+    /// F-05: a process stands still; what arrives meanwhile waits.
+    Pause,
+    /// F-06: a process handles everything late.
+    Slow,
+    /// F-07: a wall clock jumps.
+    WallClock,
+    /// F-08: a monotonic clock jumps ahead, and ticks come twice.
+    Tick,
+    /// F-10: one direction between two nodes is cut.
+    OneWay,
+    /// F-11: one pair of nodes is cut, or one node is left that reaches both halves of a partition.
+    Partial,
+    /// F-12: a partition that comes and goes.
+    Flap,
+    /// F-13: links are cut one by one and opened one by one in another order.
+    Clog,
+    /// F-15: everything between two nodes is lost for a moment.
+    Burst,
+    /// F-16: heartbeats and gossip overtake each other.
+    Reorder,
+    /// F-17: heartbeats and gossip arrive twice, the second time much later.
+    Duplicate,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 18] = [
         Self::Crash,
         Self::Restart,
         Self::Partition,
@@ -32,6 +54,17 @@ impl FaultKind {
         Self::Delay,
         Self::Leave,
         Self::Reset,
+        Self::Pause,
+        Self::Slow,
+        Self::WallClock,
+        Self::Tick,
+        Self::OneWay,
+        Self::Partial,
+        Self::Flap,
+        Self::Clog,
+        Self::Burst,
+        Self::Reorder,
+        Self::Duplicate,
     ];
 
     /// Its name on the command line and in reports.
@@ -45,6 +78,37 @@ impl FaultKind {
             Self::Delay => "delay",
             Self::Leave => "leave",
             Self::Reset => "reset",
+            Self::Pause => "pause",
+            Self::Slow => "slow",
+            Self::WallClock => "wall-clock",
+            Self::Tick => "tick",
+            Self::OneWay => "one-way",
+            Self::Partial => "partial",
+            Self::Flap => "flap",
+            Self::Clog => "clog",
+            Self::Burst => "burst",
+            Self::Reorder => "reorder",
+            Self::Duplicate => "duplicate",
+        }
+    }
+
+    /// Whether a run stays within the safe assumptions for all this fault does.
+    #[must_use]
+    pub const fn is_orderly(self) -> bool {
+        match self {
+            Self::Crash
+            | Self::Restart
+            | Self::Partition
+            | Self::Loss
+            | Self::Delay
+            | Self::Leave
+            | Self::Reset
+            | Self::Slow
+            | Self::WallClock
+            | Self::Burst
+            | Self::Reorder
+            | Self::Duplicate => true,
+            Self::Pause | Self::Tick | Self::OneWay | Self::Partial | Self::Flap | Self::Clog => false,
         }
     }
 }
@@ -81,6 +145,12 @@ impl FaultCounts {
     #[must_use]
     pub const fn of(&self, kind: FaultKind) -> u64 {
         self.0[kind as usize]
+    }
+
+    /// How many faults fired.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
     }
 
     /// Adds the counts of another run.

@@ -13,7 +13,7 @@ use super::trace::Show;
 use crate::invariants::Cause;
 
 /// A frame on its way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) from: ProcessId,
     pub(crate) to: ProcessId,
@@ -47,6 +47,11 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Entity(_) => "Entity",
         Message::AskReply(_) => "AskReply",
     }
+}
+
+/// What a transport may send without order and without a guarantee that it comes once.
+fn may_be_a_datagram(name: &str) -> bool {
+    matches!(name, "Heartbeat" | "HeartbeatRsp" | "Gossip" | "GossipStatus")
 }
 
 impl Sim {
@@ -183,14 +188,33 @@ impl Sim {
                     name,
                     message: number,
                 };
-                self.queue.push(at, Happening::Frame(Box::new(flight)));
+                let (late, copy) = if may_be_a_datagram(name) {
+                    self.network.datagram_oddities()
+                } else {
+                    (0, None)
+                };
+                if let Some(after) = copy {
+                    let again = Happening::Frame(Box::new(flight.clone()));
+                    self.queue.push(at + late + after, again);
+                }
+                self.queue.push(at + late, Happening::Frame(Box::new(flight)));
             }
             Fate::Lost | Fate::Cut => self.destroyed(number),
         }
     }
 
-    /// A frame arrives, if its link is still the one it left on and there is somebody to read it.
+    /// A frame arrives, if its link is still the one it left on and there is somebody to read it; a slow process reads it
+    /// later.
     pub(crate) fn on_frame(&mut self, flight: Flight) {
+        let now = self.now;
+        match self.processes[flight.to as usize].reads_at(now) {
+            Some(later) => self.queue.push(later, Happening::Read(Box::new(flight))),
+            None => self.read(flight),
+        }
+    }
+
+    /// A process gets round to a frame.
+    pub(crate) fn read(&mut self, flight: Flight) {
         let (here, there) = (
             self.processes[flight.from as usize].index,
             self.processes[flight.to as usize].index,

@@ -5,6 +5,7 @@
 pub mod campaign;
 mod chance;
 pub mod digest;
+mod director;
 mod effects;
 mod engine;
 mod entities;

@@ -15,6 +15,10 @@ use super::history::ProcessId;
 pub(crate) const DIAL_QUEUE_MAX: usize = 512;
 /// How long a dial waits for an answer that does not come, in microseconds.
 pub(crate) const DIAL_TIMEOUT: u64 = 400_000;
+/// Longest time by which a datagram is overtaken, in microseconds (F-16).
+const LATE_MAX: u64 = 400_000;
+/// Longest time after which a copy of a datagram comes, in microseconds (F-17).
+const COPY_LATE_MAX: u64 = 10_000_000;
 /// How long a link rests after a failed dial, in microseconds.
 pub(crate) const DIAL_BACKOFF: u64 = 200_000;
 
@@ -54,6 +58,10 @@ pub struct Weather {
     pub latency_max: u64,
     /// Frames lost in a thousand.
     pub loss_per_mille: u64,
+    /// Heartbeats and gossip in a thousand that come later than they should, and so out of order.
+    pub reorder_per_mille: u64,
+    /// Heartbeats and gossip in a thousand that come a second time.
+    pub duplicate_per_mille: u64,
 }
 
 impl Weather {
@@ -62,6 +70,8 @@ impl Weather {
         latency_min: 100,
         latency_max: 2_000,
         loss_per_mille: 0,
+        reorder_per_mille: 0,
+        duplicate_per_mille: 0,
     };
 }
 
@@ -115,6 +125,26 @@ impl Network {
     /// Cuts one direction between two nodes.
     pub(crate) fn cut(&mut self, from: usize, to: usize) {
         self.cuts.insert((from, to));
+    }
+
+    /// Opens one direction between two nodes.
+    pub(crate) fn open(&mut self, from: usize, to: usize) {
+        self.cuts.remove(&(from, to));
+    }
+
+    /// By how much a heartbeat or a gossip comes too late, and how much after it a copy of it comes; only a transport that
+    /// sends them as datagrams does either.
+    pub(crate) fn datagram_oddities(&mut self) -> (u64, Option<u64>) {
+        let weather = self.weather;
+        let mut late = 0;
+        if weather.reorder_per_mille > 0 && self.chance.per_mille(weather.reorder_per_mille) {
+            late = self.chance.between(1_000, LATE_MAX);
+        }
+        let mut copy = None;
+        if weather.duplicate_per_mille > 0 && self.chance.per_mille(weather.duplicate_per_mille) {
+            copy = Some(self.chance.between(100, COPY_LATE_MAX));
+        }
+        (late, copy)
     }
 
     pub(crate) fn heal(&mut self) {

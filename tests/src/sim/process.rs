@@ -33,6 +33,11 @@ pub(crate) struct Process {
     pub(crate) wake: Option<u64>,
     /// Ticks within one instant: many mean that it spins.
     pub(crate) ticks_now: (u64, u32),
+    /// It stands still until then.
+    pub(crate) paused_until: u64,
+    /// It handles what arrives this much later, until then; and when it will have handled the last of it.
+    pub(crate) slow: (u64, u64),
+    slow_last: u64,
     clock: Clock,
     next_token: Token,
 }
@@ -92,6 +97,9 @@ impl Process {
             open: BTreeMap::new(),
             wake: None,
             ticks_now: (0, 0),
+            paused_until: 0,
+            slow: (0, 0),
+            slow_last: 0,
             clock,
             next_token: 1,
         }
@@ -104,6 +112,28 @@ impl Process {
     /// The virtual time of one of its own instants.
     pub(crate) fn virtual_time(&self, at: Instant) -> u64 {
         self.clock.virtual_time(at)
+    }
+
+    /// When it reads a frame that arrives now, if it is too slow to read it at once. Frames keep their order.
+    pub(crate) fn reads_at(&mut self, now: u64) -> Option<u64> {
+        let (delay, until) = self.slow;
+        let late = if now < until { delay } else { 0 };
+        let at = (now + late).max(self.slow_last);
+        if at <= now {
+            return None;
+        }
+        self.slow_last = at;
+        Some(at)
+    }
+
+    /// Its wall clock jumps.
+    pub(crate) const fn jump_wall(&mut self, to_skew_ms: u64) {
+        self.clock.skew_ms = to_skew_ms;
+    }
+
+    /// Its monotonic clock jumps ahead.
+    pub(crate) const fn jump_mono(&mut self, by: u64) {
+        self.clock.origin += by;
     }
 
     pub(crate) fn runs(&self) -> bool {

@@ -86,7 +86,9 @@ impl Sim {
     /// Starts a node on an address; it joins through the nodes named.
     pub fn start_with_seeds(&mut self, index: usize, seeds: &[usize]) {
         let process = self.boot(index);
-        self.register_kind(process);
+        if self.has_workload {
+            self.register_kind(process);
+        }
         let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
         self.command(process, Open::Command("join"), Command::JoinSeeds(seeds));
         self.guard();
@@ -153,6 +155,76 @@ impl Sim {
         self.note(format_args!("cut {from} -> {to}"));
         self.network.cut(from, to);
         self.links_are_cut();
+    }
+
+    /// Cuts both directions between two nodes, and nothing else.
+    pub fn cut_pair(&mut self, one: usize, other: usize) {
+        self.cut(one, other);
+        self.cut(other, one);
+    }
+
+    /// Everything between two nodes is lost until it is healed, and no host notices: a moment in which packets are lost.
+    pub(crate) fn burst(&mut self, one: usize, other: usize) {
+        self.note(format_args!("burst {one} <-> {other}"));
+        self.network.cut(one, other);
+        self.network.cut(other, one);
+    }
+
+    /// Opens one direction between two nodes again.
+    pub fn open(&mut self, from: usize, to: usize) {
+        self.note(format_args!("open {from} -> {to}"));
+        self.network.open(from, to);
+    }
+
+    /// The process at an address stands still: it does nothing, what arrives waits, and its clocks go on.
+    pub fn pause(&mut self, index: usize, time: Duration) {
+        let Some(process) = self.running_at(index) else {
+            return;
+        };
+        let until = self.now + u64::try_from(time.as_micros()).unwrap_or(u64::MAX / 2);
+        self.assumptions.breaks(self.now, "a process stood still");
+        self.faults.add(FaultKind::Pause);
+        self.fact(process, format_args!("stands still for {time:?}"));
+        self.processes[process as usize].paused_until = until;
+    }
+
+    /// The process at an address handles everything that arrives this much later, for a while.
+    pub fn slow_down(&mut self, index: usize, delay: Duration, time: Duration) {
+        let Some(process) = self.running_at(index) else {
+            return;
+        };
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX / 2);
+        self.assumptions.fault(self.now, "a slow process in a partition");
+        self.faults.add(FaultKind::Slow);
+        self.fact(process, format_args!("is slow by {delay:?} for {time:?}"));
+        self.processes[process as usize].slow = (micros(delay), self.now + micros(time));
+    }
+
+    /// The wall clock of the process at an address shows something else from now on.
+    pub fn jump_wall_clock(&mut self, index: usize, skew_ms: u64) {
+        let Some(process) = self.running_at(index) else {
+            return;
+        };
+        self.faults.add(FaultKind::WallClock);
+        self.fact(process, format_args!("has its wall clock off by {skew_ms} ms"));
+        self.processes[process as usize].jump_wall(skew_ms);
+    }
+
+    /// The monotonic clock of the process at an address jumps ahead, and it gets its next tick twice.
+    pub fn jump_ahead(&mut self, index: usize, by: Duration) {
+        let Some(process) = self.running_at(index) else {
+            return;
+        };
+        if self.now < self.processes[process as usize].paused_until {
+            return;
+        }
+        self.assumptions.breaks(self.now, "a clock jumped");
+        self.faults.add(FaultKind::Tick);
+        self.fact(process, format_args!("has its clock jump by {by:?}"));
+        let by = u64::try_from(by.as_micros()).unwrap_or(u64::MAX / 2);
+        self.processes[process as usize].jump_mono(by);
+        self.tick(process);
+        self.tick(process);
     }
 
     /// Opens every way again.

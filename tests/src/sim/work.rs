@@ -82,6 +82,9 @@ impl Sim {
     fn compose(&mut self, index: usize, entity: &str, ask: bool) -> Option<(ProcessId, usize, Vec<u8>)> {
         let padding = self.workload.below(48);
         let process = self.running_at(index)?;
+        if self.now < self.processes[process as usize].paused_until {
+            return None;
+        }
         let at = self.history.messages.len();
         self.history.messages.push(MessageRecord {
             sender: process,

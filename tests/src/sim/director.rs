@@ -1,0 +1,405 @@
+//! Brings a plan about: first faults and a workload, then a quiet phase in which everything must come to rest: all live
+//! nodes agree on one table, every ask is answered, nothing is buffered. Spec: reliability 1c.
+
+use super::chance::{Chance, Purpose};
+use super::engine::Sim;
+use super::faults::FaultKind;
+use super::network::Weather;
+use super::plan::{Mix, Plan, Profile, SECOND};
+use super::script::all_up;
+
+/// The quiet phase may take this long before it counts as a liveness violation: detection (about 1.5 s), the stable
+/// period (1.5 s), removal, margin (1 s), restarts through the seed process (up to 2 s a try), hand-offs (up to 10 s).
+const REST_MAX: u64 = 60 * SECOND;
+/// A run with fewer faults than this goes on for a while, so that no seed is wasted.
+const FAULTS_MIN: u64 = 3;
+/// For this long at most.
+const PATIENCE: u64 = 30 * SECOND;
+/// How often the planner looks at the world.
+const LOOK: u64 = 50_000;
+
+/// Something that is going to end or go on later in a fault that takes time.
+#[derive(Clone, Debug)]
+enum Later {
+    Heal,
+    Partition(Vec<Vec<usize>>),
+    Cut(usize, usize),
+    Open(usize, usize),
+    Clear,
+}
+
+const fn micros(micros: u64) -> core::time::Duration {
+    core::time::Duration::from_micros(micros)
+}
+
+/// A run in progress.
+struct Director<'a> {
+    sim: &'a mut Sim,
+    plan: &'a Plan,
+    chance: Chance,
+    mix: Mix,
+    /// When each address gets a new process.
+    restart_at: Vec<Option<u64>>,
+    /// What is still to come of faults that take time, by when.
+    later: std::collections::BTreeMap<(u64, u64), Later>,
+    laters: u64,
+    /// When the present cut is over.
+    cut_until: u64,
+    next_fault: u64,
+    next_message: u64,
+}
+
+impl Sim {
+    /// Runs a random plan drawn from this simulator's seed, up to its end or the first violation.
+    pub fn run_plan(&mut self, plan: &Plan) {
+        let mut chance = Chance::new(self.seed, Purpose::Faults);
+        let mix = Mix::draw(&mut chance, plan);
+        self.note(format_args!("{mix:?}"));
+        if plan.profile == Profile::Membership {
+            self.has_workload = false;
+            self.config.membership.prune_gossip_tombstones_after = core::time::Duration::from_secs(25);
+            self.config.membership.shutdown_after_unsuccessful_join =
+                Some(core::time::Duration::from_secs(15));
+        }
+        self.last_at.resize(plan.nodes, None);
+        let mut director = Director {
+            restart_at: vec![None; plan.nodes],
+            later: std::collections::BTreeMap::new(),
+            laters: 0,
+            cut_until: 0,
+            next_fault: 0,
+            next_message: 0,
+            sim: self,
+            plan,
+            chance,
+            mix,
+        };
+        director.form();
+        director.disturb();
+        director.rest();
+    }
+}
+
+impl Director<'_> {
+    /// Starts all nodes within two seconds, in random order.
+    fn form(&mut self) {
+        let mut order: Vec<usize> = (0..self.plan.nodes).collect();
+        self.chance.shuffle(&mut order);
+        for index in order {
+            let gap = self.chance.below(2 * SECOND / self.plan.nodes as u64);
+            self.sim.start(index);
+            self.sim.advance(self.sim.now + gap);
+        }
+        self.sim.run_until_or(20 * SECOND, &all_up);
+        self.next_message = self.sim.now;
+        self.next_fault = self.sim.now + self.chance.below(self.mix.pause);
+    }
+
+    /// The phase with faults.
+    fn disturb(&mut self) {
+        let end = self.plan.chaos_seconds * SECOND;
+        let wanted = if self.mix.kinds.is_empty() { 0 } else { FAULTS_MIN };
+        while self.sim.violation.is_none() {
+            let enough = self.sim.faults.total() >= wanted || self.sim.now >= end + PATIENCE;
+            if self.sim.now >= end && enough {
+                break;
+            }
+            self.pass(LOOK);
+            self.go_on();
+            self.supervise();
+            if self.sim.now >= self.next_fault {
+                self.fault();
+                let pause = self.chance.between(self.mix.pause / 4, self.mix.pause * 7 / 4);
+                self.next_fault = self.sim.now + pause;
+            }
+        }
+    }
+
+    /// The quiet phase: everything heals, whoever ended comes back, and all must agree within bounded time.
+    fn rest(&mut self) {
+        self.sim.heal();
+        self.sim.weather(Weather::FINE);
+        self.later.clear();
+        let limit = self.sim.now + REST_MAX;
+        let at_least = self.plan.total_seconds * SECOND;
+        let last_message = at_least.saturating_sub(10 * SECOND);
+        self.revive();
+        let mut settled = false;
+        while self.sim.violation.is_none() && self.sim.now < limit {
+            if self.sim.now < last_message {
+                self.pass(LOOK);
+            } else {
+                self.sim.advance(self.sim.now + LOOK);
+            }
+            self.supervise();
+            self.settle_partition();
+            settled = all_up(self.sim);
+            if settled && self.sim.now >= at_least && self.sim.is_quiet() {
+                break;
+            }
+        }
+        if self.sim.violation.is_some() {
+            return;
+        }
+        if settled && self.sim.is_quiet() {
+            self.sim.check_at_rest();
+        } else if self.sim.assumptions.safe() {
+            let what = self.sim.report("no rest after the last fault");
+            self.sim.violated("liveness", 0, what);
+        } else {
+            self.sim.stuck = true;
+        }
+    }
+
+    /// Lets time pass with the workload on.
+    fn pass(&mut self, time: u64) {
+        let until = self.sim.now + time;
+        while self.sim.has_workload && self.next_message <= until && self.sim.violation.is_none() {
+            self.sim.advance(self.next_message.max(self.sim.now));
+            self.sim.random_message(self.plan.nodes);
+            let mean = SECOND / self.mix.messages_per_second;
+            self.next_message += self.sim.workload.between(1, 2 * mean);
+        }
+        self.sim.advance(until);
+    }
+
+    /// Goes on with faults that take time.
+    fn go_on(&mut self) {
+        while let Some(entry) = self.later.first_entry() {
+            if entry.key().0 > self.sim.now {
+                break;
+            }
+            match entry.remove() {
+                Later::Heal => self.sim.heal(),
+                Later::Partition(groups) => self.sim.partition_into(&groups),
+                Later::Cut(one, other) => self.sim.cut_pair(one, other),
+                Later::Open(one, other) => {
+                    self.sim.open(one, other);
+                    self.sim.open(other, one);
+                }
+                Later::Clear => self.sim.weather(Weather::FINE),
+            }
+        }
+        self.settle_partition();
+    }
+
+    fn later(&mut self, after: u64, what: Later) {
+        self.laters += 1;
+        self.later.insert((self.sim.now + after, self.laters), what);
+    }
+
+    /// A partition is over once its cut has healed and the cluster has settled again.
+    fn settle_partition(&mut self) {
+        let sim = &mut *self.sim;
+        if sim.assumptions.unsettled_partition && sim.network.is_whole() && all_up(sim) {
+            sim.assumptions.unsettled_partition = false;
+        }
+    }
+
+    /// A supervisor starts again what has ended, but only into a whole network in fine weather: a first seed that reaches
+    /// nobody forms a second cluster, which is what it is documented to do.
+    fn supervise(&mut self) {
+        let calm = self.sim.network.is_whole() && self.sim.network.weather == Weather::FINE;
+        for index in 0..self.plan.nodes {
+            if self.sim.running_at(index).is_some() {
+                self.restart_at[index] = None;
+                continue;
+            }
+            let (low, high) = self.mix.restart_after;
+            let wait = self.chance.between(low, high);
+            let due = *self.restart_at[index].get_or_insert(self.sim.now + wait);
+            if due <= self.sim.now && calm && self.plan.faults.contains(&FaultKind::Restart) {
+                self.restart_at[index] = None;
+                self.sim.faults.add(FaultKind::Restart);
+                self.sim.start(index);
+            }
+        }
+    }
+
+    /// After the last fault, everybody who is due comes back even if restarts were not among the faults of this seed.
+    fn revive(&mut self) {
+        for at in self.restart_at.iter_mut().flatten() {
+            *at = (*at).min(self.sim.now + SECOND);
+        }
+    }
+
+    fn fault(&mut self) {
+        if self.mix.kinds.is_empty() {
+            return;
+        }
+        let kind = self.mix.kinds[self.chance.index(self.mix.kinds.len())];
+        let index = self.chance.index(self.plan.nodes);
+        let other = self.chance.index(self.plan.nodes);
+        let length = self.chance.between(SECOND / 2, 12 * SECOND);
+        let strength = self.chance.between(1, 100);
+        let groups = self.groups();
+        let busy = self.sim.assumptions.unsettled_partition;
+        if self.mix.orderly && (busy || (kind == FaultKind::Partition && !all_up(self.sim))) {
+            return;
+        }
+        match kind {
+            FaultKind::Crash => self.sim.crash(index),
+            FaultKind::Restart => {
+                let calm = self.sim.network.is_whole() && self.sim.network.weather == Weather::FINE;
+                if calm && self.sim.running_at(index).is_some() {
+                    self.sim.restart(index);
+                }
+            }
+            FaultKind::Leave => self.sim.leave(index),
+            FaultKind::Reset if index != other => self.sim.reset(index, other),
+            FaultKind::Reset => {}
+            FaultKind::Pause => self.sim.pause(index, micros(length * 3 / 4)),
+            FaultKind::Slow => self
+                .sim
+                .slow_down(index, micros(10_000 + strength * 4_900), micros(length)),
+            FaultKind::WallClock => self.sim.jump_wall_clock(index, strength * 3_600_000 * 1_000),
+            FaultKind::Tick => {
+                // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
+                let longest = match self.plan.profile {
+                    Profile::Sharding => 60 * SECOND,
+                    Profile::Membership => 3 * SECOND,
+                };
+                self.sim.jump_ahead(index, micros(longest * strength / 100));
+            }
+            FaultKind::Loss => self.storm(kind, length, |weather| weather.loss_per_mille = strength * 3),
+            FaultKind::Delay => self.storm(kind, length, |weather| {
+                weather.latency_max = strength * 4_000;
+            }),
+            FaultKind::Reorder => {
+                self.storm(kind, length, |weather| weather.reorder_per_mille = strength * 3)
+            }
+            FaultKind::Duplicate => {
+                self.storm(kind, length, |weather| weather.duplicate_per_mille = strength * 3);
+            }
+            FaultKind::Partition
+            | FaultKind::OneWay
+            | FaultKind::Partial
+            | FaultKind::Flap
+            | FaultKind::Clog
+            | FaultKind::Burst => self.cut(kind, (index, other), length, strength, &groups),
+        }
+    }
+
+    /// Faults of the ways between nodes; one at a time.
+    fn cut(
+        &mut self,
+        kind: FaultKind,
+        (index, other): (usize, usize),
+        length: u64,
+        strength: u64,
+        groups: &[Vec<usize>],
+    ) {
+        let clear = self.sim.network.weather == Weather::FINE;
+        let free = self.sim.now >= self.cut_until && self.sim.network.is_whole();
+        if !free || (self.mix.orderly && !clear) || (index == other && kind != FaultKind::Partition) {
+            return;
+        }
+        let mut over = length;
+        match kind {
+            FaultKind::Partition => self.sim.partition_into(groups),
+            FaultKind::OneWay => self.sim.cut(index, other),
+            FaultKind::Burst => {
+                over = 50_000 + strength * 9_000;
+                self.sim.burst(index, other);
+            }
+            FaultKind::Partial if strength.is_multiple_of(2) => self.sim.cut_pair(index, other),
+            FaultKind::Partial => self.cut_around(index, groups),
+            FaultKind::Flap => {
+                let period = 300_000 + strength * 40_000;
+                self.sim.partition_into(groups);
+                let mut at = period;
+                while at + period < length {
+                    self.later(at, Later::Heal);
+                    self.later(at + period / 2, Later::Partition(groups.to_vec()));
+                    at += period;
+                }
+            }
+            FaultKind::Clog => self.clog(length),
+            FaultKind::Crash
+            | FaultKind::Restart
+            | FaultKind::Loss
+            | FaultKind::Delay
+            | FaultKind::Leave
+            | FaultKind::Reset
+            | FaultKind::Pause
+            | FaultKind::Slow
+            | FaultKind::WallClock
+            | FaultKind::Tick
+            | FaultKind::Reorder
+            | FaultKind::Duplicate => return,
+        }
+        if kind != FaultKind::Partition {
+            self.sim.faults.add(kind);
+        }
+        self.cut_until = self.sim.now + over;
+        self.later(over, Later::Heal);
+    }
+
+    /// A partition in which one node still reaches both sides.
+    fn cut_around(&mut self, bridge: usize, groups: &[Vec<usize>]) {
+        for (at, group) in groups.iter().enumerate() {
+            for rest in &groups[at + 1..] {
+                for (&one, &other) in group
+                    .iter()
+                    .flat_map(|one| rest.iter().map(move |other| (one, other)))
+                {
+                    if one != bridge && other != bridge {
+                        self.sim.cut_pair(one, other);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Links are cut one by one, and opened one by one in another order.
+    fn clog(&mut self, length: u64) {
+        let nodes = self.plan.nodes;
+        let mut pairs: Vec<(usize, usize)> = (0..nodes)
+            .flat_map(|one| (one + 1..nodes).map(move |other| (one, other)))
+            .collect();
+        self.chance.shuffle(&mut pairs);
+        pairs.truncate(nodes);
+        let step = length / (2 * pairs.len().max(1) as u64 + 1);
+        let mut at = 0;
+        for (one, other) in pairs.clone() {
+            self.later(at, Later::Cut(one, other));
+            at += step;
+        }
+        self.chance.shuffle(&mut pairs);
+        for (one, other) in pairs {
+            self.later(at, Later::Open(one, other));
+            at += step;
+        }
+    }
+
+    fn storm(&mut self, kind: FaultKind, length: u64, change: impl Fn(&mut Weather)) {
+        if self.mix.orderly && !self.sim.network.is_whole() {
+            return;
+        }
+        let mut weather = self.sim.network.weather;
+        change(&mut weather);
+        self.sim.faults.add(kind);
+        self.sim.weather(weather);
+        self.later(length, Later::Clear);
+    }
+
+    /// All nodes in two groups, or in three, or each on its own.
+    fn groups(&mut self) -> Vec<Vec<usize>> {
+        let mut order: Vec<usize> = (0..self.plan.nodes).collect();
+        self.chance.shuffle(&mut order);
+        let shape = self.chance.below(10);
+        let first = 1 + self.chance.index(self.plan.nodes.saturating_sub(1));
+        let second = self.chance.index(self.plan.nodes);
+        let mut groups = match shape {
+            0 => order.iter().map(|index| vec![*index]).collect(),
+            1 | 2 => {
+                let (low, high) = (first.min(second), first.max(second));
+                let parts = [&order[..low], &order[low..high], &order[high..]];
+                parts.iter().map(|part| part.to_vec()).collect()
+            }
+            _ => vec![order[..first].to_vec(), order[first..].to_vec()],
+        };
+        groups.retain(|group: &Vec<usize>| !group.is_empty());
+        groups
+    }
+}
