@@ -11,8 +11,11 @@ mod i_07;
 mod i_08;
 mod i_09;
 mod i_10;
+mod i_11;
+mod i_12;
 mod i_13;
 mod i_14;
+mod i_15;
 mod i_40;
 mod i_41;
 mod i_42;
@@ -70,6 +73,8 @@ pub struct Step<'a> {
     pub before: &'a View,
     /// The picture after.
     pub after: &'a View,
+    /// Whether the run is within the safe shapes so far.
+    pub safe: bool,
 }
 
 /// What several invariants want to know about a step, worked out once.
@@ -112,6 +117,7 @@ pub struct Checks {
     i08: i_08::SoundConvergence,
     i09: i_09::OneLeader,
     i10: i_10::LeaderOnly,
+    i12: i_12::OneAge,
     i13: i_13::OrderlyRemoval,
     i14: i_14::OneCluster,
     i41: i_41::OneHome,
@@ -140,7 +146,12 @@ impl Checks {
             named("I-07", i_07::check(step, &facts, history))?;
             named("I-14", self.i14.check(step, history))?;
             named("I-10", self.i10.check(step, history))?;
+            named("I-12", self.i12.check(step))?;
             named("I-13", self.i13.check(step, history))?;
+            if step.safe {
+                named("I-11", i_11::check(after))?;
+                named("I-15", i_15::check(after))?;
+            }
         }
         if step.after.phase() == Phase::Member {
             named("I-08", self.i08.check(step, &facts, history))?;

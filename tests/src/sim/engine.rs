@@ -357,6 +357,7 @@ impl Sim {
             cause,
             before,
             after: &after,
+            safe: self.assumptions.safe(),
         };
         let result = self.checks.on_step(&step, &self.history);
         if let Err((invariant, what)) = result {
