@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use quorate_core::config::{Config, ValidConfig};
+use quorate_core::config::{Config, DowningStrategy, ValidConfig};
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
 use quorate_core::input::Command;
 use quorate_core::view::View;
@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::entity::Reports;
 use crate::error::{ClusterError, StartError};
 use crate::events::Hub;
+use crate::lease::{LeaseKeeper, Leases};
 use crate::pump::Pump;
 use crate::run;
 use crate::runtime::Runtime;
@@ -46,6 +47,7 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     seeds: Vec<String>,
     fast: bool,
     changes: Vec<Change>,
+    leases: Option<Arc<dyn LeaseKeeper>>,
     security: S,
     adapter: PhantomData<fn() -> A>,
 }
@@ -60,6 +62,7 @@ impl<A> ClusterBuilder<A, SecurityNotChosen> {
             seeds: Vec::new(),
             fast: false,
             changes: Vec::new(),
+            leases: None,
             security: SecurityNotChosen,
             adapter: PhantomData,
         }
@@ -106,6 +109,13 @@ impl<A, S> ClusterBuilder<A, S> {
         self
     }
 
+    /// Who keeps the leases, for lease-majority (default: nobody). [`crate::FileLeases`] serves the processes of one
+    /// machine.
+    pub fn leases(mut self, keeper: Arc<dyn LeaseKeeper>) -> Self {
+        self.leases = Some(keeper);
+        self
+    }
+
     /// How links are protected. Has no default: the choice has to be visible in the program.
     pub fn security(self, security: Security) -> ClusterBuilder<A, Security> {
         ClusterBuilder {
@@ -116,6 +126,7 @@ impl<A, S> ClusterBuilder<A, S> {
             seeds: self.seeds,
             fast: self.fast,
             changes: self.changes,
+            leases: self.leases,
             security,
             adapter: PhantomData,
         }
@@ -145,6 +156,9 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
     /// Dropping it tears down what was started.
     pub async fn start(mut self) -> Result<Cluster<A>, StartError> {
         let config = self.valid_config()?;
+        if self.leases.is_none() && matches!(config.downing.strategy, DowningStrategy::LeaseMajority(_)) {
+            return Err(StartError::NoLeaseKeeper);
+        }
         let seeds = self.seed_addresses()?;
         let environment = |what| move |error| StartError::Environment { what, error };
         let runtime = A::runtime().map_err(environment("runtime"))?;
@@ -170,7 +184,13 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let reports = Arc::new(Reports::new(Arc::clone(&wake)));
         let (shared, commands) = Shared::new(me.clone(), Arc::clone(&hub), wake);
         let rng = ChaCha8Rng::from_seed(seed);
-        let pump = Pump::new(config, me, rng, reports, &self.security, runtime.now());
+        let leases = match self.leases.take() {
+            Some(keeper) => {
+                Leases::start(keeper, Arc::clone(&shared.wake)).map_err(environment("lease thread"))?
+            }
+            None => Leases::default(),
+        };
+        let pump = Pump::new(config, me, rng, reports, &self.security, runtime.now()).with_leases(leases);
         run::start(&runtime, transport, listener, pump, Arc::clone(&shared), commands);
         let cluster = Cluster::new(shared);
         if !seeds.is_empty() {

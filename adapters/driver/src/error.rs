@@ -39,6 +39,9 @@ pub enum StartError {
         /// The address.
         address: String,
     },
+    /// Lease-majority without a keeper: every split would end both sides.
+    #[error("lease-majority needs a keeper of leases: name one with `leases`")]
+    NoLeaseKeeper,
     /// The runtime, the transport or the system's entropy cannot be had.
     #[error("{what}: {error}")]
     Environment {

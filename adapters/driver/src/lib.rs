@@ -22,6 +22,7 @@ mod entity;
 mod error;
 mod events;
 mod kind;
+mod lease;
 mod pump;
 mod region;
 mod run;
@@ -42,6 +43,7 @@ pub use entity::{Entity, EntityContext};
 pub use error::{AskError, ClusterError, StartError, TellError, Termination};
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};
+pub use lease::{FileLeases, LeaseKeeper, MemoryLeases};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
@@ -55,7 +57,10 @@ pub use transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transp
 
 /// The core's types that the API speaks of.
 pub mod core {
-    pub use quorate_core::config::{Config, ConfigError, DowningStrategy, ValidConfig};
+    pub use quorate_core::config::{
+        Config, ConfigError, CustomStrategy, DowningStrategy, LeaseMajorityConfig, ValidConfig,
+    };
+    pub use quorate_core::downing::{decision::Decision, strategy::Strategy, view::DowningView};
     pub use quorate_core::effect::{CommandError, HaltReason};
     pub use quorate_core::event::{Event, JoinFailure, ShardingEvent};
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};

@@ -14,6 +14,7 @@
 //! (both are tested in the pump and for tokio), a thousand connections (here: [`CYCLES`]).
 
 mod cluster;
+mod leases;
 mod links;
 mod runtime;
 mod strangers;
@@ -23,6 +24,12 @@ pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
     three_nodes_form_a_cluster_and_answer_for_each_other,
+};
+pub use leases::{
+    LEASE_TIME_TO_LIVE, a_lease_given_back_is_free_and_its_token_grows,
+    a_stopped_holder_does_not_block_for_ever_and_a_resumed_one_has_lost_it,
+    a_token_shown_by_another_holder_renews_nothing, leases_of_different_names_do_not_meet,
+    one_holder_at_a_time, one_of_many_who_ask_at_once_gets_the_lease, renewing_keeps_a_lease,
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
 pub use runtime::{
@@ -63,6 +70,36 @@ macro_rules! conformance {
                 let security: $crate::Security = $security;
                 // Boxed: an unoptimised runtime moves the future through a dozen frames, and test threads have small stacks.
                 $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>(&security)));
+            }
+        )+
+    };
+}
+
+/// Makes a `#[test]` of every test for a keeper of leases. `$keeper` is an expression evaluated per test: the keeper, and a
+/// function that lets so much of the keeper's time pass (`std::thread::sleep` if it goes by real time).
+///
+/// ```ignore
+/// quorate_driver::lease_conformance!((MyLeases::new(), std::thread::sleep));
+/// ```
+#[macro_export]
+macro_rules! lease_conformance {
+    ($keeper:expr) => {
+        $crate::lease_conformance!(@ $keeper,
+            one_holder_at_a_time,
+            a_lease_given_back_is_free_and_its_token_grows,
+            a_stopped_holder_does_not_block_for_ever_and_a_resumed_one_has_lost_it,
+            renewing_keeps_a_lease,
+            a_token_shown_by_another_holder_renews_nothing,
+            leases_of_different_names_do_not_meet,
+            one_of_many_who_ask_at_once_gets_the_lease,
+        );
+    };
+    (@ $keeper:expr, $($test:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                let (keeper, pass) = $keeper;
+                $crate::conformance::$test(&keeper, &pass);
             }
         )+
     };

@@ -32,7 +32,6 @@ use quorate_core::effect::{Effect, HaltReason, Output};
 use quorate_core::event::Event;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, EntityReport, Input, Target};
-use quorate_core::lease::{LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::node::Node;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
@@ -54,6 +53,7 @@ use replies::{Replies, Waiting};
 use timers::Due;
 
 use crate::entity::Reports;
+use crate::lease::Leases;
 use crate::security::Security;
 use crate::shared::{ControlCommand, UserCommand};
 use crate::stats::NodeStats;
@@ -69,6 +69,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     conduct: Conduct,
     entities: Entities,
     replies: Replies,
+    leases: Leases,
     /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
     wake: Option<Instant>,
@@ -104,6 +105,7 @@ impl<M: Machine> Pump<M> {
             conduct: Conduct::default(),
             entities: Entities::new(reports),
             replies: Replies::default(),
+            leases: Leases::default(),
             reports: VecDeque::new(),
             wake: None,
             halted: None,
@@ -225,6 +227,20 @@ impl<M: Machine> Pump<M> {
         self.settle();
     }
 
+    /// The same pump with somebody to ask for leases.
+    pub(crate) fn with_leases(mut self, leases: Leases) -> Self {
+        self.leases = leases;
+        self
+    }
+
+    /// Hands what the keeper of leases said to the node: as many reports as there were orders, and losses.
+    pub(crate) fn take_leases(&mut self) {
+        while let Some(report) = self.leases.next_report() {
+            self.node.handle(self.base.now, Input::Lease(report));
+            self.settle();
+        }
+    }
+
     /// Hands what entities reported to the node, at most a batch per turn.
     pub(crate) fn take_reports(&mut self) {
         if self.reports.is_empty() {
@@ -292,6 +308,7 @@ impl<M: Machine> Pump<M> {
         self.outbound.finish_all(&mut self.base);
         self.inbound.abort_all(&mut self.base);
         self.entities.kill_all();
+        self.leases.stop();
         self.replies.clear();
     }
 
@@ -371,7 +388,10 @@ impl<M: Machine> Pump<M> {
                     self.base.feedback.push_back(Feedback::Entity(report));
                 }
             },
-            Effect::Lease(order) => self.refuse_lease(order),
+            Effect::Lease(order) => {
+                let answer = self.leases.order(order);
+                self.base.feedback.extend(answer.map(Feedback::Lease));
+            }
             Effect::Quarantine(node) => self.cut_off(node),
             Effect::Halt(reason) => {
                 self.halted = Some(reason);
@@ -399,19 +419,6 @@ impl<M: Machine> Pump<M> {
         if self.conduct.violated(peer, self.base.now.mono) {
             self.cut_off(peer.clone());
         }
-    }
-
-    /// No keeper of leases can be plugged in yet. Whoever cannot ask must not go on as if it were the only one.
-    fn refuse_lease(&mut self, order: LeaseOrder) {
-        let (name, outcome) = match order {
-            LeaseOrder::Acquire { name, .. } => {
-                tracing::error!(target: "cluster::sbr", event = "lease_without_keeper", me = %self.base.me, %name);
-                (name, LeaseOutcome::Denied)
-            }
-            LeaseOrder::Release { name, .. } => (name, LeaseOutcome::Released),
-        };
-        let report = LeaseReport { name, outcome };
-        self.base.feedback.push_back(Feedback::Lease(report));
     }
 
     /// Refuses links from and to an incarnation from now on.

@@ -112,6 +112,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.pump.set_time(self.runtime.now());
         self.pump.tick();
         self.take_links();
+        self.pump.take_leases();
         self.pump.take_reports();
         self.take_commands();
         let mut more = self.take_messages();

@@ -1,0 +1,121 @@
+//! The thread that asks the keeper, with a keeper that fails and loses on demand. Real time, in fractions of a second.
+//! Spec: reliability I-26.
+
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use quorate_core::ident::Address;
+
+use super::*;
+use crate::lease::MemoryLeases;
+
+const TTL: Duration = Duration::from_millis(200);
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A keeper that can be told to fail or to lose what it keeps.
+#[derive(Debug, Default)]
+struct Moody {
+    inner: MemoryLeases,
+    mood: AtomicU8,
+}
+
+const FAILS: u8 = 1;
+const LOSES: u8 = 2;
+
+impl LeaseKeeper for Moody {
+    fn acquire(&self, name: &str, owner: &UniqueAddress, time_to_live: Duration) -> io::Result<Option<u64>> {
+        self.inner.acquire(name, owner, time_to_live)
+    }
+
+    fn renew(&self, name: &str, owner: &UniqueAddress, token: u64) -> io::Result<bool> {
+        match self.mood.load(Ordering::SeqCst) {
+            FAILS => Err(io::Error::other("moody")),
+            LOSES => Ok(false),
+            _ => self.inner.renew(name, owner, token),
+        }
+    }
+
+    fn release(&self, name: &str, owner: &UniqueAddress) -> io::Result<()> {
+        self.inner.release(name, owner)
+    }
+}
+
+fn owner(uid: u64) -> UniqueAddress {
+    UniqueAddress::new(Address::new("host", 7355).unwrap(), uid)
+}
+
+fn acquire(uid: u64) -> LeaseOrder {
+    LeaseOrder::Acquire {
+        name: "sbr".into(),
+        owner: owner(uid),
+        time_to_live: TTL,
+    }
+}
+
+fn release(uid: u64) -> LeaseOrder {
+    LeaseOrder::Release {
+        name: "sbr".into(),
+        owner: owner(uid),
+    }
+}
+
+/// The next report, however long the thread takes.
+fn answer(leases: &Leases) -> LeaseOutcome {
+    let (_, reports) = leases.thread.as_ref().unwrap();
+    reports.recv_timeout(LIMIT).unwrap().outcome
+}
+
+fn start(keeper: &Arc<Moody>) -> Leases {
+    let keeper: Arc<dyn LeaseKeeper> = Arc::<Moody>::clone(keeper);
+    Leases::start(keeper, Arc::default()).unwrap()
+}
+
+#[test]
+fn i_26_a_held_lease_is_renewed_until_it_is_given_back() {
+    let keeper = Arc::new(Moody::default());
+    let (mine, other) = (start(&keeper), start(&keeper));
+    assert_eq!(mine.order(acquire(1)), None);
+    assert_eq!(answer(&mine), LeaseOutcome::Granted { token: 1 });
+    // Real time, because the thread's is: three times to live, in which only renewing keeps it.
+    thread::sleep(TTL * 3);
+    other.order(acquire(2));
+    assert_eq!(answer(&other), LeaseOutcome::Denied);
+    assert_eq!(mine.next_report(), None);
+    mine.order(release(1));
+    assert_eq!(answer(&mine), LeaseOutcome::Released);
+    other.order(acquire(2));
+    assert_eq!(answer(&other), LeaseOutcome::Granted { token: 2 });
+}
+
+#[test]
+fn i_26_a_holder_learns_that_it_lost_the_lease_even_from_a_keeper_that_cannot_be_asked() {
+    for mood in [FAILS, LOSES] {
+        let keeper = Arc::new(Moody::default());
+        let leases = start(&keeper);
+        leases.order(acquire(1));
+        assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
+        keeper.mood.store(mood, Ordering::SeqCst);
+        assert_eq!(answer(&leases), LeaseOutcome::Lost);
+    }
+}
+
+#[test]
+fn a_node_that_ends_leaves_its_lease_to_expire() {
+    let keeper = Arc::new(Moody::default());
+    let mut leases = start(&keeper);
+    leases.order(acquire(1));
+    assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
+    leases.stop();
+    assert_eq!(keeper.acquire("sbr", &owner(2), TTL).unwrap(), None);
+    thread::sleep(TTL * 2);
+    assert_eq!(keeper.acquire("sbr", &owner(2), TTL).unwrap(), Some(2));
+}
+
+#[test]
+fn without_a_keeper_every_lease_is_refused() {
+    let leases = Leases::default();
+    let denied = leases.order(acquire(1)).unwrap();
+    assert_eq!(denied.outcome, LeaseOutcome::Denied);
+    let released = leases.order(release(1)).unwrap();
+    assert_eq!(released.outcome, LeaseOutcome::Released);
+}
