@@ -128,6 +128,30 @@ pub struct DowningEvent {
     pub waits_for: Option<DowningWait>,
 }
 
+impl core::fmt::Display for DowningEvent {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let names = |nodes: &[UniqueAddress]| {
+            let names: Vec<_> = nodes.iter().map(alloc::string::ToString::to_string).collect();
+            if names.is_empty() {
+                alloc::string::String::from("nobody")
+            } else {
+                names.join(", ")
+            }
+        };
+        let (strategy, down) = (self.strategy, names(&self.down));
+        write!(f, "By {strategy}, {} would be downed: {}.", down, self.reason)?;
+        match self.waits_for {
+            None => f.write_str(" It is decided at the resolver's next tick."),
+            Some(DowningWait::Stable { .. }) => f.write_str(" It waits for the picture to stay as it is."),
+            Some(DowningWait::Leader) => f.write_str(" The leader decides, and I am not the leader."),
+            Some(DowningWait::OtherSide { .. }) => {
+                f.write_str(" The larger side may ask for the lease first.")
+            }
+            Some(DowningWait::Lease { .. }) => f.write_str(" The lease has been asked for."),
+        }
+    }
+}
+
 /// What a downing decision waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -15,6 +15,7 @@ pub mod detector;
 pub mod downing;
 pub mod effect;
 pub mod event;
+pub mod explain;
 pub mod ident;
 pub mod input;
 pub mod lease;

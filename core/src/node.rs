@@ -6,12 +6,13 @@ use alloc::sync::Arc;
 
 use rand_core::Rng;
 
-use crate::config::ValidConfig;
+use crate::config::{DowningStrategy, ValidConfig};
 use crate::cx::Cx;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
 use crate::effect::{Answer, CommandError, Effect, Output, Wake};
 use crate::event::{DowningEvent, Event};
+use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
 use crate::input::{Command, Input};
 use crate::membership::machine::Membership;
@@ -203,6 +204,24 @@ impl<R: Rng> Node<R> {
         self.machines
             .resolver
             .explain(&base.config, base.now.mono, &base.view)
+    }
+
+    /// Why the cluster is not further, as this node sees it: who keeps the leader from acting, who observes whom
+    /// unreachable, what each member on its way in or out waits for, and what the resolver would decide. For people; show
+    /// it as text. Linear in the state.
+    #[must_use]
+    pub fn explain(&self) -> Explanation {
+        let config = &self.base.config;
+        let has_strategy = !matches!(config.downing.strategy, DowningStrategy::Off);
+        let confirmed = &self.machines.membership.exiting_confirmed;
+        let downing = self.explain_downing();
+        explain::explain(
+            &self.base.view,
+            confirmed,
+            &config.membership,
+            has_strategy,
+            downing,
+        )
     }
 
     /// `false`: the host stops reading its *user* links until this is `true` again, never its control links.

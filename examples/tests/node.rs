@@ -81,6 +81,24 @@ fn a_killed_node_is_unreachable_then_down_then_removed() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn sigusr1_makes_a_node_say_why_the_cluster_is_not_further() {
+    let _alone = alone();
+    let address = free_address();
+    let mut node = Program::start(NODE, &["--bind", &address, "--seed", &address, "--fast"]);
+    let up = format!("up {address}");
+    node.line(&up, |found| found == up);
+    node.signal("USR1");
+    node.line("who says it", |found| {
+        found.starts_with(&address) && found.ends_with("says:")
+    });
+    node.line("the leader", |found| found == "- I am the leader.");
+    node.line("convergence", |found| {
+        found.starts_with("- All 1 members that count have seen this state")
+    });
+}
+
 #[test]
 fn mistakes_are_one_line_and_exit_code_2() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();

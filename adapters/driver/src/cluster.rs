@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::effect::CommandError;
+use quorate_core::explain::Explanation;
 use quorate_core::ident::{NameError, UniqueAddress};
 use quorate_core::input::{Command, DownTarget};
 use quorate_core::membership::member::{Member, Status};
@@ -280,6 +281,19 @@ impl<A> Cluster<A> {
     /// Safe: it only reads.
     pub async fn sharding_state(&self) -> Result<Vec<KindState>, ClusterError> {
         self.shared().kinds().await
+    }
+
+    /// Why the cluster is not further, as this node sees it, in words an operator can act on: who keeps the leader from
+    /// acting, who observes whom unreachable, what each member on its way in or out waits for, what the split-brain resolver
+    /// would decide. Print it. Costs time linear in the members.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn explain(&self) -> Result<Explanation, ClusterError> {
+        self.shared().explain().await
     }
 
     /// Stops the node at once, without leaving: the others find out by its silence. Completes when it has ended.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::effect::Answer;
+use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, KindSettings};
 use quorate_core::sharding::errors::AskFailure;
@@ -53,6 +54,7 @@ pub(crate) enum ControlCommand {
     },
     Stats(sync::Sender<NodeStats>),
     Kinds(sync::Sender<Vec<KindState>>),
+    Explain(sync::Sender<Explanation>),
     Stop,
 }
 
@@ -160,6 +162,12 @@ impl Shared {
     pub(crate) async fn kinds(&self) -> Result<Vec<KindState>, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Kinds(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    pub(crate) async fn explain(&self) -> Result<Explanation, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Explain(reply)).await?;
         answer.await.ok_or(ClusterError::Stopped)
     }
 

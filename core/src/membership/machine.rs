@@ -34,7 +34,7 @@ pub(crate) struct Membership {
     pub(super) gossip: Arc<Gossip>,
     /// My clock entry never goes below this, even if a peer claimed more of my changes than I made (8.9).
     pub(super) own_clock: u64,
-    pub(super) exiting_confirmed: BTreeSet<UniqueAddress>,
+    pub(crate) exiting_confirmed: BTreeSet<UniqueAddress>,
     pub(super) exit: Exit,
     pub(super) ticks_without_convergence: u64,
     pub(super) self_down_ticks: u32,

@@ -28,6 +28,8 @@ Options:
       --fast            timings for one machine: a lost node is noticed within seconds
   -h, --help            print this
 
+SIGUSR1 makes the node say on standard output why the cluster is not further: who keeps the leader
+from acting, who finds whom unreachable, what each member waits for.
 Ctrl-C or SIGTERM makes the node leave, a second one ends it at once. Links are neither
 authenticated nor encrypted: use it on loopback or on a network you trust. RUST_LOG=debug says
 more on standard error.
@@ -110,7 +112,10 @@ async fn run(options: Options) -> ExitCode {
     if let Err(error) = joined {
         return fail(error);
     }
-    let termination = match cluster.run_until_signal().await {
+    let explaining = tokio::spawn(explain_on_signal(cluster.clone()));
+    let terminated = cluster.run_until_signal().await;
+    explaining.abort();
+    let termination = match terminated {
         Ok(termination) => termination,
         Err(error) => return fail(error),
     };
@@ -124,6 +129,22 @@ async fn run(options: Options) -> ExitCode {
             eprintln!("node: ended without leaving: {ended:?}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Prints an explanation for every SIGUSR1.
+async fn explain_on_signal(cluster: Cluster) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut asked) = signal(SignalKind::user_defined1()) else {
+        return;
+    };
+    while asked.recv().await.is_some() {
+        let Ok(explanation) = cluster.explain().await else {
+            return;
+        };
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{explanation}");
+        let _ = out.flush();
     }
 }
 

@@ -29,6 +29,11 @@ use crate::lease::MemoryLeases;
 /// Ticks of one process within one microsecond after which it counts as spinning.
 const TICKS_PER_INSTANT_MAX: u32 = 2_000;
 
+/// Inputs that all nodes together may take in a second of virtual time, on average, and at once: a hundred times what an
+/// ordinary run of nine nodes needs.
+const STEPS_PER_SECOND_MAX: u64 = 50_000;
+const STEPS_BASE: u64 = 500_000;
+
 /// A removed member that still runs this long before its margin is over (microseconds) is taken to outlive it.
 const MARGIN_SLACK: u64 = 1_000;
 
@@ -307,6 +312,14 @@ impl Sim {
     pub(crate) fn feed(&mut self, process: ProcessId, cause: &Cause, input: Input<'_>) {
         self.steps += 1;
         let now = self.now;
+        // Virtual time is no bound: nodes that answer each other without end do it within microseconds of it.
+        if self.steps > STEPS_BASE + now / 1_000_000 * STEPS_PER_SECOND_MAX {
+            return self.violated(
+                "storm",
+                process,
+                "nodes keep each other busy without end".to_owned(),
+            );
+        }
         let host = &mut self.processes[process as usize];
         let before = Arc::clone(host.node.view());
         host.node.handle(host.now(now), input);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quorate_core::effect::Output;
+use quorate_core::explain::Explanation;
 use quorate_core::input::Input;
 use quorate_core::node::Node;
 use quorate_core::stats::Stats;
@@ -20,6 +21,7 @@ pub(crate) trait Machine {
     fn stats(&self) -> &Stats;
     fn has_capacity(&self) -> bool;
     fn kinds(&self) -> Vec<KindState>;
+    fn explain(&self) -> Explanation;
 }
 
 impl<R: Rng> Machine for Node<R> {
@@ -37,6 +39,10 @@ impl<R: Rng> Machine for Node<R> {
 
     fn stats(&self) -> &Stats {
         Self::stats(self)
+    }
+
+    fn explain(&self) -> Explanation {
+        Self::explain(self)
     }
 
     fn has_capacity(&self) -> bool {

@@ -220,6 +220,7 @@ impl<M: Machine> Pump<M> {
                 (token, quorate_core::input::Command::RegisterKind(settings))
             }
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
+            ControlCommand::Explain(reply) => return reply.send(self.node.explain()),
             ControlCommand::Kinds(reply) => return reply.send(self.node.kinds()),
             ControlCommand::Stop => return,
         };

@@ -72,6 +72,13 @@ impl Machine for Script {
     fn kinds(&self) -> Vec<KindState> {
         Vec::new()
     }
+
+    fn explain(&self) -> quorate_core::explain::Explanation {
+        quorate_core::explain::Explanation {
+            node: self.view.me().clone(),
+            findings: Vec::new(),
+        }
+    }
 }
 
 fn node(port: u16, uid: u64) -> UniqueAddress {
