@@ -1,0 +1,127 @@
+//! The table of `docs/configuration.md` is what the sources say about their settings, and every setting is read by somebody.
+//! `QUORATE_BLESS=1` writes the table anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const BEGIN: &str = "<!-- settings: from the sources, see tests/tests/configuration.rs -->\n";
+const END: &str = "<!-- end of settings -->";
+
+struct Setting {
+    key: String,
+    field: String,
+    about: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The fields of a struct with their documentation.
+fn settings_of(path: &str, name: &str, prefix: &str) -> Vec<Setting> {
+    let text = read(path);
+    let body = text
+        .split_once(&format!("pub struct {name} {{\n"))
+        .and_then(|(_, rest)| rest.split_once("\n}"))
+        .unwrap_or_else(|| panic!("no struct {name} in {path}"))
+        .0;
+    let mut found = Vec::new();
+    let mut about = String::new();
+    for line in body.lines().map(str::trim) {
+        if let Some(words) = line.strip_prefix("///") {
+            about.push_str(words);
+        } else if let Some((field, _)) = line.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
+            found.push(Setting {
+                key: format!("{prefix}{field}"),
+                field: field.to_owned(),
+                about: core::mem::take(&mut about).trim().replace('|', "\\|"),
+            });
+        }
+    }
+    found
+}
+
+fn settings() -> Vec<Setting> {
+    let (main, downing, limits) = (
+        "core/src/config/mod.rs",
+        "core/src/config/downing.rs",
+        "core/src/config/limits.rs",
+    );
+    let sections = ["membership", "failure_detector", "downing", "sharding", "limits"];
+    let mut all = settings_of(main, "Config", "");
+    all.retain(|setting| !sections.contains(&setting.field.as_str()));
+    all.extend(settings_of(main, "MembershipConfig", "membership."));
+    all.extend(settings_of(main, "FailureDetectorConfig", "failure_detector."));
+    all.extend(settings_of(downing, "DowningConfig", "downing."));
+    all.extend(settings_of(downing, "LeaseMajorityConfig", "downing.strategy."));
+    all.extend(settings_of(main, "ShardingConfig", "sharding."));
+    all.extend(settings_of(limits, "Limits", "limits."));
+    all
+}
+
+#[test]
+fn the_documented_settings_are_those_of_the_sources() {
+    let mut table = String::from("| key | what it does |\n|---|---|\n");
+    for Setting { key, about, .. } in settings() {
+        assert!(about.len() > 10, "{key} is not documented");
+        table.push_str(&format!("| `{key}` | {about} |\n"));
+    }
+    let path = root().join("docs/configuration.md");
+    let text = read("docs/configuration.md");
+    let (before, rest) = text.split_once(BEGIN).expect("the table's beginning is marked");
+    let (found, after) = rest.split_once(END).expect("the table's end is marked");
+    if std::env::var_os("QUORATE_BLESS").is_some() {
+        fs::write(path, format!("{before}{BEGIN}{table}{END}{after}")).expect("the document can be written");
+        return;
+    }
+    assert!(
+        found == table,
+        "docs/configuration.md is not what the sources say: run with QUORATE_BLESS=1"
+    );
+}
+
+fn sources(folder: &Path, out: &mut String) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        if path.is_dir() && !["config", "tests"].contains(&name.unwrap_or_default().as_str()) {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs") {
+            out.push_str(&fs::read_to_string(&path).expect("a source file"));
+        }
+    }
+}
+
+#[test]
+fn no_setting_exists_that_nothing_reads() {
+    let mut text = String::new();
+    for folder in ["core/src", "adapters/driver/src"] {
+        sources(&root().join(folder), &mut text);
+    }
+    // What the strategies are made of and what all nodes must share is read where the configuration is turned into them.
+    text.push_str(&read("core/src/config/downing.rs"));
+    text.push_str(
+        read("core/src/config/validate.rs")
+            .split("impl Config {")
+            .next()
+            .unwrap_or_default(),
+    );
+    let product = |field: &str| {
+        let wanted = format!(".{field}");
+        let uses = text.match_indices(&wanted);
+        uses.filter(|(at, found)| {
+            let next = text[at + found.len()..].chars().next().unwrap_or(' ');
+            !next.is_alphanumeric() && next != '_'
+        })
+        .count()
+    };
+    for Setting { key, field, .. } in settings() {
+        // Checking a range is not reading.
+        let own = ["roles", "data_center"].contains(&field.as_str());
+        assert!(own || product(&field) >= 1, "nothing reads {key}");
+    }
+}
