@@ -303,6 +303,9 @@ impl Roles {
     /// # Errors
     /// [`NameError::TooManyRoles`], or the data center's name is not legal.
     pub fn new(user_roles: impl IntoIterator<Item = Role>, data_center: &str) -> Result<Self, NameError> {
+        if data_center.is_empty() {
+            return Err(NameError::Empty);
+        }
         let mut encoded = String::from(DATA_CENTER_ROLE_PREFIX);
         encoded.push_str(data_center);
         let mut all: Vec<Role> = user_roles.into_iter().collect();
