@@ -100,6 +100,28 @@ fn sigusr1_makes_a_node_say_why_the_cluster_is_not_further() {
 }
 
 #[test]
+fn sigusr1_names_the_stopped_member_that_keeps_the_leader_from_acting() {
+    let _alone = alone();
+    let (first, second) = (free_address(), free_address());
+    let mut a = Program::start(NODE, &["--bind", &first, "--seed", &first, "--fast"]);
+    // With the first line it must be safe to ask.
+    a.line("joining", |found| found == format!("joining {first}"));
+    a.signal("USR1");
+    a.line("leader", |found| found == format!("leader {first}"));
+
+    let b = Program::start(NODE, &["--bind", &second, "--seed", &first, "--fast"]);
+    a.line("up", |found| found == format!("up {second}"));
+    b.signal("STOP");
+    a.line("unreachable", |found| found == format!("unreachable {second}"));
+    a.signal("USR1");
+    a.line("who blocks", |found| {
+        found.starts_with(&format!("- {second}"))
+            && found.contains(&format!("is unreachable for {first}"))
+            && found.ends_with("The leader cannot act until it answers again or is down.")
+    });
+}
+
+#[test]
 fn mistakes_are_one_line_and_exit_code_2() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let busy = busy

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::hash::Hasher;
 use core::time::Duration;
 
-use super::validate::{ConfigError, at_least_one, ensure, positive};
+use super::validate::{ConfigError, at_least_one, bounded, ensure, positive};
 use crate::downing::auto_down::AutoDown;
 use crate::downing::down_all::DownAll;
 use crate::downing::keep_majority::KeepMajority;
@@ -155,6 +155,9 @@ impl DowningConfig {
         positive("downing.stable_after", self.stable_after)?;
         if let DownAllWhenUnstable::After(patience) = self.down_all_when_unstable {
             positive("downing.down_all_when_unstable", patience)?;
+        }
+        if let Some(margin) = self.down_removal_margin {
+            bounded("downing.down_removal_margin", margin)?;
         }
         let share = self.down_all_when_indirectly_connected;
         ensure(

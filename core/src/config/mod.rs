@@ -4,6 +4,8 @@
 mod downing;
 mod limits;
 mod presets;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 pub use downing::{CustomStrategy, DownAllWhenUnstable, DowningConfig, DowningStrategy, LeaseMajorityConfig};

@@ -1,6 +1,7 @@
 //! Who is in the cluster, in which status, and whether everybody knows. Spec: membership 1, 2, 8.
 
 pub mod app_version;
+pub mod clock_pruning;
 pub mod convergence;
 pub mod events;
 pub mod gossip;

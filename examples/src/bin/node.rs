@@ -11,6 +11,7 @@ use lexopt::prelude::*;
 use quorate_core::membership::events::diff;
 use quorate_tokio::core::{Address, Event, MembershipChange, View};
 use quorate_tokio::{Cluster, ClusterEvent, Events, Security, Termination};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 const HELP: &str = "\
 Runs one node of a cluster and prints what it sees, one line per event:
@@ -99,6 +100,11 @@ async fn run(options: Options) -> ExitCode {
         Ok(cluster) => cluster,
         Err(error) => return fail(error),
     };
+    // Before the first line is printed: until then the signal would end the process.
+    let asked = match signal(SignalKind::user_defined1()) {
+        Ok(asked) => asked,
+        Err(error) => return fail(error),
+    };
     // Listening to events before joining: nothing is missed.
     let printing = tokio::spawn(print_events(
         cluster.events(),
@@ -112,7 +118,7 @@ async fn run(options: Options) -> ExitCode {
     if let Err(error) = joined {
         return fail(error);
     }
-    let explaining = tokio::spawn(explain_on_signal(cluster.clone()));
+    let explaining = tokio::spawn(explain_on_signal(asked, cluster.clone()));
     let terminated = cluster.run_until_signal().await;
     explaining.abort();
     let termination = match terminated {
@@ -133,11 +139,7 @@ async fn run(options: Options) -> ExitCode {
 }
 
 /// Prints an explanation for every SIGUSR1.
-async fn explain_on_signal(cluster: Cluster) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut asked) = signal(SignalKind::user_defined1()) else {
-        return;
-    };
+async fn explain_on_signal(mut asked: Signal, cluster: Cluster) {
     while asked.recv().await.is_some() {
         let Ok(explanation) = cluster.explain().await else {
             return;
