@@ -2,6 +2,7 @@
 //! happened, and the same seed gives the same run. The long campaign is the `sim` program's.
 
 use quorate_tests::sim::campaign::{self, Outcome};
+use quorate_tests::sim::figures::{self, Scenario};
 use quorate_tests::sim::plan::{Plan, Profile};
 use quorate_tests::sim::{FaultKind, Show};
 
@@ -64,6 +65,18 @@ fn a_failing_run_shrinks_to_a_smaller_one_that_fails_alike() {
     // Nothing fails, so nothing is smaller: the search ends where it began.
     let plan = Plan::of(Profile::Membership, 3, &[FaultKind::Crash]);
     assert_eq!(campaign::shrink(1, &plan, "I-01"), plan);
+}
+
+#[test]
+fn a_join_takes_as_long_as_in_the_reference_s_algorithm() {
+    for nodes in [10, 100] {
+        let found = figures::measure(Scenario::Join, nodes, 2);
+        let (known, up) = Scenario::Join.reference(nodes).expect("it was measured");
+        for (ours, theirs) in [(found.known, known), (found.up, up)] {
+            let (ours, theirs) = (ours.expect("it happens"), theirs.expect("it was measured"));
+            assert!(ours <= 1.3 * theirs, "{nodes} nodes: {ours} s against {theirs} s");
+        }
+    }
 }
 
 #[test]

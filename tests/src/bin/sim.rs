@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::{Long, ValueExt};
 use quorate_tests::sim::campaign::{self, Outcome, Report};
+use quorate_tests::sim::figures::{self, Scenario};
 use quorate_tests::sim::plan::{Plan, Profile};
 use quorate_tests::sim::{FaultKind, Show};
 use serde_json::{Map, Value, json};
@@ -27,6 +28,8 @@ Runs the deterministic cluster simulator.
   --shrink         make the first failing run smaller before it is shown
   --threads T      threads (default 2)
   --keep-going     run all seeds even after a violation
+  --scenario S     join, crash or cold-start of --nodes N (up to 10000) with the documented timings: virtual
+                   seconds, messages and bytes per node, beside those of the reference's algorithm
   --json           the last line of the output is one JSON object
   --hash           print the hash of each seed's trace
   --trace          print what happens (with one seed)
@@ -36,6 +39,7 @@ Runs the deterministic cluster simulator.
 struct Options {
     nodes: usize,
     mix: bool,
+    scenario: Option<Scenario>,
     profile: Profile,
     chaos: Option<u64>,
     coverage: u64,
@@ -61,6 +65,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(scenario) = options.scenario {
+        return measure(scenario, &options);
+    }
     let plan = plan_of(&options);
     let report = if options.show == Show::Nothing {
         let hash = options.hash;
@@ -132,6 +139,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         nodes: 5,
         mix: false,
+        scenario: None,
         profile: Profile::Sharding,
         chaos: None,
         coverage: 0,
@@ -147,7 +155,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("nodes") => options.nodes = parser.value()?.parse_with(|text| in_range(text, 1, 32))?,
+            Long("nodes") => options.nodes = parser.value()?.parse_with(|text| in_range(text, 1, 10_000))?,
+            Long("scenario") => options.scenario = Some(parser.value()?.parse_with(parse_scenario)?),
             Long("mix") => options.mix = true,
             Long("profile") => options.profile = parser.value()?.parse_with(parse_profile)?,
             Long("chaos") => {
@@ -174,6 +183,10 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             _ => return Err(argument.unexpected()),
         }
     }
+    let most = if options.scenario.is_some() { 10_000 } else { 32 };
+    if options.nodes > most || (options.scenario.is_some() && options.nodes < 2) {
+        return Err(format!("--nodes must be at most {most}, and at least 2 for a scenario").into());
+    }
     if options.show != Show::Nothing && options.seeds.end - options.seeds.start != 1 {
         return Err("--trace shows one seed: give --seeds one number".into());
     }
@@ -199,6 +212,66 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
         return Err("the range of seeds is empty".to_owned());
     }
     Ok(range)
+}
+
+fn parse_scenario(text: &str) -> Result<Scenario, String> {
+    let found = Scenario::ALL.into_iter().find(|scenario| scenario.name() == text);
+    found.ok_or_else(|| "there are the scenarios join, crash and cold-start".to_owned())
+}
+
+/// Measures a scenario and prints it beside the reference's figures.
+fn measure(scenario: Scenario, options: &Options) -> ExitCode {
+    let (begun, nodes) = (std::time::Instant::now(), options.nodes);
+    let found = figures::measure(scenario, nodes, options.seeds.start);
+    let reference = scenario.reference(nodes);
+    let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} s"));
+    println!(
+        "{} of {nodes} nodes, seed {}",
+        scenario.name(),
+        options.seeds.start
+    );
+    if scenario != Scenario::ColdStart {
+        println!("  first known      {}", figures::seconds(found.first));
+    }
+    let (known, compared) = match scenario {
+        Scenario::Crash => (
+            found.known.zip(found.first).map(|(known, first)| known - first),
+            "after the first report",
+        ),
+        Scenario::Join | Scenario::ColdStart => (found.known, "from the beginning"),
+    };
+    println!(
+        "  known everywhere {} ({compared}); the reference's algorithm {}",
+        figures::seconds(known),
+        of(reference.and_then(|found| found.0))
+    );
+    if scenario != Scenario::Crash {
+        println!(
+            "  Up everywhere    {}; the reference's algorithm {}",
+            figures::seconds(found.up),
+            of(reference.and_then(|found| found.1))
+        );
+    }
+    println!(
+        "  per node: {:.1} messages, {:.0} bytes; {:.1} s of this machine's time",
+        found.messages_per_node,
+        found.bytes_per_node,
+        begun.elapsed().as_secs_f64()
+    );
+    if options.json {
+        println!(
+            "{}",
+            json!({
+                "scenario": scenario.name(), "nodes": nodes, "first_s": found.first, "known_s": known, "up_s": found.up,
+                "messages_per_node": found.messages_per_node, "bytes_per_node": found.bytes_per_node,
+            })
+        );
+    }
+    if known.is_some() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn parse_profile(text: &str) -> Result<Profile, String> {

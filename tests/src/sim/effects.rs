@@ -56,8 +56,9 @@ impl Sim {
 
     fn on_send(&mut self, process: ProcessId, to: Target, message: Message) {
         match &message {
-            Message::Gossip(envelope) => self.history.held(process, &envelope.gossip),
-            Message::Welcome(welcome) => self.history.held(process, &welcome.gossip),
+            Message::Gossip(envelope) if !self.is_bare => self.history.held(process, &envelope.gossip),
+            Message::Welcome(welcome) if !self.is_bare => self.history.held(process, &welcome.gossip),
+            Message::Gossip(_) | Message::Welcome(_) => {}
             Message::Entity(envelope) => {
                 self.history.message_is(&envelope.payload, Whereabouts::InFlight);
             }
@@ -80,6 +81,9 @@ impl Sim {
     }
 
     fn on_notify(&mut self, process: ProcessId, event: &Event) {
+        if self.is_bare {
+            return;
+        }
         self.trace.begin(self.now, process, b'N');
         match event {
             Event::Membership { change, .. } => self.trace.debug(change),

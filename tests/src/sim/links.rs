@@ -163,9 +163,12 @@ impl Sim {
             return self.dropped(from, target, message, DropReason::TooLarge);
         }
         let here = self.processes[from as usize].index;
-        self.trace.begin(self.now, from, b'S');
-        self.trace.number(u64::from(peer));
-        self.trace.bytes(&bytes);
+        self.traffic = (self.traffic.0 + 1, self.traffic.1 + bytes.len() as u64);
+        if !self.is_bare {
+            self.trace.begin(self.now, from, b'S');
+            self.trace.number(u64::from(peer));
+            self.trace.bytes(&bytes);
+        }
         let number = match &message {
             Message::Entity(envelope) => message_number(&envelope.payload),
             _ => None,
@@ -261,9 +264,11 @@ impl Sim {
         if consumed != bytes.len() || frame.epoch != epoch || frame.lane != lane {
             return self.violated("wire", to, format!("{name} changes on the way"));
         }
-        self.trace.begin(self.now, to, b'F');
-        self.trace.number(u64::from(from));
-        self.trace.bytes(frame.body);
+        if !self.is_bare {
+            self.trace.begin(self.now, to, b'F');
+            self.trace.number(u64::from(from));
+            self.trace.bytes(frame.body);
+        }
         if self.shows_frame(name) {
             self.say(to, format_args!("<- {sender} {name}"));
         }

@@ -11,6 +11,7 @@ mod engine;
 mod entities;
 mod expect;
 mod faults;
+pub mod figures;
 mod history;
 mod links;
 mod network;
