@@ -109,7 +109,10 @@ impl<R: Rng> Node<R> {
             LinkEvent::WrongIncarnation { expected, .. } => {
                 machines.sharding.on_link_down(cx, &expected);
             }
-            LinkEvent::QuarantinedBy { peer } => machines.resolver.on_quarantined_by(cx, &peer),
+            LinkEvent::QuarantinedBy { peer } => {
+                machines.resolver.on_quarantined_by(cx, &peer);
+                machines.membership.on_quarantined_by(cx, &peer);
+            }
             LinkEvent::Down { peer } => {
                 cx.stats.links_lost += 1;
                 machines.sharding.on_link_down(cx, &peer);

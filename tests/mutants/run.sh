@@ -1,7 +1,8 @@
 #!/bin/sh
 # Proves that the simulator's invariants bite: plants each bug of this folder in a scratch copy of HEAD, runs seeds, and
 # expects a violation. Exit code 0 only if every bug is caught (and, first, if the unchanged code breaks nothing).
-# usage: tests/mutants/run.sh [PATCH...]     default: all; SEEDS=A..B (default 0..200), PROFILE=release|dev
+# usage: tests/mutants/run.sh [PATCH...]     default: all; SEEDS=A..B (default 0..200), PF_SEEDS=A..B (default 0..1000, for the
+#        patches named pf-*), PROFILE=release|dev
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 seeds=${SEEDS:-0..200}
@@ -35,8 +36,14 @@ for patch in "$@"; do
         echo "ERROR   $name: does not compile" >&2
         exit 1
     fi
-    if sim --seeds "$seeds" > "$scratch/out" 2>"$scratch/err"; then
-        echo "MISSED  $name: no violation in seeds $seeds"
+    # The pitfalls of membership (PF) are looked for in the membership campaign, the rest with entities.
+    case $name in
+        pf-*) set_of="${PF_SEEDS:-0..1000}"; options="--profile membership --mix" ;;
+        *) set_of=$seeds; options="" ;;
+    esac
+    # shellcheck disable=SC2086
+    if sim $options --seeds "$set_of" > "$scratch/out" 2>"$scratch/err"; then
+        echo "MISSED  $name: no violation in seeds $set_of"
         missed=$((missed + 1))
     elif found=$(grep -m1 '^VIOLATION' "$scratch/out"); then
         echo "caught  $name: $(printf '%.160s' "$found")"

@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use crate::config::DowningStrategy;
 use crate::cx::Cx;
 use crate::effect::{Answer, CommandError, HaltReason};
 use crate::event::{Event, ShutdownPhase};
@@ -159,6 +160,16 @@ impl Membership {
             return cx.reject(from, Rejection::Unexpected { what: "Removed" });
         }
         self.halt(cx, HaltReason::Removed);
+    }
+
+    /// A member refuses this incarnation's links for good, which it does only after its removal. Where a downing strategy is
+    /// set, the resolver decides; without one nobody else would.
+    pub(crate) fn on_quarantined_by(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
+        let sound = |m: &Member| m.status < Status::Leaving;
+        let nobody_decides = matches!(cx.config.downing.strategy, DowningStrategy::Off);
+        if nobody_decides && self.is_member() && self.gossip.member(peer).is_some_and(sound) {
+            self.halt(cx, HaltReason::Removed);
+        }
     }
 
     /// Somebody wants the whole cluster to prepare for its shutdown.

@@ -99,6 +99,9 @@ impl Sim {
             return;
         };
         let Some(peer) = peer else {
+            if let Some(by) = self.refuses_for_good(from, to, &waiting) {
+                self.tell_soon(from, LinkEvent::QuarantinedBy { peer: by });
+            }
             for (target, message) in waiting {
                 self.dropped(from, target, message, DropReason::Unreachable);
             }
@@ -127,6 +130,22 @@ impl Sim {
         let refused = dialler.quarantined.contains(&peer.me) || peer.quarantined.contains(&dialler.me);
         let other_cluster = dialler.node.config().cluster != peer.node.config().cluster;
         (dialler.runs() && !cut && !refused && !other_cluster).then_some(peer_id)
+    }
+
+    /// The incarnation that refuses this dialler for good, if it is one that a waiting message is for.
+    fn refuses_for_good(
+        &self,
+        from: ProcessId,
+        to: usize,
+        waiting: &[(Target, Message)],
+    ) -> Option<UniqueAddress> {
+        let (dialler, peer) = (&self.processes[from as usize], self.running_at(to)?);
+        let peer = &self.processes[peer as usize];
+        let cut = self.network.is_cut(dialler.index, to) || self.network.is_cut(to, dialler.index);
+        let meant = waiting
+            .iter()
+            .any(|(target, _)| *target == Target::Node(peer.me.clone()));
+        (!cut && meant && peer.quarantined.contains(&dialler.me)).then(|| peer.me.clone())
     }
 
     fn send_on_link(

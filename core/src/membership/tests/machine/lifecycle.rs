@@ -2,6 +2,7 @@
 //! and time limits on joining and leaving. Spec: membership §2.1, §2.2, §2.8, §2.9, §2.12, §2.16, §6 G to K.
 
 use super::{Rig, TOKEN, at, n, names, secs, state};
+use crate::config::DowningStrategy;
 use crate::effect::HaltReason;
 use crate::input::DownTarget;
 use crate::membership::tests::reach;
@@ -327,4 +328,19 @@ fn the_links_of_one_that_left_gracefully_are_refused_a_little_later_or_when_its_
     assert_eq!(rig.sent(), "quarantine(b) welcome>b#2");
     rig.run(secs(5));
     assert!(!rig.did().contains("quarantine"), "once");
+}
+
+#[test]
+fn without_a_strategy_a_node_whose_links_a_sound_member_refuses_for_good_stops() {
+    for (codes, strategy, stops) in [
+        ("a b", DowningStrategy::Off, true),
+        ("aL b", DowningStrategy::Off, false),
+        ("c b", DowningStrategy::Off, false),
+        ("a b", DowningStrategy::KeepMajority { role: None }, false),
+    ] {
+        let mut rig = Rig::configured("b", |config| config.downing.strategy = strategy)
+            .with_state(state(codes, "b", "b"));
+        rig.call(|m, cx| m.on_quarantined_by(cx, &n("a")));
+        assert_eq!(rig.halted().is_some(), stops, "{codes}");
+    }
 }
