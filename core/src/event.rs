@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::downing::decision::Decision;
 use crate::downing::view::IndirectRule;
-use crate::ident::UniqueAddress;
+use crate::ident::{Role, UniqueAddress};
 use crate::membership::events::MembershipChange;
 use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
@@ -51,6 +51,12 @@ pub enum Event {
         members: usize,
         /// Most that it can decide about.
         members_max: usize,
+    },
+    /// No member has the role that the downing strategy counts by: the next partition ends the whole cluster, or at least
+    /// does not end as the strategy says.
+    NobodyHasDowningRole {
+        /// The role.
+        role: Role,
     },
     /// This process stood still.
     Paused {

@@ -222,7 +222,15 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         for change in self.changes.drain(..) {
             change(&mut config);
         }
-        Ok(config.validate()?)
+        let config = config.validate()?;
+        if let Some(least) = config.stable_after_too_short_for_detector() {
+            tracing::warn!(
+                target: "cluster::sbr", event = "sbr_stable_after_too_short",
+                stable_after = ?config.downing.stable_after, ?least,
+                "a side may decide before all of it has noticed who is silent: two sides may stay"
+            );
+        }
+        Ok(config)
     }
 
     fn seed_addresses(&self) -> Result<Vec<Address>, StartError> {

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::hash::Hasher;
+use core::str::FromStr;
 use core::time::Duration;
 
 use super::validate::{ConfigError, at_least_one, bounded, ensure, positive};
@@ -282,6 +283,51 @@ impl DowningStrategy {
     }
 }
 
+impl FromStr for DowningStrategy {
+    type Err = ConfigError;
+
+    /// The strategy of that name, as [`DowningStrategy::name`] writes it, with the reference's defaults and no role; for
+    /// settings that are texts. `static-quorum` takes its quorum after a colon, because it has no default:
+    /// `static-quorum:3`.
+    ///
+    /// # Errors
+    /// No strategy has that name, or the quorum is missing or 0.
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let (name, value) = match text.split_once(':') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        let unknown = |legal| ConfigError {
+            key: "downing.strategy",
+            value: String::from(text),
+            legal,
+        };
+        let role = None;
+        match (name, value) {
+            ("off", None) => Ok(Self::Off),
+            ("keep-majority", None) => Ok(Self::KeepMajority { role }),
+            ("keep-oldest", None) => Ok(Self::KeepOldest {
+                down_if_alone: true,
+                role,
+            }),
+            ("down-all", None) => Ok(Self::DownAll),
+            ("lease-majority", None) => Ok(Self::LeaseMajority(LeaseMajorityConfig::default())),
+            ("auto-down", None) => Ok(Self::AutoDown),
+            ("static-quorum", value) => {
+                let quorum = value
+                    .and_then(|value| value.parse().ok())
+                    .filter(|quorum| *quorum > 0);
+                let legal = "static-quorum:<members>, at least 1";
+                let quorum = quorum.ok_or_else(|| unknown(legal))?;
+                Ok(Self::StaticQuorum { quorum, role })
+            }
+            (_, _) => Err(unknown(
+                "off, keep-majority, static-quorum:<members>, keep-oldest, down-all, lease-majority or auto-down",
+            )),
+        }
+    }
+}
+
 impl Default for DowningConfig {
     fn default() -> Self {
         Self {
@@ -294,3 +340,6 @@ impl Default for DowningConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,17 @@ impl ValidConfig {
         self.downing.down_removal_margin.unwrap_or(unset)
     }
 
+    /// How long `downing.stable_after` has to be at least for all of one side to have noticed what one of them has: the
+    /// pause that is accepted, a heartbeat and a look at the detector. `Some` if it is shorter: sides may then decide by
+    /// different pictures, which no strategy is made for. Not an error, because a cluster of one machine may live with it.
+    #[must_use]
+    pub fn stable_after_too_short_for_detector(&self) -> Option<Duration> {
+        let detector = &self.failure_detector;
+        let notices = detector.acceptable_heartbeat_pause + detector.heartbeat_interval;
+        let least = notices + detector.unreachable_nodes_reaper_interval;
+        (self.downing.strategy != DowningStrategy::Off && self.downing.stable_after < least).then_some(least)
+    }
+
     /// Digest of the settings that all members must share: the downing strategy and its rule. A joiner with another one
     /// is refused, because two strategies could let both halves of a partition survive.
     #[must_use]

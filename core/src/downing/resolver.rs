@@ -77,7 +77,7 @@ impl Resolver {
             return;
         }
         self.lease.on_view(cx.mono(), after);
-        self.warn_of_too_many(cx, before, after);
+        self.warn_of_members(cx, before, after);
         self.watch_rows(cx, after);
         if watch::is_unsettled(before, after) {
             self.restart(cx);
@@ -255,21 +255,24 @@ impl Resolver {
         unstable.map_or(at, |end| at.min(end + Duration::from_micros(1)))
     }
 
-    /// Tells operators, when a member became Up, that there are more than the strategy can decide about.
-    fn warn_of_too_many(&self, cx: &mut Cx<'_>, before: &View, after: &View) {
+    /// Tells operators, when a member became Up, that the strategy cannot decide about such members: there are too many, or
+    /// none that it counts.
+    fn warn_of_members(&self, cx: &mut Cx<'_>, before: &View, after: &View) {
         let Some(strategy) = &self.strategy else {
             return;
         };
-        let Some(members_max) = strategy.members_max() else {
+        if !watch::is_anybody_newly_up(before, after) {
             return;
-        };
-        let members = watch::own_members(after);
+        }
         let counts = |member: &&Member| {
             is_counted(member.status) && strategy.role().is_none_or(|role| member.roles.contains(role))
         };
-        let members = members.filter(counts).count();
-        if members > members_max && watch::is_anybody_newly_up(before, after) {
+        let members = watch::own_members(after).filter(counts).count();
+        if let Some(members_max) = strategy.members_max().filter(|max| members > *max) {
             cx.notify(Event::TooManyMembersToDecide { members, members_max });
+        }
+        if let Some(role) = strategy.role().filter(|_| members == 0) {
+            cx.notify(Event::NobodyHasDowningRole { role: role.clone() });
         }
     }
 

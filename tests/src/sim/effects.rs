@@ -91,6 +91,7 @@ impl Sim {
             | Event::SelfRemoved
             | Event::JoinFailed { .. }
             | Event::LeaderIncapacitated { .. }
+            | Event::NobodyHasDowningRole { .. }
             | Event::Downing(_)
             | Event::Paused { .. }
             | Event::Sharding { .. }

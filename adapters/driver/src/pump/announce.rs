@@ -30,6 +30,10 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         Event::TooManyMembersToDecide { members, members_max } => {
             tracing::warn!(target: "cluster::sbr", event = "sbr_too_many_members", %me, members, members_max);
         }
+        Event::NobodyHasDowningRole { role } => tracing::warn!(
+            target: "cluster::sbr", event = "sbr_role_without_members", %me, %role,
+            "no member has the role that the downing strategy counts by"
+        ),
         Event::Paused { excess } => {
             tracing::warn!(target: "cluster::fd", event = "heartbeat_starvation", %me, ?excess);
         }

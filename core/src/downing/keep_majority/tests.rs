@@ -279,3 +279,11 @@ fn s_3_9_a_second_crash_is_no_broken_link_under_the_cascade_safe_rule() {
     assert_eq!(downed_in(&majority(""), &view), "CE");
     assert_eq!(majority("").decide(&view), Decision::DownIndirectlyConnected);
 }
+
+#[test]
+fn members_that_are_down_are_counted_on_neither_side() {
+    let majority = KeepMajority::new(None);
+    assert_eq!(downed_by(&majority, "A B", "Cd D E"), "DE");
+    assert_eq!(downed_by(&majority, "D E", "A B Cd"), "DE");
+    assert_eq!(downed_by(&majority, "B Cd D", "A E"), "BD");
+}

@@ -697,6 +697,24 @@ fn m_360_more_members_than_a_quorum_can_decide_about_are_warned_of() {
 }
 
 #[test]
+fn m_302_a_role_that_nobody_has_is_warned_of_whenever_somebody_becomes_up() {
+    let role = crate::ident::Role::new("backend").unwrap();
+    let strategy = DowningStrategy::KeepMajority {
+        role: Some(role.clone()),
+    };
+    let mut bench = Bench::with(1, strategy);
+    bench.see(1, &[]);
+    bench.see(2, &[]);
+    let warning = Effect::Notify(Event::NobodyHasDowningRole { role });
+    assert_eq!(bench.fixture.effects(), [warning.clone(), warning]);
+    bench.see(2, &[(1, 2)]);
+    assert_eq!(bench.fixture.effects(), []);
+    let mut bench = Bench::of(1);
+    bench.see(2, &[]);
+    assert_eq!(bench.fixture.effects(), []);
+}
+
+#[test]
 fn a_strategy_of_the_application_decides_and_may_leave_it_to_the_operator() {
     /// Nobody goes.
     #[derive(Debug)]

@@ -84,3 +84,10 @@ fn s_3_7_broken_links_are_taken_out_before_the_rest_is_counted() {
     assert_eq!(downed_in(&quorum(3, ""), &view), "ABDE");
     assert_eq!(downed_in(&quorum(4, ""), &view), "ABC");
 }
+
+#[test]
+fn members_that_are_down_are_counted_on_neither_side() {
+    let quorum = StaticQuorum::new(2, None);
+    assert_eq!(downed_by(&quorum, "A Bd", "C D"), "A");
+    assert_eq!(downed_by(&quorum, "C D", "A Bd"), "A");
+}

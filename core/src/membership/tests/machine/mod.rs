@@ -329,6 +329,7 @@ fn show(effect: &Effect) -> Option<String> {
             Event::SelfRemoved
             | Event::Downing(_)
             | Event::TooManyMembersToDecide { .. }
+            | Event::NobodyHasDowningRole { .. }
             | Event::Paused { .. }
             | Event::Sharding { .. },
         )
