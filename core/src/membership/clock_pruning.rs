@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn m_444_old_entries_go_until_the_clock_is_small() {
+    fn old_entries_go_until_the_clock_is_small() {
         assert_eq!(
             kept(rule(1, 100, 1, 1_500), &[1_000, 2_000, 1_500, 3_000]),
             [2, 0]
