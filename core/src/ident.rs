@@ -383,6 +383,13 @@ mod tests {
     }
 
     #[test]
+    fn m_197_host_names_with_and_without_dots_are_legal() {
+        for host in ["localhost", "is_valid.org", "fu.is_valid.org", "fu_.is_valid.org"] {
+            assert!(Address::new(host, 1).is_ok(), "{host}");
+        }
+    }
+
+    #[test]
     fn m_019_to_m_021_addresses_sort_by_host_then_port() {
         let mut all = [
             address("darkstar2", 1110),

@@ -297,3 +297,49 @@ fn m_420_a_black_hole_between_two_is_found_by_both_and_by_nobody_else_and_heals(
     sim.heal();
     sim.run_until(all_up);
 }
+
+#[test]
+fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
+    use quorate_core::config::Config;
+    use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+    use quorate_core::input::{Command, Input};
+    use quorate_core::message::Lane;
+    use quorate_core::node::Node;
+    use quorate_core::time::{Instant, Now};
+    use quorate_core::wire::kind;
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::SeedableRng;
+
+    let node = |port, uid| UniqueAddress::new(Address::new("sim", port).expect("a legal address"), uid);
+    let now = Now {
+        mono: Instant::from_millis(1),
+        unix_ms: 1,
+    };
+    let config = Config::fast(ClusterName::new("sim").expect("a legal name"));
+    let config = config.validate().expect("the preset is legal");
+    let mut alone = Node::new(config, node(1, 1), ChaCha8Rng::seed_from_u64(142), now);
+    let join = Command::Join(node(1, 1).address().clone());
+    alone.handle(
+        now,
+        Input::Command {
+            token: 1,
+            command: join,
+        },
+    );
+    let before = std::sync::Arc::clone(alone.view());
+    for body in [&b""[..], b"x", &[0; 100], &[255; 100]] {
+        let from = node(2, 2);
+        alone.handle(
+            now,
+            Input::Frame {
+                from: &from,
+                lane: Lane::Gossip,
+                kind: kind::GOSSIP,
+                body,
+            },
+        );
+    }
+    assert_eq!(alone.stats().rejected_wire, 4);
+    assert!(std::sync::Arc::ptr_eq(&before, alone.view()));
+    assert_eq!(alone.view().self_status(), Status::Up);
+}

@@ -194,7 +194,7 @@ fn m_163_separate_clusters_never_merge() {
 }
 
 #[test]
-fn i_14_a_node_of_another_cluster_is_not_let_in() {
+fn m_161_and_i_14_a_node_of_another_cluster_is_not_let_in() {
     let mut sim = Sim::new(13).nodes(3);
     sim.run_until(all_up);
     let other = ClusterName::new("other").expect("a legal name");

@@ -179,3 +179,67 @@ impl Stream for Events {
         self.poll(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::ident::{Address, UniqueAddress};
+
+    use super::*;
+
+    fn hub() -> Arc<Hub> {
+        let address = Address::new("a", 1).unwrap();
+        Arc::new(Hub::new(Arc::new(View::idle(UniqueAddress::new(address, 1)))))
+    }
+
+    fn paused(micros: u64) -> ClusterEvent {
+        let excess = std::time::Duration::from_micros(micros);
+        ClusterEvent::Event(Event::Paused { excess })
+    }
+
+    fn taken(events: &Events) -> Vec<ClusterEvent> {
+        let mut cx = Context::from_waker(Waker::noop());
+        std::iter::from_fn(|| match events.poll(&mut cx) {
+            Poll::Ready(item) => item,
+            Poll::Pending => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn m_393_a_subscriber_begins_with_a_snapshot_and_misses_and_repeats_nothing_while_it_keeps_up() {
+        let hub = hub();
+        hub.publish(&paused(0));
+        let events = hub.subscribe();
+        hub.publish(&paused(1));
+        assert_eq!(taken(&events), [ClusterEvent::Snapshot(hub.view()), paused(1)]);
+        hub.publish(&paused(2));
+        let later = hub.subscribe();
+        assert_eq!(
+            taken(&later),
+            [ClusterEvent::Snapshot(hub.view())],
+            "only the new one gets it"
+        );
+        assert_eq!(taken(&events), [paused(2)]);
+        drop(later);
+        hub.publish(&paused(3));
+        assert_eq!(
+            lock(&hub.inside).subscribers.len(),
+            1,
+            "who stops listening costs nothing"
+        );
+    }
+
+    #[test]
+    fn a_subscriber_that_does_not_keep_up_gets_the_picture_instead_and_then_goes_on() {
+        let hub = hub();
+        let events = hub.subscribe();
+        for micros in 0..EVENTS_WAITING_MAX as u64 {
+            hub.publish(&paused(micros));
+        }
+        let found = taken(&events);
+        assert_eq!(found[0], ClusterEvent::Resync(hub.view()));
+        assert!(found.len() <= EVENTS_WAITING_MAX);
+        hub.publish(&paused(7));
+        assert_eq!(taken(&events), [paused(7)]);
+    }
+}

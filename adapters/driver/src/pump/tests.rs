@@ -468,7 +468,7 @@ fn b_11_half_a_frame_and_silence_closes_the_link_and_a_growing_frame_does_not() 
 }
 
 #[test]
-fn a_user_link_is_paused_while_there_is_no_room_and_the_control_link_is_not() {
+fn m_421_a_user_link_is_paused_while_there_is_no_room_and_the_control_link_is_not() {
     let mut bench = Bench::new();
     let control = bench.accepted(LinkKind::Control, 1);
     let user = bench.accepted(LinkKind::User, 2);

@@ -102,3 +102,15 @@ fn a_leaving_member_that_never_was_up_keeps_the_number_the_other_side_knows() {
         (Status::Leaving, UpNumber::FIRST, n("a"))
     );
 }
+
+#[test]
+fn m_022_an_incarnation_is_its_address_and_uid_whatever_its_status() {
+    let (joining, up) = (m("aJ"), m("a"));
+    assert_eq!(joining.node, up.node);
+    assert_ne!(joining, up, "the record as a whole differs");
+    assert_ne!(m("a").node, m("a#2").node);
+    assert_ne!(m("a").node, m("b").node);
+    let mut both = of([joining]);
+    both.upsert_member(up);
+    assert_eq!(both.members().len(), 1, "one incarnation has one record");
+}

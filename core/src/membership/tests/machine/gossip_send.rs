@@ -126,3 +126,10 @@ fn a_round_sends_the_state_as_it_is() {
     };
     assert_eq!(effects, [expected]);
 }
+
+#[test]
+fn m_125_members_chosen_at_random_leave_out_oneself() {
+    let mut rig = Rig::member("a", state("a b c", "a", "a"));
+    rig.call(|m, cx| m.push_to_random(cx, 3));
+    assert_eq!(rig.sent_in_any_order(), "gossip>b gossip>c");
+}

@@ -146,7 +146,7 @@ fn preparing_is_refused_outside_a_cluster() {
 }
 
 #[test]
-fn m_429_a_removed_member_is_gone_at_once_is_told_and_never_comes_back() {
+fn m_394_and_m_429_a_removed_member_is_gone_at_once_is_told_and_never_comes_back() {
     let mut rig = Rig::member("a", reach(state("a b c", "a b c", "a b"), "b>c:U"));
     remove(&mut rig, "b");
     assert_eq!(
