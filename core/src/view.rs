@@ -144,6 +144,24 @@ impl View {
         self.gossip.reachability().status(&self.me, node) != Reach::Reachable
     }
 
+    /// The members in a status, sorted by node: those Exiting hand over, those WeaklyUp are not full members yet.
+    pub fn members_in(&self, status: Status) -> impl Iterator<Item = &Member> {
+        self.members()
+            .iter()
+            .filter(move |member| member.status == status)
+    }
+
+    /// The incarnations that were members and were removed, as far as their tombstones have not expired, sorted.
+    pub fn removed(&self) -> impl Iterator<Item = &UniqueAddress> {
+        self.gossip.tombstones().iter()
+    }
+
+    /// Whether the whole cluster prepares to shut down: nobody joins or becomes Up any more.
+    #[must_use]
+    pub fn is_shutting_down(&self) -> bool {
+        self.members().iter().any(|member| member.status.is_preparing())
+    }
+
     /// Whether this incarnation was a member and has been removed.
     #[must_use]
     pub fn is_removed(&self, node: &UniqueAddress) -> bool {

@@ -197,8 +197,8 @@ mod tests {
     }
 
     fn taken(events: &Events) -> Vec<ClusterEvent> {
-        let mut cx = Context::from_waker(Waker::noop());
-        std::iter::from_fn(|| match events.poll(&mut cx) {
+        let cx = Context::from_waker(Waker::noop());
+        std::iter::from_fn(|| match events.poll(&cx) {
             Poll::Ready(item) => item,
             Poll::Pending => None,
         })

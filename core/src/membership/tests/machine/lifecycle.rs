@@ -5,6 +5,7 @@ use super::{Rig, TOKEN, at, n, names, secs, state};
 use crate::config::DowningStrategy;
 use crate::effect::HaltReason;
 use crate::input::DownTarget;
+use crate::membership::member::Status;
 use crate::membership::tests::reach;
 use crate::message::JoinRefused;
 use crate::reject::JoinRefusal;
@@ -102,6 +103,14 @@ fn m_220_preparing_moves_everybody_who_is_up_once_and_says_so_at_once() {
     let mut rig = Rig::member("a", state("a b cJ dL eW", "a b d", "a"));
     prepare(&mut rig);
     assert_eq!(rig.members(), "aP bP cJ dL eW");
+    assert!(rig.f.view.is_shutting_down());
+    assert!(
+        rig.f
+            .view
+            .members_in(Status::WeaklyUp)
+            .map(|m| &m.node)
+            .eq([&n("e")])
+    );
     let did = rig.did();
     assert!(did.starts_with("done preparing(a) preparing(b) seen(a)"), "{did}");
     assert!(did.contains("gossip>"), "{did}");
@@ -155,6 +164,7 @@ fn m_394_and_m_429_a_removed_member_is_gone_at_once_is_told_and_never_comes_back
     );
     assert_eq!((rig.members().as_str(), rig.clock("b")), ("a c", 0));
     assert_eq!(names(rig.m.gossip.tombstones()), "b");
+    assert!(rig.f.view.removed().eq([&n("b")]) && !rig.f.view.is_shutting_down());
     remove(&mut rig, "b");
     assert_eq!(rig.did(), "done", "repeating it changes nothing");
     rig.join("b");
