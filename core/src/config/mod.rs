@@ -97,6 +97,9 @@ pub struct MembershipConfig {
 /// Settings of heartbeats and the accrual detector.
 #[derive(Clone, Debug)]
 pub struct FailureDetectorConfig {
+    /// Which detector judges silence (default phi accrual). With the deadline detector `threshold`, `max_sample_size` and
+    /// `min_std_deviation` mean nothing. Mirrors `failure-detector.implementation`.
+    pub implementation: DetectorImplementation,
     /// Time between heartbeats; also the first estimate of their interval (default 1 s, > 0). Mirrors
     /// `failure-detector.heartbeat-interval`.
     pub heartbeat_interval: Duration,
@@ -115,6 +118,16 @@ pub struct FailureDetectorConfig {
     pub expected_response_after: Duration,
     /// Time between two looks at the detector (default 1 s, > 0). Mirrors `unreachable-nodes-reaper-interval`.
     pub unreachable_nodes_reaper_interval: Duration,
+}
+
+/// A failure detector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DetectorImplementation {
+    /// Grades silence against the intervals a peer has kept so far.
+    #[default]
+    PhiAccrual,
+    /// Silent after the heartbeat interval and the acceptable pause, however regular the peer was.
+    Deadline,
 }
 
 /// Settings of regions and coordinators.

@@ -5,7 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Config, DowningConfig, FailureDetectorConfig, Limits, MembershipConfig, ShardingConfig};
+use super::{
+    Config, DetectorImplementation, DowningConfig, FailureDetectorConfig, Limits, MembershipConfig,
+    ShardingConfig,
+};
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::app_version::AppVersion;
 
@@ -35,6 +38,7 @@ impl Default for MembershipConfig {
 impl Default for FailureDetectorConfig {
     fn default() -> Self {
         Self {
+            implementation: DetectorImplementation::PhiAccrual,
             heartbeat_interval: Duration::from_secs(1),
             threshold: 8.0,
             max_sample_size: 1000,

@@ -47,7 +47,10 @@ pub(crate) struct Detector {
 impl Detector {
     pub(crate) fn new(config: &ValidConfig) -> Self {
         Self {
-            registry: Registry::new(phi_settings(&config.failure_detector)),
+            registry: Registry::new(
+                phi_settings(&config.failure_detector),
+                config.failure_detector.implementation,
+            ),
             running: false,
             sequence: 0,
             heartbeat_due: Instant::ZERO,

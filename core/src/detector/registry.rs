@@ -1,9 +1,11 @@
-//! One accrual detector per monitored incarnation. Keyed by incarnation, so a restarted process starts afresh. A peer
+//! One detector per monitored incarnation. Keyed by incarnation, so a restarted process starts afresh. A peer
 //! it does not know counts as available: it only ever reports silence it has measured. Spec: membership 2.14.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
+use crate::config::DetectorImplementation;
+use crate::detector::deadline::Deadline;
 use crate::detector::phi::{PhiAccrual, PhiSettings};
 use crate::ident::UniqueAddress;
 use crate::time::Instant;
@@ -12,13 +14,55 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     settings: PhiSettings,
-    peers: BTreeMap<UniqueAddress, PhiAccrual>,
+    implementation: DetectorImplementation,
+    peers: BTreeMap<UniqueAddress, Peer>,
+}
+
+/// One peer's detector.
+#[derive(Clone, Debug)]
+enum Peer {
+    Phi(PhiAccrual),
+    Deadline(Deadline),
+}
+
+impl Peer {
+    fn heartbeat(&mut self, now: Instant) -> Option<Duration> {
+        match self {
+            Self::Phi(detector) => detector.heartbeat(now),
+            Self::Deadline(detector) => {
+                detector.heartbeat(now);
+                None
+            }
+        }
+    }
+
+    fn last_heartbeat(&self) -> Option<Instant> {
+        match self {
+            Self::Phi(detector) => detector.last_heartbeat(),
+            Self::Deadline(detector) => detector.last_heartbeat(),
+        }
+    }
+
+    fn shift(&mut self, by: Duration) {
+        match self {
+            Self::Phi(detector) => detector.shift(by),
+            Self::Deadline(detector) => detector.shift(by),
+        }
+    }
+
+    fn is_available(&self, now: Instant) -> bool {
+        match self {
+            Self::Phi(detector) => detector.is_available(now),
+            Self::Deadline(detector) => detector.is_available(now),
+        }
+    }
 }
 
 impl Registry {
-    pub(crate) const fn new(settings: PhiSettings) -> Self {
+    pub(crate) const fn new(settings: PhiSettings, implementation: DetectorImplementation) -> Self {
         Self {
             settings,
+            implementation,
             peers: BTreeMap::new(),
         }
     }
@@ -28,7 +72,14 @@ impl Registry {
         if let Some(detector) = self.peers.get_mut(peer) {
             return detector.heartbeat(now);
         }
-        let mut detector = PhiAccrual::new(self.settings);
+        let settings = self.settings;
+        let mut detector = match self.implementation {
+            DetectorImplementation::PhiAccrual => Peer::Phi(PhiAccrual::new(settings)),
+            DetectorImplementation::Deadline => Peer::Deadline(Deadline::new(
+                settings.first_heartbeat_estimate,
+                settings.acceptable_heartbeat_pause,
+            )),
+        };
         let late = detector.heartbeat(now);
         self.peers.insert(peer.clone(), detector);
         late
@@ -89,12 +140,13 @@ mod tests {
     }
 
     fn impatient() -> Registry {
-        Registry::new(PhiSettings {
+        let settings = PhiSettings {
             threshold: 3.0,
             min_std_deviation: Duration::from_millis(10),
             acceptable_heartbeat_pause: Duration::ZERO,
             ..PhiSettings::default()
-        })
+        };
+        Registry::new(settings, DetectorImplementation::PhiAccrual)
     }
 
     #[test]
@@ -114,7 +166,9 @@ mod tests {
         registry.remove(&a);
         assert!(registry.is_available(&a, at(8200)) && !registry.is_monitoring(&a));
         registry.heartbeat(&a, at(8200));
-        let detector = registry.peers.get(&a).unwrap();
+        let Some(Peer::Phi(detector)) = registry.peers.get(&a) else {
+            unreachable!("phi was asked for");
+        };
         assert!(detector.history().intervals_ms().eq([750, 1250]));
     }
 
@@ -128,6 +182,19 @@ mod tests {
         registry.heartbeat(&b, at(8000));
         assert!(registry.unavailable(at(8200)).eq([&a]));
         assert!(registry.is_available(&b, at(8200)));
+    }
+
+    #[test]
+    fn the_deadline_detector_can_be_chosen() {
+        let settings = PhiSettings::default();
+        let (mut registry, a) = (
+            Registry::new(settings, DetectorImplementation::Deadline),
+            node("a", 1),
+        );
+        registry.heartbeat(&a, at(0));
+        assert!(registry.is_available(&a, at(3_999)) && !registry.is_available(&a, at(4_000)));
+        registry.shift(Duration::from_secs(1), at(4_000));
+        assert!(registry.is_available(&a, at(4_999)) && registry.unavailable(at(5_000)).eq([&a]));
     }
 
     #[test]
