@@ -1,7 +1,8 @@
-//! What the programs of this package share: the files of a directory, the number of words in one, and child processes
-//! that never outlive their parent.
+//! What the programs of this package share: the files of a directory, the number of words in one, child processes that
+//! never outlive their parent, and the demo for every runtime.
 #![forbid(unsafe_code)]
 
+pub mod demo;
 pub mod files;
 pub mod log;
 pub mod process;

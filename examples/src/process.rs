@@ -3,14 +3,17 @@
 //! collects its children before.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Longest introduction of a child: below what every pipe holds, so that a child that does not listen holds nobody up.
+const INTRODUCTION_BYTES_MAX: usize = 16 << 10;
 
 /// A copy of this program in a process of its own. Dropping it kills it and waits until it is gone.
 #[derive(Debug)]
 pub struct ChildProcess {
     child: Child,
-    // Never written to: the child ends when this closes.
+    // Nothing is written behind the introduction: the child ends when this closes.
     _stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
     gone: bool,
@@ -22,6 +25,20 @@ impl ChildProcess {
     /// # Errors
     /// The system cannot start another process.
     pub fn start(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Self> {
+        Self::start_introduced(arguments, &[])
+    }
+
+    /// Like [`Self::start`], and tells the child something that nobody else may see: its [`introduction`].
+    ///
+    /// # Errors
+    /// The system cannot start another process, or the introduction is longer than 16 KiB.
+    pub fn start_introduced(
+        arguments: impl IntoIterator<Item = OsString>,
+        introduction: &[u8],
+    ) -> io::Result<Self> {
+        if introduction.len() > INTRODUCTION_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(arguments)
@@ -32,8 +49,14 @@ impl ChildProcess {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().map(BufReader::new);
+        let mut stdin = child.stdin.take();
+        if let Some(stdin) = &mut stdin {
+            let length = (introduction.len() as u64).to_le_bytes();
+            // Fails only if the child has ended already: whoever waits for its output finds out.
+            let _ = stdin.write_all(&[&length, introduction].concat());
+        }
         Ok(Self {
-            _stdin: child.stdin.take(),
+            _stdin: stdin,
             stdout,
             child,
             gone: false,
@@ -83,6 +106,23 @@ pub fn first_line(output: &mut impl BufRead) -> io::Result<String> {
     // A line of a child of ours is short.
     output.take(4096).read_line(&mut line)?;
     Ok(line.trim_end().to_owned())
+}
+
+/// In a child: what the parent said when it started it. To be read before [`end_with_parent`], and once.
+///
+/// # Errors
+/// The standard input is no parent's, or it has ended.
+pub fn introduction() -> io::Result<Vec<u8>> {
+    let mut stdin = io::stdin().lock();
+    let mut length = [0; 8];
+    stdin.read_exact(&mut length)?;
+    let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+    if length > INTRODUCTION_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut introduction = vec![0; length];
+    stdin.read_exact(&mut introduction)?;
+    Ok(introduction)
 }
 
 /// In a child: ends this process when the parent's end of the standard input closes.

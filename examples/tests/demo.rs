@@ -38,6 +38,10 @@ fn run(arguments: &[&str]) -> Ended {
 
 /// Runs the demo on `files`, checks what must hold whatever is killed, and gives the JSON back.
 fn count(name: &str, kill: &str, nodes: u64) -> Value {
+    count_over("tokio", name, kill, nodes)
+}
+
+fn count_over(transport: &str, name: &str, kill: &str, nodes: u64) -> Value {
     let _alone = alone();
     let (directory, files, words) = files(name);
     let program = Program::start(
@@ -49,6 +53,8 @@ fn count(name: &str, kill: &str, nodes: u64) -> Value {
             kill,
             "--nodes",
             &nodes.to_string(),
+            "--transport",
+            transport,
             "--json",
         ],
     );
@@ -96,6 +102,26 @@ fn the_oldest_node_is_killed_and_no_answer_is_lost() {
 #[test]
 fn the_youngest_node_is_killed_and_no_answer_is_lost() {
     expect_failover(&count("youngest", "youngest", 2), 2);
+}
+
+#[test]
+fn over_tls_a_node_is_killed_and_no_answer_is_lost() {
+    expect_failover(&count_over("tokio-tls", "tokio-tls", "oldest", 2), 2);
+}
+
+#[test]
+fn on_smol_a_node_is_killed_and_no_answer_is_lost() {
+    expect_failover(&count_over("smol", "smol", "oldest", 2), 2);
+}
+
+#[test]
+fn on_smol_over_tls_a_node_is_killed_and_no_answer_is_lost() {
+    expect_failover(&count_over("smol-tls", "smol-tls", "oldest", 2), 2);
+}
+
+#[test]
+fn over_quic_a_node_is_killed_and_no_answer_is_lost() {
+    expect_failover(&count_over("quinn", "quinn", "oldest", 2), 2);
 }
 
 #[test]
@@ -148,7 +174,9 @@ fn mistakes_are_one_line_and_exit_code_2() {
     let empty = Directory::new("no-files");
     fs::create_dir_all(empty.0.join("still/empty")).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", empty.0.join("link")).unwrap();
-    let cases: [&[&str]; 8] = [
+    let cases: [&[&str]; 10] = [
+        &["--transport", "pigeons"],
+        &["--transport", "tokio", "--dev-certs"],
         &["--input", "/no/such/path"],
         &["--input", empty.path()],
         &["--nodes", "0"],

@@ -1,6 +1,5 @@
 //! The demo: real processes form a cluster, share the counting of real files, and lose one of them without losing an
-//! answer. `cargo run --release` starts it; `--help` says more.
-#![forbid(unsafe_code)]
+//! answer. A program calls [`main`] with the transports it can run on.
 
 mod asks;
 mod failure;
@@ -11,68 +10,75 @@ mod options;
 mod reader;
 mod report;
 mod screen;
+mod stage;
 mod tally;
+mod trust;
 mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use quorate_examples::files::Files;
-use quorate_examples::words;
-use quorate_tokio::{Adapter, Tokio};
+use futures_lite::future;
+use quorate_driver::{Adapter, Security};
 
-use crate::failure::Failure;
-use crate::nodes::Nodes;
-use crate::options::{Command, Options};
-use crate::reader::Reader;
-use crate::report::{NodeResult, Report};
-use crate::screen::Screen;
+use self::failure::Failure;
+use self::nodes::Nodes;
+use self::options::{Command, NodeOptions, Options};
+use self::reader::Reader;
+use self::report::{NodeResult, Report};
+use self::screen::Screen;
+pub use self::stage::{Host, Stage};
+use self::trust::Authority;
+use crate::files::Files;
+use crate::words;
 
 /// Paths of which it is said that they were left out; the others are only counted.
 const COMPLAINTS_MAX: usize = 5;
 
-fn main() -> ExitCode {
+/// The whole program, arguments and exit code included. The first of `stages` is the default.
+#[must_use]
+pub fn main(stages: &[Stage]) -> ExitCode {
     let started = Instant::now();
-    match options::parse(std::env::args_os().skip(1).collect()) {
+    let stage = |name: &str| stages.iter().find(|stage| stage.name == name);
+    let command = options::parse(std::env::args_os().skip(1).collect(), stages);
+    match command {
         Err(message) => Failure::Usage(message).report(),
         Ok(Command::Help) => {
-            print!("{}", options::HELP);
+            print!("{}", options::help(stages));
             ExitCode::SUCCESS
         }
-        Ok(Command::Node(node)) => worker::run(node),
-        Ok(Command::Run(options)) => match demo(&options, started) {
-            Ok(report) if report.is_right() => ExitCode::SUCCESS,
-            Ok(_) => ExitCode::FAILURE,
-            Err(failure) => failure.report(),
+        Ok(Command::Node(node)) => match stage(&node.transport) {
+            Some(stage) => (stage.node)(node),
+            None => Failure::Usage(format!("no transport `{}`", node.transport)).report(),
+        },
+        Ok(Command::Run(options)) => match stage(&options.transport) {
+            Some(stage) => match (stage.demo)(&options, stage, started) {
+                Ok(report) if report.is_right() => ExitCode::SUCCESS,
+                Ok(_) => ExitCode::FAILURE,
+                Err(failure) => failure.report(),
+            },
+            None => Failure::Usage(format!("no transport `{}`", options.transport)).report(),
         },
     }
 }
 
 /// Runs until there is a result or the user interrupts; every child is gone when it returns.
-fn demo(options: &Options, started: Instant) -> Result<Report, Failure> {
+fn demo<H: Host>(options: &Options, stage: &Stage, started: Instant) -> Result<Report, Failure> {
     let (files, what) = input::files(options.input.as_deref()).map_err(Failure::Usage)?;
     let mut screen = Screen::new(options.json, started);
-    introduce(&mut screen, options, &files, &what);
-    quorate_examples::log::from_environment();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Usage(format!("no runtime: {error}")))?;
-    let result = runtime.block_on(async {
-        tokio::select! {
-            biased;
-            _ = Tokio::shutdown_signal() => Err(Failure::Interrupted),
-            result = run(options, started, screen, files) => result,
-        }
-    });
-    // A thread may still be reading files for nobody.
-    runtime.shutdown_background();
-    result
+    introduce(&mut screen, options, stage, &files, &what);
+    crate::log::from_environment();
+    let interrupted = async {
+        let _ = H::Adapter::shutdown_signal().await;
+        Err(Failure::Interrupted)
+    };
+    let run = run::<H::Adapter>(options, stage, started, screen, files);
+    H::block_on(future::or(interrupted, run))
+        .map_err(|error| Failure::Usage(format!("no runtime: {error}")))?
 }
 
-fn introduce(screen: &mut Screen, options: &Options, files: &Files, what: &str) {
+fn introduce(screen: &mut Screen, options: &Options, stage: &Stage, files: &Files, what: &str) {
     let bytes: u64 = files.found.iter().map(|file| file.bytes).sum();
     let (count, nodes) = (files.found.len(), options.nodes);
     screen.line(format_args!(
@@ -80,9 +86,13 @@ fn introduce(screen: &mut Screen, options: &Options, files: &Files, what: &str) 
         bytes as f64 / 1e6
     ));
     screen.line(format_args!(
-        "on {nodes} node processes and this reader, over TCP on loopback, with the fast timing profile (for one machine, \
-         not for a network)."
+        "on {nodes} node processes and this reader, over {} on loopback, with the fast timing profile (for one machine, \
+         not for a network).",
+        stage.what
     ));
+    if stage.has_certificates {
+        screen.line("Certificates: of an authority made for this run; no key is written to a file.");
+    }
     for (path, error) in files.skipped.iter().take(COMPLAINTS_MAX) {
         screen.line(format_args!("Left out: {} ({error})", path.display()));
     }
@@ -91,10 +101,26 @@ fn introduce(screen: &mut Screen, options: &Options, files: &Files, what: &str) 
     }
 }
 
-async fn run(options: &Options, started: Instant, screen: Screen, files: Files) -> Result<Report, Failure> {
+async fn run<A: Adapter>(
+    options: &Options,
+    stage: &Stage,
+    started: Instant,
+    screen: Screen,
+    files: Files,
+) -> Result<Report, Failure> {
     let name = format!("demo-{}", std::process::id());
-    let nodes = Nodes::start(&name, options.nodes, &files.root).await?;
-    let mut reader = Reader::join(&name, options, nodes, files, screen).await?;
+    let authority = Authority::of(stage).map_err(Failure::certificates)?;
+    let security: Security = authority.own().map_err(Failure::certificates)?;
+    let runtime = A::runtime().map_err(|error| Failure::Usage(error.to_string()))?;
+    let node = NodeOptions {
+        transport: stage.name.to_owned(),
+        cluster: name.clone(),
+        index: 0,
+        root: files.root.clone(),
+        seed: None,
+    };
+    let nodes = Nodes::start(&runtime, &authority, &node, options.nodes).await?;
+    let mut reader = Reader::<A>::join(&name, security, options, nodes, files, screen).await?;
     reader.form().await?;
     let formed = started.elapsed();
     reader.place().await?;
@@ -113,7 +139,7 @@ async fn run(options: &Options, started: Instant, screen: Screen, files: Files) 
     drop(nodes);
     screen.say("every node process is gone; one thread reads the same files");
     let counting = Instant::now();
-    let (expected, unreadable) = count_alone(files).await?;
+    let (expected, unreadable) = count_alone(files).await;
     (report.expected, report.unreadable.1) = (expected, unreadable);
     report.thread_took = counting.elapsed();
     screen.line("");
@@ -124,7 +150,7 @@ async fn run(options: &Options, started: Instant, screen: Screen, files: Files) 
     Ok(report)
 }
 
-fn report(options: &Options, reader: &Reader, formed: Duration, members: usize) -> Report {
+fn report<A: Adapter>(options: &Options, reader: &Reader<A>, formed: Duration, members: usize) -> Report {
     let tally = &reader.tally;
     let loss = tally.loss.as_ref();
     let since_kill = |at: Option<Instant>| Some(at?.duration_since(loss?.killed_at));
@@ -156,7 +182,7 @@ fn report(options: &Options, reader: &Reader, formed: Duration, members: usize) 
 }
 
 /// The words of all files and how many could not be read, by one thread.
-async fn count_alone(files: Files) -> Result<(u64, u64), Failure> {
+async fn count_alone(files: Files) -> (u64, u64) {
     let count = move || {
         let paths = files.found.iter().map(|found| files.path_of(found));
         paths.fold((0_u64, 0_u64), |(all, bad), path: Option<PathBuf>| {
@@ -166,7 +192,5 @@ async fn count_alone(files: Files) -> Result<(u64, u64), Failure> {
             }
         })
     };
-    tokio::task::spawn_blocking(count)
-        .await
-        .map_err(|error| Failure::Run(error.to_string()))
+    blocking::unblock(count).await
 }

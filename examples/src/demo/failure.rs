@@ -14,6 +14,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The demo's own certificates cannot be made.
+    pub(crate) fn certificates(error: quorate_driver::TlsError) -> Self {
+        Self::Usage(format!("no certificates: {error}"))
+    }
+
     /// Says why, in one line, and how to end.
     pub(crate) fn report(self) -> ExitCode {
         match self {

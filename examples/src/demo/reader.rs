@@ -4,18 +4,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_lite::future;
 use quorate_core::membership::events::diff;
-use quorate_examples::files::Files;
-use quorate_tokio::core::{Event, MembershipChange, Status, UniqueAddress, View};
-use quorate_tokio::{AskError, Cluster, ClusterEvent, Events, Security};
+use quorate_driver::core::{Event, MembershipChange, Status, UniqueAddress, View};
+use quorate_driver::{Adapter, AskError, Cluster, ClusterEvent, Events, Runtime, Security};
 
-use crate::asks::{self, Asks, Job};
-use crate::failure::Failure;
-use crate::kind::{self, Content, READER, SHARDS, Told};
-use crate::nodes::{Nodes, State};
-use crate::options::{Kill, Options};
-use crate::screen::{Row, Screen};
-use crate::tally::Tally;
+use super::asks::{self, Answer, Asks, Job};
+use super::failure::Failure;
+use super::kind::{self, Content, READER, SHARDS, Told};
+use super::nodes::{Nodes, State};
+use super::options::{Kill, Options};
+use super::screen::{Row, Screen};
+use super::tally::Tally;
+use crate::files::Files;
 
 /// How often the demo looks at what nobody tells it: processes, deadlines, the screen.
 const TICK: Duration = Duration::from_millis(20);
@@ -50,14 +51,22 @@ impl Goal {
     }
 }
 
+/// What the reader wakes up for.
+enum Woken {
+    Event(Option<ClusterEvent>),
+    Answer(Option<Answer>),
+    Tick,
+}
+
 /// The member that asks.
-pub(crate) struct Reader {
+pub(crate) struct Reader<A: Adapter> {
     pub(crate) screen: Screen,
     pub(crate) nodes: Nodes,
     pub(crate) files: Files,
     pub(crate) tally: Tally,
-    pub(crate) asks: Asks,
-    cluster: Cluster,
+    pub(crate) asks: Asks<A::Runtime>,
+    runtime: A::Runtime,
+    cluster: Cluster<A>,
     events: Events,
     view: Arc<View>,
     kill: Kill,
@@ -66,25 +75,27 @@ pub(crate) struct Reader {
     patience: Duration,
 }
 
-impl Reader {
+impl<A: Adapter> Reader<A> {
     /// Joins the cluster of `nodes`.
     pub(crate) async fn join(
         name: &str,
+        security: Security,
         options: &Options,
         nodes: Nodes,
         files: Files,
         screen: Screen,
     ) -> Result<Self, Failure> {
-        let cluster = Cluster::builder(name)
+        let cluster = Cluster::<A>::builder(name)
             .bind("127.0.0.1:0")
             .role(READER)
-            .security(Security::insecure_plaintext())
+            .security(security)
             .fast_profile()
             .config(|config| config.limits.entity_id_bytes_max = kind::ID_BYTES_MAX)
             .start()
             .await
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        let failed = |error: quorate_tokio::ClusterError| Failure::Run(error.to_string());
+        let runtime = A::runtime().map_err(|error| Failure::Usage(error.to_string()))?;
+        let failed = |error: quorate_driver::ClusterError| Failure::Run(error.to_string());
         let events = cluster.events();
         let region = cluster.register_proxy(kind::files()).await.map_err(failed)?;
         cluster
@@ -95,7 +106,8 @@ impl Reader {
         Ok(Self {
             screen,
             tally: Tally::new(nodes.all.len()),
-            asks: Asks::new(region, &files.found),
+            asks: Asks::new(runtime.clone(), region, &files.found),
+            runtime,
             nodes,
             // The first event is a snapshot: what it shows is new.
             view: Arc::new(View::idle(cluster.address().clone())),
@@ -139,8 +151,7 @@ impl Reader {
 
     async fn reach(&mut self, goal: Goal) -> Result<(), Failure> {
         self.progress_at = Instant::now();
-        let mut ticker = tokio::time::interval(TICK);
-        ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut tick_at = self.runtime.now().mono;
         loop {
             self.asks.fill(&self.files.found, goal == Goal::Counted);
             if goal == Goal::Counted {
@@ -151,17 +162,34 @@ impl Reader {
                 self.screen.erase();
                 return Ok(());
             }
-            tokio::select! {
-                biased;
-                event = self.events.next() => self.on_event(event)?,
-                answer = self.asks.next(&self.files.found), if self.asks.has_open() => {
-                    if let Some((job, result)) = answer {
-                        self.on_answer(job, result)?;
-                    }
+            match self.wake(tick_at).await {
+                Woken::Event(event) => self.on_event(event)?,
+                Woken::Answer(Some((job, result))) => self.on_answer(job, result)?,
+                Woken::Answer(None) => {}
+                Woken::Tick => {
+                    tick_at = self.runtime.now().mono + TICK;
+                    self.look_around(goal)?;
                 }
-                _ = ticker.tick() => self.look_around(goal)?,
             }
         }
+    }
+
+    /// Whatever comes first.
+    async fn wake(&mut self, tick_at: quorate_driver::core::Instant) -> Woken {
+        let (events, asks, files) = (&mut self.events, &mut self.asks, &self.files.found);
+        let event = async { Woken::Event(events.next().await) };
+        let answer = async {
+            if asks.has_open() {
+                Woken::Answer(asks.next(files).await)
+            } else {
+                future::pending().await
+            }
+        };
+        let tick = async {
+            self.runtime.sleep_until(tick_at).await;
+            Woken::Tick
+        };
+        future::or(event, future::or(answer, tick)).await
     }
 
     fn has_reached(&self, goal: Goal) -> bool {

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use quorate_examples::{files, process, words};
-use quorate_tokio::{Cluster, ClusterError, Entity, EntityContext, Security, StartError};
+use async_lock::Semaphore;
+use quorate_driver::{Cluster, ClusterError, Entity, EntityContext, Security, StartError};
 
-use crate::kind::{self, Content, Question, Told};
-use crate::options::NodeOptions;
+use super::kind::{self, Content, Question, Told};
+use super::options::NodeOptions;
+use super::stage::Host;
+use super::trust;
+use crate::{files, process, words};
 
 /// Files a node reads at the same time. Two keep a disk and a core busy and leave the other threads to the node's loop,
 /// which has to answer heartbeats.
@@ -19,43 +22,41 @@ const READS_MAX: usize = 2;
 pub(crate) const READY: &str = "ready ";
 
 /// Runs until the demo ends, or the node does.
-pub(crate) fn run(options: NodeOptions) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .max_blocking_threads(READS_MAX)
-        .enable_all()
-        .build();
-    let result = match runtime {
-        Ok(runtime) => runtime.block_on(host(options)).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+pub(crate) fn run<H: Host>(options: NodeOptions) -> ExitCode {
+    let failed = |error: &dyn std::fmt::Display| {
+        println!("{error}");
+        ExitCode::FAILURE
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
+    let security = match process::introduction().map(|told| trust::introduced(&told)) {
+        Ok(Ok(security)) => security,
+        Ok(Err(error)) => return failed(&error),
+        Err(error) => return failed(&error),
+    };
+    if let Err(error) = process::end_with_parent() {
+        return failed(&error);
+    }
+    match H::block_on(host::<H>(options, security)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => failed(&error),
+        Err(error) => failed(&error),
     }
 }
 
-async fn host(options: NodeOptions) -> Result<(), StartError> {
-    let stdin = |error| StartError::Environment {
-        what: "standard input",
-        error,
-    };
-    process::end_with_parent().map_err(stdin)?;
-    let cluster = Cluster::builder(options.cluster)
+async fn host<H: Host>(options: NodeOptions, security: Security) -> Result<(), StartError> {
+    let cluster = Cluster::<H::Adapter>::builder(options.cluster)
         .bind("127.0.0.1:0")
         .role(kind::WORKER)
-        .security(Security::insecure_plaintext())
+        .security(security)
         .fast_profile()
         .config(|config| config.limits.entity_id_bytes_max = kind::ID_BYTES_MAX)
         .start()
         .await?;
     let root: Arc<Path> = Arc::from(options.root);
     let node = u32::try_from(options.index).unwrap_or(u32::MAX);
+    let reads = Arc::new(Semaphore::new(READS_MAX));
     let make = move |_: EntityContext| File {
         root: Arc::clone(&root),
+        reads: Arc::clone(&reads),
         node,
     };
     cluster.register(kind::files(), make).await?;
@@ -68,7 +69,7 @@ async fn host(options: NodeOptions) -> Result<(), StartError> {
     Ok(())
 }
 
-fn announce(cluster: &Cluster) -> std::io::Result<()> {
+fn announce<A>(cluster: &Cluster<A>) -> std::io::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{READY}{}", cluster.address().address())?;
     out.flush()
@@ -77,6 +78,7 @@ fn announce(cluster: &Cluster) -> std::io::Result<()> {
 /// A file as an entity. It keeps nothing: wherever its shard is, the file is read again.
 struct File {
     root: Arc<Path>,
+    reads: Arc<Semaphore>,
     node: u32,
 }
 
@@ -89,7 +91,10 @@ impl Entity for File {
             Question::Where => Content::Unread,
             Question::Words => match files::resolve(&self.root, context.id().as_bytes()) {
                 None => Content::Unreadable("the id is no path below the input".to_owned()),
-                Some(path) => read(path).await,
+                Some(path) => {
+                    let _turn = self.reads.acquire().await;
+                    read(path).await
+                }
             },
         };
         Told {
@@ -99,11 +104,10 @@ impl Entity for File {
     }
 }
 
-/// Reads on a thread that may block; at most [`READS_MAX`] do.
+/// Reads on a thread that may block.
 async fn read(path: PathBuf) -> Content {
-    match tokio::task::spawn_blocking(move || words::count_file(&path)).await {
-        Ok(Ok(words)) => Content::Words(words),
-        Ok(Err(error)) => Content::Unreadable(error.to_string()),
+    match blocking::unblock(move || words::count_file(&path)).await {
+        Ok(words) => Content::Words(words),
         Err(error) => Content::Unreadable(error.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use quorate_examples::files::Files;
+use crate::files::Files;
 
 const LOCK_FILE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock"));
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

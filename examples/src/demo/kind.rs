@@ -1,6 +1,6 @@
 //! What the reader asks and the nodes answer.
 
-use quorate_tokio::Kind;
+use quorate_driver::Kind;
 use serde::{Deserialize, Serialize};
 
 /// The role of the nodes that host files.

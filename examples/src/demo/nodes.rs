@@ -1,15 +1,17 @@
 //! The node processes as the demo sees them: started, found by address, killed.
 
-use std::path::Path;
 use std::time::Duration;
 
-use quorate_examples::process::{self, ChildProcess};
-use quorate_tokio::core::{Address, View};
+use futures_lite::future;
+use quorate_driver::Runtime;
+use quorate_driver::core::{Address, View};
 
-use crate::failure::Failure;
-use crate::kind::WORKER;
-use crate::options::{Kill, NodeOptions};
-use crate::worker::READY;
+use super::failure::Failure;
+use super::kind::WORKER;
+use super::options::{Kill, NodeOptions};
+use super::trust::Authority;
+use super::worker::READY;
+use crate::process::{self, ChildProcess};
 
 /// How long a process may take until it listens; a loaded machine needs a second.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -49,22 +51,29 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// Starts `count` processes and waits until all listen. The first forms the cluster, the others join through it.
-    pub(crate) async fn start(cluster: &str, count: usize, root: &Path) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        runtime: &impl Runtime,
+        authority: &Authority,
+        options: &NodeOptions,
+        count: usize,
+    ) -> Result<Self, Failure> {
         let mut nodes = Self { all: Vec::new() };
-        let options = |index, seed| NodeOptions {
-            cluster: cluster.to_owned(),
-            index,
-            root: root.to_path_buf(),
-            seed,
+        let launch = |index, seed: Option<String>| {
+            let options = NodeOptions {
+                index,
+                seed,
+                ..options.clone()
+            };
+            launch(authority, &options)
         };
-        let first = ready(launch(&options(0, None))?).await?;
+        let first = ready(runtime, launch(0, None)?).await?;
         let seed = first.address.to_string();
         nodes.all.push(first);
         let others: Result<Vec<_>, _> = (1..count)
-            .map(|index| launch(&options(index, Some(seed.clone()))))
+            .map(|index| launch(index, Some(seed.clone())))
             .collect();
         for process in others? {
-            nodes.all.push(ready(process).await?);
+            nodes.all.push(ready(runtime, process).await?);
         }
         Ok(nodes)
     }
@@ -110,22 +119,27 @@ impl Nodes {
     }
 }
 
-fn launch(options: &NodeOptions) -> Result<ChildProcess, Failure> {
-    ChildProcess::start(options.arguments())
+fn launch(authority: &Authority, options: &NodeOptions) -> Result<ChildProcess, Failure> {
+    let introduction = authority.introduction().map_err(Failure::certificates)?;
+    ChildProcess::start_introduced(options.arguments(), &introduction)
         .map_err(|error| Failure::Usage(format!("cannot start a node process: {error}")))
 }
 
-async fn ready(mut process: ChildProcess) -> Result<NodeProcess, Failure> {
+async fn ready(runtime: &impl Runtime, mut process: ChildProcess) -> Result<NodeProcess, Failure> {
     let Some(mut output) = process.output() else {
         return Err(Failure::Run("a node process has no output".to_owned()));
     };
     // If nothing comes, the process is killed on return, which ends the reading.
-    let line = tokio::task::spawn_blocking(move || process::first_line(&mut output));
-    let line = match tokio::time::timeout(START_TIMEOUT, line).await {
-        Ok(Ok(Ok(line))) => line,
-        Ok(Ok(Err(error))) => return Err(Failure::Run(format!("a node process cannot be heard: {error}"))),
-        Ok(Err(error)) => return Err(Failure::Run(error.to_string())),
-        Err(_) => {
+    let line = blocking::unblock(move || process::first_line(&mut output));
+    let too_late = runtime.sleep_until(runtime.now().mono + START_TIMEOUT);
+    let line = future::or(async { Some(line.await) }, async {
+        too_late.await;
+        None
+    });
+    let line = match line.await {
+        Some(Ok(line)) => line,
+        Some(Err(error)) => return Err(Failure::Run(format!("a node process cannot be heard: {error}"))),
+        None => {
             return Err(Failure::Run(format!(
                 "a node process did not start in {START_TIMEOUT:?}"
             )));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::kind::{Content, SHARDS, Told};
+use super::kind::{Content, SHARDS, Told};
 
 /// What one node has answered.
 #[derive(Clone, Copy, Debug, Default)]

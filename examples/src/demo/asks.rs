@@ -6,12 +6,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
-use quorate_examples::files::Found;
-use quorate_tokio::core::{AskFailure, EntityId, ShardId};
-use quorate_tokio::{AskError, Region};
-use tokio::task::JoinSet;
+use async_channel::{Receiver, Sender};
+use quorate_driver::core::{AskFailure, EntityId, ShardId};
+use quorate_driver::{AskError, Region, Runtime};
 
-use crate::kind::{Question, SHARDS, Told};
+use super::kind::{Question, SHARDS, Told};
+use crate::files::Found;
 
 /// Open asks at most. Enough to keep every node's disk and cores busy; a node that dies takes no more than these with it.
 const WINDOW_MAX: usize = 256;
@@ -52,11 +52,14 @@ struct Lane {
 }
 
 /// All open and waiting questions.
-pub(crate) struct Asks {
+pub(crate) struct Asks<R> {
+    runtime: R,
     region: Region<Question, Told>,
     /// The id of an entity in each shard that is no file's.
     probes: Vec<EntityId>,
-    open: JoinSet<Attempted>,
+    open: usize,
+    /// Every open ask says one thing here, in a task of its own.
+    answers: (Sender<Attempted>, Receiver<Attempted>),
     open_bytes: u64,
     /// Questions that may be asked now, per shard.
     ready: Vec<Lane>,
@@ -69,14 +72,16 @@ pub(crate) struct Asks {
     pub(crate) retried: u64,
 }
 
-impl Asks {
+impl<R: Runtime> Asks<R> {
     /// Nothing is asked yet. The window stays small beside the input, so that what is lost at a third of the way is found
     /// and asked again even if there are few files.
-    pub(crate) fn new(region: Region<Question, Told>, files: &[Found]) -> Self {
+    pub(crate) fn new(runtime: R, region: Region<Question, Told>, files: &[Found]) -> Self {
         let mut asks = Self {
+            runtime,
             region,
             probes: probes(),
-            open: JoinSet::new(),
+            open: 0,
+            answers: async_channel::unbounded(),
             open_bytes: 0,
             ready: vec![Lane::default(); SHARDS as usize],
             turn: 0,
@@ -97,12 +102,12 @@ impl Asks {
 
     /// Nothing is open and nothing waits (files that were never asked aside).
     pub(crate) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.paused.is_empty() && self.ready.iter().all(|lane| lane.probes.is_empty())
+        self.open == 0 && self.paused.is_empty() && self.ready.iter().all(|lane| lane.probes.is_empty())
     }
 
     /// Whether an answer is waited for.
     pub(crate) fn has_open(&self) -> bool {
-        !self.open.is_empty()
+        self.open > 0
     }
 
     /// Asks what is due and fits into the window, shard by shard; files only if `with_files`.
@@ -115,8 +120,7 @@ impl Asks {
             self.enqueue(files, job, attempt);
         }
         let mut passed = 0;
-        while passed < self.ready.len() && self.open.len() < self.window && self.open_bytes < WINDOW_BYTES_MAX
-        {
+        while passed < self.ready.len() && self.open < self.window && self.open_bytes < WINDOW_BYTES_MAX {
             self.turn = (self.turn + 1) % self.ready.len();
             let lane = &mut self.ready[self.turn];
             let next = match lane.probes.pop_front() {
@@ -159,7 +163,12 @@ impl Asks {
             .entity(id)
             .ask(&question)
             .timeout(timeout(bytes, attempt));
-        self.open.spawn(async move { (job, attempt, ask.await) });
+        self.open += 1;
+        let answers = self.answers.0.clone();
+        self.runtime.spawn(async move {
+            // Fails only if the demo is over.
+            let _ = answers.send((job, attempt, ask.await)).await;
+        });
     }
 
     /// The next answer. Failures that may pass are put back; `None` if one was, or if nothing is open.
@@ -167,10 +176,8 @@ impl Asks {
     /// # Cancel safety
     /// Safe: an answer is taken only when it is returned.
     pub(crate) async fn next(&mut self, files: &[Found]) -> Option<Answer> {
-        let (job, attempt, result) = match self.open.join_next().await? {
-            Ok(attempted) => attempted,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        let (job, attempt, result) = self.answers.1.recv().await.ok()?;
+        self.open -= 1;
         self.ready[shard(job, files)].open -= 1;
         if let Job::File(index) = job {
             self.open_bytes -= files.get(index as usize).map_or(0, |file| file.bytes);

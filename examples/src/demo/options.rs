@@ -5,11 +5,16 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
+use super::stage::Stage;
+
 /// Processes that make sense on one machine.
 const NODES_MAX: usize = 32;
 
 /// What `--help` prints.
-pub(crate) const HELP: &str = "\
+pub(crate) fn help(stages: &[Stage]) -> String {
+    let (transports, default) = (names(stages), default_name(stages));
+    format!(
+        "\
 Counts the words of real files on a cluster of real processes, and loses one of them on the way.
 
 Usage: demo [OPTIONS]
@@ -21,13 +26,28 @@ Options:
                     that outvotes a lost node, so that two nodes are enough to lose one
       --kill WHICH  oldest, youngest or none: the node to kill a third of the way in
                     (default oldest: the one that hosts the coordinator)
+      --transport T  {transports}: what the nodes talk over
+                    (default {default})
+      --dev-certs   certificates of an authority that is made for this run and forgotten after it. What the
+                    transports with certificates always do here; a mistake with the others
       --json        end standard output with one line of JSON; everything else goes to
                     standard error
   -h, --help        print this
 
 Exit code: 0 if the cluster's total equals the total of one thread that reads the same files,
 1 if not or if the cluster failed, 2 for a mistake in the options, 130 if interrupted.
-";
+"
+    )
+}
+
+fn names(stages: &[Stage]) -> String {
+    let names: Vec<&str> = stages.iter().map(|stage| stage.name).collect();
+    names.join(", ")
+}
+
+fn default_name(stages: &[Stage]) -> &'static str {
+    stages.first().map_or("", |stage| stage.name)
+}
 
 /// Which node is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +67,15 @@ pub(crate) struct Options {
     pub(crate) nodes: usize,
     pub(crate) kill: Kill,
     pub(crate) json: bool,
+    /// A name of a [`Stage`].
+    pub(crate) transport: String,
 }
 
 /// What one node process is told by the demo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeOptions {
+    /// The name of the demo's [`Stage`].
+    pub(crate) transport: String,
     pub(crate) cluster: String,
     /// Which of the demo's nodes it is, from 0.
     pub(crate) index: usize,
@@ -76,6 +100,7 @@ impl NodeOptions {
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![
             NODE.into(),
+            self.transport.clone().into(),
             self.cluster.clone().into(),
             self.index.to_string().into(),
             self.root.clone().into(),
@@ -86,10 +111,11 @@ impl NodeOptions {
 
     fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Self> {
         let mut text = || words.next()?.into_string().ok();
-        let (cluster, index) = (text()?, text()?.parse().ok()?);
+        let (transport, cluster, index) = (text()?, text()?, text()?.parse().ok()?);
         let root = PathBuf::from(words.next()?);
         let seed = words.next().and_then(|seed| seed.into_string().ok());
         Some(Self {
+            transport,
             cluster,
             index,
             root,
@@ -99,7 +125,7 @@ impl NodeOptions {
 }
 
 /// Reads the arguments, the program's name left out.
-pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Command, String> {
+pub(crate) fn parse(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Command, String> {
     if arguments.first().is_some_and(|first| first == NODE) {
         let node = NodeOptions::parse(arguments.into_iter().skip(1));
         return node
@@ -111,12 +137,18 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Command, String> {
         nodes: 3,
         kill: Kill::Oldest,
         json: false,
+        transport: default_name(stages).to_owned(),
     };
+    let mut dev_certs = false;
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
             Long("json") => options.json = true,
+            Long("dev-certs") => dev_certs = true,
+            Long("transport") => {
+                options.transport = transport(parser.value().map_err(|e| e.to_string())?, stages)?;
+            }
             Long("input") => options.input = Some(parser.value().map_err(|e| e.to_string())?.into()),
             Long("nodes") => options.nodes = nodes(parser.value().map_err(|e| e.to_string())?)?,
             Long("kill") => options.kill = kill(parser.value().map_err(|e| e.to_string())?)?,
@@ -128,7 +160,32 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Command, String> {
     if options.nodes == 1 && options.kill != Kill::Nobody {
         return Err("the only node cannot be killed: give --nodes 2 or more, or --kill none".into());
     }
+    let has_certificates = |stage: &&Stage| stage.has_certificates;
+    if dev_certs
+        && !stages
+            .iter()
+            .filter(has_certificates)
+            .any(|s| s.name == options.transport)
+    {
+        let with: Vec<Stage> = stages.iter().filter(has_certificates).copied().collect();
+        return Err(format!(
+            "--dev-certs: `{}` has no certificates; transports that do: {}",
+            options.transport,
+            if with.is_empty() {
+                "none".to_owned()
+            } else {
+                names(&with)
+            }
+        ));
+    }
     Ok(Command::Run(options))
+}
+
+fn transport(value: OsString, stages: &[Stage]) -> Result<String, String> {
+    let found = stages.iter().find(|stage| value.to_str() == Some(stage.name));
+    found
+        .map(|stage| stage.name.to_owned())
+        .ok_or_else(|| format!("--transport takes one of {}, not {value:?}", names(stages)))
 }
 
 fn nodes(value: OsString) -> Result<usize, String> {
@@ -149,9 +206,25 @@ fn kill(value: OsString) -> Result<Kill, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::Host;
+
+    struct Nowhere;
+
+    impl Host for Nowhere {
+        type Adapter = quorate_tokio::Tokio;
+
+        fn block_on<T>(_: impl Future<Output = T>) -> std::io::Result<T> {
+            Err(std::io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    const STAGES: [Stage; 2] = [
+        Stage::plain::<Nowhere>("pipes", "pipes"),
+        Stage::with_certificates::<Nowhere>("armoured-pipes", "pipes"),
+    ];
 
     fn parse_words(words: &[&str]) -> Result<Command, String> {
-        parse(words.iter().map(OsString::from).collect())
+        parse(words.iter().map(OsString::from).collect(), &STAGES)
     }
 
     #[test]
@@ -161,13 +234,17 @@ mod tests {
             nodes: 3,
             kill: Kill::Oldest,
             json: false,
+            transport: "pipes".to_owned(),
         };
         assert_eq!(parse_words(&[]), Ok(Command::Run(options)));
     }
 
     #[test]
     fn mistakes_are_one_line() {
-        let mistakes: [&[&str]; 9] = [
+        let mistakes: [&[&str]; 12] = [
+            &["--transport", "pigeons"],
+            &["--transport"],
+            &["--dev-certs"],
             &["--nodes", "0"],
             &["--nodes", "-1"],
             &["--nodes", "many"],
@@ -183,18 +260,29 @@ mod tests {
             assert!(!error.is_empty() && !error.contains('\n'), "{words:?}: {error}");
         }
         assert!(parse_words(&["--nodes", "1", "--kill", "none"]).is_ok());
+        assert!(parse_words(&["--dev-certs", "--transport", "armoured-pipes"]).is_ok());
+    }
+
+    #[test]
+    fn the_help_names_every_transport() {
+        let help = help(&STAGES);
+        assert!(
+            help.contains("pipes, armoured-pipes") && help.contains("(default pipes)"),
+            "{help}"
+        );
     }
 
     #[test]
     fn a_node_process_reads_back_what_it_is_told() {
         for seed in [None, Some("127.0.0.1:2551".to_owned())] {
             let node = NodeOptions {
+                transport: "pipes".into(),
                 cluster: "demo-1".into(),
                 index: 2,
                 root: "/a b".into(),
                 seed,
             };
-            assert_eq!(parse(node.arguments()), Ok(Command::Node(node)));
+            assert_eq!(parse(node.arguments(), &STAGES), Ok(Command::Node(node)));
         }
     }
 }
