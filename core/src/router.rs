@@ -18,6 +18,9 @@ impl<R: Rng> Node<R> {
             Ok(message) => self.route_message(from, message),
             Err(error) => {
                 self.base.stats.rejected_wire += 1;
+                if error.is_beyond_a_limit() {
+                    self.base.stats.rejected_limit += 1;
+                }
                 self.base.cx().reject(from, Rejection::Wire(error));
             }
         }

@@ -25,6 +25,8 @@ pub struct Stats {
     pub tombstones_pruned: u64,
     pub rejected: u64,
     pub rejected_wire: u64,
+    /// Those of `rejected_wire` that were beyond a limit.
+    pub rejected_limit: u64,
     pub rejected_forged_clock: u64,
     pub unreachable_verdicts: u64,
     pub reachable_verdicts: u64,

@@ -37,6 +37,15 @@ pub struct LinkStats {
     pub links_closed_for_violation: u64,
     pub links_closed_for_stalled_frame: u64,
     pub links_closed_for_control_overflow: u64,
+    pub links_closed_for_checksums: u64,
+    pub links_closed_for_rate: u64,
+    pub frames_too_large: u64,
+    pub gossip_frames_beyond_rate: u64,
+    pub control_frames_beyond_rate: u64,
+    /// How often a link had to wait for room in the budget of inbound bytes.
+    pub inbound_waits: u64,
+    pub strangers_closed_for_idling: u64,
+    pub log_lines_left_out: u64,
     pub frames_received: u64,
     pub frames_sent: u64,
     pub bytes_received: u64,
@@ -51,6 +60,8 @@ pub struct LinkStats {
     pub user_reads_paused: u64,
     /// Gauge: entities that run here.
     pub entities: u64,
+    /// Gauge: bytes drawn from the budget of inbound bytes.
+    pub inbound_bytes_held: u64,
     /// Gauge: links that are open, handshakes included.
     pub links_open: u64,
 }

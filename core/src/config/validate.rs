@@ -297,7 +297,71 @@ impl Config {
             (1, 4096),
             "1 to 4096",
         )?;
-        positive("limits.handshake_timeout", l.handshake_timeout)
+        positive("limits.handshake_timeout", l.handshake_timeout)?;
+        self.check_link_limits()?;
+        self.check_queue_limits()
+    }
+
+    fn check_link_limits(&self) -> Result<(), ConfigError> {
+        let l = &self.limits;
+        within("limits.links_max", l.links_max, (16, 65_536), "16 to 65536")?;
+        within(
+            "limits.pending_handshakes_per_source_max",
+            l.pending_handshakes_per_source_max,
+            (1, 4_096),
+            "1 to 4096",
+        )?;
+        positive("limits.stranger_idle_timeout", l.stranger_idle_timeout)?;
+        let largest = l
+            .control_frame_bytes_max
+            .max(l.gossip_frame_bytes_max)
+            .max(l.user_frame_bytes_max);
+        within(
+            "limits.inbound_bytes_max",
+            l.inbound_bytes_max,
+            ((largest * 2).max(1 << 20), 1 << 30),
+            "1048576 to 1073741824 bytes, and at least twice the largest frame",
+        )?;
+        let rate = |key, value: u32, min: u32, range| {
+            let legal = (min..=1_000_000).contains(&value);
+            ensure(legal, key, &value, range)
+        };
+        let gossip = l.gossip_frames_per_second_max;
+        rate("limits.gossip_frames_per_second_max", gossip, 10, "10 to 1000000")?;
+        let control = l.control_frames_per_second_max;
+        rate(
+            "limits.control_frames_per_second_max",
+            control,
+            100,
+            "100 to 1000000",
+        )?;
+        within(
+            "limits.control_bytes_per_second_max",
+            l.control_bytes_per_second_max,
+            (16 << 20, 1 << 30),
+            "16777216 to 1073741824 bytes",
+        )?;
+        positive("limits.rate_exceeded_patience", l.rate_exceeded_patience)?;
+        let failures = l.checksum_failures_max;
+        let legal = (1..=1_000).contains(&failures);
+        ensure(legal, "limits.checksum_failures_max", &failures, "1 to 1000")
+    }
+
+    fn check_queue_limits(&self) -> Result<(), ConfigError> {
+        let l = &self.limits;
+        let least = |key, value: usize, min: usize, range| ensure(value >= min, key, &value, range);
+        let control = l.control_queue_messages_max;
+        least("limits.control_queue_messages_max", control, 100, "at least 100")?;
+        at_least_one("limits.gossip_queue_messages_max", l.gossip_queue_messages_max)?;
+        at_least_one("limits.reply_queue_messages_max", l.reply_queue_messages_max)?;
+        at_least_one("limits.reply_queue_bytes_max", l.reply_queue_bytes_max)?;
+        let user = l.user_queue_messages_max;
+        least("limits.user_queue_messages_max", user, 2, "at least 2")?;
+        let bytes = l.user_queue_bytes_max;
+        least("limits.user_queue_bytes_max", bytes, 2, "at least 2")?;
+        let lines = l.log_lines_per_second_max;
+        let legal = (1..=10_000).contains(&lines);
+        ensure(legal, "limits.log_lines_per_second_max", &lines, "1 to 10000")
     }
 }
 

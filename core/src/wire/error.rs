@@ -95,6 +95,15 @@ pub enum WireError {
 }
 
 impl WireError {
+    /// Whether the bytes were well-formed as far as they were read, and more than is allowed.
+    #[must_use]
+    pub const fn is_beyond_a_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::TooLarge { .. } | Self::LimitExceeded { .. } | Self::BadEntityId { .. }
+        )
+    }
+
     /// What the link that brought these bytes does.
     #[must_use]
     pub const fn reaction(&self) -> Reaction {

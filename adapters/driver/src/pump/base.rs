@@ -49,6 +49,7 @@ impl Base {
         seeds: &mut ChaCha8Rng,
         now: Now,
     ) -> Self {
+        let log_lines = config.limits.log_lines_per_second_max;
         Self {
             me,
             config,
@@ -56,7 +57,7 @@ impl Base {
             now,
             rng: ChaCha8Rng::from_rng(seeds),
             stats: LinkStats::default(),
-            log: LogLimit::default(),
+            log: LogLimit::new(log_lines),
             timers: Timers::default(),
             actions: VecDeque::new(),
             feedback: VecDeque::new(),

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use quorate_core::config::Limits;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::LinkEvent;
 use quorate_core::time::Instant;
@@ -15,12 +16,11 @@ use quorate_core::wire::handshake::{
 
 use super::action::{Action, Chunk, LinkId, Source};
 use super::base::Base;
+use super::budget::{Budget, LINK_BYTES};
 use super::inbuf::InBuffer;
-use super::limits::{
-    CHECKSUM_FAILURES_MAX, CHECKSUM_WINDOW, LINKS_MAX, PENDING_PER_SOURCE_MAX, STALL_PROGRESS_BYTES,
-    STRANGER_IDLE, SWEEP_INTERVAL,
-};
+use super::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES, SWEEP_INTERVAL};
 use super::quarantine::Quarantine;
+use super::rates::{Meter, Remembered};
 use super::refusal::{Pending, Refusal, refuse, violation};
 use super::timers::Due;
 use crate::transport::LinkKind;
@@ -47,6 +47,10 @@ pub(crate) struct InLink {
     /// The peer has closed it; what came before is still worth reading.
     ended: bool,
     bad_checksums: (Instant, u32),
+    /// What the peer may say on a control link.
+    pub(crate) meter: Meter,
+    /// Bytes of the budget by which the reader's buffer has grown.
+    read_bytes_drawn: usize,
 }
 
 /// What becomes of a link after its handshake made progress.
@@ -60,15 +64,33 @@ pub(crate) enum Greeted {
 }
 
 /// All accepted links.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inbound {
-    links: BTreeMap<LinkId, InLink>,
+    pub(super) links: BTreeMap<LinkId, InLink>,
     pending: Pending,
     /// User links with bytes that nobody looked at, in turn.
     pub(crate) ready: VecDeque<LinkId>,
+    pub(super) budget: Budget,
+    /// Links that wait for room, by kind, in turn.
+    pub(super) waiting: [VecDeque<LinkId>; 2],
+    /// Room was made since the waiting links were last looked at.
+    pub(super) room_made: bool,
+    meters: Remembered,
 }
 
 impl Inbound {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            links: BTreeMap::new(),
+            pending: Pending::default(),
+            ready: VecDeque::new(),
+            budget: Budget::new(limits.inbound_bytes_max),
+            waiting: Default::default(),
+            room_made: false,
+            meters: Remembered::default(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
@@ -78,11 +100,15 @@ impl Inbound {
     }
 
     /// A stranger knocks. `None`: close it without a word.
-    pub(crate) fn accept(&mut self, base: &mut Base, source: Source) -> Option<LinkId> {
-        let refusal = if self.links.len() >= LINKS_MAX {
+    pub(crate) fn accept(&mut self, base: &mut Base, source: Source, dialed: usize) -> Option<LinkId> {
+        let limits = &base.config.limits;
+        let refusal = if self.links.len().saturating_add(dialed) >= limits.links_max {
             Some(Refusal::TooManyLinks)
-        } else if !self.pending.add(source, PENDING_PER_SOURCE_MAX) {
+        } else if !self.pending.add(source, limits.pending_handshakes_per_source_max) {
             Some(Refusal::TooManyPending)
+        } else if !self.budget.draw_for_link() {
+            self.pending.remove(source);
+            Some(Refusal::TooManyLinks)
         } else {
             None
         };
@@ -104,6 +130,8 @@ impl Inbound {
                 last_byte: base.now.mono,
                 ended: false,
                 bad_checksums: (base.now.mono, 0),
+                meter: Meter::new(&base.config.limits, base.now.mono),
+                read_bytes_drawn: 0,
             },
         );
         Some(link)
@@ -128,7 +156,7 @@ impl Inbound {
         let gathered = held.bytes.gathered();
         match decode_hello(gathered) {
             HandshakeDecoded::NeedMore(_) => {
-                resume(base, link, held);
+                resume(base, &mut self.budget, link, held);
                 Greeted::Waiting
             }
             HandshakeDecoded::Bad(error) => {
@@ -224,12 +252,17 @@ impl Inbound {
             kind: hello.link,
             epoch: hello.epoch,
         });
+        if hello.link == LinkKind::Control
+            && let Some(meter) = self.meters.take(&hello.from)
+        {
+            held.meter = meter;
+        }
         base.stats.handshakes_completed += 1;
         tracing::debug!(
             target: "cluster::transport", event = "link_accepted", peer = %hello.from, kind = ?hello.link,
             epoch = hello.epoch
         );
-        resume(base, link, held);
+        resume(base, &mut self.budget, link, held);
     }
 
     /// After frames of a link were read: hands the buffer back, watches a frame that has begun, forgets a link that ended.
@@ -256,7 +289,7 @@ impl Inbound {
         if held.ended {
             self.gone(base, link);
         } else {
-            resume(base, link, held);
+            resume(base, &mut self.budget, link, held);
         }
     }
 
@@ -291,8 +324,10 @@ impl Inbound {
             self.refuse_silently(base, link, &Refusal::Timeout);
             return;
         };
-        // A link that we do not read ourselves cannot grow, and a large frame on a slow line is no crime.
-        if held.bytes.has_unread() || held.grown >= STALL_PROGRESS_BYTES {
+        // A link that we do not read ourselves cannot grow, and a large frame on a slow line is no crime, unless others wait
+        // for its room.
+        let wanted = self.waiting.iter().any(|waiting| !waiting.is_empty());
+        if held.bytes.has_unread() || (held.grown >= STALL_PROGRESS_BYTES && !wanted) {
             let deadline = base.now.mono + base.config.limits.handshake_timeout;
             (held.deadline, held.grown) = (Some(deadline), 0);
             base.timers.arm(deadline, Due::Inbound(link));
@@ -318,7 +353,7 @@ impl Inbound {
             (*since, *count) = (base.now.mono, 0);
         }
         *count += 1;
-        *count >= CHECKSUM_FAILURES_MAX
+        *count >= base.config.limits.checksum_failures_max
     }
 
     /// Closes a link because of what the peer did on it.
@@ -332,15 +367,16 @@ impl Inbound {
 
     /// Closes all links of an incarnation.
     pub(crate) fn abort_peer(&mut self, base: &mut Base, peer: &UniqueAddress) {
-        self.abort_if(base, |_, opened| opened.peer == *peer);
+        self.abort_if(base, |_, _, opened| opened.peer == *peer);
     }
 
     /// Closes links of nodes that are no members and have been silent for long.
     pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
-        let now = base.now.mono;
-        self.abort_if(base, |held, opened| {
-            is_idle_stranger(view, &opened.peer, held.last_byte, now)
-        });
+        let idle = |base: &Base, held: &InLink, opened: &Opened| {
+            is_idle_stranger(base, view, &opened.peer, held.last_byte)
+        };
+        let condemned = self.abort_if(base, idle);
+        base.stats.strangers_closed_for_idling += condemned;
     }
 
     /// Closes everything.
@@ -351,12 +387,19 @@ impl Inbound {
         }
     }
 
-    fn abort_if(&mut self, base: &mut Base, condemned: impl Fn(&InLink, &Opened) -> bool) {
-        let is_condemned = |held: &InLink| held.opened.as_ref().is_some_and(|opened| condemned(held, opened));
+    /// Says how many it closed.
+    fn abort_if(&mut self, base: &mut Base, condemned: impl Fn(&Base, &InLink, &Opened) -> bool) -> u64 {
+        let is_condemned = |held: &InLink| {
+            held.opened
+                .as_ref()
+                .is_some_and(|opened| condemned(base, held, opened))
+        };
         let links = self.links.iter().filter(|(_, held)| is_condemned(held));
-        for link in links.map(|(link, _)| *link).collect::<Vec<_>>() {
-            self.abort(base, link);
+        let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
+        for link in &links {
+            self.abort(base, *link);
         }
+        links.len() as u64
     }
 
     fn abort(&mut self, base: &mut Base, link: LinkId) {
@@ -381,12 +424,19 @@ impl Inbound {
     }
 
     fn forget(&mut self, base: &mut Base, link: LinkId) -> Option<Opened> {
-        let held = self.links.remove(&link)?;
+        let mut held = self.links.remove(&link)?;
+        let drawn = LINK_BYTES + held.read_bytes_drawn + held.bytes.take_drawn();
+        self.give_back(drawn);
         if let Some(deadline) = held.deadline {
             base.timers.disarm(deadline, Due::Inbound(link));
         }
         if held.opened.is_none() {
             self.pending.remove(held.source);
+        }
+        if let Some(opened) = &held.opened
+            && opened.kind == LinkKind::Control
+        {
+            self.meters.keep(opened.peer.clone(), held.meter, base.now.mono);
         }
         held.opened
     }
@@ -394,14 +444,21 @@ impl Inbound {
 
 /// Whether a link's peer is nobody to us and has nothing to say. A removed member has a shorter time: its links are only
 /// still open if its host vanished without a word.
-pub(crate) fn is_idle_stranger(view: &View, peer: &UniqueAddress, last: Instant, now: Instant) -> bool {
-    let idle = now.since(last);
+pub(crate) fn is_idle_stranger(base: &Base, view: &View, peer: &UniqueAddress, last: Instant) -> bool {
+    let idle = base.now.mono.since(last);
     view.member(peer).is_none()
-        && (idle >= STRANGER_IDLE || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
+        && (idle >= base.config.limits.stranger_idle_timeout
+            || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
 }
 
-fn resume(base: &mut Base, link: LinkId, held: &mut InLink) {
-    if let Some(chunk) = held.bytes.take_used() {
+/// Lets a link's reader go on, with a larger buffer if it has filled this one and there is room.
+fn resume(base: &mut Base, budget: &mut Budget, link: LinkId, held: &mut InLink) {
+    if let Some(mut chunk) = held.bytes.take_used() {
+        let size = chunk.buffer.len();
+        if chunk.len == size && size < READ_BYTES_MAX && budget.draw_for_reading(size) {
+            held.read_bytes_drawn += size;
+            chunk.buffer = vec![0; size * 2];
+        }
         base.act(Action::Resume { link, chunk });
     }
 }

@@ -1,11 +1,14 @@
 //! Bytes of one link on their way to whole frames. Frames are decoded where the reader put them; only one that lies across
-//! two reads is copied. Holds at most one frame and one read. Spec: I-91.
+//! two reads is copied, and only once its whole length was drawn from the budget. Holds at most one frame and one read.
+//! Spec: I-91.
 
 use quorate_core::config::Limits;
 use quorate_core::wire::{Decoded, decode_frame};
 
 use super::action::Chunk;
-use super::limits::BUFFER_BYTES_KEPT_MAX;
+use super::budget::Budget;
+use super::limits::READ_BYTES_MIN;
+use crate::transport::LinkKind;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -18,6 +21,18 @@ pub(crate) struct InBuffer {
     chunk: Option<Chunk>,
     /// How much of `chunk` is used up.
     at: usize,
+    /// Bytes of the budget that the frame which has begun was given.
+    drawn: usize,
+    /// Bytes that it still needs before it can be gathered.
+    wants: Option<usize>,
+}
+
+/// Where frames that lie across reads get their room.
+pub(crate) struct Room<'a> {
+    pub(crate) budget: &'a mut Budget,
+    pub(crate) kind: LinkKind,
+    /// Others have been waiting for longer: nothing is given out of turn.
+    pub(crate) others_wait: bool,
 }
 
 impl InBuffer {
@@ -46,9 +61,66 @@ impl InBuffer {
         !self.partial.is_empty()
     }
 
-    /// Hands the next frame, or what stands in its place, to `visit` and uses it up; `None` if it is not all there. Never
-    /// yields [`Decoded::NeedMore`].
-    pub(crate) fn next<T>(&mut self, limits: &Limits, visit: impl FnOnce(Decoded<'_>) -> T) -> Option<T> {
+    /// Whether a frame has begun for which there is no room.
+    pub(crate) const fn waits_for_room(&self) -> bool {
+        self.wants.is_some()
+    }
+
+    /// Tries to get the room that is waited for.
+    pub(crate) fn get_room(&mut self, budget: &mut Budget, kind: LinkKind) -> bool {
+        let Some(bytes) = self.wants else {
+            return true;
+        };
+        let got = budget.draw_for_frame(bytes, kind);
+        if got {
+            self.wants = None;
+            self.drawn = self.drawn.saturating_add(bytes);
+        }
+        got
+    }
+
+    /// What was drawn for the frame that has begun, which is forgotten.
+    pub(crate) fn take_drawn(&mut self) -> usize {
+        self.wants = None;
+        std::mem::take(&mut self.drawn)
+    }
+
+    /// Whether a frame of so many bytes may be gathered. Small ones fit into what every link has.
+    fn may_gather(&mut self, total: usize, room: &mut Room<'_>) -> bool {
+        if total <= READ_BYTES_MIN || total <= self.drawn {
+            return true;
+        }
+        self.wants = Some(total.saturating_sub(self.drawn));
+        !room.others_wait && self.get_room(room.budget, room.kind)
+    }
+
+    /// Never more memory than twice what came, nor than the frame takes.
+    fn gather(&mut self, bytes: usize) {
+        let rest = unread(self.chunk.as_ref(), self.at);
+        let part = rest.get(..bytes).unwrap_or(rest);
+        let len = self.partial.len().saturating_add(part.len());
+        if len > self.partial.capacity() {
+            let capacity = len
+                .max(self.partial.len().saturating_mul(2))
+                .min(self.wanted.max(len));
+            self.partial
+                .reserve_exact(capacity.saturating_sub(self.partial.len()));
+        }
+        self.partial.extend_from_slice(part);
+        self.at = self.at.saturating_add(part.len());
+    }
+
+    /// Hands the next frame, or what stands in its place, to `visit` and uses it up; `None` if it is not all there, or if
+    /// there is no room to gather it ([`Self::waits_for_room`]). Never yields [`Decoded::NeedMore`].
+    pub(crate) fn next<T>(
+        &mut self,
+        limits: &Limits,
+        room: &mut Room<'_>,
+        visit: impl FnOnce(Decoded<'_>) -> T,
+    ) -> Option<T> {
+        if self.wants.is_some() && (room.others_wait || !self.get_room(room.budget, room.kind)) {
+            return None;
+        }
         loop {
             let rest = unread(self.chunk.as_ref(), self.at);
             if self.partial.is_empty() {
@@ -57,9 +129,11 @@ impl InBuffer {
                 }
                 match decode_frame(rest, limits) {
                     Decoded::NeedMore(total) => {
-                        self.partial.extend_from_slice(rest);
-                        self.at = self.at.saturating_add(rest.len());
-                        self.wanted = total;
+                        let bytes = rest.len();
+                        if self.may_gather(total, room) {
+                            self.wanted = total;
+                            self.gather(bytes);
+                        }
                         return None;
                     }
                     decoded => {
@@ -71,21 +145,26 @@ impl InBuffer {
                 }
             }
             let missing = self.wanted.saturating_sub(self.partial.len()).min(rest.len());
-            self.partial
-                .extend_from_slice(rest.get(..missing).unwrap_or(rest));
-            self.at = self.at.saturating_add(missing);
+            self.gather(missing);
             if self.partial.len() < self.wanted {
                 return None;
             }
             match decode_frame(&self.partial, limits) {
                 // Strictly more than before: the header told the length.
-                Decoded::NeedMore(total) => self.wanted = total.max(self.partial.len().saturating_add(1)),
+                Decoded::NeedMore(total) => {
+                    if !self.may_gather(total, room) {
+                        return None;
+                    }
+                    self.wanted = total.max(self.partial.len().saturating_add(1));
+                }
                 decoded => {
                     let out = visit(decoded);
                     self.partial.clear();
-                    if self.partial.capacity() > BUFFER_BYTES_KEPT_MAX {
+                    // What is not drawn is not kept.
+                    if self.partial.capacity() > READ_BYTES_MIN {
                         self.partial = Vec::new();
                     }
+                    room.budget.give_back(self.take_drawn());
                     return Some(out);
                 }
             }
@@ -144,11 +223,19 @@ mod tests {
         bytes
     }
 
+    fn room(budget: &mut Budget) -> Room<'_> {
+        Room {
+            budget,
+            kind: LinkKind::User,
+            others_wait: false,
+        }
+    }
+
     #[test]
     fn frames_come_out_whole_however_the_bytes_are_cut() {
         let bytes = frames(5);
         for size in 1..=bytes.len() {
-            let mut buffer = InBuffer::default();
+            let (mut buffer, mut budget) = (InBuffer::default(), Budget::new(1 << 20));
             let mut seen = 0;
             for piece in bytes.chunks(size) {
                 buffer.put(Chunk {
@@ -157,6 +244,7 @@ mod tests {
                 });
                 while let Some(good) = buffer.next(
                     &Limits::default(),
+                    &mut room(&mut budget),
                     |decoded| matches!(decoded, Decoded::Frame { frame, .. } if frame.epoch == 7),
                 ) {
                     assert!(good, "pieces of {size}");
@@ -177,7 +265,8 @@ mod tests {
             len: bytes.len(),
             buffer: bytes,
         });
-        let closed = buffer.next(&Limits::default(), |decoded| {
+        let mut budget = Budget::new(1 << 20);
+        let closed = buffer.next(&Limits::default(), &mut room(&mut budget), |decoded| {
             matches!(decoded, Decoded::Bad { consumed: None, .. })
         });
         assert_eq!(closed, Some(true));

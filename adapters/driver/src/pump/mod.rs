@@ -7,6 +7,7 @@
 pub(crate) mod action;
 mod announce;
 mod base;
+mod budget;
 mod conduct;
 mod entities;
 mod inbound;
@@ -16,9 +17,11 @@ mod machine;
 mod outbound;
 mod quarantine;
 mod queue;
+mod rates;
 mod reading;
 mod refusal;
 mod replies;
+mod room;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -45,7 +48,7 @@ use base::{Base, Feedback};
 use conduct::Conduct;
 use entities::Entities;
 use inbound::Inbound;
-use limits::{FEEDBACK_PER_TURN, LINKS_MAX, REPORTS_PER_TURN, SWEEP_INTERVAL};
+use limits::{FEEDBACK_PER_TURN, REPORTS_PER_TURN, SWEEP_INTERVAL};
 use machine::Machine;
 use outbound::Outbound;
 use quarantine::Quarantine;
@@ -96,10 +99,11 @@ impl Pump {
 impl<M: Machine> Pump<M> {
     fn around(node: M, mut base: Base, reports: Arc<Reports>) -> Self {
         base.timers.arm(base.now.mono + SWEEP_INTERVAL, Due::Sweep);
+        let inbound = Inbound::new(&base.config.limits);
         Self {
             node,
             base,
-            inbound: Inbound::default(),
+            inbound,
             outbound: Outbound::default(),
             quarantine: Quarantine::default(),
             conduct: Conduct::default(),
@@ -142,10 +146,10 @@ impl<M: Machine> Pump<M> {
 
     /// A peer has opened a link. `None`: close it.
     pub(crate) fn accepted(&mut self, source: Source) -> Option<LinkId> {
-        if self.halted.is_some() || self.inbound.len() + self.outbound.len() >= 2 * LINKS_MAX {
+        if self.halted.is_some() {
             return None;
         }
-        self.inbound.accept(&mut self.base, source)
+        self.inbound.accept(&mut self.base, source, self.outbound.len())
     }
 
     /// Something happened to a link.
@@ -201,7 +205,9 @@ impl<M: Machine> Pump<M> {
 
     /// Whether messages of this node's callers may come in now.
     pub(crate) fn takes_user_commands(&mut self) -> bool {
-        !self.outbound.slows_senders(self.base.now.mono)
+        !self
+            .outbound
+            .slows_senders(&self.base.config.limits, self.base.now.mono)
     }
 
     /// Any other command. `Stop` is the loop's.
@@ -267,6 +273,7 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn has_work(&self) -> bool {
         !self.base.feedback.is_empty()
             || !self.reports.is_empty()
+            || self.inbound.has_room_for_waiting()
             || (!self.inbound.ready.is_empty() && self.has_room())
     }
 
@@ -298,6 +305,8 @@ impl<M: Machine> Pump<M> {
         let mut links = self.base.stats;
         links.entities = self.entities.live();
         links.links_open = (self.inbound.len() + self.outbound.len()) as u64;
+        links.inbound_bytes_held = self.inbound.bytes_held() as u64;
+        links.log_lines_left_out = self.base.log.left_out_ever;
         NodeStats {
             core: *self.node.stats(),
             links,

@@ -8,6 +8,7 @@ mod dialing;
 
 use std::collections::BTreeMap;
 
+use quorate_core::config::Limits;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::{Lane, Message};
@@ -126,8 +127,8 @@ impl Outbound {
         let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
             return;
         };
-        let queued = way.queues.push(to, message);
-        self.maybe_slow |= way.queues.is_slow();
+        let queued = way.queues.push(&base.config.limits, to, message);
+        self.maybe_slow |= way.queues.is_slow(&base.config.limits);
         let idle = matches!(way.state, State::Idle);
         match queued {
             Queued::Kept => {}
@@ -231,12 +232,14 @@ impl Outbound {
     }
 
     /// Whether this node's own senders should wait for a slow peer.
-    pub(crate) fn slows_senders(&mut self, now: Instant) -> bool {
+    pub(crate) fn slows_senders(&mut self, limits: &Limits, now: Instant) -> bool {
         if !self.maybe_slow {
             return false;
         }
-        self.maybe_slow = self.peers.values().any(|peer| peer.user.queues.is_slow());
-        self.peers.values().any(|peer| peer.user.slows_senders(now))
+        self.maybe_slow = self.peers.values().any(|peer| peer.user.queues.is_slow(limits));
+        self.peers
+            .values()
+            .any(|peer| peer.user.slows_senders(limits, now))
     }
 
     /// Ends everything with an incarnation that is refused from now on.
@@ -259,13 +262,12 @@ impl Outbound {
 
     /// Closes links to nodes that are no members and were told nothing for long, and forgets addresses nobody uses.
     pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
-        let now = base.now.mono;
         let mut idle = Vec::new();
         for (address, peer) in &mut self.peers {
             for kind in [LinkKind::Control, LinkKind::User] {
                 let way = peer.way(kind);
                 if let State::Open { link, peer, .. } = &way.state
-                    && is_idle_stranger(view, peer, way.progress_at, now)
+                    && is_idle_stranger(base, view, peer, way.progress_at)
                 {
                     idle.push((address.clone(), kind, *link, way.writing));
                 }

@@ -3,13 +3,9 @@
 
 use std::collections::VecDeque;
 
+use quorate_core::config::Limits;
 use quorate_core::input::Target;
 use quorate_core::message::{Lane, Message};
-
-use super::limits::{
-    CONTROL_QUEUE_MAX, GOSSIP_QUEUE_MAX, REPLY_QUEUE_BYTES_MAX, REPLY_QUEUE_MAX, USER_QUEUE_BYTES_MAX,
-    USER_QUEUE_BYTES_SLOW, USER_QUEUE_MAX, USER_QUEUE_SLOW,
-};
 
 /// What became of a message that was to wait.
 #[derive(Debug)]
@@ -87,21 +83,29 @@ const fn position(lane: Lane) -> usize {
 
 impl Queues {
     /// Lets a message wait, under its lane's rule.
-    pub(crate) fn push(&mut self, to: Target, message: Message) -> Queued {
+    pub(crate) fn push(&mut self, limits: &Limits, to: Target, message: Message) -> Queued {
         let lane = message.lane();
         let queue = &mut self.lanes[position(lane)];
         let fits = match lane {
             Lane::Control | Lane::Gossip => true,
-            Lane::Reply => queue.fits(&message, REPLY_QUEUE_MAX, REPLY_QUEUE_BYTES_MAX),
-            Lane::User => queue.fits(&message, USER_QUEUE_MAX, USER_QUEUE_BYTES_MAX),
+            Lane::Reply => queue.fits(
+                &message,
+                limits.reply_queue_messages_max,
+                limits.reply_queue_bytes_max,
+            ),
+            Lane::User => queue.fits(
+                &message,
+                limits.user_queue_messages_max,
+                limits.user_queue_bytes_max,
+            ),
         };
         if !fits {
             return Queued::Rejected(to, message);
         }
         queue.push(to, message);
         match lane {
-            Lane::Control if queue.messages.len() > CONTROL_QUEUE_MAX => Queued::Overflow,
-            Lane::Gossip if queue.messages.len() > GOSSIP_QUEUE_MAX => {
+            Lane::Control if queue.messages.len() > limits.control_queue_messages_max => Queued::Overflow,
+            Lane::Gossip if queue.messages.len() > limits.gossip_queue_messages_max => {
                 queue.pop();
                 Queued::Shed
             }
@@ -144,10 +148,11 @@ impl Queues {
         self.lanes.iter().all(|queue| queue.messages.is_empty())
     }
 
-    /// Whether senders should wait.
-    pub(crate) fn is_slow(&self) -> bool {
+    /// Whether senders should wait: from half of what may wait on.
+    pub(crate) fn is_slow(&self, limits: &Limits) -> bool {
         let user = &self.lanes[position(Lane::User)];
-        user.messages.len() >= USER_QUEUE_SLOW || user.bytes >= USER_QUEUE_BYTES_SLOW
+        user.messages.len() >= limits.user_queue_messages_max / 2
+            || user.bytes >= limits.user_queue_bytes_max / 2
     }
 
     #[cfg(test)]

@@ -11,6 +11,7 @@ use super::action::{Chunk, LinkId};
 use super::inbound::Greeted;
 use super::limits::FRAMES_PER_LINK_TURN;
 use super::machine::Machine;
+use super::rates::Verdict;
 use crate::transport::LinkKind;
 
 /// What stood at the front of a link's bytes.
@@ -19,6 +20,8 @@ enum Found {
     OldEpoch,
     WrongLane(UniqueAddress),
     BadChecksum,
+    BeyondRate(Lane),
+    TooLongBeyondRate(Lane),
     Bad(UniqueAddress, WireError),
 }
 
@@ -34,15 +37,20 @@ impl<M: Machine> Pump<M> {
                 Greeted::Waiting | Greeted::Refused | Greeted::Open => {}
             },
             Some(LinkKind::User) => self.inbound.ready.push_back(link),
-            Some(LinkKind::Control) => {
-                while self.next_frame(link) {}
-                self.inbound.after_reading(&mut self.base, link);
-            }
+            Some(LinkKind::Control) => self.read_control(link),
         }
+    }
+
+    /// Reads what a control link has brought.
+    pub(super) fn read_control(&mut self, link: LinkId) {
+        while self.next_frame(link) {}
+        self.inbound.wait_for_room(&mut self.base, link);
+        self.inbound.after_reading(&mut self.base, link);
     }
 
     /// Reads user links in turn, at most `frames` frames, while there is room.
     pub(crate) fn read_users(&mut self, frames: usize) {
+        self.use_room();
         let mut left = frames;
         while left > 0 && !self.inbound.ready.is_empty() {
             if !self.has_room() {
@@ -62,11 +70,12 @@ impl<M: Machine> Pump<M> {
                 read += 1;
             }
             left = left.saturating_sub(read.max(1));
+            self.inbound.wait_for_room(&mut self.base, link);
             self.inbound.after_reading(&mut self.base, link);
             let unread = self
                 .inbound
                 .get_mut(link)
-                .is_some_and(|held| held.bytes.has_unread());
+                .is_some_and(|held| held.bytes.has_unread() && !held.bytes.waits_for_room());
             if unread {
                 self.inbound.ready.push_back(link);
             }
@@ -75,52 +84,63 @@ impl<M: Machine> Pump<M> {
 
     /// Hands the next frame of an accepted link to the node; `false` if there is none.
     fn next_frame(&mut self, link: LinkId) -> bool {
-        let Some(held) = self.inbound.get_mut(link) else {
+        let held_before = self.inbound.bytes_held();
+        let Some((held, mut room)) = self.inbound.reading(link) else {
             return false;
         };
         let Some(opened) = &held.opened else {
             return false;
         };
-        let (node, now) = (&mut self.node, self.base.now);
-        let found = held
-            .bytes
-            .next(&self.base.config.limits, |decoded| match decoded {
-                Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
-                Decoded::Frame { frame, .. }
-                    if (frame.lane == Lane::User) != (opened.kind == LinkKind::User) =>
-                {
-                    Found::WrongLane(opened.peer.clone())
+        let (node, now, limits) = (&mut self.node, self.base.now, &self.base.config.limits);
+        let meter = &mut held.meter;
+        let found = held.bytes.next(limits, &mut room, |decoded| match decoded {
+            Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
+            Decoded::Frame { frame, .. } if (frame.lane == Lane::User) != (opened.kind == LinkKind::User) => {
+                Found::WrongLane(opened.peer.clone())
+            }
+            Decoded::Frame { frame, consumed } => {
+                match meter.admit((frame.lane, frame.kind), consumed, limits, now.mono) {
+                    Verdict::Within => {}
+                    Verdict::Beyond => return Found::BeyondRate(frame.lane),
+                    Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
                 }
-                Decoded::Frame { frame, .. } => {
-                    node.handle(
-                        now,
-                        Input::Frame {
-                            from: &opened.peer,
-                            lane: frame.lane,
-                            kind: frame.kind,
-                            body: frame.body,
-                        },
-                    );
-                    Found::Handled
-                }
-                Decoded::Bad {
-                    consumed: Some(_), ..
-                } => Found::BadChecksum,
-                Decoded::Bad {
-                    error,
-                    consumed: None,
-                } => Found::Bad(opened.peer.clone(), error),
-                Decoded::NeedMore(_) => Found::Handled,
-            });
+                node.handle(
+                    now,
+                    Input::Frame {
+                        from: &opened.peer,
+                        lane: frame.lane,
+                        kind: frame.kind,
+                        body: frame.body,
+                    },
+                );
+                Found::Handled
+            }
+            Decoded::Bad {
+                consumed: Some(_), ..
+            } => Found::BadChecksum,
+            Decoded::Bad {
+                error,
+                consumed: None,
+            } => Found::Bad(opened.peer.clone(), error),
+            Decoded::NeedMore(_) => Found::Handled,
+        });
+        self.inbound.room_made |= self.inbound.bytes_held() < held_before;
         let Some(found) = found else {
             return false;
         };
+        self.judge(link, found);
+        self.settle();
+        true
+    }
+
+    fn judge(&mut self, link: LinkId, found: Found) {
         match found {
             Found::Handled => self.base.stats.frames_received += 1,
             Found::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
             Found::BadChecksum => {
                 self.base.stats.frames_skipped += 1;
                 if self.inbound.bad_checksum(&self.base, link) {
+                    self.base.stats.links_closed_for_checksums += 1;
                     self.inbound
                         .violated(&mut self.base, link, &"too many wrong checksums");
                 }
@@ -130,14 +150,30 @@ impl<M: Machine> Pump<M> {
                     .violated(&mut self.base, link, &"a lane of the other link");
                 self.misbehaved(&peer);
             }
+            Found::BeyondRate(lane) => self.beyond_rate(lane),
+            Found::TooLongBeyondRate(lane) => {
+                self.beyond_rate(lane);
+                self.base.stats.links_closed_for_rate += 1;
+                self.inbound
+                    .violated(&mut self.base, link, &"too many frames for too long");
+            }
             Found::Bad(peer, error) => {
+                if matches!(error, WireError::TooLarge { .. }) {
+                    self.base.stats.frames_too_large += 1;
+                }
                 self.inbound.violated(&mut self.base, link, &error);
                 if error.reaction() == Reaction::CloseAndCount {
                     self.misbehaved(&peer);
                 }
             }
         }
-        self.settle();
-        true
+    }
+
+    const fn beyond_rate(&mut self, lane: Lane) {
+        let stats = &mut self.base.stats;
+        match lane {
+            Lane::Gossip => stats.gossip_frames_beyond_rate += 1,
+            Lane::Control | Lane::Reply | Lane::User => stats.control_frames_beyond_rate += 1,
+        }
     }
 }

@@ -19,10 +19,15 @@ use quorate_core::wire::handshake::{
     decode_hello, encode_answer, encode_hello,
 };
 
-use super::limits::{
-    CHECKSUM_FAILURES_MAX, CONTROL_QUEUE_MAX, GOSSIP_QUEUE_MAX, OUT_BYTES_MAX, PENDING_PER_SOURCE_MAX,
-    SLOW_PEER_PATIENCE, USER_QUEUE_MAX, USER_QUEUE_SLOW,
-};
+use super::limits::{OUT_BYTES_MAX, READ_BYTES_MAX, READ_BYTES_MIN, SLOW_PEER_PATIENCE};
+
+/// The defaults.
+const CHECKSUM_FAILURES_MAX: u32 = 3;
+const CONTROL_QUEUE_MAX: usize = 20_000;
+const GOSSIP_QUEUE_MAX: usize = 16;
+const PENDING_PER_SOURCE_MAX: usize = 16;
+const USER_QUEUE_MAX: usize = 3_072;
+const USER_QUEUE_SLOW: usize = USER_QUEUE_MAX / 2;
 
 /// What the scripted node was told.
 #[derive(Debug, PartialEq)]
@@ -100,7 +105,13 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let config = Config::lan(ClusterName::new("c").unwrap()).validate().unwrap();
+        Self::limited(|_| {})
+    }
+
+    fn limited(change: impl FnOnce(&mut Limits)) -> Self {
+        let mut config = Config::lan(ClusterName::new("c").unwrap());
+        change(&mut config.limits);
+        let config = config.validate().unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let base = Base::new(config, me(), 0, &mut rng, Now::default());
         let script = Script {
@@ -140,10 +151,13 @@ impl Bench {
         self.pump.settle();
     }
 
+    /// A read that left a byte of its buffer free.
     fn receive(&mut self, link: LinkId, bytes: &[u8]) {
+        let mut buffer = bytes.to_vec();
+        buffer.push(0);
         let chunk = Chunk {
-            buffer: bytes.to_vec(),
             len: bytes.len(),
+            buffer,
         };
         self.pump.link(LinkInput::Received(link, chunk));
     }
@@ -831,4 +845,159 @@ fn reports_of_entities_come_in_batches() {
     bench.pump.take_reports();
     assert_eq!(bench.heard().len(), 10);
     assert!(!bench.pump.has_work());
+}
+
+fn resumed(actions: &[Action], wanted: LinkId) -> bool {
+    actions
+        .iter()
+        .any(|action| matches!(action, Action::Resume { link, .. } if *link == wanted))
+}
+
+/// A frame in reads of at most so many bytes; says how many frames the node heard.
+fn deliver(bench: &mut Bench, link: LinkId, bytes: &[u8], read: usize) -> usize {
+    for piece in bytes.chunks(read) {
+        bench.receive(link, piece);
+        bench.pump.read_users(64);
+    }
+    let heard = bench.heard();
+    heard
+        .iter()
+        .filter(|heard| matches!(heard, Heard::Frame(..)))
+        .count()
+}
+
+#[test]
+fn b_51_gossip_beyond_the_rate_is_dropped_and_counted_and_ten_seconds_of_it_end_the_link() {
+    let mut bench = Bench::new();
+    let link = bench.accepted(LinkKind::Control, 1);
+    let flood = frame(&gossip(me()), 1).repeat(1_000);
+    assert_eq!(deliver(&mut bench, link, &flood, 1 << 20), 200);
+    assert_eq!(bench.pump.stats().links.gossip_frames_beyond_rate, 800);
+    // Heartbeats have a rate of their own.
+    assert_eq!(deliver(&mut bench, link, &frame(&heartbeat(me()), 1), 1 << 20), 1);
+    for _ in 0..19 {
+        assert!(!aborts(&bench.actions(), link));
+        bench.pass(500);
+        deliver(&mut bench, link, &flood, 1 << 20);
+    }
+    bench.pass(500);
+    deliver(&mut bench, link, &flood, 1 << 20);
+    assert!(aborts(&bench.actions(), link));
+    assert_eq!(bench.pump.stats().links.links_closed_for_rate, 1);
+    // A new link is no new allowance.
+    let again = bench.accepted(LinkKind::Control, 2);
+    let flood = frame(&gossip(me()), 2).repeat(1_000);
+    assert_eq!(deliver(&mut bench, again, &flood, 1 << 20), 0);
+}
+
+#[test]
+fn a_frame_that_finds_no_room_waits_unread_and_goes_on_when_there_is_room() {
+    let mut bench = Bench::limited(|limits| limits.inbound_bytes_max = 8 << 20);
+    let one = bench.accepted(LinkKind::User, 1);
+    let knock = |bench: &mut Bench, link, port, epoch| {
+        let id = bench.knock().unwrap();
+        let from = node(port, u64::from(port));
+        let hello = hello(Hello {
+            link,
+            epoch,
+            from,
+            ..plain_hello()
+        });
+        bench.receive(id, &hello);
+        bench.actions();
+        id
+    };
+    let other = knock(&mut bench, LinkKind::User, 3, 1);
+    let control = knock(&mut bench, LinkKind::Control, 3, 2);
+    let large = frame(&entity(4_000_000), 1);
+    let (begin, end) = large.split_at(60_000);
+    bench.receive(one, begin);
+    bench.receive(other, begin);
+    bench.pump.read_users(64);
+    let actions = bench.actions();
+    assert!(resumed(&actions, one) && !resumed(&actions, other));
+    let stats = bench.pump.stats().links;
+    assert_eq!(stats.inbound_waits, 1);
+    assert!(stats.inbound_bytes_held > 4_000_000 && stats.inbound_bytes_held < 8 << 20);
+    assert!(!bench.pump.has_work(), "waiting costs nothing");
+
+    // Heartbeats of the same peer, and of everybody else, pass meanwhile.
+    assert_eq!(deliver(&mut bench, control, &frame(&heartbeat(me()), 2), 10), 1);
+    // Nothing was asked of the waiting link, so its silence is no crime.
+    bench.pass(4_000);
+    assert_eq!(deliver(&mut bench, one, end, 60_000), 1);
+    bench.pump.read_users(64);
+    assert!(resumed(&bench.actions(), other));
+    assert_eq!(deliver(&mut bench, other, end, 60_000), 1);
+    let idle = bench.pump.stats().links.inbound_bytes_held;
+    assert_eq!(idle, 3 * 2 * READ_BYTES_MIN as u64);
+}
+
+#[test]
+fn whoever_holds_room_that_others_wait_for_has_to_be_quick() {
+    let mut bench = Bench::limited(|limits| limits.inbound_bytes_max = 8 << 20);
+    let slow = bench.accepted(LinkKind::Control, 1);
+    let large = frame(&entity(4_000_000), 1);
+    let user = bench.accepted(LinkKind::User, 2);
+    bench.receive(slow, &gossip_header(4 << 20, 1));
+    let second = frame(&entity(4_000_000), 2);
+    bench.receive(user, &second[..60_000]);
+    bench.pump.read_users(64);
+    assert_eq!(bench.pump.stats().links.inbound_waits, 1);
+    bench.pass(3_000);
+    bench.receive(slow, &large[..20_000]);
+    assert!(!aborts(&bench.actions(), slow));
+    bench.pass(2_000);
+    let actions = bench.actions();
+    assert!(aborts(&actions, slow), "it grew, but others wait");
+    assert_eq!(bench.pump.stats().links.links_closed_for_stalled_frame, 1);
+    bench.pump.read_users(64);
+    assert!(resumed(&bench.actions(), user));
+}
+
+/// The header of a gossip frame whose body is not there yet.
+fn gossip_header(bytes: u32, epoch: u32) -> Vec<u8> {
+    let mut header = frame(&gossip(me()), epoch);
+    header.truncate(20);
+    header[8..12].copy_from_slice(&bytes.to_le_bytes());
+    header
+}
+
+#[test]
+fn read_buffers_grow_while_there_is_room_and_links_are_refused_when_there_is_none() {
+    let mut bench = Bench::limited(|limits| {
+        limits.control_frame_bytes_max = 1 << 10;
+        limits.gossip_frame_bytes_max = 1 << 10;
+        limits.user_frame_bytes_max = 1 << 10;
+        limits.inbound_bytes_max = 1 << 20;
+        limits.pending_handshakes_per_source_max = 4_096;
+    });
+    let link = bench.accepted(LinkKind::Control, 1);
+    let mut size = READ_BYTES_MIN;
+    while size < READ_BYTES_MAX {
+        let mut bytes = Vec::new();
+        while bytes.len() < size {
+            bytes.extend(frame(&heartbeat(me()), 1));
+        }
+        bytes.truncate(size);
+        // What is left of the last frame comes with the next read.
+        let rest = size % frame(&heartbeat(me()), 1).len();
+        bytes.truncate(size - rest);
+        let mut buffer = bytes.clone();
+        buffer.truncate(bytes.len());
+        let len = buffer.len();
+        bench.pump.link(LinkInput::Received(link, Chunk { buffer, len }));
+        let grown = bench.actions().into_iter().find_map(|action| match action {
+            Action::Resume { chunk, .. } => Some(chunk.buffer.len()),
+            _ => None,
+        });
+        assert_eq!(grown, Some(2 * len));
+        size *= 2;
+    }
+    let mut links = 1;
+    while bench.knock().is_some() {
+        links += 1;
+    }
+    assert!((100..128).contains(&links), "{links}");
+    assert_eq!(bench.pump.stats().links.refused_too_many, 1);
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use quorate_core::config::Limits;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Target;
 use quorate_core::message::Message;
@@ -93,8 +94,8 @@ impl Way {
     }
 
     /// Whether this node's senders should wait for this peer. One that takes nothing loses that right.
-    pub(crate) fn slows_senders(&self, now: Instant) -> bool {
-        self.queues.is_slow() && now.since(self.progress_at) < SLOW_PEER_PATIENCE
+    pub(crate) fn slows_senders(&self, limits: &Limits, now: Instant) -> bool {
+        self.queues.is_slow(limits) && now.since(self.progress_at) < SLOW_PEER_PATIENCE
     }
 
     /// The encoded frames, to be written; the other buffer takes their place.

@@ -6,15 +6,10 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
+use crate::pump::limits::READ_BYTES_MIN;
 use crate::pump::{Chunk, LinkId, LinkInput};
 use crate::sync::{Either, Notify, lock, race};
 use crate::transport::{LinkReader, LinkWriter};
-
-/// A reader's buffer at first: a handshake and a few heartbeats.
-const READ_BYTES_MIN: usize = 4 << 10;
-
-/// A reader's buffer at most; it doubles whenever a read fills it. Anchor: I-91 allows 64 KiB beside two frames.
-const READ_BYTES_MAX: usize = 64 << 10;
 
 /// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and one end under
 /// way, and as many writes as the pump has handed over.
@@ -175,10 +170,6 @@ pub(crate) async fn read(
             return;
         };
         chunk = back;
-        let size = chunk.buffer.len();
-        if chunk.len == size && size < READ_BYTES_MAX {
-            chunk.buffer.resize(size * 2, 0);
-        }
     }
 }
 

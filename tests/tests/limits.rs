@@ -1,0 +1,74 @@
+//! `docs/limits.md` names every limit, and only settings and counters that exist.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The public fields of a struct.
+fn fields(path: &str, name: &str) -> BTreeSet<String> {
+    let text = read(path);
+    let body = text
+        .split_once(&format!("pub struct {name} {{"))
+        .and_then(|(_, rest)| rest.split_once("\n}"));
+    let (body, _) = body.unwrap_or_else(|| panic!("no struct {name} in {path}"));
+    let field = |line: &str| Some(line.trim().strip_prefix("pub ")?.split_once(':')?.0.to_owned());
+    body.lines().filter_map(field).collect()
+}
+
+/// What stands in backquotes.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_limit_has_a_setting_and_a_counter_that_exist() {
+    let text = read("docs/limits.md");
+    let (_, rest) = text
+        .split_once("<!-- limits: ")
+        .expect("the tables' beginning is marked");
+    let (tables, _) = rest
+        .split_once("<!-- end of limits -->")
+        .expect("the tables' end is marked");
+    let core = fields("core/src/stats.rs", "Stats");
+    let links = fields("adapters/driver/src/stats.rs", "LinkStats");
+    let settings = read("docs/configuration.md");
+    let mut named = BTreeSet::new();
+    let rows = tables
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| limit |"));
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [limit, setting, _, past, counters] = cells[..] else {
+            panic!("not five cells: {row}");
+        };
+        assert!(!past.is_empty(), "{limit}");
+        for setting in quoted(setting) {
+            assert!(
+                settings.contains(&format!("| `{setting}` |")),
+                "{limit}: no setting {setting}"
+            );
+            named.extend(setting.strip_prefix("limits.").map(str::to_owned));
+        }
+        let counters = if counters == "as above" {
+            Vec::new()
+        } else {
+            quoted(counters)
+        };
+        for counter in counters {
+            assert!(
+                core.contains(counter) || links.contains(counter),
+                "{limit}: no counter {counter}"
+            );
+        }
+    }
+    let missing: Vec<String> = fields("core/src/config/limits.rs", "Limits")
+        .difference(&named)
+        .cloned()
+        .collect();
+    assert!(missing.is_empty(), "not in docs/limits.md: {missing:?}");
+}
