@@ -47,7 +47,10 @@ fn large_gossip() -> Vec<u8> {
     );
     let gossip = Arc::new(gossip.expect("a legal state"));
     let mut out = Vec::new();
-    let message = Message::Gossip(GossipEnvelope { to: node(1), gossip });
+    let message = Message::Gossip(GossipEnvelope {
+        to: node(1),
+        gossip: gossip.into(),
+    });
     encode_message(&message, 0, &Limits::default(), &mut out).expect("it fits");
     out
 }

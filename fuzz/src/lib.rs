@@ -2,16 +2,20 @@
 //! takes bytes from a peer and asserts what must hold for all bytes: no panic, invariants after every success, one
 //! written form per value.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use quorate_core::config::Limits;
-use quorate_core::message::{Lane, Message};
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::vector_clock::ClockOrder;
+use quorate_core::message::{GossipBody, GossipEnvelope, Lane, Message};
 use quorate_core::wire::handshake::{
     HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, HelloAnswer, RejectReason, decode_answer, decode_hello,
     encode_answer, encode_hello,
 };
 use quorate_core::wire::{
-    Decoded, HEADER_BYTES, MAGIC, VERSION_MAX, WireError, decode_frame, decode_message, encode_message, kind,
+    Decoded, HEADER_BYTES, MAGIC, PackedGossip, VERSION_MAX, WireError, decode_frame, decode_message,
+    encode_message, kind,
 };
 
 /// A target by its name.
@@ -130,10 +134,8 @@ fn check_body(kind: u16, body: &[u8]) {
         Message::Welcome(welcome) => Some((&welcome.to, &welcome.gossip)),
         _ => None,
     };
-    if let Some((_, gossip)) = state {
-        gossip
-            .check_invariants()
-            .expect("a decoded state keeps the invariants");
+    if let Some((_, GossipBody::Packed(packed))) = state {
+        check_state(packed);
     }
     let frame = encode(&message);
     let Some(again) = frame.get(HEADER_BYTES..) else {
@@ -147,6 +149,47 @@ fn check_body(kind: u16, body: &[u8]) {
     } else {
         assert_eq!(decode_message(kind, lane, again, &LIMITS).as_ref(), Ok(&message));
     }
+}
+
+/// What was accepted can be opened as a whole, opens to the same state beside any other, and is written as it was read.
+fn check_state(packed: &PackedGossip) {
+    let gossip = packed.open(&Gossip::new());
+    gossip
+        .check_invariants()
+        .expect("an accepted state keeps the invariants");
+    assert_eq!(gossip.members().len(), packed.members(), "no member is lost");
+    assert_eq!(packed.open(&gossip), gossip, "beside itself it is the same");
+    assert!(packed.is_covered_by(&gossip) && !packed.adds_member_to(&gossip));
+    assert_eq!(packed.clock_order(gossip.version()), ClockOrder::Same);
+    for member in gossip.members() {
+        let about = packed.about(&member.node).expect("every member is found");
+        assert_eq!(about.seen, gossip.has_seen(&member.node));
+        assert_eq!(about.counter, gossip.version().get(&member.node));
+    }
+    let held = GossipBody::Held(Arc::new(gossip.clone()));
+    let message = Message::Gossip(GossipEnvelope {
+        to: gossip
+            .members()
+            .first()
+            .map_or_else(nobody, |member| member.node.clone()),
+        gossip: held,
+    });
+    let body = encode(&message);
+    if body.is_empty() {
+        return;
+    }
+    let body = &body[HEADER_BYTES..];
+    let Ok(Message::Gossip(again)) = decode_message(kind::GOSSIP, Lane::Gossip, body, &LIMITS) else {
+        panic!("what was written is read");
+    };
+    let GossipBody::Packed(again) = again.gossip else {
+        panic!("what is read stays packed");
+    };
+    assert_eq!(again.as_bytes(), packed.as_bytes(), "a state has one form");
+}
+
+fn nobody() -> UniqueAddress {
+    UniqueAddress::new(Address::new("nobody", 1).expect("a legal name"), 0)
 }
 
 fn walk(mut stream: &[u8]) {

@@ -161,7 +161,7 @@ fn the_largest_welcome_makes_an_empty_node_a_member_with_bounded_work() {
         &seed,
         &Message::Welcome(Welcome {
             to: me.clone(),
-            gossip,
+            gossip: gossip.into(),
         }),
     );
     assert_eq!(node.view().phase(), Phase::Member);
@@ -185,7 +185,7 @@ fn the_largest_gossip_into_a_node_that_asked_for_nothing_changes_nothing() {
     let mut node = node(&me);
     let envelope = GossipEnvelope {
         to: me.clone(),
-        gossip: Arc::new(largest(&me)),
+        gossip: Arc::new(largest(&me)).into(),
     };
     let effects = feed(&mut node, now(1), &stranger, &Message::Gossip(envelope));
     assert!(effects.len() <= 1, "{effects:?}");

@@ -15,6 +15,9 @@ pub struct Limits {
     pub user_frame_bytes_max: usize,
     /// Bytes a compressed gossip state may inflate to (default 4 MiB, 64 KiB to 64 MiB).
     pub decompressed_bytes_max: usize,
+    /// Gossip states from this size on are compressed for sending, where that saves bytes (default 4096 bytes, any number;
+    /// more than `decompressed_bytes_max` means never): below, deflate costs more than the bytes it saves.
+    pub compress_from_bytes: usize,
     /// Members of a cluster (default 10,000, 1 to 10,000).
     pub members_max: usize,
     /// Tombstones kept; at the cap the leader admits nobody (default 10,000, 1 to 10,000).
@@ -75,6 +78,7 @@ impl Default for Limits {
             gossip_frame_bytes_max: 4 << 20,
             user_frame_bytes_max: 4 << 20,
             decompressed_bytes_max: 4 << 20,
+            compress_from_bytes: 4096,
             members_max: 10_000,
             tombstones_max: 10_000,
             reachability_records_per_member_max: 16,

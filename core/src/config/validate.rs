@@ -282,6 +282,7 @@ impl Config {
             (64 << 10, 64 << 20),
             "65536 to 67108864 bytes",
         )?;
+        // Any threshold is legal: 0 compresses whatever gets smaller, a high one nothing.
         within("limits.members_max", l.members_max, (1, 10_000), "1 to 10000")?;
         within(
             "limits.tombstones_max",

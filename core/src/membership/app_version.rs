@@ -59,21 +59,22 @@ impl AppVersion {
     /// # Errors
     /// [`AppVersionError`] says what is wrong with it.
     pub fn new(text: &str) -> Result<Self, AppVersionError> {
-        if text.is_empty() {
-            return Err(AppVersionError::Empty);
-        }
-        if text.len() > APP_VERSION_BYTES_MAX {
-            return Err(AppVersionError::TooLong { len: text.len() });
-        }
-        if let Some(at) = text.bytes().position(|byte| !byte.is_ascii_graphic()) {
-            return Err(AppVersionError::BadCharacter { at });
-        }
-        let (numbers, suffix_at) = parse(text)?;
+        let (numbers, suffix_at) = checked(text)?;
         Ok(Self(Arc::new(Parsed {
             text: Arc::from(text),
             numbers,
             suffix_at,
         })))
+    }
+
+    /// Whether [`AppVersion::new`] would take this text; allocates nothing.
+    pub(crate) fn check(text: &str) -> Result<(), AppVersionError> {
+        checked(text).map(drop)
+    }
+
+    /// Whether both share their memory; `false` says nothing.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The version as it was written.
@@ -85,6 +86,19 @@ impl AppVersion {
     fn suffix(&self) -> &str {
         self.0.text.get(self.0.suffix_at..).unwrap_or("")
     }
+}
+
+fn checked(text: &str) -> Result<([u32; 4], usize), AppVersionError> {
+    if text.is_empty() {
+        return Err(AppVersionError::Empty);
+    }
+    if text.len() > APP_VERSION_BYTES_MAX {
+        return Err(AppVersionError::TooLong { len: text.len() });
+    }
+    if let Some(at) = text.bytes().position(|byte| !byte.is_ascii_graphic()) {
+        return Err(AppVersionError::BadCharacter { at });
+    }
+    parse(text)
 }
 
 /// The numbers, and where the suffix begins.

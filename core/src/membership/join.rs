@@ -2,6 +2,7 @@
 //! a cluster. Never admits two live incarnations at one address. Spec: membership 2.1, 2.2, 8.10.
 
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -15,7 +16,9 @@ use crate::membership::leader_actions::is_shutting_down;
 use crate::membership::machine::Membership;
 use crate::membership::member::{Member, Status};
 use crate::membership::targets;
-use crate::message::{GossipEnvelope, InitJoin, InitJoinAck, Join, JoinRefused, Message, Welcome};
+use crate::message::{
+    GossipBody, GossipEnvelope, InitJoin, InitJoinAck, Join, JoinRefused, Message, Welcome,
+};
 use crate::reject::{JoinRefusal, Rejection};
 use crate::rng;
 use crate::timers::{MembershipTimer, Timer};
@@ -397,7 +400,7 @@ impl Membership {
     }
 
     fn welcome(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
-        let gossip = alloc::sync::Arc::clone(&self.gossip);
+        let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(
             to,
             Message::Welcome(Welcome {
@@ -420,20 +423,20 @@ impl Membership {
         if !Self::meant_for_me(cx, from, &welcome.to) {
             return;
         }
-        if !welcome.gossip.contains(cx.me) {
+        let Some(about_me) = welcome.gossip.about(cx.me) else {
             return cx.reject(from, Rejection::NotInGossip);
-        }
-        if self.is_forged(cx, from, welcome.gossip.version()) {
+        };
+        if self.is_forged(cx, from, about_me.counter) {
             return;
         }
         Self::cancel_join_timers(cx);
         self.joining = Joining::Done;
-        let mut next = Gossip::clone(&welcome.gossip);
+        let mut next = welcome.gossip.open(&self.gossip);
         next.add_seen(cx.me);
         Self::start_periodic_tasks(cx);
         Self::wake_join_retry(cx);
         self.install(cx, next);
-        let gossip = alloc::sync::Arc::clone(&self.gossip);
+        let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.stats.gossips_sent += 1;
         cx.send(
             from,

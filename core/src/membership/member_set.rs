@@ -1,26 +1,25 @@
 //! A set of positions in a sorted member table, one bit each. Knows nothing about members; whoever changes the table
 //! must open or close the gap here. Spec: membership 1.4 (seen).
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 const BITS: usize = u64::BITS as usize;
 
-/// Positions of members. Up to 64 members it allocates nothing.
+/// Positions of members. Up to 64 members it allocates nothing; cloning is one reference count, and a change of a shared
+/// set copies it once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberSet {
     first: u64,
-    /// The words after the first; never ends in a zero word, so that equal sets are equal values.
-    rest: Vec<u64>,
+    /// The words after the first; never empty, never ends in a zero word, so that equal sets are equal values.
+    rest: Option<Arc<Vec<u64>>>,
 }
 
 impl MemberSet {
     /// The empty set.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            first: 0,
-            rest: Vec::new(),
-        }
+        Self { first: 0, rest: None }
     }
 
     /// Adds a position; `false` if it was there.
@@ -44,19 +43,22 @@ impl MemberSet {
 
     /// Adds everything of `other`.
     pub fn union_with(&mut self, other: &Self) {
-        self.first |= other.first;
-        if self.rest.len() < other.rest.len() {
-            self.rest.resize(other.rest.len(), 0);
+        if other.is_subset(self) {
+            return;
         }
-        for (ours, theirs) in self.rest.iter_mut().zip(&other.rest) {
-            *ours |= theirs;
+        self.first |= other.first;
+        if let Some(theirs) = &other.rest {
+            let ours = Arc::make_mut(self.rest.get_or_insert_default());
+            ours.resize(ours.len().max(theirs.len()), 0);
+            for (our, their) in ours.iter_mut().zip(theirs.iter()) {
+                *our |= their;
+            }
         }
     }
 
     /// Empties the set.
     pub fn clear(&mut self) {
-        self.first = 0;
-        self.rest.clear();
+        *self = Self::new();
     }
 
     /// Moves every position from `at` on one up, because a member was inserted there; `at` itself is then not in the
@@ -85,14 +87,14 @@ impl MemberSet {
     /// How many positions are in the set.
     #[must_use]
     pub fn len(&self) -> usize {
-        let ones: u32 = self.rest.iter().map(|word| word.count_ones()).sum();
+        let ones: u32 = self.rest().iter().map(|word| word.count_ones()).sum();
         (self.first.count_ones() + ones) as usize
     }
 
     /// Whether no position is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.first == 0 && self.rest.is_empty()
+        self.first == 0 && self.rest.is_none()
     }
 
     /// Whether everything here is in `other` too.
@@ -100,17 +102,27 @@ impl MemberSet {
     pub fn is_subset(&self, other: &Self) -> bool {
         self.first & !other.first == 0
             && self
-                .rest
+                .rest()
                 .iter()
                 .enumerate()
                 .all(|(at, word)| word & !other.word(at + 1) == 0)
     }
 
+    /// Whether every position whose bit is set in `bits`, lowest bit of the first byte first, is in the set.
+    #[must_use]
+    pub(crate) fn contains_bits(&self, bits: &[u8]) -> bool {
+        bits.chunks(8).enumerate().all(|(at, chunk)| {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            u64::from_le_bytes(bytes) & !self.word(at) == 0
+        })
+    }
+
     /// The largest position.
     #[must_use]
     pub fn last(&self) -> Option<usize> {
-        let (at, word) = match self.rest.last() {
-            Some(word) => (self.rest.len(), *word),
+        let (at, word) = match self.rest().last() {
+            Some(word) => (self.rest().len(), *word),
             None => (0, self.first),
         };
         (word != 0).then(|| at * BITS + (BITS - 1 - word.leading_zeros() as usize))
@@ -118,16 +130,20 @@ impl MemberSet {
 
     /// The positions, smallest first.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        let words = core::iter::once(self.first).chain(self.rest.iter().copied());
+        let words = core::iter::once(self.first).chain(self.rest().iter().copied());
         words
             .enumerate()
             .flat_map(|(at, word)| Ones(word).map(move |bit| at * BITS + bit))
     }
 
+    fn rest(&self) -> &[u64] {
+        self.rest.as_ref().map_or(&[], |rest| rest.as_slice())
+    }
+
     fn word(&self, at: usize) -> u64 {
         match at.checked_sub(1) {
             None => self.first,
-            Some(at) => self.rest.get(at).copied().unwrap_or(0),
+            Some(at) => self.rest().get(at).copied().unwrap_or(0),
         }
     }
 
@@ -135,17 +151,23 @@ impl MemberSet {
         match at.checked_sub(1) {
             None => &mut self.first,
             Some(at) => {
-                if self.rest.len() <= at {
-                    self.rest.resize(at + 1, 0);
+                let rest = Arc::make_mut(self.rest.get_or_insert_default());
+                if rest.len() <= at {
+                    rest.resize(at + 1, 0);
                 }
-                &mut self.rest[at]
+                &mut rest[at]
             }
         }
     }
 
     fn trim(&mut self) {
-        while self.rest.last() == Some(&0) {
-            self.rest.pop();
+        let Some(rest) = &mut self.rest else { return };
+        let zeros = rest.iter().rev().take_while(|word| **word == 0).count();
+        if zeros == rest.len() {
+            self.rest = None;
+        } else if zeros > 0 {
+            let len = rest.len() - zeros;
+            Arc::make_mut(rest).truncate(len);
         }
     }
 }

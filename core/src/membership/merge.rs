@@ -61,6 +61,11 @@ fn same_content(a: &Gossip, b: &Gossip) -> bool {
         && (a.epoch(), a.meta()) == (b.epoch(), b.meta())
 }
 
+/// Whether `held` is `other` in all but the clock, and seen by everybody who has seen `other`.
+pub(crate) fn is_covered(other: &Gossip, held: &Gossip) -> bool {
+    same_content(other, held) && other.seen_set().is_subset(held.seen_set())
+}
+
 /// What two states with the same clock become: `base`, also seen by everybody who has seen `other`. Equal clocks do not
 /// quite prove equal states, because a change by an incarnation that was removed before it spread loses its clock entry
 /// in the merge with the tombstone: states that differ all the same are merged, and nobody has seen the result.
@@ -142,7 +147,8 @@ fn contains_all(whole: &[Member], part: &[Member], tombstones: &BTreeSet<UniqueA
     part.iter()
         .filter(|member| tombstones.is_empty() || !tombstones.contains(&member.node))
         .all(|member| {
-            rest.find(|candidate| candidate.node >= member.node)
+            // Equality is cheaper than order, and mostly true.
+            rest.find(|candidate| candidate.node == member.node || member.node < candidate.node)
                 .is_some_and(|found| {
                     found.node == member.node
                         && found.status >= member.status

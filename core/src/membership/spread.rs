@@ -10,8 +10,8 @@ use crate::membership::machine::{CLOCK_JUMP_MAX, Exit, Membership};
 use crate::membership::merge;
 use crate::membership::reachability::Reach;
 use crate::membership::targets;
-use crate::membership::vector_clock::{ClockOrder, VectorClock};
-use crate::message::{GossipEnvelope, GossipStatus, Message};
+use crate::membership::vector_clock::ClockOrder;
+use crate::message::{GossipBody, GossipEnvelope, GossipStatus, Message};
 use crate::reject::Rejection;
 use crate::rng;
 use crate::timers::{MembershipTimer, Timer};
@@ -97,7 +97,7 @@ impl Membership {
 
     fn send_gossip(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         cx.stats.gossips_sent += 1;
-        let gossip = Arc::clone(&self.gossip);
+        let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(
             to,
             Message::Gossip(GossipEnvelope {
@@ -119,7 +119,7 @@ impl Membership {
 
     /// A member says which version it holds.
     pub(crate) fn on_gossip_status(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, status: &GossipStatus) {
-        if !self.may_gossip(cx, from, &status.to) || self.is_forged(cx, from, &status.version) {
+        if !self.may_gossip(cx, from, &status.to) || self.is_forged(cx, from, status.version.get(cx.me)) {
             return;
         }
         match status.version.compare(self.gossip.version()) {
@@ -134,27 +134,32 @@ impl Membership {
         if !self.may_gossip(cx, from, &envelope.to) {
             return;
         }
-        let remote = &envelope.gossip;
-        if !remote.contains(cx.me) {
+        let Some(about_me) = envelope.gossip.about(cx.me) else {
             return cx.reject(from, Rejection::NotInGossip);
-        }
-        if self.is_forged(cx, from, remote.version()) {
+        };
+        if self.is_forged(cx, from, about_me.counter) {
             return;
         }
         cx.stats.gossips_received += 1;
-        if remote.version().get(cx.me) > self.gossip.version().get(cx.me) {
+        let in_progress = self.exit == Exit::Draining;
+        if let Some(order) = envelope.gossip.without_news(&self.gossip) {
+            // Most states that arrive: nothing is opened, nothing is merged.
+            let winner = Gossip::clone(&self.gossip);
+            let talk_back = order == ClockOrder::Before || (!about_me.seen && !in_progress);
+            return self.settle(cx, from, winner, talk_back);
+        }
+        let remote = &envelope.gossip.open(&self.gossip);
+        if about_me.counter > self.gossip.version().get(cx.me) {
             return self.outdo(cx, from, remote);
         }
-        let in_progress = self.exit == Exit::Draining;
-        let they_know_i_saw = remote.has_seen(cx.me);
         let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
             ClockOrder::Same => (
                 merge::with_merged_seen(&self.gossip, remote),
-                !they_know_i_saw && !in_progress,
+                !about_me.seen && !in_progress,
             ),
             ClockOrder::Before if !merge::misses(&self.gossip, remote) => (Gossip::clone(&self.gossip), true),
             ClockOrder::After if !merge::misses(remote, &self.gossip) => {
-                (Gossip::clone(remote), !they_know_i_saw && !in_progress)
+                (Gossip::clone(remote), !about_me.seen && !in_progress)
             }
             // A newer clock that misses a member: whoever admitted it was removed before that spread, and its clock entry
             // with it. Nothing but a tombstone removes a member, so both states are kept.
@@ -167,6 +172,10 @@ impl Membership {
                 (merged, true)
             }
         };
+        self.settle(cx, from, winner, talk_back);
+    }
+
+    fn settle(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, winner: Gossip, talk_back: bool) {
         self.adopt(cx, winner);
         if talk_back && self.is_member() {
             self.send_gossip(cx, from);
@@ -225,8 +234,8 @@ impl Membership {
 
     /// Whether a clock claims more of my changes than I made. My counter continues above the claim, so that a lie that
     /// somebody merged cannot hide what I change next (8.9).
-    pub(super) fn is_forged(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, clock: &VectorClock) -> bool {
-        let (claimed, own) = (clock.get(cx.me), self.own_clock);
+    pub(super) fn is_forged(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, claimed: u64) -> bool {
+        let own = self.own_clock;
         if claimed <= own {
             return false;
         }

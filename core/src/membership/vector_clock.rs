@@ -97,35 +97,7 @@ impl VectorClock {
         if Arc::ptr_eq(&self.entries, &other.entries) {
             return ClockOrder::Same;
         }
-        let (mut ours_ahead, mut theirs_ahead) = (false, false);
-        let (mut left, mut right) = (&self.entries[..], &other.entries[..]);
-        while let (Some(ours), Some(theirs)) = (left.first(), right.first()) {
-            match ours.0.cmp(&theirs.0) {
-                Ordering::Less => {
-                    ours_ahead = true;
-                    left = &left[1..];
-                }
-                Ordering::Greater => {
-                    theirs_ahead = true;
-                    right = &right[1..];
-                }
-                Ordering::Equal => {
-                    ours_ahead |= ours.1 > theirs.1;
-                    theirs_ahead |= ours.1 < theirs.1;
-                    left = &left[1..];
-                    right = &right[1..];
-                }
-            }
-            if ours_ahead && theirs_ahead {
-                return ClockOrder::Concurrent;
-            }
-        }
-        match (ours_ahead || !left.is_empty(), theirs_ahead || !right.is_empty()) {
-            (false, false) => ClockOrder::Same,
-            (false, true) => ClockOrder::Before,
-            (true, false) => ClockOrder::After,
-            (true, true) => ClockOrder::Concurrent,
-        }
+        order_of_entries(self.iter(), other.iter(), |ours, theirs| ours.cmp(theirs))
     }
 
     /// How many incarnations have an entry.
@@ -140,10 +112,50 @@ impl VectorClock {
         self.entries.is_empty()
     }
 
+    fn iter(&self) -> impl Iterator<Item = (&UniqueAddress, u64)> {
+        self.entries.iter().map(|entry| (&entry.0, entry.1))
+    }
+
     /// The entries in order.
     #[must_use]
     pub fn entries(&self) -> &[(UniqueAddress, u64)] {
         &self.entries
+    }
+}
+
+/// How the entries `left` relate to the entries `right`, both in rising order by `cmp`. One walk over both.
+pub(crate) fn order_of_entries<L, R>(
+    mut left: impl Iterator<Item = (L, u64)>,
+    mut right: impl Iterator<Item = (R, u64)>,
+    cmp: impl Fn(&L, &R) -> Ordering,
+) -> ClockOrder {
+    let (mut left_ahead, mut right_ahead) = (false, false);
+    let (mut ours, mut theirs) = (left.next(), right.next());
+    while let (Some(our), Some(their)) = (&ours, &theirs) {
+        match cmp(&our.0, &their.0) {
+            Ordering::Less => {
+                left_ahead = true;
+                ours = left.next();
+            }
+            Ordering::Greater => {
+                right_ahead = true;
+                theirs = right.next();
+            }
+            Ordering::Equal => {
+                left_ahead |= our.1 > their.1;
+                right_ahead |= our.1 < their.1;
+                (ours, theirs) = (left.next(), right.next());
+            }
+        }
+        if left_ahead && right_ahead {
+            return ClockOrder::Concurrent;
+        }
+    }
+    match (left_ahead || ours.is_some(), right_ahead || theirs.is_some()) {
+        (false, false) => ClockOrder::Same,
+        (false, true) => ClockOrder::Before,
+        (true, false) => ClockOrder::After,
+        (true, true) => ClockOrder::Concurrent,
     }
 }
 

@@ -99,10 +99,28 @@ impl<'a> Reader<'a> {
 }
 
 /// Values of `W` bytes each, borrowed from the body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Column<'a, const W: usize>(&'a [u8]);
 
 impl<'a, const W: usize> Column<'a, W> {
+    /// The first `count` values, which are then gone from here.
+    pub(super) fn split_front(&mut self, count: usize) -> Result<Self, WireError> {
+        let bytes = count.saturating_mul(W);
+        let (front, rest) = self.0.split_at_checked(bytes).ok_or(WireError::Incomplete)?;
+        self.0 = rest;
+        Ok(Self(front))
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value at this position.
+    pub(super) fn get(self, at: usize) -> Option<[u8; W]> {
+        let start = at.checked_mul(W)?;
+        self.0.get(start..)?.first_chunk().copied()
+    }
+
     pub(super) fn iter(self) -> impl Iterator<Item = [u8; W]> + 'a {
         // `chunks_exact` yields W bytes each, so the default is never taken; it costs no branch.
         self.0

@@ -7,7 +7,6 @@
     clippy::panic
 )]
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::bytes::Reader;
@@ -118,18 +117,12 @@ pub fn decode_message(kind: u16, lane: Lane, body: &[u8], limits: &Limits) -> Re
         kind::EXITING_CONFIRMED => Message::ExitingConfirmed { to: reader.node()? },
         kind::GOSSIP_STATUS => Message::GossipStatus(gossip::read_status(&mut reader, limits)?),
         kind::WELCOME => {
-            let (to, state) = gossip::read_addressed(&mut reader, limits)?;
-            Message::Welcome(Welcome {
-                to,
-                gossip: Arc::new(state),
-            })
+            let (to, gossip) = gossip::read_addressed(&mut reader, limits)?;
+            Message::Welcome(Welcome { to, gossip })
         }
         kind::GOSSIP => {
-            let (to, state) = gossip::read_addressed(&mut reader, limits)?;
-            Message::Gossip(GossipEnvelope {
-                to,
-                gossip: Arc::new(state),
-            })
+            let (to, gossip) = gossip::read_addressed(&mut reader, limits)?;
+            Message::Gossip(GossipEnvelope { to, gossip })
         }
         kind::SHARDING => Message::Sharding(sharding::read(&mut reader)?),
         kind::ENTITY => Message::Entity(entity::read_envelope(&mut reader, limits)?),

@@ -21,8 +21,6 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use super::WireError;
 use crate::config::Limits;
 
-/// States below this size travel as they are: deflate would cost more than the bytes it saves (performance B2).
-pub(super) const COMPRESS_FROM_BYTES: usize = 4096;
 /// Fastest level: on structured states 4 to 7 % larger than level 6 at a tenth of its time (performance B2).
 const LEVEL: u8 = 1;
 /// A compressed state may grow at most so many times; honest ones grow four times.
@@ -47,7 +45,7 @@ impl fmt::Debug for Packer {
 impl Packer {
     /// The compressed form of `state`, if it is worth it and a reader would accept it.
     pub(super) fn pack(&mut self, limits: &Limits) -> Option<&[u8]> {
-        if !(COMPRESS_FROM_BYTES..=limits.decompressed_bytes_max).contains(&self.state.len()) {
+        if !(limits.compress_from_bytes..=limits.decompressed_bytes_max).contains(&self.state.len()) {
             return None;
         }
         let compressor = self.compressor.get_or_insert_with(|| {

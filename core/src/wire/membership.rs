@@ -144,6 +144,13 @@ pub(super) fn wire_roles(roles: &Roles) -> impl Iterator<Item = &Role> + Clone {
         .filter(|role| data_center(role) != Some(DEFAULT_DATA_CENTER))
 }
 
+/// The role that has no written form.
+pub(super) const DEFAULT_DATA_CENTER_ROLE: &str = "dc-default";
+
+pub(super) fn is_data_center(name: &str) -> bool {
+    name.starts_with(DATA_CENTER_ROLE_PREFIX)
+}
+
 pub(super) fn data_center(role: &Role) -> Option<&str> {
     role.as_str().strip_prefix(DATA_CENTER_ROLE_PREFIX)
 }

@@ -23,4 +23,4 @@ pub use frame::{
     Decoded, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
     decode_frame,
 };
-pub use gossip::{COUNTER_MAX, META_BYTES_MAX};
+pub use gossip::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};

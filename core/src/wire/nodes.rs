@@ -12,10 +12,10 @@ use core::cmp::Ordering;
 
 use super::WireError;
 use super::bytes::{Column, Reader, count_u16, text};
-use crate::ident::{Address, UniqueAddress};
+use crate::ident::{Address, HOST_BYTES_MAX, UniqueAddress, is_name_byte};
 
 /// A list of byte strings: one length byte each, then all bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Texts<'a> {
     lengths: &'a [u8],
     bytes: &'a [u8],
@@ -47,9 +47,88 @@ impl<'a> Texts<'a> {
         })
     }
 
+    /// Demands that each text is greater than the one before.
+    pub(super) fn check_rising(self) -> Result<(), WireError> {
+        let mut rest = self.bytes;
+        let mut last: Option<(u128, &[u8])> = None;
+        for len in self.lengths {
+            let start = head(rest, *len);
+            let (text, tail) = rest
+                .split_at_checked(usize::from(*len))
+                .ok_or(WireError::Incomplete)?;
+            // Mostly the first bytes decide.
+            let order = last.map(|last| last.0.cmp(&start).then_with(|| last.1.cmp(text)));
+            match order {
+                None | Some(Ordering::Less) => {}
+                Some(Ordering::Equal) => return Err(WireError::Duplicate { what: self.what }),
+                Some(Ordering::Greater) => return Err(WireError::NonCanonical { what: self.what }),
+            }
+            (last, rest) = (Some((start, text)), tail);
+        }
+        Ok(())
+    }
+
+    /// The texts as bytes.
+    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        let mut rest = self.bytes;
+        self.lengths.iter().map(move |len| {
+            let (text, tail) = rest.split_at_checked(usize::from(*len)).unwrap_or_default();
+            rest = tail;
+            text
+        })
+    }
+
+    /// Where this text is. Linear.
+    pub(super) fn position(self, text: &[u8]) -> Option<u16> {
+        let mut offset = 0_usize;
+        for (at, len) in self.lengths.iter().enumerate() {
+            let end = offset.saturating_add(usize::from(*len));
+            if usize::from(*len) == text.len() && equal(self.bytes.get(offset..end).unwrap_or_default(), text)
+            {
+                return u16::try_from(at).ok();
+            }
+            offset = end;
+        }
+        None
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.lengths.len()
     }
+}
+
+/// The first 16 bytes of a text of `len` bytes at the start of `bytes` as one number that sorts like them; a shorter text
+/// counts as if zeros followed it.
+fn head(bytes: &[u8], len: u8) -> u128 {
+    let number = match bytes.first_chunk() {
+        Some(chunk) => u128::from_be_bytes(*chunk),
+        None => {
+            let mut padded = [0; 16];
+            padded.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            u128::from_be_bytes(padded)
+        }
+    };
+    match len {
+        0 => 0,
+        1..16 => number & (u128::MAX << (128 - 8 * u32::from(len))),
+        16.. => number,
+    }
+}
+
+/// Whether two texts are equal; short ones, as host names are, without a call of `memcmp`.
+#[inline]
+pub(super) fn equal(left: &[u8], right: &[u8]) -> bool {
+    let ends = |bytes: &[u8]| -> Option<(u64, u64)> {
+        let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
+        Some((u64::from_le_bytes(*first), u64::from_le_bytes(*last)))
+    };
+    left.len() == right.len()
+        && match (ends(left), ends(right)) {
+            (Some(left_ends), Some(right_ends)) => {
+                left_ends == right_ends && (left.len() <= 16 || left == right)
+            }
+            _ => left == right,
+        }
 }
 
 /// Writes texts that are in rising order without duplicates.
@@ -66,7 +145,7 @@ pub(super) fn put_texts<'a>(
 }
 
 /// One row of a node table. The derived order is no use: uids compare as signed numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeRow {
     pub(super) host: u16,
     port: u16,
@@ -74,10 +153,33 @@ pub(super) struct NodeRow {
 }
 
 impl NodeRow {
+    pub(super) const fn port(self) -> u16 {
+        self.port
+    }
+
+    pub(super) const fn uid(self) -> u64 {
+        self.uid
+    }
+
     /// The order of the nodes themselves, provided the host table rises.
     pub(super) fn order(self, other: Self) -> Ordering {
         let key = |row: Self| (row.host, row.port, row.uid.cast_signed());
         key(self).cmp(&key(other))
+    }
+
+    /// The order of this row's node and another node, given the row's host name.
+    pub(super) fn order_to(self, host: &[u8], node: &UniqueAddress) -> Ordering {
+        let address = node.address();
+        host.cmp(address.host().as_bytes())
+            .then_with(|| self.port.cmp(&address.port()))
+            .then_with(|| self.uid.cast_signed().cmp(&node.uid().cast_signed()))
+    }
+
+    /// Whether this row, whose host has this name, is that node.
+    pub(super) fn is(self, host: &[u8], node: &UniqueAddress) -> bool {
+        self.uid == node.uid()
+            && self.port == node.address().port()
+            && equal(host, node.address().host().as_bytes())
     }
 
     pub(super) fn resolve(self, hosts: &[Address]) -> Result<UniqueAddress, WireError> {
@@ -92,7 +194,7 @@ impl NodeRow {
 }
 
 /// The three columns of a node table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NodeColumns<'a> {
     hosts: Column<'a, 2>,
     ports: Column<'a, 2>,
@@ -108,10 +210,32 @@ impl<'a> NodeColumns<'a> {
         })
     }
 
+    pub(super) const fn is_empty(self) -> bool {
+        self.hosts.is_empty()
+    }
+
     pub(super) fn rows(self) -> impl Iterator<Item = NodeRow> + 'a {
         let keys = self.hosts.u16s().zip(self.ports.u16s());
         keys.zip(self.uids.u64s())
             .map(|((host, port), uid)| NodeRow { host, port, uid })
+    }
+
+    /// Position of the first row with a host from `host` on; rows must rise.
+    pub(super) fn first_of(self, host: u16) -> usize {
+        self.hosts.u16s().take_while(|at| *at < host).count()
+    }
+
+    pub(super) fn row(self, at: usize) -> Option<NodeRow> {
+        Some(NodeRow {
+            host: u16::from_le_bytes(self.hosts.get(at)?),
+            port: u16::from_le_bytes(self.ports.get(at)?),
+            uid: u64::from_le_bytes(self.uids.get(at)?),
+        })
+    }
+
+    /// Whether no port is 0. Looks at all of them, so that the compiler can take many at a time.
+    pub(super) fn all_ports_legal(self) -> bool {
+        self.ports.u16s().fold(true, |ok, port| ok & (port != 0))
     }
 
     /// Demands strictly rising rows.
@@ -134,8 +258,14 @@ pub(super) fn check_host_use(
     right: NodeColumns<'_>,
     hosts: usize,
 ) -> Result<(), WireError> {
-    let (mut left, mut right) = (left.rows().peekable(), right.rows().peekable());
     let mut used = 0_usize;
+    if right.is_empty() {
+        for row in left.rows() {
+            step_host(&mut used, row, hosts)?;
+        }
+        return all_used(used, hosts);
+    }
+    let (mut left, mut right) = (left.rows().peekable(), right.rows().peekable());
     loop {
         let row = match (left.peek(), right.peek()) {
             (None, None) => break,
@@ -151,21 +281,104 @@ pub(super) fn check_host_use(
             (Some(_), None) => left.next(),
             (None, Some(_)) => right.next(),
         };
-        let host = row.map_or(0, |row| usize::from(row.host));
-        if host >= hosts {
-            return Err(WireError::DanglingIndex { what: "hosts" });
-        }
-        // The next host in turn, or the same again.
-        if host == used {
-            used = used.saturating_add(1);
-        } else if host.saturating_add(1) != used {
-            return Err(WireError::NonCanonical { what: "hosts" });
+        if let Some(row) = row {
+            step_host(&mut used, row, hosts)?;
         }
     }
+    all_used(used, hosts)
+}
+
+/// A row names the next host in turn, or the same again.
+const fn step_host(used: &mut usize, row: NodeRow, hosts: usize) -> Result<(), WireError> {
+    let host = row.host as usize;
+    if host >= hosts {
+        return Err(WireError::DanglingIndex { what: "hosts" });
+    }
+    if host == *used {
+        *used = used.saturating_add(1);
+    } else if host.saturating_add(1) != *used {
+        return Err(WireError::NonCanonical { what: "hosts" });
+    }
+    Ok(())
+}
+
+const fn all_used(used: usize, hosts: usize) -> Result<(), WireError> {
     if used == hosts {
         Ok(())
     } else {
         Err(WireError::NonCanonical { what: "hosts" })
+    }
+}
+
+/// Demands host names that are legal and rise.
+pub(super) fn check_hosts(texts: Texts<'_>) -> Result<(), WireError> {
+    // Both folds look at everything, so that the compiler can take many at a time.
+    let lengths_legal = texts.lengths.iter().fold(true, |ok, len| {
+        ok & (*len >= 1) & (usize::from(*len) <= HOST_BYTES_MAX)
+    });
+    let bytes_legal = texts.bytes.iter().fold(true, |ok, byte| ok & is_name_byte(*byte));
+    texts.check_rising()?;
+    if lengths_legal && bytes_legal {
+        Ok(())
+    } else {
+        Err(WireError::Malformed { what: "address" })
+    }
+}
+
+/// Finds texts by their position in a table, position after position.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextCursor<'a> {
+    texts: Texts<'a>,
+    at: usize,
+    /// The text at `at`, and what follows it.
+    text: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> TextCursor<'a> {
+    pub(super) fn new(texts: Texts<'a>) -> Self {
+        let mut cursor = Self {
+            texts,
+            at: 0,
+            text: &[],
+            rest: texts.bytes,
+        };
+        cursor.take();
+        cursor
+    }
+
+    /// The text at this position. Costs the distance to the position asked before, or to the start if that was a later
+    /// one.
+    #[inline]
+    pub(super) fn seek(&mut self, position: u16) -> &'a [u8] {
+        let position = usize::from(position);
+        if position != self.at {
+            self.go_to(position);
+        }
+        self.text
+    }
+
+    #[inline]
+    fn go_to(&mut self, position: usize) {
+        if position < self.at {
+            *self = Self::new(self.texts);
+        }
+        let next = self.at.saturating_add(1);
+        if position > next {
+            let passed = self.texts.lengths.get(next..position).unwrap_or_default();
+            let passed: usize = passed.iter().map(|len| usize::from(*len)).sum();
+            self.rest = self.rest.get(passed..).unwrap_or_default();
+        }
+        if position != self.at {
+            self.at = position;
+            self.take();
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) {
+        let len = self.texts.lengths.get(self.at).copied().map_or(0, usize::from);
+        (self.text, self.rest) = self.rest.split_at_checked(len).unwrap_or_default();
     }
 }
 

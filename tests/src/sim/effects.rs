@@ -6,7 +6,8 @@ use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::input::{Input, Target, Token};
 use quorate_core::lease::{LeaseOrder, LeaseReport};
 use quorate_core::membership::events::MembershipChange;
-use quorate_core::message::Message;
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::message::{GossipEnvelope, Message, Welcome};
 use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
@@ -56,8 +57,11 @@ impl Sim {
 
     fn on_send(&mut self, process: ProcessId, to: Target, message: Message) {
         match &message {
-            Message::Gossip(envelope) if !self.is_bare => self.history.held(process, &envelope.gossip),
-            Message::Welcome(welcome) if !self.is_bare => self.history.held(process, &welcome.gossip),
+            Message::Gossip(GossipEnvelope { gossip, .. }) | Message::Welcome(Welcome { gossip, .. })
+                if !self.is_bare =>
+            {
+                self.history.held(process, &gossip.open(&Gossip::new()));
+            }
             Message::Gossip(_) | Message::Welcome(_) => {}
             Message::Entity(envelope) => {
                 self.history.message_is(&envelope.payload, Whereabouts::InFlight);

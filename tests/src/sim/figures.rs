@@ -225,7 +225,14 @@ fn form(sim: &mut Sim, nodes: usize) {
             &Message::InitJoinAck(InitJoinAck { compatible: true }),
         );
         let gossip = Arc::clone(&state);
-        sim.hear(process, &contact, &Message::Welcome(Welcome { to: me, gossip }));
+        sim.hear(
+            process,
+            &contact,
+            &Message::Welcome(Welcome {
+                to: me,
+                gossip: gossip.into(),
+            }),
+        );
         // Nobody's ticks come at the same time as everybody else's.
         let gap = sim.process_chance.below(2 * 1_000_000 / nodes as u64 + 1);
         sim.advance(sim.now + gap);

@@ -293,7 +293,7 @@ fn entity(bytes: usize) -> Message {
 fn gossip(to: UniqueAddress) -> Message {
     Message::Gossip(GossipEnvelope {
         to,
-        gossip: Arc::new(Gossip::new()),
+        gossip: Arc::new(Gossip::new()).into(),
     })
 }
 

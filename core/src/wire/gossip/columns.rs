@@ -12,7 +12,7 @@ use crate::wire::WireError;
 pub(super) const STATE_VERSION: u8 = 1;
 
 /// The fixed start of a state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) hosts: usize,
     pub(super) roles: usize,
@@ -51,18 +51,25 @@ impl Counts {
 }
 
 pub(super) const fn status_code(status: Status) -> Result<u8, WireError> {
-    Ok(match status {
+    match status {
+        Status::Removed => Err(WireError::Unencodable { what: "status" }),
+        stored => Ok(status_number(stored)),
+    }
+}
+
+pub(super) const fn status_number(status: Status) -> u8 {
+    match status {
         Status::Joining => 0,
         Status::Up => 1,
         Status::Leaving => 2,
         Status::Exiting => 3,
         Status::Down => 4,
+        // It stands for this in the table, and in no state.
+        Status::Removed => 5,
         Status::WeaklyUp => 6,
         Status::PreparingForShutdown => 7,
         Status::ReadyForShutdown => 8,
-        // Number 5 stands for it in the table, and in no state.
-        Status::Removed => return Err(WireError::Unencodable { what: "status" }),
-    })
+    }
 }
 
 pub(super) const fn status_of(code: u8) -> Result<Status, WireError> {

@@ -7,13 +7,18 @@
     clippy::panic
 )]
 
+mod check;
 mod columns;
-mod read;
+mod open;
+mod packed;
+mod sections;
 mod status;
 mod write;
 
+pub use packed::{About, PackedGossip};
 pub(super) use status::{put_status, read_status};
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::WireError;
@@ -21,7 +26,7 @@ use super::bytes::{Reader, put_node};
 use super::deflate::{Packer, inflate};
 use crate::config::Limits;
 use crate::ident::UniqueAddress;
-use crate::membership::gossip::Gossip;
+use crate::message::GossipBody;
 
 /// Longest `meta`: what the layers above membership may keep in a gossip.
 pub const META_BYTES_MAX: usize = 4096;
@@ -35,14 +40,18 @@ const DEFLATED: u8 = 1;
 /// Writes a state for `to`.
 pub(super) fn put_addressed(
     to: &UniqueAddress,
-    gossip: &Gossip,
+    gossip: &GossipBody,
     limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
     put_node(out, to)?;
     packer.state.clear();
-    write::put_state(gossip, limits, &mut packer.state)?;
+    match gossip {
+        GossipBody::Held(gossip) => write::put_state(gossip, limits, &mut packer.state)?,
+        // It has one written form, and these are its bytes.
+        GossipBody::Packed(packed) => packer.state.extend_from_slice(packed.as_bytes()),
+    }
     let len = u32::try_from(packer.state.len()).map_err(|_| WireError::Unencodable { what: "state" })?;
     if let Some(packed) = packer.pack(limits) {
         out.push(DEFLATED);
@@ -55,20 +64,21 @@ pub(super) fn put_addressed(
     Ok(())
 }
 
-/// Reads a state and whom it is for.
+/// Reads a state and whom it is for. Checks the state and leaves it in its columns.
 pub(super) fn read_addressed(
     reader: &mut Reader<'_>,
     limits: &Limits,
-) -> Result<(UniqueAddress, Gossip), WireError> {
+) -> Result<(UniqueAddress, GossipBody), WireError> {
     let to = reader.node()?;
-    let gossip = match reader.u8()? {
-        PLAIN => read::read_state(reader.rest(), limits)?,
+    let state = match reader.u8()? {
+        PLAIN => reader.rest().to_vec(),
         DEFLATED => {
             let claimed = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
-            read::read_state(&inflate(reader.rest(), claimed, limits)?, limits)?
+            inflate(reader.rest(), claimed, limits)?
         }
         _ => return Err(WireError::Malformed { what: "state form" }),
     };
     *reader = Reader::new(&[]);
-    Ok((to, gossip))
+    let packed = PackedGossip::check(state, limits)?;
+    Ok((to, GossipBody::Packed(Arc::new(packed))))
 }

@@ -9,7 +9,7 @@
 
 use alloc::vec::Vec;
 
-use super::read::read_counter;
+use super::check::check_counter;
 use super::write::put_counter;
 use crate::config::Limits;
 use crate::membership::vector_clock::VectorClock;
@@ -65,7 +65,8 @@ pub(in crate::wire) fn read_status(
     let hosts = read_hosts(texts)?;
     let mut entries = Vec::with_capacity(count);
     for (row, counter) in nodes.rows().zip(counters.u64s()) {
-        entries.push((row.resolve(&hosts)?, read_counter(counter)?));
+        check_counter(counter)?;
+        entries.push((row.resolve(&hosts)?, counter));
     }
     let version = VectorClock::from_entries(entries).ok_or(WireError::Duplicate { what: "clock entry" })?;
     Ok(GossipStatus {

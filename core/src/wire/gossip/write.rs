@@ -52,15 +52,20 @@ impl<'a> Tables<'a> {
         let nodes = members.iter().map(|member| &member.node);
         let mut role_sets: Vec<&Roles> = Vec::new();
         let mut app_versions: Vec<&str> = Vec::new();
+        let mut last_version = None::<&AppVersion>;
         for member in members {
             // Neighbours mostly share these; the sort below finds the rest.
-            if role_sets.last() != Some(&&member.roles) {
+            if role_sets
+                .last()
+                .is_none_or(|last| !last.is_same(&member.roles) && **last != member.roles)
+            {
                 role_sets.push(&member.roles);
             }
-            let version = member.app_version.as_str();
-            if app_versions.last() != Some(&version) {
-                app_versions.push(version);
+            let version = &member.app_version;
+            if last_version.is_none_or(|last| !last.is_same(version) && last.as_str() != version.as_str()) {
+                app_versions.push(version.as_str());
             }
+            last_version = Some(version);
         }
         role_sets.sort_unstable_by(|a, b| wire_roles(a).cmp(wire_roles(b)));
         role_sets.dedup();
@@ -141,7 +146,7 @@ fn put_members(members: &[Member], tables: &Tables<'_>, out: &mut Vec<u8>) -> Re
     }
     let mut last: Option<(&Roles, Result<usize, usize>)> = None;
     for member in members {
-        let known = last.filter(|last| *last.0 == member.roles);
+        let known = last.filter(|last| last.0.is_same(&member.roles) || *last.0 == member.roles);
         let at = known.map_or_else(|| role_set_index(tables, &member.roles), |last| last.1);
         last = Some((&member.roles, at));
         put_index(at, "role sets", out)?;
@@ -149,7 +154,7 @@ fn put_members(members: &[Member], tables: &Tables<'_>, out: &mut Vec<u8>) -> Re
     let mut last: Option<(&AppVersion, Result<usize, usize>)> = None;
     for member in members {
         let text = member.app_version.as_str();
-        let known = last.filter(|last| last.0.as_str() == text);
+        let known = last.filter(|last| last.0.is_same(&member.app_version) || last.0.as_str() == text);
         let at = known.map_or_else(|| tables.app_versions.binary_search(&text), |last| last.1);
         last = Some((&member.app_version, at));
         put_index(at, "app versions", out)?;

@@ -76,7 +76,7 @@ pub(super) fn wide_gossip(members: usize, tombstones: usize) -> Gossip {
 fn gossip(state: Gossip) -> Message {
     Message::Gossip(GossipEnvelope {
         to: node(&long_name("r", 0), 1, 1),
-        gossip: Arc::new(state),
+        gossip: Arc::new(state).into(),
     })
 }
 

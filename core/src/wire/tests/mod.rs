@@ -138,7 +138,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             "welcome",
             Message::Welcome(Welcome {
                 to: to.clone(),
-                gossip: Arc::clone(&gossip),
+                gossip: Arc::clone(&gossip).into(),
             }),
         ),
         (
@@ -166,7 +166,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             "gossip",
             Message::Gossip(GossipEnvelope {
                 to: to.clone(),
-                gossip,
+                gossip: gossip.into(),
             }),
         ),
         ("entity_tell", Message::Entity(envelope(b"", None))),
@@ -307,7 +307,7 @@ fn an_encoder_gives_the_same_bytes_whatever_it_wrote_before() {
     let mut encoder = Encoder::new();
     let large = Message::Gossip(GossipEnvelope {
         to: node("a", 1, 1),
-        gossip: Arc::new(limits::wide_gossip(300, 20)),
+        gossip: Arc::new(limits::wide_gossip(300, 20)).into(),
     });
     let mut messages = every_message();
     messages.push(("large", large));

@@ -6,6 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 use crate::config::Limits;
+use crate::membership::gossip::Gossip;
 use crate::message::{Lane, Message};
 use crate::wire::{COUNTER_MAX, META_BYTES_MAX, WireError, decode_message, kind};
 
@@ -197,7 +198,7 @@ fn the_legal_state_is_read() {
     let Ok(Message::Gossip(envelope)) = decode_state(0, &State::legal().bytes()) else {
         panic!("a gossip")
     };
-    let gossip = &envelope.gossip;
+    let gossip = &envelope.gossip.open(&Gossip::new());
     assert_eq!(
         (
             gossip.members().len(),

@@ -121,7 +121,7 @@ fn a_round_sends_the_state_as_it_is() {
         to: crate::input::Target::Node(n("b")),
         message: crate::message::Message::Gossip(crate::message::GossipEnvelope {
             to: n("b"),
-            gossip: rig.m.gossip.clone(),
+            gossip: rig.m.gossip.clone().into(),
         }),
     };
     assert_eq!(effects, [expected]);

@@ -103,7 +103,16 @@ impl Rig {
 
     fn gossip_to(&mut self, from: &str, to: UniqueAddress, gossip: &Gossip) {
         let gossip = Arc::new(gossip.clone());
-        self.call(|m, cx| m.on_gossip(cx, &n(from), &GossipEnvelope { to, gossip }));
+        self.call(|m, cx| {
+            m.on_gossip(
+                cx,
+                &n(from),
+                &GossipEnvelope {
+                    to,
+                    gossip: gossip.into(),
+                },
+            )
+        });
     }
 
     /// A member's status arrives: the version and digest of this state.
@@ -130,7 +139,7 @@ impl Rig {
     fn welcome(&mut self, from: &str, to: &str, gossip: &Gossip) {
         let welcome = Welcome {
             to: n(to),
-            gossip: Arc::new(gossip.clone()),
+            gossip: Arc::new(gossip.clone()).into(),
         };
         self.call(|m, cx| m.on_welcome(cx, &n(from), &welcome));
     }

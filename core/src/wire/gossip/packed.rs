@@ -1,0 +1,314 @@
+//! A state as it came: checked, in columns, not yet opened. Answers what a receiver asks of most states (which are equal
+//! to its own or older) from the columns, without allocating. Never decides what to do with the state. Spec: membership
+//! 2.5, `docs/WIRE.md` 5.2, performance B2.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::fmt;
+use core::iter::Peekable;
+
+use super::columns::{reach_of, status_number};
+use super::open;
+use super::sections::Sections;
+use crate::config::Limits;
+use crate::ident::{Roles, UniqueAddress};
+use crate::membership::app_version::AppVersion;
+use crate::membership::gossip::Gossip;
+use crate::membership::member::Member;
+use crate::membership::member_set::MemberSet;
+use crate::membership::vector_clock::{ClockOrder, VectorClock, order_of_entries};
+use crate::wire::WireError;
+use crate::wire::membership::wire_roles;
+use crate::wire::nodes::{NodeRow, TextCursor};
+
+/// A gossip state in its one written form, checked as a whole; holds its bytes and nothing else. Equal bytes are equal
+/// states. [`PackedGossip::open`] makes a [`Gossip`] of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PackedGossip {
+    bytes: Vec<u8>,
+}
+
+/// What a state says about one of its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Whether that member is known to have seen the state.
+    pub seen: bool,
+    /// Its counter in the state's clock; 0 if it has none.
+    pub counter: u64,
+}
+
+impl PackedGossip {
+    /// Checks the bytes of a state against `limits` and the rules of `docs/WIRE.md` 5.2.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(super) fn check(bytes: Vec<u8>, limits: &Limits) -> Result<Self, WireError> {
+        Sections::cut(&bytes, |counts| counts.check(limits))?.check()?;
+        Ok(Self { bytes })
+    }
+
+    /// The state as it is written, uncompressed.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many members the state has.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.sections().counts.members
+    }
+
+    /// The state, sharing with `base` every part that is equal to a part of it. Allocates for what differs only.
+    #[must_use]
+    pub fn open(&self, base: &Gossip) -> Gossip {
+        open::state(&self.sections(), base)
+    }
+
+    /// What the state says about `node`; `None` if it is no member. Linear.
+    #[must_use]
+    pub fn about(&self, node: &UniqueAddress) -> Option<About> {
+        let state = self.sections();
+        let at = position(&state, node)?;
+        let counter = state.clock.u16s().zip(state.counters.u64s());
+        let counter = counter.into_iter().find(|entry| usize::from(entry.0) == at);
+        Some(About {
+            seen: state
+                .seen
+                .get(at / 8)
+                .is_some_and(|byte| byte & (1 << (at % 8)) != 0),
+            counter: counter.map_or(0, |entry| entry.1),
+        })
+    }
+
+    /// How the state's clock relates to `clock`. Allocates nothing.
+    #[must_use]
+    pub fn clock_order(&self, clock: &VectorClock) -> ClockOrder {
+        let state = self.sections();
+        let mut hosts = TextCursor::new(state.hosts);
+        let entries = state.clock.u16s().zip(state.counters.u64s());
+        let ours = entries.map(|(at, counter)| {
+            let row = state.members.row(usize::from(at)).unwrap_or_default();
+            ((row, hosts.seek(row.host)), counter)
+        });
+        let theirs = clock.entries().iter().map(|entry| (&entry.0, entry.1));
+        order_of_entries(ours, theirs, |(row, host), node| row.order_to(host, node))
+    }
+
+    /// Whether the state has a member that `held` neither has nor has removed. Linear, allocates nothing.
+    #[must_use]
+    pub fn adds_member_to(&self, held: &Gossip) -> bool {
+        let state = self.sections();
+        let mut hosts = TextCursor::new(state.hosts);
+        let mut members = held.members().iter().map(|member| &member.node).peekable();
+        let mut tombstones = held.tombstones().iter().peekable();
+        state.members.rows().any(|row| {
+            let host = hosts.seek(row.host);
+            !is_next(&mut members, row, host) && !is_next(&mut tombstones, row, host)
+        })
+    }
+
+    /// Whether `held` is this state in all but the clock, and seen by everybody who has seen this one. Linear, allocates
+    /// nothing.
+    #[must_use]
+    pub fn is_covered_by(&self, held: &Gossip) -> bool {
+        let state = self.sections();
+        state.epoch == held.epoch()
+            && state.meta == &**held.meta()
+            && same_members(&state, held.members())
+            && same_tombstones(&state, held)
+            && same_reachability(&state, held)
+            && held.seen_set().contains_bits(state.seen)
+    }
+
+    /// The parts; they were cut once before, so there is nothing to fail.
+    fn sections(&self) -> Sections<'_> {
+        Sections::cut(&self.bytes, |_| Ok(())).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for PackedGossip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.open(&Gossip::new()), f)
+    }
+}
+
+/// Whether the row is among these nodes, which rise; skips those before it.
+fn is_next<'a>(
+    nodes: &mut Peekable<impl Iterator<Item = &'a UniqueAddress>>,
+    row: NodeRow,
+    host: &[u8],
+) -> bool {
+    while let Some(node) = nodes.peek() {
+        if row.is(host, node) {
+            nodes.next();
+            return true;
+        }
+        match row.order_to(host, node) {
+            Ordering::Greater => drop(nodes.next()),
+            order => return order.is_eq(),
+        }
+    }
+    false
+}
+
+/// Where `node` is among the members.
+fn position(state: &Sections<'_>, node: &UniqueAddress) -> Option<usize> {
+    let host = state.hosts.position(node.address().host().as_bytes())?;
+    let start = state.members.first_of(host);
+    let (port, uid) = (node.address().port(), node.uid());
+    let mut at = start;
+    loop {
+        let row = state.members.row(at).filter(|row| row.host == host)?;
+        if (row.port(), row.uid()) == (port, uid) {
+            return Some(at);
+        }
+        at = at.saturating_add(1);
+    }
+}
+
+/// Whether these are exactly the members of the state.
+pub(super) fn same_members(state: &Sections<'_>, members: &[Member]) -> bool {
+    if state.counts.members != members.len() {
+        return false;
+    }
+    let mut hosts = TextCursor::new(state.hosts);
+    let mut shared = SharedParts::new(state);
+    let fields = state.statuses.iter().zip(state.up_numbers.u32s());
+    let parts = state
+        .member_role_sets
+        .u16s()
+        .zip(state.member_app_versions.u16s());
+    let rows = state.members.rows().zip(fields).zip(parts);
+    rows.zip(members)
+        .all(|(((row, (status, up_number)), parts), member)| {
+            *status == status_number(member.status)
+                && up_number == member.up_number.get()
+                && row.is(hosts.seek(row.host), &member.node)
+                && shared.are(parts, &member.roles, &member.app_version)
+        })
+}
+
+/// Compares what members share; remembers the last comparison, because neighbours mostly share these.
+struct SharedParts<'a, 'b> {
+    state: &'b Sections<'a>,
+    roles: TextCursor<'a>,
+    app_versions: TextCursor<'a>,
+    last: Option<((u16, u16), &'b Roles, &'b AppVersion)>,
+}
+
+impl<'a, 'b> SharedParts<'a, 'b> {
+    fn new(state: &'b Sections<'a>) -> Self {
+        Self {
+            state,
+            roles: TextCursor::new(state.roles),
+            app_versions: TextCursor::new(state.app_versions),
+            last: None,
+        }
+    }
+
+    #[inline]
+    fn are(&mut self, parts: (u16, u16), roles: &'b Roles, app_version: &'b AppVersion) -> bool {
+        let known = self
+            .last
+            .is_some_and(|last| last.0 == parts && last.1.is_same(roles) && last.2.is_same(app_version));
+        known || self.are_after_a_look(parts, roles, app_version)
+    }
+
+    fn are_after_a_look(
+        &mut self,
+        (set, version): (u16, u16),
+        roles: &'b Roles,
+        app_version: &'b AppVersion,
+    ) -> bool {
+        self.last = Some(((set, version), roles, app_version));
+        self.are_roles(set, roles) && self.app_versions.seek(version) == app_version.as_str().as_bytes()
+    }
+
+    fn are_roles(&mut self, set: u16, roles: &Roles) -> bool {
+        let names = &mut self.roles;
+        let written = self.state.role_set(set).u16s();
+        written
+            .map(|role| names.seek(role))
+            .eq(wire_roles(roles).map(|role| role.as_str().as_bytes()))
+    }
+}
+
+pub(super) fn same_tombstones(state: &Sections<'_>, held: &Gossip) -> bool {
+    let mut hosts = TextCursor::new(state.hosts);
+    state.counts.tombstones == held.tombstones().len()
+        && state
+            .tombstones
+            .rows()
+            .zip(held.tombstones())
+            .all(|(row, node)| row.is(hosts.seek(row.host), node))
+}
+
+pub(super) fn same_reachability(state: &Sections<'_>, held: &Gossip) -> bool {
+    let table = held.reachability();
+    let counts = (state.counts.observers, state.counts.records);
+    if counts != (table.versions().len(), table.records().len()) {
+        return false;
+    }
+    let mut hosts = TextCursor::new(state.hosts);
+    let mut is = |at: u16, node: &UniqueAddress| {
+        let row = state.members.row(usize::from(at)).unwrap_or_default();
+        row.is(hosts.seek(row.host), node)
+    };
+    let observers = state.observers.u16s().zip(state.observer_versions.u64s());
+    let same_observers = observers
+        .zip(table.versions())
+        .all(|((at, version), (node, known))| version == *known && is(at, node));
+    let rows = state.subjects.u16s().zip(state.record_statuses);
+    let same_rows = rows.zip(state.record_versions.u64s()).zip(table.records()).all(
+        |(((at, status), version), record)| {
+            version == record.version && reach_of(*status) == Ok(record.status) && is(at, &record.subject)
+        },
+    );
+    // Whose rows they are: the observers are the same, so it is enough that each has as many.
+    let mut records = table.records();
+    same_observers
+        && same_rows
+        && state
+            .observer_rows
+            .u16s()
+            .zip(table.versions())
+            .all(|(count, (node, _))| {
+                let (own, rest) = records.split_at_checked(usize::from(count)).unwrap_or_default();
+                records = rest;
+                own.iter().all(|record| record.observer == *node)
+            })
+}
+
+pub(super) fn same_clock(state: &Sections<'_>, clock: &VectorClock) -> bool {
+    let mut hosts = TextCursor::new(state.hosts);
+    let entries = state.clock.u16s().zip(state.counters.u64s());
+    state.counts.clock == clock.len()
+        && entries
+            .zip(clock.entries())
+            .all(|((at, counter), (node, known))| {
+                let row = state.members.row(usize::from(at)).unwrap_or_default();
+                counter == *known && row.is(hosts.seek(row.host), node)
+            })
+}
+
+pub(super) fn same_seen(state: &Sections<'_>, seen: &MemberSet) -> bool {
+    let ones: usize = state.seen.iter().map(|byte| byte.count_ones() as usize).sum();
+    ones == seen.len() && seen.contains_bits(state.seen)
+}
+
+/// The positions whose bits are set.
+pub(super) fn seen_positions(bits: &[u8]) -> impl Iterator<Item = usize> {
+    bits.iter().enumerate().flat_map(|(at, byte)| {
+        let start = at.saturating_mul(8);
+        (0..8_usize)
+            .filter(move |bit| byte & (1 << bit) != 0)
+            .map(move |bit| start.saturating_add(bit))
+    })
+}

@@ -1,0 +1,119 @@
+//! Cuts a state's bytes into its tables and columns without looking into them. Checks counts against the bytes there are,
+//! never what a value means; allocates nothing. Spec: `docs/WIRE.md` 5.2.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+use super::columns::{Counts, STATE_VERSION};
+use crate::wire::WireError;
+use crate::wire::bytes::{Column, Reader};
+use crate::wire::nodes::{NodeColumns, Texts};
+
+/// The parts of one state, borrowed from its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sections<'a> {
+    pub(super) counts: Counts,
+    pub(super) epoch: u64,
+    pub(super) hosts: Texts<'a>,
+    pub(super) roles: Texts<'a>,
+    pub(super) role_set_lengths: &'a [u8],
+    pub(super) role_indexes: Column<'a, 2>,
+    pub(super) app_versions: Texts<'a>,
+    pub(super) members: NodeColumns<'a>,
+    pub(super) statuses: &'a [u8],
+    pub(super) up_numbers: Column<'a, 4>,
+    pub(super) member_role_sets: Column<'a, 2>,
+    pub(super) member_app_versions: Column<'a, 2>,
+    pub(super) seen: &'a [u8],
+    pub(super) tombstones: NodeColumns<'a>,
+    pub(super) observers: Column<'a, 2>,
+    pub(super) observer_versions: Column<'a, 8>,
+    pub(super) observer_rows: Column<'a, 2>,
+    pub(super) subjects: Column<'a, 2>,
+    pub(super) record_statuses: &'a [u8],
+    pub(super) record_versions: Column<'a, 8>,
+    pub(super) clock: Column<'a, 2>,
+    pub(super) counters: Column<'a, 8>,
+    pub(super) meta: &'a [u8],
+}
+
+impl<'a> Sections<'a> {
+    /// Cuts `body`, all of it. `accept` looks at the counts before any of them is used.
+    pub(super) fn cut(
+        body: &'a [u8],
+        accept: impl FnOnce(&Counts) -> Result<(), WireError>,
+    ) -> Result<Self, WireError> {
+        let reader = &mut Reader::new(body);
+        let counts = read_counts(reader)?;
+        accept(&counts)?;
+        let epoch = reader.u64()?;
+        let hosts = Texts::read(reader, counts.hosts, "hosts")?;
+        let roles = Texts::read(reader, counts.roles, "roles")?;
+        let role_set_lengths = reader.take(counts.role_sets)?;
+        let role_indexes = role_set_lengths.iter().map(|len| usize::from(*len)).sum();
+        let sections = Self {
+            counts,
+            epoch,
+            hosts,
+            roles,
+            role_set_lengths,
+            role_indexes: reader.column(role_indexes)?,
+            app_versions: Texts::read(reader, counts.app_versions, "app versions")?,
+            members: NodeColumns::read(reader, counts.members)?,
+            statuses: reader.take(counts.members)?,
+            up_numbers: reader.column(counts.members)?,
+            member_role_sets: reader.column(counts.members)?,
+            member_app_versions: reader.column(counts.members)?,
+            seen: reader.take(counts.members.div_ceil(8))?,
+            tombstones: NodeColumns::read(reader, counts.tombstones)?,
+            observers: reader.column(counts.observers)?,
+            observer_versions: reader.column(counts.observers)?,
+            observer_rows: reader.column(counts.observers)?,
+            subjects: reader.column(counts.records)?,
+            record_statuses: reader.take(counts.records)?,
+            record_versions: reader.column(counts.records)?,
+            clock: reader.column(counts.clock)?,
+            counters: reader.column(counts.clock)?,
+            meta: reader.take(counts.meta)?,
+        };
+        reader.finish()?;
+        Ok(sections)
+    }
+}
+
+impl<'a> Sections<'a> {
+    /// The role indexes of a set.
+    pub(super) fn role_set(&self, set: u16) -> Column<'a, 2> {
+        let set = usize::from(set);
+        let before = self.role_set_lengths.iter().take(set);
+        let before = before.map(|len| usize::from(*len)).sum();
+        let mut rest = self.role_indexes;
+        let _ = rest.split_front(before);
+        let len = self.role_set_lengths.get(set).copied().map_or(0, usize::from);
+        rest.split_front(len).unwrap_or_default()
+    }
+}
+
+fn read_counts(reader: &mut Reader<'_>) -> Result<Counts, WireError> {
+    if reader.u8()? != STATE_VERSION || reader.u8()? != 0 {
+        return Err(WireError::Malformed {
+            what: "state version",
+        });
+    }
+    let mut next = || reader.u16().map(usize::from);
+    Ok(Counts {
+        hosts: next()?,
+        roles: next()?,
+        role_sets: next()?,
+        app_versions: next()?,
+        members: next()?,
+        tombstones: next()?,
+        observers: next()?,
+        clock: next()?,
+        meta: next()?,
+        records: usize::try_from(reader.u32()?).unwrap_or(usize::MAX),
+    })
+}
