@@ -2,10 +2,17 @@
 //! how often nobody did. Exit code 1 if two sides survived inside of the assumptions of a strategy that must not let
 //! them, 2 for bad arguments.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use quorate_tests::decisions::{STRATEGIES, rules_of, run};
+use quorate_core::downing::view::IndirectRule;
+use quorate_tests::decisions::{Row, STRATEGIES, rules_of, run};
+
+/// How broken links are told, and from which share of the members on everybody goes.
+type Rule = (IndirectRule, Option<f64>);
 
 const USAGE: &str = "usage: decisions [PLANS] [SEED]   (plans of each kind, default 2000; default seed 1)";
 
@@ -25,31 +32,55 @@ fn main() -> ExitCode {
     };
     let mut split = false;
     say(
-        "| strategy | rule | everybody from | plans | two-sided | nobody left | though a majority lived | survivors |",
+        "| strategy | rule | everybody from | plans | one-sided | two-sided | nobody left | though a majority lived | survivors |",
     );
-    say("|---|---|---|---|---|---|---|---|");
-    for strategy in STRATEGIES {
-        for rule in rules_of(strategy) {
-            let row = run(strategy, *rule, plans, seed);
-            let from = rule.1.map_or("never".to_owned(), |share| share.to_string());
-            for (kind, tally) in [
-                ("safe", row.safe),
-                ("complete", row.complete),
-                ("lagging", row.lagging),
-            ] {
-                say(&format!(
-                    "| {strategy} | {} | {from} | {kind} | {tally} |",
-                    rule.0
-                ));
-            }
-            split |= strategy != "auto-down" && row.safe.two_sided > 0;
+    say("|---|---|---|---|---|---|---|---|---|");
+    for (strategy, rule, row) in rows(plans, seed) {
+        let from = rule.1.map_or("never".to_owned(), |share| share.to_string());
+        for (kind, tally) in [
+            ("safe", row.safe),
+            ("complete", row.complete),
+            ("lagging", row.lagging),
+        ] {
+            say(&format!(
+                "| {strategy} | {} | {from} | {kind} | {tally} |",
+                rule.0
+            ));
         }
+        split |= strategy != "auto-down" && row.safe.two_sided > 0;
     }
     if split {
         ExitCode::from(1)
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// The rows of the table, worked out on all cores and in order.
+fn rows(plans: u64, seed: u64) -> Vec<(&'static str, Rule, Row)> {
+    let wanted = STRATEGIES
+        .iter()
+        .flat_map(|strategy| rules_of(strategy).iter().map(|rule| (*strategy, *rule)));
+    let wanted: Vec<(&str, Rule)> = wanted.collect();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((strategy, rule)) = wanted.get(at) else {
+                        break;
+                    };
+                    let row = run(strategy, *rule, plans, seed);
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    done.insert(at, (*strategy, *rule, row));
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.into_values().collect()
 }
 
 fn refuse() -> ExitCode {

@@ -64,6 +64,8 @@ pub struct Outcome {
 pub struct Tally {
     /// Plans.
     pub plans: u64,
+    /// Plans that left one part.
+    pub one_sided: u64,
     /// Plans that left two parts or more.
     pub two_sided: u64,
     /// Plans that left nobody.
@@ -77,6 +79,7 @@ pub struct Tally {
 impl Tally {
     fn add(&mut self, outcome: Outcome) {
         self.plans += 1;
+        self.one_sided += u64::from(outcome.parts == 1);
         self.two_sided += u64::from(outcome.parts > 1);
         self.outages += u64::from(outcome.parts == 0);
         self.needless += u64::from(outcome.parts == 0 && outcome.majority_lived);
@@ -95,7 +98,8 @@ impl fmt::Display for Tally {
         let survived = self.survived / self.plans.max(1) as f64;
         write!(
             f,
-            "{:.3} % | {:.1} % | {:.1} % | {survived:.3}",
+            "{:.1} % | {:.3} % | {:.1} % | {:.1} % | {survived:.3}",
+            share(self.one_sided),
             share(self.two_sided),
             share(self.outages),
             share(self.needless),
@@ -132,7 +136,7 @@ pub fn run(strategy: &str, rule: (IndirectRule, Option<f64>), plans: u64, seed: 
 #[must_use]
 pub fn outcome(name: &str, rule: (IndirectRule, Option<f64>), plan: Plan, chance: Chance) -> Outcome {
     let mut world = World::new(chance);
-    let strategy = strategy(name, world.size());
+    let strategy = strategy(name, &world);
     world.go_wrong(plan);
     let (living, majority_lived) = (world.living(), world.has_majority());
     world.decide_until_quiet(&*strategy, rule, plan);
@@ -145,13 +149,14 @@ pub fn outcome(name: &str, rule: (IndirectRule, Option<f64>), plan: Plan, chance
     }
 }
 
-fn strategy(name: &str, members: usize) -> Box<dyn Strategy> {
+fn strategy(name: &str, world: &World) -> Box<dyn Strategy> {
+    let role = world.role();
     match name {
-        "static-quorum" => Box::new(StaticQuorum::new(members / 2 + 1, None)),
-        "keep-oldest" => Box::new(KeepOldest::new(true, None)),
-        "lease-majority" => Box::new(LeaseMajority::new(std::time::Duration::from_secs(2), None)),
+        "static-quorum" => Box::new(StaticQuorum::new(world.countable() / 2 + 1, role)),
+        "keep-oldest" => Box::new(KeepOldest::new(true, role)),
+        "lease-majority" => Box::new(LeaseMajority::new(std::time::Duration::from_secs(2), role)),
         "down-all" => Box::new(DownAll),
         "auto-down" => Box::new(AutoDown),
-        _ => Box::new(KeepMajority::new(None)),
+        _ => Box::new(KeepMajority::new(role)),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_core::downing::decision::Decision;
 use quorate_core::downing::strategy::{Strategy, judge};
 use quorate_core::downing::view::{DowningView, IndirectRule, Observation};
-use quorate_core::ident::{Address, Roles, UniqueAddress};
+use quorate_core::ident::{Address, DEFAULT_DATA_CENTER, Role, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::{Member, Status, UpNumber};
 
@@ -14,6 +14,8 @@ use crate::sim::Chance;
 
 /// Rounds of decisions after which the cluster must have come to rest.
 const ROUNDS_MAX: usize = 8;
+/// Members of the largest cluster.
+const MEMBERS_MAX: usize = 10;
 
 /// What kind of things go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +37,10 @@ struct Row {
     subjects: Nodes,
 }
 
-#[derive(Clone, Debug)]
+/// What a node knows. Fixed in size: it is copied for every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Knowledge {
-    rows: Vec<Row>,
+    rows: [Row; MEMBERS_MAX],
     down: Nodes,
 }
 
@@ -50,12 +53,14 @@ pub(super) struct World {
     links: Vec<Nodes>,
     knows: Vec<Knowledge>,
     lease: Option<usize>,
+    /// The role that the strategy counts, in one of five worlds; six of ten members have it.
+    role: Option<Role>,
 }
 
 impl World {
     /// Three to ten members that all know each other; some have just joined or are about to leave.
     pub(super) fn new(mut chance: Chance) -> Self {
-        let count = 3 + chance.index(8);
+        let count = 3 + chance.index(MEMBERS_MAX - 2);
         let nodes: Vec<UniqueAddress> = (0..count)
             .map(|at| {
                 let address = Address::new(&format!("n{at}"), 7355).expect("invariant: a plain host name");
@@ -67,8 +72,17 @@ impl World {
             ages.swap(at, chance.index(at + 1));
         }
         let mixed = chance.per_mille(300);
+        let role = chance
+            .per_mille(200)
+            .then(|| Role::new("counted").expect("invariant: a plain word"));
+        let roles = Roles::new(role.clone(), DEFAULT_DATA_CENTER).expect("invariant: one role");
         let members = nodes.iter().zip(ages).map(|(node, age)| {
-            let mut member = Member::joining(node.clone(), Roles::default(), AppVersion::default());
+            let roles = if role.is_some() && chance.per_mille(600) {
+                roles.clone()
+            } else {
+                Roles::default()
+            };
+            let mut member = Member::joining(node.clone(), roles, AppVersion::default());
             member.status = match chance.below(8) {
                 0 if mixed => Status::Joining,
                 1 if mixed => Status::WeaklyUp,
@@ -83,7 +97,7 @@ impl World {
         let members = members.collect();
         let all = (1 << count) - 1;
         let knows = Knowledge {
-            rows: vec![Row::default(); count],
+            rows: [Row::default(); MEMBERS_MAX],
             down: 0,
         };
         Self {
@@ -94,7 +108,19 @@ impl World {
             knows: vec![knows; count],
             lease: None,
             nodes,
+            role,
         }
+    }
+
+    /// The role that the strategy is to count.
+    pub(super) fn role(&self) -> Option<Role> {
+        self.role.clone()
+    }
+
+    /// How many members the strategy may come to count.
+    pub(super) fn countable(&self) -> usize {
+        let counts = |member: &&Member| self.role.as_ref().is_none_or(|role| member.roles.contains(role));
+        self.members.iter().filter(counts).count()
     }
 
     pub(super) fn size(&self) -> usize {
@@ -243,6 +269,7 @@ impl World {
     fn gossip(&mut self, per_mille: Option<u64>) {
         let passes = if per_mille.is_some() { 2 } else { self.size() };
         for _ in 0..passes {
+            let mut is_news = false;
             for from in 0..self.size() {
                 for to in 0..self.size() {
                     let open = from != to
@@ -250,16 +277,21 @@ impl World {
                         && self.alive & bit(to) != 0
                         && self.links[from] & bit(to) != 0;
                     if open && per_mille.is_none_or(|share| self.chance.per_mille(share)) {
-                        let news = self.knows[from].clone();
+                        let news = self.knows[from];
                         let mine = &mut self.knows[to];
+                        let before = *mine;
                         mine.down |= news.down;
                         for (mine, new) in mine.rows.iter_mut().zip(news.rows) {
                             if new.version > mine.version {
                                 *mine = new;
                             }
                         }
+                        is_news |= before != *mine;
                     }
                 }
+            }
+            if per_mille.is_none() && !is_news {
+                return;
             }
         }
     }
