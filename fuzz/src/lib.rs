@@ -11,7 +11,7 @@ use quorate_core::membership::vector_clock::ClockOrder;
 use quorate_core::message::{GossipBody, GossipEnvelope, Lane, Message};
 use quorate_core::wire::handshake::{
     HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, HelloAnswer, RejectReason, decode_answer, decode_hello,
-    encode_answer, encode_hello,
+    decode_proof, encode_answer, encode_hello, encode_proof,
 };
 use quorate_core::wire::{
     Decoded, HEADER_BYTES, MAGIC, PackedGossip, VERSION_MAX, WireError, decode_frame, decode_message,
@@ -240,6 +240,17 @@ fn check_handshake(bytes: &[u8]) {
             encode_answer(&value, &mut again).expect("what was decoded can be encoded");
             let consumed = again.len();
             assert_eq!(decode_answer(&again), HandshakeDecoded::Done { value, consumed });
+        }
+        HandshakeDecoded::Bad(_) => {}
+    }
+    match decode_proof(bytes) {
+        HandshakeDecoded::NeedMore(total) => assert!(total > bytes.len(), "asks for bytes it has"),
+        HandshakeDecoded::Done { value, consumed } => {
+            assert!(consumed <= bytes.len());
+            let mut again = Vec::new();
+            encode_proof(&value, &mut again).expect("what was decoded can be encoded");
+            let consumed = again.len();
+            assert_eq!(decode_proof(&again), HandshakeDecoded::Done { value, consumed });
         }
         HandshakeDecoded::Bad(_) => {}
     }

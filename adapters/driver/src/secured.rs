@@ -86,7 +86,7 @@ impl<T: Transport> Transport for Secured<T> {
     async fn dial(&self, to: &Address, kind: LinkKind) -> io::Result<(Self::Reader, Self::Writer)> {
         let (reader, writer) = self.inner.dial(to, kind).await?;
         match self.security.protection() {
-            Protection::InsecurePlaintext => Ok(plaintext(reader, writer)),
+            Protection::InsecurePlaintext | Protection::Psk(_) => Ok(plaintext(reader, writer)),
             #[cfg(feature = "tls")]
             Protection::Mtls(mtls) => Ok(encrypted(tls::connect(mtls, to, reader, writer).await?)),
         }
@@ -108,7 +108,7 @@ impl<L: Listener> Listener for SecuredListener<L> {
             writer,
         } = self.inner.accept().await?;
         let (reader, writer) = match self.security.protection() {
-            Protection::InsecurePlaintext => plaintext(reader, writer),
+            Protection::InsecurePlaintext | Protection::Psk(_) => plaintext(reader, writer),
             #[cfg(feature = "tls")]
             Protection::Mtls(mtls) => encrypted(tls::accept(mtls, &remote, reader, writer)?),
         };

@@ -1,5 +1,8 @@
 //! How links are protected. The user has to choose; there is no default. Spec: reliability 3a.
 
+use quorate_core::wire::handshake::{AUTH_NONE, AUTH_PSK};
+
+use crate::psk::Psk;
 #[cfg(feature = "tls")]
 use crate::tls::Mtls;
 
@@ -14,6 +17,7 @@ pub struct Security {
 #[derive(Clone, Debug)]
 pub(crate) enum Protection {
     InsecurePlaintext,
+    Psk(Psk),
     #[cfg(feature = "tls")]
     Mtls(Mtls),
 }
@@ -24,6 +28,8 @@ pub(crate) enum Protection {
 pub enum Method {
     /// Neither authentication nor encryption.
     InsecurePlaintext,
+    /// Both ends prove that they have a key; nothing is encrypted.
+    Psk,
     /// TLS 1.3 with certificates on both sides.
     Mtls,
 }
@@ -35,6 +41,16 @@ impl Security {
     pub const fn insecure_plaintext() -> Self {
         Self {
             protection: Protection::InsecurePlaintext,
+        }
+    }
+
+    /// A key that all nodes share: both ends of a link prove that they have it, against nonces, when the link opens.
+    /// **Authenticates, and does not encrypt**: what is sent can be read, and whoever can change packets on the way can change
+    /// it. Against programs that reach the port, not against people on the path. Said once in the log when a node starts.
+    #[must_use]
+    pub const fn psk(psk: Psk) -> Self {
+        Self {
+            protection: Protection::Psk(psk),
         }
     }
 
@@ -54,6 +70,7 @@ impl Security {
     pub const fn method(&self) -> Method {
         match self.protection {
             Protection::InsecurePlaintext => Method::InsecurePlaintext,
+            Protection::Psk(_) => Method::Psk,
             #[cfg(feature = "tls")]
             Protection::Mtls(_) => Method::Mtls,
         }
@@ -64,7 +81,7 @@ impl Security {
     #[must_use]
     pub const fn certificates(&self) -> Option<&Mtls> {
         match &self.protection {
-            Protection::InsecurePlaintext => None,
+            Protection::InsecurePlaintext | Protection::Psk(_) => None,
             Protection::Mtls(mtls) => Some(mtls),
         }
     }
@@ -73,13 +90,33 @@ impl Security {
         &self.protection
     }
 
-    /// The number that stands for the method in the handshake. TLS is below the handshake and has no number of its own: a
-    /// link whose ends disagree about it does not get as far.
-    pub(crate) const fn wire_number(&self) -> u8 {
-        match self.protection {
-            Protection::InsecurePlaintext => 0,
+    /// What is proved in the handshake itself. TLS is below the handshake: a link whose ends disagree about it does not get
+    /// as far.
+    pub(crate) fn authentication(&self) -> Authentication {
+        match &self.protection {
+            Protection::Psk(psk) => Authentication::Psk(psk.clone()),
+            Protection::InsecurePlaintext => Authentication::None,
             #[cfg(feature = "tls")]
-            Protection::Mtls(_) => 0,
+            Protection::Mtls(_) => Authentication::None,
+        }
+    }
+}
+
+/// What the ends of a link prove in the handshake.
+#[derive(Clone, Debug)]
+pub(crate) enum Authentication {
+    /// Nothing.
+    None,
+    /// That they have the key.
+    Psk(Psk),
+}
+
+impl Authentication {
+    /// The number of the method in handshakes.
+    pub(crate) const fn number(&self) -> u8 {
+        match self {
+            Self::None => AUTH_NONE,
+            Self::Psk(_) => AUTH_PSK,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The suite that every adapter passes, over TCP and over TLS.
+//! The suite that every adapter passes, over TCP, with a pre-shared key, and over TLS.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use quorate_tokio::{DevCa, Security, Tokio};
+use quorate_tokio::{DevCa, Psk, Security, Tokio};
 
 fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -20,6 +20,29 @@ mod tcp {
     use super::{Security, Tokio, block_on};
 
     quorate_driver::conformance!(Tokio, Security::insecure_plaintext(), block_on);
+}
+
+mod psk {
+    use super::{Psk, Security, Tokio, block_on};
+    use quorate_driver::conformance::nodes_of_different_security_do_not_meet;
+
+    fn psk(key: &str) -> Security {
+        Security::psk(Psk::new(key).unwrap())
+    }
+
+    quorate_driver::conformance!(Tokio, psk("a key of thirty-two random bytes"), block_on);
+
+    #[test]
+    fn nodes_of_two_keys_do_not_meet_nor_does_one_without() {
+        block_on(async {
+            let (ours, theirs) = (
+                psk("a key of thirty-two random bytes"),
+                psk("another key of the same length!!"),
+            );
+            nodes_of_different_security_do_not_meet::<Tokio>(&ours, &theirs).await;
+            nodes_of_different_security_do_not_meet::<Tokio>(&ours, &Security::insecure_plaintext()).await;
+        });
+    }
 }
 
 mod tls {

@@ -14,6 +14,7 @@ use rand_core::{Rng, SeedableRng};
 use super::action::{Action, LinkId};
 use super::refusal::LogLimit;
 use super::timers::Timers;
+use crate::security::Authentication;
 use crate::stats::LinkStats;
 
 /// What the node hears once it has finished with its present input.
@@ -28,8 +29,8 @@ pub(crate) enum Feedback {
 pub(crate) struct Base {
     pub(crate) me: UniqueAddress,
     pub(crate) config: ValidConfig,
-    /// The number of the authentication method in handshakes.
-    pub(crate) auth_method: u8,
+    /// What the ends of a link prove.
+    pub(crate) authentication: Authentication,
     pub(crate) now: Now,
     pub(crate) rng: ChaCha8Rng,
     pub(crate) stats: LinkStats,
@@ -45,7 +46,7 @@ impl Base {
     pub(crate) fn new(
         config: ValidConfig,
         me: UniqueAddress,
-        auth_method: u8,
+        authentication: Authentication,
         seeds: &mut ChaCha8Rng,
         now: Now,
     ) -> Self {
@@ -53,7 +54,7 @@ impl Base {
         Self {
             me,
             config,
-            auth_method,
+            authentication,
             now,
             rng: ChaCha8Rng::from_rng(seeds),
             stats: LinkStats::default(),

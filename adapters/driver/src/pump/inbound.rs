@@ -1,6 +1,8 @@
 //! Links that peers opened: their handshake, their limits, their end. Decides who may speak; what is said is read by the
 //! pump. A link says nothing to the core before its handshake is complete (I-92). Spec: reliability 3b, 3c.
 
+mod greeting;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::config::Limits;
@@ -8,22 +10,17 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::LinkEvent;
 use quorate_core::time::Instant;
 use quorate_core::view::View;
-use quorate_core::wire::VERSION_MAX;
-use quorate_core::wire::handshake::{
-    Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAnswer, HelloReject, RejectReason, decode_hello,
-    encode_answer,
-};
 
 use super::action::{Action, Chunk, LinkId, Source};
 use super::base::Base;
 use super::budget::{Budget, LINK_BYTES};
 use super::inbuf::InBuffer;
 use super::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES, SWEEP_INTERVAL};
-use super::quarantine::Quarantine;
 use super::rates::{Meter, Remembered};
 use super::refusal::{Pending, Refusal, refuse, violation};
 use super::timers::Due;
 use crate::transport::LinkKind;
+use greeting::Challenged;
 
 /// Who is at the other end of a link whose handshake is complete.
 #[derive(Clone, Debug)]
@@ -39,6 +36,8 @@ pub(crate) struct InLink {
     source: Source,
     /// `None` during the handshake.
     pub(crate) opened: Option<Opened>,
+    /// What the dialer still has to prove.
+    challenged: Option<Box<Challenged>>,
     pub(crate) bytes: InBuffer,
     /// For the handshake, then for the rest of a frame that has begun.
     deadline: Option<Instant>,
@@ -51,16 +50,6 @@ pub(crate) struct InLink {
     pub(crate) meter: Meter,
     /// Bytes of the budget by which the reader's buffer has grown.
     read_bytes_drawn: usize,
-}
-
-/// What becomes of a link after its handshake made progress.
-pub(crate) enum Greeted {
-    /// Nothing to do yet.
-    Waiting,
-    /// It may speak.
-    Open,
-    /// It is gone.
-    Refused,
 }
 
 /// All accepted links.
@@ -124,6 +113,7 @@ impl Inbound {
             InLink {
                 source,
                 opened: None,
+                challenged: None,
                 bytes: InBuffer::default(),
                 deadline: Some(deadline),
                 grown: 0,
@@ -146,123 +136,6 @@ impl Inbound {
         held.last_byte = base.now.mono;
         held.bytes.put(chunk);
         Some(held)
-    }
-
-    /// Goes on with a handshake.
-    pub(crate) fn greet(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId) -> Greeted {
-        let Some(held) = self.links.get_mut(&link) else {
-            return Greeted::Refused;
-        };
-        let gathered = held.bytes.gathered();
-        match decode_hello(gathered) {
-            HandshakeDecoded::NeedMore(_) => {
-                resume(base, &mut self.budget, link, held);
-                Greeted::Waiting
-            }
-            HandshakeDecoded::Bad(error) => {
-                let refusal = Refusal::no_handshake(error, gathered);
-                self.refuse_silently(base, link, &refusal);
-                Greeted::Refused
-            }
-            HandshakeDecoded::Done { value, consumed } => {
-                if held.bytes.end_handshake(consumed) {
-                    self.refuse_silently(base, link, &Refusal::TooEager);
-                    return Greeted::Refused;
-                }
-                self.answer(base, quarantine, link, &value)
-            }
-        }
-    }
-
-    fn answer(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId, hello: &Hello) -> Greeted {
-        let nonce = base.nonce();
-        let acceptor = Acceptor {
-            me: &base.me,
-            cluster: &base.config.cluster,
-            features: FEATURES,
-            auth_method: base.auth_method,
-            quarantined: quarantine.contains(&hello.from),
-            nonce,
-        };
-        let answer = match acceptor.answer(hello) {
-            Ok(ack) if self.replace_older(base, hello) => HelloAnswer::Ack(ack),
-            Ok(_) => HelloAnswer::Reject(HelloReject {
-                reason: RejectReason::TooManyLinks,
-                versions: (quorate_core::wire::VERSION_MIN, VERSION_MAX),
-            }),
-            Err(reject) => HelloAnswer::Reject(reject),
-        };
-        let mut bytes = Vec::new();
-        if encode_answer(&answer, &mut bytes).is_ok() {
-            base.act(Action::Write { link, bytes });
-        }
-        match answer {
-            HelloAnswer::Ack(_) => {
-                self.open(base, link, hello);
-                Greeted::Open
-            }
-            HelloAnswer::Reject(reject) => {
-                let refusal = match reject.reason {
-                    RejectReason::TooManyLinks => Refusal::OldEpoch,
-                    reason => Refusal::Rejected(reason),
-                };
-                self.forget(base, link);
-                base.act(Action::Finish(link));
-                refuse(
-                    &refusal,
-                    &hello.from,
-                    &mut base.stats,
-                    &mut base.log,
-                    base.now.mono,
-                );
-                Greeted::Refused
-            }
-        }
-    }
-
-    /// Makes room for a newer link of the same peer and kind; `false` if the one that is there is not older. What was not
-    /// read of an older link belongs to an older epoch and is dropped.
-    fn replace_older(&mut self, base: &mut Base, hello: &Hello) -> bool {
-        let same = |opened: &Opened| opened.peer == hello.from && opened.kind == hello.link;
-        let found = self.links.iter().find_map(|(link, held)| {
-            let opened = held.opened.as_ref().filter(|opened| same(opened))?;
-            Some((*link, opened.epoch))
-        });
-        match found {
-            None => true,
-            Some((_, epoch)) if epoch >= hello.epoch => false,
-            Some((older, _)) => {
-                base.stats.frames_of_old_epoch += 1;
-                self.abort(base, older);
-                true
-            }
-        }
-    }
-
-    fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello) {
-        let Some(held) = self.links.get_mut(&link) else {
-            return;
-        };
-        self.pending.remove(held.source);
-        if let Some(deadline) = held.deadline.take() {
-            base.timers.disarm(deadline, Due::Inbound(link));
-        }
-        held.opened = Some(Opened {
-            peer: hello.from.clone(),
-            kind: hello.link,
-            epoch: hello.epoch,
-        });
-        if hello.link == LinkKind::Control
-            && let Some(meter) = self.meters.take(&hello.from)
-        {
-            held.meter = meter;
-        }
-        base.stats.handshakes_completed += 1;
-        tracing::debug!(
-            target: "cluster::transport", event = "link_accepted", peer = %hello.from, kind = ?hello.link,
-            epoch = hello.epoch
-        );
-        resume(base, &mut self.budget, link, held);
     }
 
     /// After frames of a link were read: hands the buffer back, watches a frame that has begun, forgets a link that ended.

@@ -15,6 +15,8 @@ mod inbuf;
 pub(crate) mod limits;
 mod machine;
 mod outbound;
+#[cfg(test)]
+mod psk_tests;
 mod quarantine;
 mod queue;
 mod rates;
@@ -91,7 +93,7 @@ impl Pump {
         now: Now,
     ) -> Self {
         let node = Node::new(config.clone(), me.clone(), ChaCha8Rng::from_rng(&mut rng), now);
-        let base = Base::new(config, me, security.wire_number(), &mut rng, now);
+        let base = Base::new(config, me, security.authentication(), &mut rng, now);
         Self::around(node, base, reports)
     }
 }

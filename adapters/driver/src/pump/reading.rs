@@ -8,7 +8,6 @@ use quorate_core::wire::{Decoded, Reaction, WireError};
 
 use super::Pump;
 use super::action::{Chunk, LinkId};
-use super::inbound::Greeted;
 use super::limits::FRAMES_PER_LINK_TURN;
 use super::machine::Machine;
 use super::rates::Verdict;
@@ -33,9 +32,7 @@ impl<M: Machine> Pump<M> {
         };
         let kind = held.opened.as_ref().map(|opened| opened.kind);
         match kind {
-            None => match self.inbound.greet(&mut self.base, &self.quarantine, link) {
-                Greeted::Waiting | Greeted::Refused | Greeted::Open => {}
-            },
+            None => self.inbound.greet(&mut self.base, &self.quarantine, link),
             Some(LinkKind::User) => self.inbound.ready.push_back(link),
             Some(LinkKind::Control) => self.read_control(link),
         }

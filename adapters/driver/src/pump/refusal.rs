@@ -77,6 +77,8 @@ impl Refusal {
                 RejectReason::WrongIncarnation { .. } => &mut stats.refused_incarnation,
                 RejectReason::Quarantined => &mut stats.refused_quarantined,
                 RejectReason::TooManyLinks => &mut stats.refused_too_many,
+                RejectReason::AuthMethod => &mut stats.refused_auth_method,
+                RejectReason::Unauthenticated => &mut stats.refused_unauthenticated,
                 _ => &mut stats.refused_other,
             },
             Self::Timeout => &mut stats.refused_timeout,

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use super::*;
+use crate::security::Authentication;
 use crate::stats::KindState;
 use quorate_core::config::{Config, Limits};
 use quorate_core::ident::{Address, ClusterName};
@@ -31,7 +32,7 @@ const USER_QUEUE_SLOW: usize = USER_QUEUE_MAX / 2;
 
 /// What the scripted node was told.
 #[derive(Debug, PartialEq)]
-enum Heard {
+pub(super) enum Heard {
     Frame(UniqueAddress, Lane),
     Link(LinkEvent),
     Other,
@@ -39,7 +40,7 @@ enum Heard {
 
 /// A node that says what the test wants and writes down what it hears.
 #[derive(Debug)]
-struct Script {
+pub(super) struct Script {
     says: VecDeque<Effect>,
     heard: Vec<Heard>,
     capacity: bool,
@@ -86,20 +87,20 @@ impl Machine for Script {
     }
 }
 
-fn node(port: u16, uid: u64) -> UniqueAddress {
+pub(super) fn node(port: u16, uid: u64) -> UniqueAddress {
     UniqueAddress::new(Address::new("h", port).unwrap(), uid)
 }
 
-fn me() -> UniqueAddress {
+pub(super) fn me() -> UniqueAddress {
     node(1, 1)
 }
 
-fn peer() -> UniqueAddress {
+pub(super) fn peer() -> UniqueAddress {
     node(2, 2)
 }
 
-struct Bench {
-    pump: Pump<Script>,
+pub(super) struct Bench {
+    pub(super) pump: Pump<Script>,
     millis: u64,
 }
 
@@ -109,16 +110,25 @@ impl Bench {
     }
 
     fn limited(change: impl FnOnce(&mut Limits)) -> Self {
+        Self::with(me(), Authentication::None, change)
+    }
+
+    /// A node of this name that asks for this proof.
+    pub(super) fn of(me: UniqueAddress, authentication: Authentication) -> Self {
+        Self::with(me, authentication, |_| {})
+    }
+
+    fn with(me: UniqueAddress, authentication: Authentication, change: impl FnOnce(&mut Limits)) -> Self {
         let mut config = Config::lan(ClusterName::new("c").unwrap());
         change(&mut config.limits);
         let config = config.validate().unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let base = Base::new(config, me(), 0, &mut rng, Now::default());
+        let base = Base::new(config, me.clone(), authentication, &mut rng, Now::default());
         let script = Script {
             says: VecDeque::new(),
             heard: Vec::new(),
             capacity: true,
-            view: Arc::new(View::idle(me())),
+            view: Arc::new(View::idle(me)),
             stats: Stats::default(),
         };
         Self {
@@ -141,18 +151,18 @@ impl Bench {
         std::iter::from_fn(|| self.pump.next_action()).collect()
     }
 
-    fn heard(&mut self) -> Vec<Heard> {
+    pub(super) fn heard(&mut self) -> Vec<Heard> {
         std::mem::take(&mut self.pump.node.heard)
     }
 
-    fn send(&mut self, to: &UniqueAddress, message: Message) {
+    pub(super) fn send(&mut self, to: &UniqueAddress, message: Message) {
         let to = Target::Node(to.clone());
         self.pump.node.says.push_back(Effect::Send { to, message });
         self.pump.settle();
     }
 
     /// A read that left a byte of its buffer free.
-    fn receive(&mut self, link: LinkId, bytes: &[u8]) {
+    pub(super) fn receive(&mut self, link: LinkId, bytes: &[u8]) {
         let mut buffer = bytes.to_vec();
         buffer.push(0);
         let chunk = Chunk {
@@ -162,7 +172,7 @@ impl Bench {
         self.pump.link(LinkInput::Received(link, chunk));
     }
 
-    fn knock(&mut self) -> Option<LinkId> {
+    pub(super) fn knock(&mut self) -> Option<LinkId> {
         self.pump.accepted(Ipv4Addr::LOCALHOST.into())
     }
 
@@ -192,7 +202,7 @@ impl Bench {
     }
 
     /// The dial that a message causes.
-    fn dial(&mut self) -> LinkId {
+    pub(super) fn dial(&mut self) -> LinkId {
         let dials: Vec<LinkId> = self
             .actions()
             .into_iter()
@@ -233,7 +243,7 @@ impl Bench {
     }
 
     /// Frames of the next write, by link.
-    fn writes(&mut self) -> Vec<(LinkId, Vec<u8>)> {
+    pub(super) fn writes(&mut self) -> Vec<(LinkId, Vec<u8>)> {
         self.actions()
             .into_iter()
             .filter_map(|action| match action {
@@ -244,7 +254,7 @@ impl Bench {
     }
 }
 
-fn plain_hello() -> Hello {
+pub(super) fn plain_hello() -> Hello {
     Hello {
         versions: (1, 1),
         cluster: ClusterName::new("c").unwrap(),
@@ -265,13 +275,13 @@ fn hello(hello: Hello) -> Vec<u8> {
     bytes
 }
 
-fn answer_bytes(answer: &HelloAnswer) -> Vec<u8> {
+pub(super) fn answer_bytes(answer: &HelloAnswer) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_answer(answer, &mut bytes).unwrap();
     bytes
 }
 
-fn heartbeat(to: UniqueAddress) -> Message {
+pub(super) fn heartbeat(to: UniqueAddress) -> Message {
     Message::Heartbeat(Heartbeat {
         to,
         sequence: 1,
@@ -297,7 +307,7 @@ fn gossip(to: UniqueAddress) -> Message {
     })
 }
 
-fn frame(message: &Message, epoch: u32) -> Vec<u8> {
+pub(super) fn frame(message: &Message, epoch: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_message(message, epoch, &Limits::default(), &mut bytes).unwrap();
     bytes

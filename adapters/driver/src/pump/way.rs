@@ -8,13 +8,22 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Target;
 use quorate_core::message::Message;
 use quorate_core::time::Instant;
-use quorate_core::wire::handshake::Hello;
+use quorate_core::wire::handshake::{Hello, HelloAck};
 
 use super::action::LinkId;
 use super::limits::{
     BUFFER_BYTES_KEPT_MAX, DIAL_BACKOFF_MAX, DIAL_BACKOFF_MIN, OUT_BYTES_MAX, SLOW_PEER_PATIENCE,
 };
 use super::queue::Queues;
+use crate::psk::Transcript;
+
+/// An acceptor's challenge that this node has answered.
+#[derive(Debug)]
+pub(crate) struct Challenge {
+    /// What the consent has to say, but for the proof.
+    pub(crate) ack: HelloAck,
+    pub(crate) transcript: Transcript,
+}
 
 /// Where a way stands.
 #[derive(Debug, Default)]
@@ -36,6 +45,8 @@ pub(crate) enum State {
         hello: Box<Hello>,
         deadline: Instant,
         heard: Vec<u8>,
+        /// What it challenged this node with, once it has.
+        challenge: Option<Box<Challenge>>,
     },
     /// It carries frames.
     Open {

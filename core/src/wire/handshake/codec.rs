@@ -19,6 +19,8 @@ use crate::wire::{WireError, extension};
 const KIND_HELLO: u8 = 1;
 const KIND_ACK: u8 = 2;
 const KIND_REJECT: u8 = 3;
+const KIND_CHALLENGE: u8 = 4;
+const KIND_PROOF: u8 = 5;
 const CHECKED_HEADER_BYTES: usize = 8;
 
 /// What the start of a buffer holds during the handshake.
@@ -47,22 +49,53 @@ pub fn encode_hello(hello: &Hello, out: &mut Vec<u8>) -> Result<(), WireError> {
     undo_on_error(written, out, start)
 }
 
-/// Appends the answer to a [`Hello`].
+/// Appends what an acceptor says.
 ///
 /// # Errors
-/// [`WireError::Unencodable`] if the proof is too long or `versions` is no range.
+/// [`WireError::Unencodable`] if the proof is too long, a challenge has one, or `versions` is no range.
 pub fn encode_answer(answer: &HelloAnswer, out: &mut Vec<u8>) -> Result<(), WireError> {
     let (kind, start) = match answer {
+        HelloAnswer::Challenge(_) => (KIND_CHALLENGE, out.len()),
         HelloAnswer::Ack(_) => (KIND_ACK, out.len()),
         HelloAnswer::Reject(_) => (KIND_REJECT, out.len()),
     };
     begin(out, kind);
     let written = match answer {
+        HelloAnswer::Challenge(challenge) if !challenge.proof.is_empty() => {
+            Err(WireError::Unencodable { what: "proof" })
+        }
+        HelloAnswer::Challenge(challenge) => put_ack(challenge, out),
         HelloAnswer::Ack(ack) => put_ack(ack, out),
         HelloAnswer::Reject(reject) => put_reject(*reject, out),
     };
     let written = written.and_then(|()| finish(out, start));
     undo_on_error(written, out, start)
+}
+
+/// Appends a dialer's proof, its answer to a [`HelloAnswer::Challenge`].
+///
+/// # Errors
+/// None: a [`Proof`] fits.
+pub fn encode_proof(proof: &Proof, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = begin(out, KIND_PROOF);
+    let written = put_proof(proof, out).and_then(|()| finish(out, start));
+    undo_on_error(written, out, start)
+}
+
+/// Looks for a dialer's proof at the start of `buffer`.
+#[must_use]
+pub fn decode_proof(buffer: &[u8]) -> HandshakeDecoded<Proof> {
+    decode(buffer, |kind, body| match kind {
+        KIND_PROOF => {
+            let mut reader = Reader::new(body);
+            let proof = read_proof(&mut reader)?;
+            extension::check(reader.rest())?;
+            Ok(proof)
+        }
+        _ => Err(WireError::Malformed {
+            what: "handshake kind",
+        }),
+    })
 }
 
 /// Looks for a [`Hello`] at the start of `buffer`.
@@ -76,12 +109,16 @@ pub fn decode_hello(buffer: &[u8]) -> HandshakeDecoded<Hello> {
     })
 }
 
-/// Looks for the answer to a [`Hello`] at the start of `buffer`.
+/// Looks for what an acceptor says at the start of `buffer`.
 #[must_use]
 pub fn decode_answer(buffer: &[u8]) -> HandshakeDecoded<HelloAnswer> {
     decode(buffer, |kind, body| match kind {
         KIND_ACK => read_ack(body).map(HelloAnswer::Ack),
         KIND_REJECT => read_reject(body).map(HelloAnswer::Reject),
+        KIND_CHALLENGE => match read_ack(body)? {
+            challenge if challenge.proof.is_empty() => Ok(HelloAnswer::Challenge(challenge)),
+            _ => Err(WireError::Malformed { what: "challenge" }),
+        },
         _ => Err(WireError::Malformed {
             what: "handshake kind",
         }),
@@ -255,10 +292,20 @@ fn put_ack(ack: &HelloAck, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&ack.features.to_le_bytes());
     out.extend_from_slice(&ack.nonce);
     put_node(out, &ack.from)?;
+    put_proof(&ack.proof, out)
+}
+
+fn put_proof(proof: &Proof, out: &mut Vec<u8>) -> Result<(), WireError> {
     let too_long = WireError::Unencodable { what: "proof" };
-    out.push(u8::try_from(ack.proof.len()).map_err(|_| too_long)?);
-    out.extend_from_slice(&ack.proof);
+    out.push(u8::try_from(proof.len()).map_err(|_| too_long)?);
+    out.extend_from_slice(proof);
     Ok(())
+}
+
+fn read_proof(reader: &mut Reader<'_>) -> Result<Proof, WireError> {
+    let len = usize::from(reader.u8()?);
+    let too_long = WireError::LimitExceeded { what: "proof bytes" };
+    Proof::from_slice(reader.take(len)?).map_err(|_| too_long)
 }
 
 fn read_ack(body: &[u8]) -> Result<HelloAck, WireError> {
@@ -266,9 +313,7 @@ fn read_ack(body: &[u8]) -> Result<HelloAck, WireError> {
     let (version, auth_method) = (reader.u8()?, reader.u8()?);
     let (features, nonce) = (reader.u64()?, reader.array()?);
     let from = reader.node()?;
-    let len = usize::from(reader.u8()?);
-    let too_long = WireError::LimitExceeded { what: "proof bytes" };
-    let proof = Proof::from_slice(reader.take(len)?).map_err(|_| too_long)?;
+    let proof = read_proof(&mut reader)?;
     extension::check(reader.rest())?;
     Ok(HelloAck {
         version,
@@ -293,6 +338,8 @@ fn put_reject(reject: HelloReject, out: &mut Vec<u8>) -> Result<(), WireError> {
         RejectReason::DuplicateUid => (9, None),
         RejectReason::ShuttingDown => (10, None),
         RejectReason::Features => (11, None),
+        RejectReason::WrongIdentity => (12, None),
+        RejectReason::NotAdmitted => (13, None),
         RejectReason::Other { .. } => return Err(WireError::Unencodable { what: "reason" }),
     };
     put_versions(reject.versions, out)?;
@@ -318,6 +365,8 @@ fn read_reject(body: &[u8]) -> Result<HelloReject, WireError> {
         9 => RejectReason::DuplicateUid,
         10 => RejectReason::ShuttingDown,
         11 => RejectReason::Features,
+        12 => RejectReason::WrongIdentity,
+        13 => RejectReason::NotAdmitted,
         code => {
             return Ok(HelloReject {
                 reason: RejectReason::Other { code },

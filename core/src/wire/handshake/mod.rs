@@ -11,7 +11,9 @@ mod check;
 mod codec;
 
 pub use check::{Acceptor, check_ack};
-pub use codec::{HandshakeDecoded, decode_answer, decode_hello, encode_answer, encode_hello};
+pub use codec::{
+    HandshakeDecoded, decode_answer, decode_hello, decode_proof, encode_answer, encode_hello, encode_proof,
+};
 
 use crate::ident::{Address, ClusterName, UniqueAddress};
 
@@ -27,6 +29,8 @@ pub const PROOF_BYTES_MAX: usize = 64;
 pub type Proof = heapless::Vec<u8, PROOF_BYTES_MAX>;
 /// No authentication: whoever can connect is believed.
 pub const AUTH_NONE: u8 = 0;
+/// A pre-shared key: the acceptor challenges, the dialer proves, the acceptor proves (`docs/WIRE.md` 3.4).
+pub const AUTH_PSK: u8 = 1;
 /// Feature bit, reserved: the sender understands delta gossip.
 pub const FEATURE_DELTA_GOSSIP: u64 = 1;
 /// Feature bit, reserved: the sender understands eager push.
@@ -131,6 +135,12 @@ pub enum RejectReason {
     /// The acceptor claims features that the dialer did not offer.
     #[error("features that were not offered")]
     Features,
+    /// The certificate does not belong to the address that its holder announces.
+    #[error("the certificate does not belong to the announced address")]
+    WrongIdentity,
+    /// The acceptor's join policy does not want the dialer.
+    #[error("not admitted by the join policy")]
+    NotAdmitted,
     /// The acceptor is about to stop.
     #[error("shutting down")]
     ShuttingDown,
@@ -142,9 +152,11 @@ pub enum RejectReason {
     },
 }
 
-/// The answer to a [`Hello`].
+/// What an acceptor says to a dialer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HelloAnswer {
+    /// Prove that you have the key. Says all that the consent will say, and has no proof yet.
+    Challenge(HelloAck),
     /// Go ahead.
     Ack(HelloAck),
     /// Go away.

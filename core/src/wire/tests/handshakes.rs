@@ -7,8 +7,8 @@ use super::node;
 use crate::ident::{ClusterName, UniqueAddress};
 use crate::wire::handshake::{
     AUTH_NONE, Acceptor, FEATURES, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck, HelloAnswer,
-    HelloReject, LinkKind, Proof, RejectReason, check_ack, decode_answer, decode_hello, encode_answer,
-    encode_hello,
+    HelloReject, LinkKind, Proof, RejectReason, check_ack, decode_answer, decode_hello, decode_proof,
+    encode_answer, encode_hello, encode_proof,
 };
 use crate::wire::{VERSION_MAX, VERSION_MIN, WireError};
 
@@ -61,6 +61,12 @@ fn encoded_hello(hello: &Hello) -> Vec<u8> {
     out
 }
 
+fn encoded_proof(proof: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_proof(&Proof::from_slice(proof).unwrap(), &mut out).unwrap();
+    out
+}
+
 fn all_answers() -> Vec<(&'static str, HelloAnswer)> {
     let reject = |reason| {
         HelloAnswer::Reject(HelloReject {
@@ -75,6 +81,10 @@ fn all_answers() -> Vec<(&'static str, HelloAnswer)> {
                 proof: Proof::from_slice(&[1, 2, 3]).unwrap(),
                 ..answer(&hello()).unwrap()
             }),
+        ),
+        (
+            "hello_challenge",
+            HelloAnswer::Challenge(answer(&hello()).unwrap()),
         ),
         ("hello_reject_version", reject(RejectReason::Version)),
         ("hello_reject_cluster", reject(RejectReason::WrongCluster)),
@@ -92,6 +102,8 @@ fn all_answers() -> Vec<(&'static str, HelloAnswer)> {
         ),
         ("hello_reject_duplicate", reject(RejectReason::DuplicateUid)),
         ("hello_reject_shutting_down", reject(RejectReason::ShuttingDown)),
+        ("hello_reject_identity", reject(RejectReason::WrongIdentity)),
+        ("hello_reject_not_admitted", reject(RejectReason::NotAdmitted)),
     ]
 }
 
@@ -104,6 +116,7 @@ pub(super) fn every_handshake() -> Vec<(&'static str, Vec<u8>)> {
     let mut all = vec![
         ("hello", encoded_hello(&hello())),
         ("hello_any_uid", encoded_hello(&open)),
+        ("hello_proof", encoded_proof(&[9; 32])),
     ];
     all.extend(
         all_answers()
@@ -150,11 +163,40 @@ fn handshakes_survive_the_round_trip_and_leave_what_follows() {
 }
 
 #[test]
+fn a_challenge_has_no_proof_and_a_proof_is_no_hello_and_no_answer() {
+    let with_proof = HelloAck {
+        proof: Proof::from_slice(&[1]).unwrap(),
+        ..answer(&hello()).unwrap()
+    };
+    let unencodable = WireError::Unencodable { what: "proof" };
+    let challenge = HelloAnswer::Challenge(with_proof.clone());
+    assert_eq!(encode_answer(&challenge, &mut Vec::new()), Err(unencodable));
+    let mut forged = encoded(&HelloAnswer::Ack(with_proof));
+    forged[4] = 4;
+    repair(&mut forged);
+    let malformed = WireError::Malformed { what: "challenge" };
+    assert_eq!(decode_answer(&forged), HandshakeDecoded::Bad(malformed));
+
+    let bytes = encoded_proof(&[9; 32]);
+    let HandshakeDecoded::Done { value, consumed } = decode_proof(&bytes) else {
+        panic!("no proof");
+    };
+    assert_eq!((&value[..], consumed), (&[9; 32][..], bytes.len()));
+    assert!(matches!(decode_hello(&bytes), HandshakeDecoded::Bad(_)));
+    assert!(matches!(decode_answer(&bytes), HandshakeDecoded::Bad(_)));
+    assert!(matches!(
+        decode_proof(&encoded_hello(&hello())),
+        HandshakeDecoded::Bad(_)
+    ));
+}
+
+#[test]
 fn b_16_every_prefix_and_every_flipped_bit_of_a_handshake_is_noticed() {
     for (name, mut bytes) in every_handshake() {
         let done = |bytes: &[u8]| {
             matches!(decode_hello(bytes), HandshakeDecoded::Done { .. })
                 || matches!(decode_answer(bytes), HandshakeDecoded::Done { .. })
+                || matches!(decode_proof(bytes), HandshakeDecoded::Done { .. })
         };
         for len in 0..bytes.len() {
             assert!(!done(&bytes[..len]), "{name} at {len}");

@@ -6,19 +6,21 @@ use std::time::Duration;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::LinkEvent;
 use quorate_core::wire::handshake::{
-    FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, RejectReason, check_ack, decode_answer,
-    encode_hello,
+    FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, Proof, RejectReason, check_ack, decode_answer,
+    encode_hello, encode_proof,
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
 use rand_core::Rng;
 
 use super::{Outbound, return_strays, set_state};
+use crate::psk;
 use crate::pump::action::{Action, Chunk, LinkId};
 use crate::pump::base::Base;
 use crate::pump::limits::DIALS_BEFORE_UNREACHABLE;
 use crate::pump::quarantine::Quarantine;
 use crate::pump::refusal::violation;
-use crate::pump::way::{State, backoff};
+use crate::pump::way::{Challenge, State, backoff};
+use crate::security::Authentication;
 use crate::transport::LinkKind;
 
 impl Outbound {
@@ -38,7 +40,7 @@ impl Outbound {
             link: kind,
             epoch: self.epoch,
             features: FEATURES,
-            auth_method: base.auth_method,
+            auth_method: base.authentication.number(),
             nonce: base.nonce(),
         };
         let deadline = base.now.mono + base.config.limits.handshake_timeout;
@@ -82,6 +84,7 @@ impl Outbound {
             hello,
             deadline,
             heard: Vec::new(),
+            challenge: None,
         };
         match encoded {
             Ok(()) => base.act(Action::Write { link, bytes }),
@@ -98,35 +101,104 @@ impl Outbound {
         let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
             return;
         };
-        let State::Greeting { hello, heard, .. } = &mut way.state else {
+        let State::Greeting {
+            hello,
+            heard,
+            challenge,
+            ..
+        } = &mut way.state
+        else {
             violation(&"bytes on a one-way link", &address, &mut base.log, base.now.mono);
             base.stats.links_closed_for_violation += 1;
             return self.break_link(base, &address, kind);
         };
         heard.extend_from_slice(chunk.filled());
         let decoded = decode_answer(heard);
-        let hello = Hello::clone(hello);
+        let (hello, challenge) = (Hello::clone(hello), challenge.take());
         base.act(Action::Resume { link, chunk });
-        match decoded {
-            HandshakeDecoded::NeedMore(_) => {}
-            HandshakeDecoded::Bad(error) => self.failed(base, link, &error),
-            HandshakeDecoded::Done { value, .. } => match value {
-                HelloAnswer::Reject(reject) => {
-                    if let (RejectReason::Quarantined, Some(uid)) = (reject.reason, hello.expected_uid) {
-                        // The very incarnation that was meant refuses this one for good: it has removed it.
-                        let peer = UniqueAddress::new(address, uid);
-                        base.tell(LinkEvent::QuarantinedBy { peer });
-                    }
-                    self.rejected(base, link, reject.reason);
+        let (answer, consumed) = match decoded {
+            HandshakeDecoded::NeedMore(_) => return self.keep(link, challenge, 0),
+            HandshakeDecoded::Bad(error) => return self.failed(base, link, &error),
+            HandshakeDecoded::Done { value, consumed } => (value, consumed),
+        };
+        match answer {
+            HelloAnswer::Reject(reject) => {
+                if let (RejectReason::Quarantined, Some(uid)) = (reject.reason, hello.expected_uid) {
+                    // The very incarnation that was meant refuses this one for good: it has removed it.
+                    let peer = UniqueAddress::new(address, uid);
+                    base.tell(LinkEvent::QuarantinedBy { peer });
                 }
-                HelloAnswer::Ack(ack) => match check_ack(&hello, &ack) {
-                    Err(reason) => self.rejected(base, link, reason),
-                    Ok(()) if quarantine.contains(&ack.from) => {
-                        self.rejected(base, link, RejectReason::Quarantined);
-                    }
-                    Ok(()) => self.open(base, link, ack, hello.epoch),
-                },
+                self.rejected(base, link, reject.reason);
+            }
+            HelloAnswer::Challenge(ack) => match check_ack(&hello, &ack) {
+                Err(reason) => self.rejected(base, link, reason),
+                Ok(()) => self.prove(base, link, &hello, ack, challenge, consumed),
             },
+            HelloAnswer::Ack(ack) => match check_ack(&hello, &ack) {
+                Err(reason) => self.rejected(base, link, reason),
+                Ok(()) if !is_proved(&base.authentication, challenge.as_deref(), &ack) => {
+                    self.rejected(base, link, RejectReason::Unauthenticated);
+                }
+                Ok(()) if quarantine.contains(&ack.from) => {
+                    self.rejected(base, link, RejectReason::Quarantined);
+                }
+                Ok(()) => self.open(base, link, ack, hello.epoch),
+            },
+        }
+    }
+
+    /// Keeps a challenge, and drops what was understood of what the acceptor said.
+    fn keep(&mut self, link: LinkId, kept: Option<Box<Challenge>>, consumed: usize) {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return;
+        };
+        let way = self.peers.get_mut(address).map(|peer| peer.way(*kind));
+        if let Some(State::Greeting { heard, challenge, .. }) = way.map(|way| &mut way.state) {
+            heard.drain(..consumed.min(heard.len()));
+            *challenge = kept;
+        }
+    }
+
+    /// Answers a challenge: once, and only if this node has a key.
+    fn prove(
+        &mut self,
+        base: &mut Base,
+        link: LinkId,
+        hello: &Hello,
+        ack: HelloAck,
+        challenged: Option<Box<Challenge>>,
+        consumed: usize,
+    ) {
+        let Authentication::Psk(psk) = &base.authentication else {
+            return self.rejected(base, link, RejectReason::AuthMethod);
+        };
+        if challenged.is_some() {
+            return self.rejected(base, link, RejectReason::Unauthenticated);
+        }
+        let heard = self.heard(link).get(..consumed).unwrap_or_default().to_vec();
+        let (mut said, mut proof) = (Vec::new(), Vec::new());
+        let encoded = encode_hello(hello, &mut said).and_then(|()| {
+            let transcript = psk::transcript(&said, &heard);
+            encode_proof(&psk.prove(&transcript), &mut proof)?;
+            Ok(transcript)
+        });
+        match encoded {
+            Ok(transcript) => {
+                base.act(Action::Write { link, bytes: proof });
+                self.keep(link, Some(Box::new(Challenge { ack, transcript })), consumed);
+            }
+            Err(error) => self.failed(base, link, &error),
+        }
+    }
+
+    /// What the acceptor has said on a link that is being greeted.
+    fn heard(&mut self, link: LinkId) -> &[u8] {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return &[];
+        };
+        match self.peers.get_mut(address).map(|peer| &peer.way(*kind).state) {
+            Some(State::Greeting { heard, .. }) => heard,
+            _ => &[],
         }
     }
 
@@ -168,6 +240,14 @@ impl Outbound {
                 let strays = way.take_strays(&peer);
                 return_strays(base, strays, Some(&peer));
             }
+        }
+        base.stats.dials_refused += 1;
+        if is_mistake(reason)
+            && let Some(left_out) = base.log.admit(base.now.mono)
+        {
+            tracing::warn!(
+                target: "cluster::transport", event = "link_refused", %address, ?kind, left_out, "{reason}"
+            );
         }
         self.failed(base, link, &reason);
     }
@@ -223,6 +303,40 @@ impl Outbound {
             }
             None => {}
         }
+    }
+}
+
+/// Whether somebody has to set something right. The other reasons are a cluster's life: restarts, departures, races.
+const fn is_mistake(reason: RejectReason) -> bool {
+    match reason {
+        RejectReason::WrongIncarnation { .. }
+        | RejectReason::Quarantined
+        | RejectReason::TooManyLinks
+        | RejectReason::ShuttingDown => false,
+        RejectReason::Version
+        | RejectReason::WrongCluster
+        | RejectReason::WrongAddress
+        | RejectReason::AuthMethod
+        | RejectReason::Unauthenticated
+        | RejectReason::DuplicateUid
+        | RejectReason::Features => true,
+        // What a later version refuses.
+        _ => true,
+    }
+}
+
+/// Whether a consent proves what this node asks for: a key after a challenge, and nothing else than the challenge said.
+fn is_proved(authentication: &Authentication, challenge: Option<&Challenge>, ack: &HelloAck) -> bool {
+    match (authentication, challenge) {
+        (Authentication::None, None) => true,
+        (Authentication::Psk(psk), Some(challenge)) => {
+            let said = HelloAck {
+                proof: Proof::new(),
+                ..ack.clone()
+            };
+            said == challenge.ack && psk.is_acceptor(&challenge.transcript, &ack.proof)
+        }
+        (Authentication::None, Some(_)) | (Authentication::Psk(_), None) => false,
     }
 }
 

@@ -1,0 +1,217 @@
+//! The accepting side of a handshake: reads the hello, challenges whoever has something to prove, answers, opens. Decides with
+//! the core's `Acceptor` and the node's authentication; nobody who has proved nothing replaces a link or says anything to
+//! the core. Spec: `docs/WIRE.md` 3, reliability 3a, 3c.
+
+use quorate_core::wire::handshake::{
+    Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject, Proof, RejectReason,
+    decode_hello, decode_proof, encode_answer,
+};
+use quorate_core::wire::{VERSION_MAX, VERSION_MIN, WireError};
+
+use super::{Inbound, Opened, resume};
+use crate::psk::{self, Transcript};
+use crate::pump::action::{Action, LinkId};
+use crate::pump::base::Base;
+use crate::pump::quarantine::Quarantine;
+use crate::pump::refusal::{Refusal, refuse};
+use crate::pump::timers::Due;
+use crate::security::Authentication;
+use crate::transport::LinkKind;
+
+/// What an acceptor remembers of a dialer that it has challenged.
+#[derive(Debug)]
+pub(super) struct Challenged {
+    hello: Hello,
+    /// The consent, but for the proof.
+    ack: HelloAck,
+    transcript: Transcript,
+}
+
+/// What a dialer has said so far.
+enum Said {
+    NotAll,
+    Nonsense(WireError),
+    Hello(Box<Hello>, Vec<u8>),
+    Proof(Proof),
+    /// More than it may say before it is answered.
+    TooMuch,
+}
+
+impl Inbound {
+    /// Goes on with a handshake.
+    pub(crate) fn greet(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        let gathered = held.bytes.gathered();
+        let (said, consumed) = if held.challenged.is_none() {
+            match decode_hello(gathered) {
+                HandshakeDecoded::NeedMore(_) => (Said::NotAll, 0),
+                HandshakeDecoded::Bad(error) => (Said::Nonsense(error), 0),
+                HandshakeDecoded::Done { value, consumed } => {
+                    let bytes = gathered.get(..consumed).unwrap_or(gathered).to_vec();
+                    (Said::Hello(Box::new(value), bytes), consumed)
+                }
+            }
+        } else {
+            match decode_proof(gathered) {
+                HandshakeDecoded::NeedMore(_) => (Said::NotAll, 0),
+                HandshakeDecoded::Bad(error) => (Said::Nonsense(error), 0),
+                HandshakeDecoded::Done { value, consumed } => (Said::Proof(value), consumed),
+            }
+        };
+        let said = match said {
+            Said::Nonsense(error) => {
+                let refusal = Refusal::no_handshake(error, gathered);
+                return self.refuse_silently(base, link, &refusal);
+            }
+            Said::Hello(..) | Said::Proof(_) if held.bytes.end_handshake(consumed) => Said::TooMuch,
+            said => said,
+        };
+        match said {
+            Said::NotAll => resume(base, &mut self.budget, link, held),
+            Said::TooMuch | Said::Nonsense(_) => self.refuse_silently(base, link, &Refusal::TooEager),
+            Said::Hello(hello, bytes) => self.on_hello(base, quarantine, link, *hello, &bytes),
+            Said::Proof(proof) => self.on_proof(base, link, &proof),
+        }
+    }
+
+    fn on_hello(
+        &mut self,
+        base: &mut Base,
+        quarantine: &Quarantine,
+        link: LinkId,
+        hello: Hello,
+        bytes: &[u8],
+    ) {
+        let nonce = base.nonce();
+        let acceptor = Acceptor {
+            me: &base.me,
+            cluster: &base.config.cluster,
+            features: FEATURES,
+            auth_method: base.authentication.number(),
+            quarantined: quarantine.contains(&hello.from),
+            nonce,
+        };
+        match acceptor.answer(&hello) {
+            Err(reject) => self.reject(base, link, &hello, reject.reason),
+            Ok(ack) => match base.authentication {
+                Authentication::None => self.consent(base, link, &hello, ack),
+                Authentication::Psk(_) => self.challenge(base, link, hello, bytes, ack),
+            },
+        }
+    }
+
+    fn challenge(&mut self, base: &mut Base, link: LinkId, hello: Hello, bytes: &[u8], ack: HelloAck) {
+        let mut challenge = Vec::new();
+        let encoded = encode_answer(&HelloAnswer::Challenge(ack.clone()), &mut challenge);
+        let Some(held) = self.links.get_mut(&link).filter(|_| encoded.is_ok()) else {
+            return;
+        };
+        held.challenged = Some(Box::new(Challenged {
+            transcript: psk::transcript(bytes, &challenge),
+            hello,
+            ack,
+        }));
+        base.act(Action::Write {
+            link,
+            bytes: challenge,
+        });
+        resume(base, &mut self.budget, link, held);
+    }
+
+    fn on_proof(&mut self, base: &mut Base, link: LinkId, proof: &Proof) {
+        let challenged = self.links.get_mut(&link).and_then(|held| held.challenged.take());
+        let (Some(challenged), Authentication::Psk(psk)) = (challenged, &base.authentication) else {
+            return;
+        };
+        let Challenged {
+            hello,
+            ack,
+            transcript,
+        } = *challenged;
+        match psk.answer(&transcript, proof) {
+            Some(proof) => self.consent(base, link, &hello, HelloAck { proof, ..ack }),
+            None => self.reject(base, link, &hello, RejectReason::Unauthenticated),
+        }
+    }
+
+    /// The dialer is who it says, as far as this node asks for it.
+    fn consent(&mut self, base: &mut Base, link: LinkId, hello: &Hello, ack: HelloAck) {
+        if !self.replace_older(base, hello) {
+            return self.reject(base, link, hello, RejectReason::TooManyLinks);
+        }
+        answer(base, link, &HelloAnswer::Ack(ack));
+        self.open(base, link, hello);
+    }
+
+    fn reject(&mut self, base: &mut Base, link: LinkId, hello: &Hello, reason: RejectReason) {
+        let versions = (VERSION_MIN, VERSION_MAX);
+        answer(base, link, &HelloAnswer::Reject(HelloReject { reason, versions }));
+        let refusal = match reason {
+            RejectReason::TooManyLinks => Refusal::OldEpoch,
+            reason => Refusal::Rejected(reason),
+        };
+        self.forget(base, link);
+        base.act(Action::Finish(link));
+        refuse(
+            &refusal,
+            &hello.from,
+            &mut base.stats,
+            &mut base.log,
+            base.now.mono,
+        );
+    }
+
+    /// Makes room for a newer link of the same peer and kind; `false` if the one that is there is not older. What was not
+    /// read of an older link belongs to an older epoch and is dropped.
+    fn replace_older(&mut self, base: &mut Base, hello: &Hello) -> bool {
+        let same = |opened: &Opened| opened.peer == hello.from && opened.kind == hello.link;
+        let found = self.links.iter().find_map(|(link, held)| {
+            let opened = held.opened.as_ref().filter(|opened| same(opened))?;
+            Some((*link, opened.epoch))
+        });
+        match found {
+            None => true,
+            Some((_, epoch)) if epoch >= hello.epoch => false,
+            Some((older, _)) => {
+                base.stats.frames_of_old_epoch += 1;
+                self.abort(base, older);
+                true
+            }
+        }
+    }
+
+    fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        self.pending.remove(held.source);
+        if let Some(deadline) = held.deadline.take() {
+            base.timers.disarm(deadline, Due::Inbound(link));
+        }
+        held.opened = Some(Opened {
+            peer: hello.from.clone(),
+            kind: hello.link,
+            epoch: hello.epoch,
+        });
+        if hello.link == LinkKind::Control
+            && let Some(meter) = self.meters.take(&hello.from)
+        {
+            held.meter = meter;
+        }
+        base.stats.handshakes_completed += 1;
+        tracing::debug!(
+            target: "cluster::transport", event = "link_accepted", peer = %hello.from, kind = ?hello.link,
+            epoch = hello.epoch
+        );
+        resume(base, &mut self.budget, link, held);
+    }
+}
+
+fn answer(base: &mut Base, link: LinkId, answer: &HelloAnswer) {
+    let mut bytes = Vec::new();
+    if encode_answer(answer, &mut bytes).is_ok() {
+        base.act(Action::Write { link, bytes });
+    }
+}
