@@ -8,6 +8,16 @@ mod tcp {
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
+    quorate_driver::bad_inputs!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
+    quorate_driver::conformance_of_connections!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
 }
 
 mod psk {

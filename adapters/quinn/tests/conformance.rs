@@ -18,6 +18,7 @@ fn mtls() -> Security {
 }
 
 quorate_driver::conformance!(Quinn, mtls(), block_on);
+quorate_driver::bad_inputs!(Quinn, mtls(), block_on);
 
 #[test]
 fn nodes_of_two_authorities_do_not_meet() {

@@ -4,6 +4,8 @@ mod tcp {
     use quorate_smol::{Security, Smol};
 
     quorate_driver::conformance!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_driver::bad_inputs!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_driver::conformance_of_connections!(Smol, Security::insecure_plaintext(), smol::block_on);
 }
 
 mod psk {

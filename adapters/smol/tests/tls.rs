@@ -12,6 +12,8 @@ fn mtls() -> Security {
 }
 
 quorate_driver::conformance!(Smol, mtls(), smol::block_on);
+quorate_driver::bad_inputs!(Smol, mtls(), smol::block_on);
+quorate_driver::conformance_of_connections!(Smol, mtls(), smol::block_on);
 
 #[test]
 fn nodes_of_two_authorities_do_not_meet() {

@@ -20,6 +20,8 @@ mod tcp {
     use super::{Security, Tokio, block_on};
 
     quorate_driver::conformance!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_driver::bad_inputs!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_driver::conformance_of_connections!(Tokio, Security::insecure_plaintext(), block_on);
 }
 
 mod psk {
@@ -49,4 +51,6 @@ mod tls {
     use super::{Tokio, block_on, mtls};
 
     quorate_driver::conformance!(Tokio, mtls(), block_on);
+    quorate_driver::bad_inputs!(Tokio, mtls(), block_on);
+    quorate_driver::conformance_of_connections!(Tokio, mtls(), block_on);
 }

@@ -10,9 +10,12 @@
 //! that is their answer. Two functions need more than the macro knows and are called by hand: [`adapters_form_one_cluster`]
 //! and [`nodes_of_different_security_do_not_meet`]. Spec: architecture 4, reliability 3c.
 //!
-//! Not yet in the suite: a slow reader beside flowing heartbeats, and the bytes of a broken frame after a good handshake
-//! (both are tested in the pump and for tokio), a thousand connections (here: [`CYCLES`]).
+//! `bad_inputs!` adds the catalogue of bad inputs; transports on which every link is a connection of its own add
+//! `conformance_of_connections!`. Which bad input is answered where: [`APPLICABILITY`].
+//!
+//! Not yet in the suite: a slow reader beside flowing heartbeats (tested in the pump and for tokio).
 
+mod bad_inputs;
 mod cluster;
 mod leases;
 mod links;
@@ -20,6 +23,13 @@ mod runtime;
 mod strangers;
 mod support;
 
+pub use bad_inputs::{
+    APPLICABILITY, Answered, COLUMNS, a_flood_of_connections_of_one_source_is_cut_off,
+    a_flood_of_gossip_is_dropped_and_then_cut_off, a_joiner_with_other_settings_is_told_and_stops,
+    a_member_may_tell_a_node_that_it_is_down, a_removed_incarnation_is_refused,
+    every_bad_input_has_its_reaction, half_a_frame_and_bytes_that_dribble_are_cut_off,
+    plain_bytes_on_a_protected_port_are_refused, rows_of_the_table,
+};
 pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
@@ -72,6 +82,33 @@ macro_rules! conformance {
                 $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>(&security)));
             }
         )+
+    };
+}
+
+/// The same for the catalogue of bad inputs, for a security whose handshake needs no secret: what comes after it is the same
+/// for all.
+#[macro_export]
+macro_rules! bad_inputs {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            every_bad_input_has_its_reaction,
+            half_a_frame_and_bytes_that_dribble_are_cut_off,
+            a_flood_of_gossip_is_dropped_and_then_cut_off,
+            a_joiner_with_other_settings_is_told_and_stops,
+            a_removed_incarnation_is_refused,
+            a_member_may_tell_a_node_that_it_is_down,
+        );
+    };
+}
+
+/// The same for what only transports show on which every link is a connection of its own: TCP, with TLS or without.
+#[macro_export]
+macro_rules! conformance_of_connections {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            a_flood_of_connections_of_one_source_is_cut_off,
+            plain_bytes_on_a_protected_port_are_refused,
+        );
     };
 }
 

@@ -21,21 +21,24 @@ use crate::transport::{LinkKind, LinkReader, LinkWriter, Transport};
 const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// Somebody who can open links and nothing else.
-struct Stranger<T: Transport> {
+pub(super) struct Stranger<T: Transport> {
     transport: T,
     _listener: T::Listener,
 }
 
 impl<T: Transport> Stranger<T> {
-    async fn new<A: Adapter<Transport = T>>(security: &Security) -> Self {
+    pub(super) async fn new<A: Adapter<Transport = T>>(security: &Security) -> Self {
         let transport = A::transport(security).expect("the transport offers this security");
         let _listener = transport.bind("127.0.0.1:0").await.expect("it listens");
         Self { transport, _listener }
     }
 
-    async fn dial(&self, to: &Address) -> (T::Reader, T::Writer) {
-        let dialed = self.transport.dial(to, LinkKind::Control).await;
-        dialed.expect("the port takes links")
+    pub(super) async fn dial(&self, to: &Address) -> (T::Reader, T::Writer) {
+        self.try_dial(to).await.expect("the port takes links")
+    }
+
+    pub(super) async fn try_dial(&self, to: &Address) -> std::io::Result<(T::Reader, T::Writer)> {
+        self.transport.dial(to, LinkKind::Control).await
     }
 
     /// Says something and listens until the other side hangs up.
@@ -47,7 +50,7 @@ impl<T: Transport> Stranger<T> {
 }
 
 /// A reset is an end as well.
-async fn rest(reader: &mut impl LinkReader) -> Vec<u8> {
+pub(super) async fn rest(reader: &mut impl LinkReader) -> Vec<u8> {
     let (mut heard, mut buffer) = (Vec::new(), vec![0; 1_024]);
     while let Ok(len @ 1..) = reader.read(&mut buffer).await {
         heard.extend_from_slice(buffer.get(..len).expect("no more than there is room for"));
@@ -55,7 +58,7 @@ async fn rest(reader: &mut impl LinkReader) -> Vec<u8> {
     heard
 }
 
-async fn impatient<A: Adapter>(security: &Security) -> Cluster<A> {
+pub(super) async fn impatient<A: Adapter>(security: &Security) -> Cluster<A> {
     let change = |config: &mut Config| config.limits.handshake_timeout = HANDSHAKE_LIMIT;
     first(node::<A>(security).config(change)).await
 }
@@ -65,7 +68,7 @@ async fn links<A: Adapter>(node: &Cluster<A>) -> LinkStats {
 }
 
 /// The cluster still takes members.
-async fn goes_on<A: Adapter>(node: &Cluster<A>, security: &Security) {
+pub(super) async fn goes_on<A: Adapter>(node: &Cluster<A>, security: &Security) {
     let friend = joined::<A>(node.address().address(), security).await;
     within::<A, _>("the friend has left", friend.leave())
         .await

@@ -1,0 +1,516 @@
+//! The rows of the catalogue that are told by what is sent. Spec: reliability 3c.
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::wire::handshake::RejectReason;
+use quorate_core::wire::kind;
+
+use super::craft::{
+    CONTROL, GOSSIP, USER, addressed, deflated, frame, hello, in_small_blocks, node, patched, text,
+};
+use super::state::{Row, State};
+use super::{BadInput, Counter, Reaction, Scene, Speaker};
+
+macro_rules! counter {
+    ($part:ident . $field:ident) => {
+        Counter {
+            name: stringify!($field),
+            read: |stats| stats.$part.$field,
+        }
+    };
+}
+
+const WIRE: Counter = counter!(core.rejected_wire);
+const REJECTED: Counter = counter!(core.rejected);
+const MALFORMED: Counter = counter!(links.refused_malformed);
+const MAGIC: Counter = counter!(links.refused_bad_magic);
+const VIOLATION: Counter = counter!(links.links_closed_for_violation);
+
+const fn row(
+    id: &'static str,
+    what: &'static str,
+    (speaker, reaction, counter): (Speaker, Reaction, Counter),
+    say: fn(&Scene) -> Vec<u8>,
+) -> BadInput {
+    BadInput {
+        id,
+        what,
+        speaker,
+        reaction,
+        counter,
+        say,
+    }
+}
+
+/// The body cannot be read, and no honest peer sends it.
+const NONSENSE: (Speaker, Reaction, Counter) = (Speaker::Stranger, Reaction::ClosedAndCounted, WIRE);
+/// The header cannot be read, and no honest peer sends it.
+const BAD_HEADER: (Speaker, Reaction, Counter) = (Speaker::Stranger, Reaction::ClosedAndCounted, VIOLATION);
+/// The message is dropped.
+const DROPPED: (Speaker, Reaction, Counter) = (Speaker::Stranger, Reaction::Dropped, REJECTED);
+const NO_HANDSHAKE: (Speaker, Reaction, Counter) = (Speaker::Nobody, Reaction::Closed, MALFORMED);
+const NO_MAGIC: (Speaker, Reaction, Counter) = (Speaker::Nobody, Reaction::Closed, MAGIC);
+
+/// Bodies of links that have not even a hello, and hellos.
+pub(super) const HANDSHAKES: &[BadInput] = &[
+    row(
+        "B-02",
+        "1 to 7 bytes of a hello, then the end",
+        (Speaker::Ending, Reaction::Closed, MALFORMED),
+        |scene| hello((1, 1), b"127.0.0.1", 9, &scene.to, &scene.cluster)[..7].to_vec(),
+    ),
+    row("B-03", "another magic", NO_MAGIC, |_| vec![0x5a; 300]),
+    row("B-04", "an HTTP request", NO_MAGIC, |_| {
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec()
+    }),
+    row("B-04", "a TLS ClientHello", NO_MAGIC, |_| {
+        vec![0x16, 0x03, 0x01, 0x02, 0x00, 0x01]
+    }),
+    row(
+        "B-06",
+        "version 0",
+        (
+            Speaker::Nobody,
+            Reaction::Refused(RejectReason::Version),
+            counter!(links.refused_version),
+        ),
+        |scene| hello((0, 0), b"127.0.0.1", 9, &scene.to, &scene.cluster),
+    ),
+    row(
+        "B-06",
+        "version 255",
+        (
+            Speaker::Nobody,
+            Reaction::Refused(RejectReason::Version),
+            counter!(links.refused_version),
+        ),
+        |scene| hello((255, 255), b"127.0.0.1", 9, &scene.to, &scene.cluster),
+    ),
+    row(
+        "B-09",
+        "a hello of 65,535 bytes",
+        (
+            Speaker::Nobody,
+            Reaction::Closed,
+            counter!(links.refused_too_large),
+        ),
+        |scene| {
+            let mut bytes = hello((1, 1), b"127.0.0.1", 9, &scene.to, &scene.cluster);
+            bytes[6..8].copy_from_slice(&u16::MAX.to_le_bytes());
+            bytes
+        },
+    ),
+    row(
+        "B-39",
+        "another cluster's name",
+        (
+            Speaker::Nobody,
+            Reaction::Refused(RejectReason::WrongCluster),
+            counter!(links.refused_cluster),
+        ),
+        |scene| hello((1, 1), b"127.0.0.1", 9, &scene.to, "others"),
+    ),
+    row("B-14", "a hello with a wrong checksum", NO_HANDSHAKE, |scene| {
+        let mut bytes = hello((1, 1), b"127.0.0.1", 9, &scene.to, &scene.cluster);
+        bytes[8] ^= 1;
+        bytes
+    }),
+    row("B-45", "a name without a byte", NO_HANDSHAKE, |scene| {
+        hello((1, 1), b"", 9, &scene.to, &scene.cluster)
+    }),
+    row("B-45", "a name of 129 bytes", NO_HANDSHAKE, |scene| {
+        hello((1, 1), &[b'h'; 129], 9, &scene.to, &scene.cluster)
+    }),
+    row("B-45", "a name with control characters", NO_HANDSHAKE, |scene| {
+        hello((1, 1), b"h\x07h", 9, &scene.to, &scene.cluster)
+    }),
+    row("B-45", "port 0", NO_HANDSHAKE, |scene| {
+        hello((1, 1), b"127.0.0.1", 0, &scene.to, &scene.cluster)
+    }),
+    row(
+        "B-64",
+        "a name that would colour a terminal",
+        NO_HANDSHAKE,
+        |scene| hello((1, 1), b"h\x1b[31mh\nh", 9, &scene.to, &scene.cluster),
+    ),
+];
+
+fn heartbeat(scene: &Scene) -> Vec<u8> {
+    let mut body = [0; 16].to_vec();
+    node(&mut body, &scene.to);
+    frame(CONTROL, kind::HEARTBEAT, scene.epoch, &body)
+}
+
+fn gossip(scene: &Scene, form: &[u8]) -> Vec<u8> {
+    frame(GOSSIP, kind::GOSSIP, scene.epoch, &addressed(&scene.to, form))
+}
+
+/// A state of sender and receiver with one thing wrong.
+fn spoiled(scene: &Scene, spoil: impl FnOnce(&mut State)) -> Vec<u8> {
+    let mut state = State::of(&[&scene.to, &scene.me]);
+    spoil(&mut state);
+    gossip(scene, &[&[0], &state.bytes()[..]].concat())
+}
+
+fn join(scene: &Scene, roles: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = Vec::new();
+    node(&mut body, &scene.to);
+    text(&mut body, b"0.0.0");
+    body.push(roles.len() as u8);
+    for role in roles {
+        text(&mut body, role);
+    }
+    frame(CONTROL, kind::JOIN, scene.epoch, &body)
+}
+
+/// Frames whose header is wrong, or whose body is not what its checksum says.
+pub(super) const FRAMES: &[BadInput] = &[
+    row("B-01", "an empty frame", BAD_HEADER, |scene| {
+        frame(CONTROL, kind::HEARTBEAT, scene.epoch, &[])
+    }),
+    row(
+        "B-03",
+        "another magic after the handshake",
+        (Speaker::Stranger, Reaction::Closed, VIOLATION),
+        |_| vec![0x5a; 64],
+    ),
+    row(
+        "B-06",
+        "frame version 0",
+        (Speaker::Stranger, Reaction::Closed, VIOLATION),
+        |scene| patched(heartbeat(scene), 2, &[0]),
+    ),
+    row(
+        "B-06",
+        "frame version 255",
+        (Speaker::Stranger, Reaction::Closed, VIOLATION),
+        |scene| patched(heartbeat(scene), 2, &[255]),
+    ),
+    row(
+        "B-07",
+        "an unknown kind",
+        (Speaker::Stranger, Reaction::Dropped, WIRE),
+        |scene| frame(CONTROL, 0x7ffe, scene.epoch, &[1]),
+    ),
+    row("B-08", "reserved flags", BAD_HEADER, |scene| {
+        patched(heartbeat(scene), 6, &0x8000_u16.to_le_bytes())
+    }),
+    row("B-08", "a lane that does not exist", BAD_HEADER, |scene| {
+        patched(heartbeat(scene), 3, &[9])
+    }),
+    row(
+        "B-09",
+        "one byte more than a control frame may have",
+        (
+            Speaker::Stranger,
+            Reaction::Closed,
+            counter!(links.frames_too_large),
+        ),
+        |scene| patched(heartbeat(scene), 8, &((256_u32 << 10) + 1).to_le_bytes()),
+    ),
+    row(
+        "B-10",
+        "a length of 4 GiB",
+        (
+            Speaker::Stranger,
+            Reaction::Closed,
+            counter!(links.frames_too_large),
+        ),
+        |scene| patched(heartbeat(scene), 8, &u32::MAX.to_le_bytes()),
+    ),
+    row("B-13", "a byte behind the last field", NONSENSE, |scene| {
+        frame(CONTROL, kind::REMOVED, scene.epoch, &addressed(&scene.to, &[0]))
+    }),
+    row(
+        "B-14",
+        "a wrong checksum",
+        (
+            Speaker::Stranger,
+            Reaction::Dropped,
+            counter!(links.frames_skipped),
+        ),
+        |scene| {
+            let mut bytes = heartbeat(scene);
+            bytes[16] ^= 1;
+            bytes
+        },
+    ),
+    row(
+        "B-14",
+        "three wrong checksums",
+        (
+            Speaker::Stranger,
+            Reaction::Closed,
+            counter!(links.links_closed_for_checksums),
+        ),
+        |scene| {
+            let mut bytes = heartbeat(scene);
+            bytes[16] ^= 1;
+            bytes.repeat(3)
+        },
+    ),
+];
+
+/// Bodies that no reader takes.
+pub(super) const BODIES: &[BadInput] = &[
+    row("B-18", "hosts that do not rise", NONSENSE, |scene| {
+        spoiled(scene, |state| {
+            state.hosts = vec!["b".into(), "a".into()];
+            state.members[1].host = 1;
+        })
+    }),
+    row("B-18", "a role set that is there twice", NONSENSE, |scene| {
+        spoiled(scene, |state| state.role_sets.push(Vec::new()))
+    }),
+    row("B-19", "a bool of 2", NONSENSE, |scene| {
+        frame(CONTROL, kind::INIT_JOIN_ACK, scene.epoch, &[2])
+    }),
+    row("B-19", "tag 200", NONSENSE, |scene| {
+        frame(
+            CONTROL,
+            kind::SHARDING,
+            scene.epoch,
+            &[&[0; 8][..], &[200]].concat(),
+        )
+    }),
+    row("B-19", "a role that is no UTF-8", NONSENSE, |scene| {
+        join(scene, &[vec![0xff, 0xfe]])
+    }),
+    row("B-20", "a bomb that says how large it is", NONSENSE, |scene| {
+        let stream = miniz_oxide::deflate::compress_to_vec(&vec![0; 8 << 20], 6);
+        gossip(scene, &deflated(256 << 20, &stream))
+    }),
+    row("B-20", "a bomb that says it is small", NONSENSE, |scene| {
+        let stream = miniz_oxide::deflate::compress_to_vec(&vec![0; 8 << 20], 6);
+        gossip(scene, &deflated(1 << 20, &stream))
+    }),
+    row("B-21", "a bomb of many small blocks", NONSENSE, |scene| {
+        gossip(scene, &deflated(4_096, &in_small_blocks(&[0; 100_000])))
+    }),
+    row(
+        "B-22",
+        "a compressed state inside a compressed state",
+        NONSENSE,
+        |scene| {
+            let state = State::of(&[&scene.to, &scene.me]).bytes();
+            let inner = deflated(
+                state.len() as u32,
+                &miniz_oxide::deflate::compress_to_vec(&state, 6),
+            );
+            let outer = miniz_oxide::deflate::compress_to_vec(&inner, 6);
+            gossip(scene, &deflated(inner.len() as u32, &outer))
+        },
+    ),
+    row(
+        "B-23",
+        "a stream that is no deflate",
+        (Speaker::Stranger, Reaction::Dropped, WIRE),
+        |scene| gossip(scene, &deflated(1_000, &[0xff; 100])),
+    ),
+    row("B-24", "bytes behind the stream", NONSENSE, |scene| {
+        let state = State::of(&[&scene.to, &scene.me]).bytes();
+        let mut stream = miniz_oxide::deflate::compress_to_vec(&state, 6);
+        stream.push(0);
+        gossip(scene, &deflated(state.len() as u32, &stream))
+    }),
+    row("B-25", "a length that is one too small", NONSENSE, |scene| {
+        let state = State::of(&[&scene.to, &scene.me]).bytes();
+        let stream = miniz_oxide::deflate::compress_to_vec(&state, 6);
+        gossip(scene, &deflated(state.len() as u32 - 1, &stream))
+    }),
+    row("B-25", "a length that is one too large", NONSENSE, |scene| {
+        let state = State::of(&[&scene.to, &scene.me]).bytes();
+        let stream = miniz_oxide::deflate::compress_to_vec(&state, 6);
+        gossip(scene, &deflated(state.len() as u32 + 1, &stream))
+    }),
+    row("B-26", "2^32 - 1 records and no byte left", NONSENSE, |scene| {
+        spoiled(scene, |state| state.records_claimed = Some(u32::MAX))
+    }),
+    row(
+        "B-26",
+        "2^32 - 1 shard homes and no byte left",
+        NONSENSE,
+        |scene| {
+            let mut body = vec![0; 8];
+            body.push(7);
+            body.extend(1_u32.to_le_bytes());
+            node(&mut body, &scene.me);
+            body.extend(u32::MAX.to_le_bytes());
+            frame(CONTROL, kind::SHARDING, scene.epoch, &body)
+        },
+    ),
+    row(
+        "B-28",
+        "a text of 255 bytes and 2 bytes left",
+        NONSENSE,
+        |scene| {
+            let mut body = vec![255];
+            body.extend(b"hh");
+            frame(CONTROL, kind::LEAVE, scene.epoch, &body)
+        },
+    ),
+    row("B-29", "10,001 members", NONSENSE, |scene| {
+        spoiled(scene, |state| state.members_claimed = Some(10_001))
+    }),
+    row("B-30", "a member that is there twice", NONSENSE, |scene| {
+        spoiled(scene, |state| {
+            let Row { host, port, uid, .. } = state.members[0];
+            (state.members[1].host, state.members[1].port, state.members[1].uid) = (host, port, uid);
+        })
+    }),
+    row(
+        "B-32",
+        "a clock entry of a member that is not there",
+        NONSENSE,
+        |scene| spoiled(scene, |state| state.clock.push((7, 1))),
+    ),
+    row("B-32", "a host that is not there", NONSENSE, |scene| {
+        spoiled(scene, |state| state.members[1].host = 7)
+    }),
+    row("B-33", "a seen bit of nobody", NONSENSE, |scene| {
+        spoiled(scene, |state| state.seen[0] = 0b1000_0000)
+    }),
+    row("B-34", "a member with status Removed", NONSENSE, |scene| {
+        spoiled(scene, |state| state.members[0].status = 5)
+    }),
+    row(
+        "B-35",
+        "a member that is a tombstone as well",
+        NONSENSE,
+        |scene| {
+            spoiled(scene, |state| {
+                let Row { host, port, uid, .. } = state.members[0];
+                state.tombstones.push((host, port, uid));
+            })
+        },
+    ),
+    row("B-36", "a clock entry of 2^64 - 1", NONSENSE, |scene| {
+        spoiled(scene, |state| state.clock.push((0, u64::MAX)))
+    }),
+    row("B-46", "33 roles", NONSENSE, |scene| {
+        let roles: Vec<Vec<u8>> = (10..43).map(|n| format!("r{n}").into_bytes()).collect();
+        join(scene, &roles)
+    }),
+    row("B-46", "a role of 65 bytes", NONSENSE, |scene| {
+        join(scene, &[vec![b'r'; 65]])
+    }),
+    row("B-46", "two data centers", NONSENSE, |scene| {
+        join(scene, &[b"dc-a".to_vec(), b"dc-b".to_vec()])
+    }),
+    row(
+        "B-46",
+        "the data center that is never written",
+        NONSENSE,
+        |scene| join(scene, &[b"dc-default".to_vec()]),
+    ),
+];
+
+fn other_incarnation(of: &UniqueAddress) -> UniqueAddress {
+    UniqueAddress::new(of.address().clone(), of.uid() ^ 1)
+}
+
+fn welcome(scene: &Scene, to: &UniqueAddress) -> Vec<u8> {
+    let state = State::of(&[to, &scene.me]).bytes();
+    let body = addressed(to, &[&[0], &state[..]].concat());
+    frame(GOSSIP, kind::WELCOME, scene.epoch, &body)
+}
+
+fn entity(scene: &Scene, kind: u64, id: &[u8]) -> Vec<u8> {
+    let mut body = kind.to_le_bytes().to_vec();
+    body.extend([0, 0, 0, 0]);
+    body.extend((id.len() as u16).to_le_bytes());
+    body.extend(id);
+    body.push(1);
+    frame(USER, kind::ENTITY, scene.epoch, &body)
+}
+
+/// Messages that can be read and are not for this node, not from a member, not asked for.
+pub(super) const MESSAGES: &[BadInput] = &[
+    row("B-40", "gossip for an older incarnation", DROPPED, |scene| {
+        let to = other_incarnation(&scene.to);
+        let state = State::of(&[&to, &scene.me]).bytes();
+        let body = addressed(&to, &[&[0], &state[..]].concat());
+        frame(GOSSIP, kind::GOSSIP, scene.epoch, &body)
+    }),
+    row("B-41", "gossip from nobody", DROPPED, |scene| {
+        spoiled(scene, |_| {})
+    }),
+    row(
+        "B-43",
+        "a join with the receiver's address",
+        (Speaker::Namesake, Reaction::Dropped, counter!(core.joins_refused)),
+        |scene| join(scene, &[]),
+    ),
+    row("B-48", "a Welcome that nobody asked for", DROPPED, |scene| {
+        welcome(scene, &scene.to)
+    }),
+    row("B-49", "a Welcome for another incarnation", DROPPED, |scene| {
+        welcome(scene, &other_incarnation(&scene.to))
+    }),
+    row(
+        "B-50",
+        "an answer to a heartbeat that was never sent",
+        DROPPED,
+        |scene| {
+            let mut body = u64::MAX.to_le_bytes().to_vec();
+            body.extend(u64::MAX.to_le_bytes());
+            node(&mut body, &scene.to);
+            frame(CONTROL, kind::HEARTBEAT_RSP, scene.epoch, &body)
+        },
+    ),
+    row(
+        "B-58",
+        "a message for an unknown kind of entity",
+        (Speaker::UserLink, Reaction::Dropped, counter!(core.dead_letters)),
+        |scene| entity(scene, 42, b"id"),
+    ),
+    row(
+        "B-58",
+        "an entity id without a byte",
+        (Speaker::UserLink, Reaction::Dropped, WIRE),
+        |scene| entity(scene, 42, b""),
+    ),
+    row(
+        "B-58",
+        "an entity id of 1,025 bytes",
+        (Speaker::UserLink, Reaction::Dropped, WIRE),
+        |scene| entity(scene, 42, &[b'i'; 1_025]),
+    ),
+];
+
+/// What only a member can get wrong.
+pub(super) const OF_A_MEMBER: &[BadInput] = &[
+    row(
+        "B-37",
+        "more changes of mine than I made",
+        (
+            Speaker::Member,
+            Reaction::Dropped,
+            counter!(core.rejected_forged_clock),
+        ),
+        |scene| {
+            spoiled(scene, |state| {
+                let mine = state.members.iter().position(|row| row.uid == scene.to.uid());
+                state.clock.push((mine.map_or(0, |at| at as u16), 1 << 40));
+            })
+        },
+    ),
+    row(
+        "B-42",
+        "a state without the receiver",
+        (Speaker::Member, Reaction::Dropped, REJECTED),
+        |scene| {
+            let state = State::of(&[&scene.me]).bytes();
+            gossip(scene, &[&[0], &state[..]].concat())
+        },
+    ),
+];
+
+/// One frame that is dropped and counted: shows that a link is still read.
+pub(super) fn probe(scene: &Scene, user: bool) -> Vec<u8> {
+    frame(if user { USER } else { CONTROL }, 0x7fff, scene.epoch, &[1])
+}
+
+/// A member's first word.
+pub(super) fn first_join(scene: &Scene) -> Vec<u8> {
+    join(scene, &[])
+}

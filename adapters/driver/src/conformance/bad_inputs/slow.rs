@@ -1,0 +1,212 @@
+//! The rows that take time, many links, or a node of their own.
+
+use std::time::Duration;
+
+use quorate_core::config::DowningStrategy;
+use quorate_core::effect::HaltReason;
+use quorate_core::wire::handshake::{HelloAnswer, RejectReason};
+use quorate_core::wire::kind;
+
+use super::craft::{GOSSIP, addressed, frame, hello};
+use super::state::State;
+use super::{Attacker, LinkWriter, Speaker, join_as, picture, quiet, refusal_of, rest, rows, say, stats};
+use crate::adapter::Adapter;
+use crate::conformance::strangers::{Stranger, goes_on, impatient};
+use crate::conformance::support::{all_up, cluster, eventually, first, node, sleep, within};
+use crate::error::Termination;
+use crate::security::{Method, Security};
+
+/// Far from what any honest peer does.
+const GOSSIPS_PER_SECOND: u32 = 10;
+
+/// Links that one source opens at once.
+const CONNECTIONS: usize = 200;
+
+/// B-11, B-12, B-16: a hello or a frame whose end does not come, at once or ever, is given up.
+pub async fn half_a_frame_and_bytes_that_dribble_are_cut_off<A: Adapter>(security: &Security) {
+    let target = impatient::<A>(security).await;
+    let to = target.address().clone();
+    let mut attacker = Attacker::new::<A>(&to, security).await;
+
+    // B-12: a byte now and then is not enough for a handshake.
+    let whole = hello((1, 1), b"127.0.0.1", 9, &to, "conformance");
+    let (mut reader, mut writer) = attacker.stranger.dial(to.address()).await;
+    for byte in whole.iter().take(12) {
+        say(&mut writer, &[*byte]).await;
+        sleep::<A>(Duration::from_millis(200)).await;
+    }
+    assert_eq!(within::<A, _>("the node hangs up", rest(&mut reader)).await, b"");
+    assert_eq!(stats(&target).await.links.refused_timeout, 1);
+
+    // B-11: half a frame, then silence.
+    let mut scene = attacker.somebody(Speaker::Stranger);
+    let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
+    let bytes = rows::probe(&scene, false);
+    say(&mut writer, &bytes[..bytes.len() - 1]).await;
+    within::<A, _>("the node hangs up", rest(&mut reader)).await;
+    assert_eq!(stats(&target).await.links.links_closed_for_stalled_frame, 1);
+
+    // B-16: the end in the middle of a frame is an end, and nothing else.
+    let open = stats(&target).await.links.links_open;
+    let mut scene = attacker.somebody(Speaker::Stranger);
+    let (_reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
+    say(&mut writer, &bytes[..bytes.len() / 2]).await;
+    let _ = writer.close().await;
+    eventually::<A>("the link is gone", async || {
+        stats(&target).await.links.links_open == open
+    })
+    .await;
+    goes_on(&target, security).await;
+}
+
+/// B-51: gossip beyond the rate is dropped; beyond patience its link is closed; the others do not notice.
+pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security: &Security) {
+    let limited = quiet::<A>(security).config(|config| {
+        config.limits.gossip_frames_per_second_max = GOSSIPS_PER_SECOND;
+        config.limits.rate_exceeded_patience = Duration::from_secs(1);
+        // Two nodes need a few gossips per second while one joins.
+        config.membership.gossip_interval = Duration::from_secs(1);
+    });
+    let target = first(limited).await;
+    let to = target.address().clone();
+    let other = quiet::<A>(security).config(|config| {
+        config.membership.gossip_interval = Duration::from_secs(1);
+    });
+    let other = other.seeds([to.address()]).start().await;
+    let other = other.expect("the other node starts");
+    all_up(&target, 2).await;
+    let honest = [to.clone(), other.address().clone()];
+    let before = picture(&target, &honest);
+
+    let mut attacker = Attacker::new::<A>(&to, security).await;
+    let mut scene = attacker.somebody(Speaker::Stranger);
+    let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
+    let state = State::of(&[&scene.to, &scene.me]).bytes();
+    let body = addressed(&scene.to, &[&[0], &state[..]].concat());
+    let burst = frame(GOSSIP, kind::GOSSIP, scene.epoch, &body).repeat(500);
+    let flood = async {
+        loop {
+            if writer.write_all(&burst).await.is_err() {
+                return;
+            }
+            sleep::<A>(Duration::from_millis(50)).await;
+        }
+    };
+    let listening = async {
+        rest(&mut reader).await;
+    };
+    let ended = crate::sync::race(flood, listening);
+    within::<A, _>("the node hangs up", ended).await;
+    eventually::<A>("the link is closed for its rate", async || {
+        stats(&target).await.links.links_closed_for_rate == 1
+    })
+    .await;
+    let counted = stats(&target).await;
+    assert!(counted.links.gossip_frames_beyond_rate > 1_000, "{counted:?}");
+    // What passed was from nobody: dropped as such.
+    assert!((1..100).contains(&counted.core.rejected), "{counted:?}");
+    assert_eq!(picture(&target, &honest), before);
+}
+
+/// B-52: one source may have a few handshakes open; the rest of its links are cut off at once. For transports on which every
+/// link is a connection.
+pub async fn a_flood_of_connections_of_one_source_is_cut_off<A: Adapter>(security: &Security) {
+    let nodes = cluster::<A>(2, security).await;
+    let to = nodes[0].address().address();
+    let stranger = Stranger::new::<A>(security).await;
+    let mut held = Vec::new();
+    for _ in 0..CONNECTIONS {
+        // A transport with a handshake of its own hears at once that it was cut off.
+        held.extend(within::<A, _>("a dial", stranger.try_dial(to)).await);
+    }
+    let max = 16;
+    eventually::<A>("all but a few are refused", async || {
+        stats(&nodes[0]).await.links.refused_too_many == (CONNECTIONS - max) as u64
+    })
+    .await;
+    drop(held);
+    all_up(&nodes[1], 2).await;
+    goes_on(&nodes[0], security).await;
+}
+
+/// B-05: a link without TLS to a port that wants it. For adapters that can do both.
+pub async fn plain_bytes_on_a_protected_port_are_refused<A: Adapter>(security: &Security) {
+    if security.method() == Method::InsecurePlaintext {
+        return;
+    }
+    let target = impatient::<A>(security).await;
+    let to = target.address().clone();
+    let stranger = Stranger::new::<A>(&Security::insecure_plaintext()).await;
+    let said = hello((1, 1), b"127.0.0.1", 9, &to, "conformance");
+    let (mut reader, mut writer) = stranger.dial(to.address()).await;
+    say(&mut writer, &said).await;
+    let heard = within::<A, _>("the node hangs up", rest(&mut reader)).await;
+    // An alert, or nothing; no answer to the hello.
+    assert!(heard.is_empty() || heard[0] == 0x15, "{heard:?}");
+    eventually::<A>("it is counted", async || {
+        stats(&target).await.links.handshakes_refused == 1
+    })
+    .await;
+    assert_eq!(stats(&target).await.links.handshakes_completed, 0);
+    goes_on(&target, security).await;
+}
+
+/// B-47: settings that all nodes must share differ: the joiner is told which way it is and stops, the cluster is as before.
+pub async fn a_joiner_with_other_settings_is_told_and_stops<A: Adapter>(security: &Security) {
+    let nodes = cluster::<A>(2, security).await;
+    let seed = nodes[0].address().address();
+    let other = node::<A>(security).config(|config| config.downing.strategy = DowningStrategy::DownAll);
+    let joiner = other.seeds([seed]).start().await.expect("the joiner starts");
+    let ended = within::<A, _>("the joiner stops", joiner.terminated()).await;
+    assert_eq!(ended, Termination::Halted(HaltReason::IncompatibleConfig));
+    all_up(&nodes[0], 2).await;
+    all_up(&nodes[1], 2).await;
+}
+
+/// B-44: who was removed does not come back as the same incarnation.
+pub async fn a_removed_incarnation_is_refused<A: Adapter>(security: &Security) {
+    let nodes = cluster::<A>(3, security).await;
+    let gone = nodes[2].address().clone();
+    let left = within::<A, _>("the node has left", nodes[2].leave()).await;
+    assert_eq!(left, Ok(Termination::Halted(HaltReason::Left)));
+    all_up(&nodes[0], 2).await;
+    let to = nodes[0].address().clone();
+    let mut attacker = Attacker::new::<A>(&to, security).await;
+    // Newer than whatever the node itself has used.
+    attacker.epoch = 1_000_000;
+    let mut ghost = attacker.somebody(Speaker::Stranger);
+    ghost.me = gone;
+    let refused = async || {
+        let stats = stats(&nodes[0]).await;
+        stats.core.joins_refused + stats.core.removed_told + stats.links.refused_quarantined
+    };
+    let before = refused().await;
+    let ((_reader, mut writer), answer) = attacker.greet::<A>(&mut ghost, false).await;
+    match answer {
+        // Soon after its removal it is told so; later its links are refused.
+        HelloAnswer::Ack(_) => say(&mut writer, &rows::first_join(&ghost)).await,
+        HelloAnswer::Reject(_) | HelloAnswer::Challenge(_) => {
+            assert_eq!(refusal_of(&answer), Some(RejectReason::Quarantined))
+        }
+    }
+    eventually::<A>("it is refused", async || refused().await > before).await;
+    all_up(&nodes[0], 2).await;
+    all_up(&nodes[1], 2).await;
+}
+
+/// B-38: a state of a member in which the receiver is Down is legal, and the receiver obeys.
+pub async fn a_member_may_tell_a_node_that_it_is_down<A: Adapter>(security: &Security) {
+    let target = first(quiet::<A>(security)).await;
+    let mut attacker = Attacker::new::<A>(target.address(), security).await;
+    let mut scene = attacker.somebody(Speaker::Member);
+    let (_reader, mut writer) = join_as::<A>(&mut attacker, &target, &mut scene).await;
+    let mut state = State::of(&[&scene.to, &scene.me]);
+    let place = |uid: u64| state.members.iter().position(|row| row.uid == uid).unwrap_or(0);
+    let (mine, theirs) = (place(scene.me.uid()), place(scene.to.uid()));
+    state.members[theirs].status = 4;
+    state.clock = vec![(mine as u16, 1)];
+    let body = addressed(&scene.to, &[&[0], &state.bytes()[..]].concat());
+    say(&mut writer, &frame(GOSSIP, kind::GOSSIP, scene.epoch, &body)).await;
+    let ended = within::<A, _>("the node stops", target.terminated()).await;
+    assert_eq!(ended, Termination::Halted(HaltReason::Downed));
+}
