@@ -6,6 +6,7 @@
 //! (`ClosedAndCounted`) is sent three times by one incarnation, which must be quarantined after that; the others must not.
 
 mod applicability;
+mod bodies;
 mod craft;
 mod rows;
 mod slow;
@@ -103,7 +104,7 @@ fn table() -> impl Iterator<Item = &'static BadInput> {
         rows::OF_A_MEMBER,
         rows::HANDSHAKES,
         rows::FRAMES,
-        rows::BODIES,
+        bodies::BODIES,
         rows::MESSAGES,
     ]
     .into_iter()
