@@ -58,11 +58,15 @@ pub enum Event {
         /// The role.
         role: Role,
     },
-    /// This process stood still.
+    /// This process stood still. Its work may be somebody else's by now: a host must not let an entity begin with a message
+    /// before [`Event::StillMember`].
     Paused {
         /// For about this long beyond what was due.
         excess: core::time::Duration,
     },
+    /// After [`Event::Paused`]: a member that was reached after the pause counts this node in, or there is nobody who could
+    /// have taken its work over. Entities may go on. Never said if the node turns out to be removed; it halts then.
+    StillMember,
     /// Sharding.
     Sharding {
         /// The entity kind.

@@ -41,8 +41,14 @@ impl<R: Rng> Node<R> {
             Message::Heartbeat(heartbeat) => machines.detector.on_heartbeat(cx, from, heartbeat),
             Message::HeartbeatRsp(heartbeat) => machines.detector.on_heartbeat_rsp(cx, from, heartbeat),
             Message::ExitingConfirmed { to } => machines.membership.on_exiting_confirmed(cx, from, &to),
-            Message::GossipStatus(status) => machines.membership.on_gossip_status(cx, from, &status),
-            Message::Gossip(envelope) => machines.membership.on_gossip(cx, from, &envelope),
+            Message::GossipStatus(status) => {
+                machines.membership.on_gossip_status(cx, from, &status);
+                machines.detector.on_gossip_heard(cx, from);
+            }
+            Message::Gossip(envelope) => {
+                machines.membership.on_gossip(cx, from, &envelope);
+                machines.detector.on_gossip_heard(cx, from);
+            }
             Message::Sharding(message) => machines.sharding.on_message(cx, from, message),
             Message::Entity(envelope) => machines.sharding.on_entity(cx, from, envelope),
             Message::AskReply(reply) => machines.sharding.on_ask_reply(cx, from, reply),

@@ -13,7 +13,7 @@ use rand_core::SeedableRng;
 
 use crate::adapter::Adapter;
 use crate::cluster::Cluster;
-use crate::entity::Reports;
+use crate::entity::{Gate, Reports};
 use crate::error::{ClusterError, StartError};
 use crate::events::Hub;
 use crate::lease::{LeaseKeeper, Leases};
@@ -185,7 +185,13 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         }
         let hub = Arc::new(Hub::new(Arc::new(View::idle(me.clone()))));
         let wake = Arc::new(Notify::default());
-        let reports = Arc::new(Reports::new(Arc::clone(&wake)));
+        let detector = &config.failure_detector;
+        // What the core calls a pause: a heartbeat round later than that.
+        let late = detector
+            .acceptable_heartbeat_pause
+            .max(detector.heartbeat_interval);
+        let gate = Gate::new(detector.heartbeat_interval + late);
+        let reports = Arc::new(Reports::new(Arc::clone(&wake), gate));
         let (shared, commands) = Shared::new(me.clone(), Arc::clone(&hub), wake);
         let rng = ChaCha8Rng::from_seed(seed);
         let leases = match self.leases.take() {

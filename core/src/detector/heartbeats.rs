@@ -1,13 +1,16 @@
 //! Heartbeats: asks the receivers on the ring whether they live, answers those who ask, and says who fell silent and who
-//! is back. Never marks anybody itself and never downs: it signals verdicts to membership. Spec: membership 2.11,
+//! is back; after an own pause, when this node is known to be a member still. Never marks anybody itself and never downs: it
+//! signals verdicts to membership. Spec: membership 2.11,
 //! 2.13, 8.5, 8.6.
 
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::config::{FailureDetectorConfig, ValidConfig};
+use crate::config::{DowningStrategy, FailureDetectorConfig, ValidConfig};
 use crate::cx::Cx;
+use crate::detector::doubt::Doubt;
 use crate::detector::phi::PhiSettings;
 use crate::detector::registry::Registry;
 use crate::detector::ring::HeartbeatRing;
@@ -37,6 +40,8 @@ pub(crate) struct Detector {
     heartbeat_due: Instant,
     /// When a pause was last forgiven.
     compensated_at: Option<Instant>,
+    /// Whether this process stood still and nobody has said since that it is still a member.
+    doubt: Option<Doubt>,
     /// Whom the ring makes this node monitor.
     receivers: BTreeSet<UniqueAddress>,
     /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that somebody
@@ -55,6 +60,7 @@ impl Detector {
             sequence: 0,
             heartbeat_due: Instant::ZERO,
             compensated_at: None,
+            doubt: None,
             receivers: BTreeSet::new(),
             former: BTreeSet::new(),
         }
@@ -75,6 +81,18 @@ impl Detector {
         if started || !same || before.unreachable() != after.unreachable() {
             let ring: Vec<UniqueAddress> = own_nodes(after, data_center).cloned().collect();
             self.follow(cx, &ring, after.unreachable());
+            if self.doubt.is_some() && nobody_could_tell(cx.config, after) {
+                self.believe(cx);
+            }
+        }
+    }
+
+    /// A member has sent gossip, and this node is a member after it.
+    pub(crate) fn on_gossip_heard(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
+        let is_over = self.doubt.is_some_and(Doubt::is_over_with_gossip);
+        let view = cx.view();
+        if is_over && view.phase() == Phase::Member && view.member(from).is_some() {
+            self.believe(cx);
         }
     }
 
@@ -110,6 +128,9 @@ impl Detector {
         self.notice_pause(cx);
         if !self.is_active(from) {
             return;
+        }
+        if let Some(doubt) = &mut self.doubt {
+            doubt.on_answer(response.sequence);
         }
         if self.registry.heartbeat(from, cx.mono()).is_some() {
             cx.stats.heartbeats_late += 1;
@@ -165,6 +186,7 @@ impl Detector {
             return;
         }
         self.running = false;
+        self.doubt = None;
         cx.timers.cancel(&Timer::Detector(DetectorTimer::Heartbeat));
         cx.timers.cancel(&Timer::Detector(DetectorTimer::Reaper));
         for node in self.receivers.union(&self.former) {
@@ -295,7 +317,29 @@ impl Detector {
         }
         cx.notify(Event::Paused { excess });
         cx.signals.paused();
+        self.doubt = Some(Doubt::after(self.sequence));
+        let view = Arc::clone(cx.view());
+        if nobody_could_tell(cx.config, &view) {
+            self.believe(cx);
+        }
     }
+
+    /// The pause did no harm.
+    fn believe(&mut self, cx: &mut Cx<'_>) {
+        self.doubt = None;
+        cx.notify(Event::StillMember);
+    }
+}
+
+/// Whether there is nobody who could have taken over this node's work, or nobody in reach where only an operator downs:
+/// waiting for a word would never end.
+fn nobody_could_tell(config: &ValidConfig, view: &View) -> bool {
+    let Some(own) = view.self_member() else {
+        return false;
+    };
+    let others = own_nodes(view, own.data_center()).filter(|node| *node != view.me());
+    let by_hand = matches!(config.downing.strategy, DowningStrategy::Off);
+    others.into_iter().all(|node| by_hand && !view.is_reachable(node))
 }
 
 fn own_nodes<'a>(view: &'a View, data_center: &'a str) -> impl Iterator<Item = &'a UniqueAddress> {

@@ -2,6 +2,7 @@
 //! Spec: membership 2.11 to 2.14, 8.5, 8.6.
 
 mod deadline;
+mod doubt;
 pub(crate) mod heartbeats;
 pub mod history;
 pub mod phi;

@@ -98,6 +98,7 @@ impl Sim {
             | Event::NobodyHasDowningRole { .. }
             | Event::Downing(_)
             | Event::Paused { .. }
+            | Event::StillMember
             | Event::Sharding { .. }
             | Event::Rejected { .. }
             | _ => self.trace.debug(event),
@@ -109,6 +110,8 @@ impl Sim {
             Event::SelfRemoved => self.history.processes[process as usize].self_removed += 1,
             Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
             Event::JoinFailed { reason } => self.join_failures.push(*reason),
+            Event::Paused { .. } => self.processes[process as usize].in_doubt = true,
+            Event::StillMember => self.processes[process as usize].in_doubt = false,
             _ => {}
         }
         let unstopped = self.processes[process as usize].entities.unstopped();

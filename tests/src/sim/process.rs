@@ -35,6 +35,8 @@ pub(crate) struct Process {
     pub(crate) ticks_now: (u64, u32),
     /// It stands still until then.
     pub(crate) paused_until: u64,
+    /// It stood still and does not know whether it is still a member: its entities begin nothing.
+    pub(crate) in_doubt: bool,
     /// It handles what arrives this much later, until then; and when it will have handled the last of it.
     pub(crate) slow: (u64, u64),
     slow_last: u64,
@@ -98,6 +100,7 @@ impl Process {
             wake: None,
             ticks_now: (0, 0),
             paused_until: 0,
+            in_doubt: false,
             slow: (0, 0),
             slow_last: 0,
             clock,

@@ -179,10 +179,16 @@ impl Sim {
 
     /// An entity has time.
     pub(crate) fn on_turn(&mut self, process: ProcessId, slot: Slot) {
-        if !self.processes[process as usize].runs() {
+        const LOOK_AGAIN: u64 = 20_000;
+        let host = &mut self.processes[process as usize];
+        if !host.runs() {
             return;
         }
-        match self.processes[process as usize].entities.turn(slot) {
+        if host.in_doubt {
+            let later = Happening::Turn { process, slot };
+            return self.queue.push(self.now + LOOK_AGAIN, later);
+        }
+        match host.entities.turn(slot) {
             Turn::Nothing => {}
             Turn::Handles(letter, again) => {
                 self.handle(process, slot, letter);

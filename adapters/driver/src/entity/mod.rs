@@ -1,6 +1,7 @@
 //! What users write: entities and their handlers. How one runs is `task`, where its messages wait is `mailbox`.
 //! Spec: conventions 1, architecture 5.
 
+mod gate;
 mod mailbox;
 mod task;
 
@@ -13,6 +14,7 @@ use quorate_core::sharding::ids::{EntityId, ShardId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use gate::Gate;
 pub(crate) use mailbox::{Delivery, Mailbox, Refused};
 pub(crate) use task::{Reports, Start, Starter, TypedStarter};
 

@@ -11,6 +11,7 @@ use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 
+use super::gate::Gate;
 use super::mailbox::{Budget, Delivery, Mailbox};
 use super::{Entity, EntityContext};
 use crate::codec;
@@ -25,12 +26,15 @@ pub(crate) struct Reports {
     queue: Mutex<VecDeque<EntityReport>>,
     pub(crate) budget: Budget,
     pub(crate) wake: Arc<Notify>,
+    /// Whether entities may begin with a message.
+    pub(crate) gate: Gate,
 }
 
 impl Reports {
-    pub(crate) fn new(wake: Arc<Notify>) -> Self {
+    pub(crate) fn new(wake: Arc<Notify>, gate: Gate) -> Self {
         Self {
             wake,
+            gate,
             ..Self::default()
         }
     }
@@ -94,6 +98,16 @@ impl Life {
         }
     }
 
+    /// Waits until an entity may begin with something; `None` if it has to stop before.
+    async fn may_begin(&self) -> Option<()> {
+        let (mailbox, gate) = (&self.start.mailbox, &self.start.reports.gate);
+        poll_fn(|cx| match gate.poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Some(())),
+            Poll::Pending => mailbox.poll_killed(cx).map(|()| None),
+        })
+        .await
+    }
+
     async fn next(&mut self) -> Option<Payload> {
         let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
         let (delivery, made_room) = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await?;
@@ -101,6 +115,7 @@ impl Life {
             reports.wake.notify();
         }
         self.asked = delivery.reply_to;
+        self.may_begin().await?;
         Some(delivery.payload)
     }
 
@@ -154,6 +169,9 @@ where
     E: Entity,
 {
     let context = life.start.context.clone();
+    if life.may_begin().await.is_none() {
+        return;
+    }
     let mut entity = make(context.clone());
     let mut handled = 0_usize;
     while let Some(payload) = life.next().await {

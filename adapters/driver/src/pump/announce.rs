@@ -37,6 +37,9 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         Event::Paused { excess } => {
             tracing::warn!(target: "cluster::fd", event = "heartbeat_starvation", %me, ?excess);
         }
+        Event::StillMember => {
+            tracing::info!(target: "cluster::fd", event = "still_member", %me, "after a pause of this process");
+        }
         Event::Sharding { kind, event } => sharding(me, &format_args!("{kind:?}"), event),
         Event::Rejected { peer, rejection } => {
             if let Some(left_out) = log.admit(now) {

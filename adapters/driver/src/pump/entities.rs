@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quorate_core::effect::EntityOrder;
+use quorate_core::event::Event;
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
@@ -68,6 +69,20 @@ impl Entities {
     /// Whether all mailboxes together have room for more from the user links.
     pub(crate) fn has_room(&self) -> bool {
         self.reports.budget.has_room()
+    }
+
+    /// The loop runs, and the node knows the time.
+    pub(crate) fn beat(&self) {
+        self.reports.gate.beat();
+    }
+
+    /// After a pause of the process no entity begins with a message until the node knows that it is still a member.
+    pub(crate) fn heed(&self, event: &Event) {
+        match event {
+            Event::Paused { .. } => self.reports.gate.hold(),
+            Event::StillMember => self.reports.gate.release(),
+            _ => {}
+        }
     }
 
     /// Moves what entities reported to an empty `into`.

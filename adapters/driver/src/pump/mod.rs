@@ -130,6 +130,7 @@ impl<M: Machine> Pump<M> {
             self.node.handle(self.base.now, Input::Tick);
             self.settle();
         }
+        self.entities.beat();
         while let Some(due) = self.base.timers.pop(self.base.now.mono) {
             match due {
                 Due::Inbound(link) => self.inbound.on_due(&mut self.base, link),
@@ -375,6 +376,7 @@ impl<M: Machine> Pump<M> {
                 }
             }
             Effect::Notify(event) => {
+                self.entities.heed(&event);
                 if let Event::Rejected {
                     peer,
                     rejection: Rejection::Wire(error),

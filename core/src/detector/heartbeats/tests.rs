@@ -450,6 +450,52 @@ fn s_8_5_a_pause_is_forgiven_and_told() {
     assert_eq!(bench.verdicts(), Some((vec![2], vec![])));
 }
 
+/// Whether it was said since the last time that this node is still a member.
+fn is_believed(bench: &mut Bench) -> bool {
+    let effects = bench.fixture.effects();
+    effects.contains(&Effect::Notify(Event::StillMember))
+}
+
+#[test]
+fn s_8_5_after_a_pause_only_a_member_reached_since_then_and_its_gossip_end_the_doubt() {
+    let mut bench = Bench::among(9, &[1, 2, 3]);
+    bench.run_for(secs(10), &[2, 3]);
+    bench.fixture.stand_still(secs(40));
+    // What was on its way before the pause: an answer to the last round, and gossip.
+    bench.answer(&[2]);
+    bench.detector.on_gossip_heard(&mut bench.fixture.cx(), &n(2));
+    assert!(!is_believed(&mut bench));
+    // An answer to a round since, but no gossip after it.
+    bench.run_for(secs(1), &[3]);
+    assert!(!is_believed(&mut bench));
+    bench.detector.on_gossip_heard(&mut bench.fixture.cx(), &n(6));
+    assert!(!is_believed(&mut bench), "a stranger's gossip says nothing");
+    bench.detector.on_gossip_heard(&mut bench.fixture.cx(), &n(2));
+    assert!(is_believed(&mut bench));
+    bench.detector.on_gossip_heard(&mut bench.fixture.cx(), &n(2));
+    assert!(!is_believed(&mut bench), "said once");
+}
+
+#[test]
+fn s_8_5_with_nobody_else_left_there_is_no_doubt() {
+    let mut bench = Bench::among(9, &[1]);
+    bench.run_for(secs(10), &[]);
+    bench.fixture.stand_still(secs(40));
+    bench.run_for(Duration::ZERO, &[]);
+    assert!(is_believed(&mut bench));
+    let mut bench = Bench::among(9, &[1, 2]);
+    bench.run_for(secs(10), &[2]);
+    bench.fixture.stand_still(secs(40));
+    bench.run_for(Duration::ZERO, &[]);
+    bench.see(&[1, 2], &[2]);
+    assert!(
+        !is_believed(&mut bench),
+        "the other side may have taken over; the resolver says who stays"
+    );
+    bench.see(&[1], &[]);
+    assert!(is_believed(&mut bench));
+}
+
 #[test]
 fn s_8_5_an_answer_handled_first_after_a_pause_is_not_moved_into_the_future() {
     let mut bench = Bench::among(9, &[1, 2, 3]);

@@ -340,6 +340,7 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::TooManyMembersToDecide { .. }
             | Event::NobodyHasDowningRole { .. }
             | Event::Paused { .. }
+            | Event::StillMember
             | Event::Sharding { .. },
         )
         | Effect::Entity(_)

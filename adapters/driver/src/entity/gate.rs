@@ -1,0 +1,117 @@
+//! Whether entities may begin with a message. Closed while the node's loop has not run for longer than a pause of the
+//! process is accepted, and after such a pause until the node knows that it is still a member: its entities may run
+//! elsewhere by then. The loop opens and closes it; entities only ask. Spec: membership 8.5.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use crate::sync::lock;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    begun: Instant,
+    /// How long the loop may be silent.
+    patience: Duration,
+    /// When the loop ran last, in microseconds since the beginning.
+    beat: AtomicU64,
+    /// The process stood still, and whether the node is still a member is not known.
+    held: AtomicBool,
+    has_waiting: AtomicBool,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Default for Gate {
+    /// One that closes only when told.
+    fn default() -> Self {
+        Self::new(Duration::MAX)
+    }
+}
+
+impl Gate {
+    /// A gate that closes when the loop is silent for longer than `patience`.
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self {
+            begun: Instant::now(),
+            patience,
+            beat: AtomicU64::new(0),
+            held: AtomicBool::new(false),
+            has_waiting: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// The loop runs, and has looked at the time.
+    pub(crate) fn beat(&self) {
+        self.beat.store(self.micros(), Ordering::Release);
+        if self.has_waiting.load(Ordering::SeqCst) && !self.held.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Nobody begins from now on.
+    pub(crate) fn hold(&self) {
+        self.held.store(true, Ordering::SeqCst);
+    }
+
+    /// Everybody may go on.
+    pub(crate) fn release(&self) {
+        self.held.store(false, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Ready if an entity may begin; remembers who may not.
+    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.is_open() {
+            return Poll::Ready(());
+        }
+        lock(&self.waiting).push(cx.waker().clone());
+        self.has_waiting.store(true, Ordering::SeqCst);
+        // It may have been opened between the two.
+        if self.is_open() {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+
+    fn is_open(&self) -> bool {
+        let silent = self.micros().saturating_sub(self.beat.load(Ordering::Acquire));
+        !self.held.load(Ordering::SeqCst) && Duration::from_micros(silent) <= self.patience
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn wake(&self) {
+        self.has_waiting.store(false, Ordering::SeqCst);
+        for waker in lock(&self.waiting).drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll(gate: &Gate) -> Poll<()> {
+        gate.poll(&Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn s_8_5_nobody_begins_while_the_loop_is_silent_or_the_node_in_doubt() {
+        let gate = Gate::new(Duration::from_millis(20));
+        assert_eq!(poll(&gate), Poll::Ready(()));
+        std::thread::sleep(Duration::from_millis(40));
+        assert_eq!(poll(&gate), Poll::Pending);
+        gate.hold();
+        gate.beat();
+        assert_eq!(poll(&gate), Poll::Pending);
+        gate.release();
+        gate.beat();
+        assert_eq!(poll(&gate), Poll::Ready(()));
+    }
+}
