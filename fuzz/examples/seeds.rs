@@ -13,7 +13,7 @@ use quorate_core::membership::member::Member;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{GossipEnvelope, Message};
-use quorate_core::wire::{HEADER_BYTES, encode_message};
+use quorate_core::wire::{HEADER_BYTES, encode_message, kind};
 use quorate_fuzz::KINDS;
 
 fn from_hex(text: &str) -> Vec<u8> {
@@ -82,12 +82,47 @@ fn main() -> io::Result<()> {
     }
     for (name, frame) in &frames {
         write("frame_header", name, frame)?;
-        let (kind, body) = (u16::from_le_bytes([frame[4], frame[5]]), &frame[HEADER_BYTES..]);
-        let pick = KINDS.iter().position(|known| *known == kind).unwrap_or(0);
+        let (number, body) = (u16::from_le_bytes([frame[4], frame[5]]), &frame[HEADER_BYTES..]);
+        let pick = KINDS.iter().position(|known| *known == number).unwrap_or(0);
         write("message_decode", name, &[&[pick as u8], body].concat())?;
+        if let Some(pick) = [kind::SHARDING, kind::SHARDING, kind::ENTITY, kind::ASK_REPLY]
+            .iter()
+            .position(|known| *known == number)
+        {
+            write("sharding", name, &[&[pick as u8], body].concat())?;
+        }
         if name.starts_with("gossip") && !name.contains("status") {
             write("gossip_decode", name, body)?;
+            let len = u16::try_from(body.len()).unwrap_or(u16::MAX).to_le_bytes();
+            write("gossip_merge", name, &[&[0], &len[..], body, body].concat())?;
+            // The receiver and the form stand in front of the state.
+            let state = &body[body.len().min(13)..];
+            for pick in 0..8 {
+                write(
+                    "inflate_bound",
+                    &format!("{name}_{pick}"),
+                    &[&[pick], state].concat(),
+                )?;
+            }
         }
+    }
+    // Structured inputs need no particular bytes, only many.
+    for seed in 0..8_u64 {
+        let mut state = seed;
+        let noise: Vec<u8> = (0..400)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            })
+            .collect();
+        write(
+            "gossip_merge",
+            &format!("history_{seed}"),
+            &[&[1], &noise[..]].concat(),
+        )?;
+        write("node", &format!("run_{seed}"), &noise)?;
     }
     Ok(())
 }

@@ -1,36 +1,41 @@
 //! The bodies of the fuzz targets as plain functions, so that a test can replay their corpora without libFuzzer. Each one
-//! takes bytes from a peer and asserts what must hold for all bytes: no panic, invariants after every success, one
-//! written form per value.
+//! takes bytes from a peer and asserts what must hold for all bytes.
 
-use std::sync::{Arc, LazyLock};
+pub mod counting;
+mod decode;
+mod inflate;
+mod merge;
+mod node;
+
+use std::sync::LazyLock;
 
 use quorate_core::config::Limits;
-use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::membership::gossip::Gossip;
-use quorate_core::membership::vector_clock::ClockOrder;
-use quorate_core::message::{GossipBody, GossipEnvelope, Lane, Message};
-use quorate_core::wire::handshake::{
-    HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, HelloAnswer, RejectReason, decode_answer, decode_hello,
-    decode_proof, encode_answer, encode_hello, encode_proof,
+use quorate_core::wire::kind;
+
+pub use decode::{
+    frame_header, gossip_decode, handshake, mend_frame, mended_handshake, message_decode, sharding,
 };
-use quorate_core::wire::{
-    Decoded, HEADER_BYTES, MAGIC, PackedGossip, VERSION_MAX, WireError, decode_frame, decode_message,
-    encode_message, kind,
-};
+pub use inflate::inflate_bound;
+pub use merge::gossip_merge;
+pub use node::node;
 
 /// A target by its name.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, for whoever replays corpora.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 8] = [
     ("gossip_decode", gossip_decode),
     ("message_decode", message_decode),
     ("frame_header", frame_header),
     ("handshake", handshake),
+    ("sharding", sharding),
+    ("gossip_merge", gossip_merge),
+    ("inflate_bound", inflate_bound),
+    ("node", node),
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.
-pub const KINDS: [u16; 16] = [
+pub const KINDS: [u16; 18] = [
     kind::INIT_JOIN,
     kind::INIT_JOIN_ACK,
     kind::INIT_JOIN_NACK,
@@ -47,211 +52,8 @@ pub const KINDS: [u16; 16] = [
     kind::ENTITY,
     kind::ASK_REPLY,
     u16::MAX,
+    kind::JOIN_REFUSED,
+    kind::REMOVED,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
-
-/// The body of a gossip frame: what is accepted keeps the invariants and has one form.
-pub fn gossip_decode(data: &[u8]) {
-    check_body(kind::GOSSIP, data);
-}
-
-/// A kind by the first byte, then a body of that kind.
-pub fn message_decode(data: &[u8]) {
-    let Some((pick, body)) = data.split_first() else {
-        return;
-    };
-    check_body(KINDS[usize::from(*pick) % KINDS.len()], body);
-}
-
-/// A stream of frames: as it is, and as one frame whose magic, version, length and checksum a forger has mended.
-pub fn frame_header(data: &[u8]) {
-    walk(data);
-    if data.len() > HEADER_BYTES {
-        let mut forged = data.to_vec();
-        mend_frame(&mut forged);
-        walk(&forged);
-    }
-}
-
-/// The first byte picks hello or answer, the rest is tried as a stream and as a body with a mended header.
-pub fn handshake(data: &[u8]) {
-    let Some((pick, body)) = data.split_first() else {
-        return;
-    };
-    check_handshake(body);
-    if body.len() <= HANDSHAKE_BODY_BYTES_MAX {
-        check_handshake(&mended_handshake(1 + pick % 4, body));
-    }
-}
-
-/// Makes the header of a frame fit its body.
-pub fn mend_frame(frame: &mut [u8]) {
-    frame[..2].copy_from_slice(&MAGIC);
-    frame[2] = VERSION_MAX;
-    let len = u32::try_from(frame.len() - HEADER_BYTES).unwrap_or(u32::MAX);
-    frame[8..12].copy_from_slice(&len.to_le_bytes());
-    let sum = checksum(&frame[..16], &frame[HEADER_BYTES..]);
-    frame[16..20].copy_from_slice(&sum.to_le_bytes());
-}
-
-/// A handshake message of this kind around a body.
-#[must_use]
-pub fn mended_handshake(kind: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = b"Qrh1".to_vec();
-    out.extend([kind, 0]);
-    out.extend(u16::try_from(body.len()).unwrap_or(u16::MAX).to_le_bytes());
-    let sum = checksum(&out, body);
-    out.extend(sum.to_le_bytes());
-    out.extend(body);
-    out
-}
-
-fn checksum(head: &[u8], body: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(head);
-    hasher.update(body);
-    hasher.finalize()
-}
-
-fn encode(message: &Message) -> Vec<u8> {
-    let mut out = Vec::new();
-    match encode_message(message, 0, &LIMITS, &mut out) {
-        Ok(()) => out,
-        // An inflated state may be legal and still not fit a frame by itself.
-        Err(WireError::TooLarge { .. }) => Vec::new(),
-        Err(error) => panic!("what was decoded must be encodable: {error} for {message:?}"),
-    }
-}
-
-fn check_body(kind: u16, body: &[u8]) {
-    let lane = kind::lane_of(kind).unwrap_or(Lane::Control);
-    let Ok(message) = decode_message(kind, lane, body, &LIMITS) else {
-        return;
-    };
-    let state = match &message {
-        Message::Gossip(envelope) => Some((&envelope.to, &envelope.gossip)),
-        Message::Welcome(welcome) => Some((&welcome.to, &welcome.gossip)),
-        _ => None,
-    };
-    if let Some((_, GossipBody::Packed(packed))) = state {
-        check_state(packed);
-    }
-    let frame = encode(&message);
-    let Some(again) = frame.get(HEADER_BYTES..) else {
-        return;
-    };
-    // A state may come compressed by another compressor; its form byte stands behind the receiver.
-    let form = state.map(|(to, _)| 1 + to.address().host().len() + 10);
-    let plain = |bytes: &[u8]| form.is_none_or(|at| bytes[at] == 0);
-    if plain(body) && plain(again) {
-        assert_eq!(again, body, "a message has one form");
-    } else {
-        assert_eq!(decode_message(kind, lane, again, &LIMITS).as_ref(), Ok(&message));
-    }
-}
-
-/// What was accepted can be opened as a whole, opens to the same state beside any other, and is written as it was read.
-fn check_state(packed: &PackedGossip) {
-    let gossip = packed.open(&Gossip::new());
-    gossip
-        .check_invariants()
-        .expect("an accepted state keeps the invariants");
-    assert_eq!(gossip.members().len(), packed.members(), "no member is lost");
-    assert_eq!(packed.open(&gossip), gossip, "beside itself it is the same");
-    assert!(packed.is_covered_by(&gossip) && !packed.adds_member_to(&gossip));
-    assert_eq!(packed.clock_order(gossip.version()), ClockOrder::Same);
-    for member in gossip.members() {
-        let about = packed.about(&member.node).expect("every member is found");
-        assert_eq!(about.seen, gossip.has_seen(&member.node));
-        assert_eq!(about.counter, gossip.version().get(&member.node));
-    }
-    let held = GossipBody::Held(Arc::new(gossip.clone()));
-    let message = Message::Gossip(GossipEnvelope {
-        to: gossip
-            .members()
-            .first()
-            .map_or_else(nobody, |member| member.node.clone()),
-        gossip: held,
-    });
-    let body = encode(&message);
-    if body.is_empty() {
-        return;
-    }
-    let body = &body[HEADER_BYTES..];
-    let Ok(Message::Gossip(again)) = decode_message(kind::GOSSIP, Lane::Gossip, body, &LIMITS) else {
-        panic!("what was written is read");
-    };
-    let GossipBody::Packed(again) = again.gossip else {
-        panic!("what is read stays packed");
-    };
-    assert_eq!(again.as_bytes(), packed.as_bytes(), "a state has one form");
-}
-
-fn nobody() -> UniqueAddress {
-    UniqueAddress::new(Address::new("nobody", 1).expect("a legal name"), 0)
-}
-
-fn walk(mut stream: &[u8]) {
-    loop {
-        match decode_frame(stream, &LIMITS) {
-            Decoded::NeedMore(total) => {
-                assert!(total > stream.len(), "asks for bytes it has");
-                return;
-            }
-            Decoded::Frame { frame, consumed } => {
-                assert!((HEADER_BYTES..=stream.len()).contains(&consumed));
-                let _ = decode_message(frame.kind, frame.lane, frame.body, &LIMITS);
-                stream = &stream[consumed..];
-            }
-            Decoded::Bad {
-                consumed: Some(consumed),
-                ..
-            } => {
-                assert!((HEADER_BYTES..=stream.len()).contains(&consumed));
-                stream = &stream[consumed..];
-            }
-            Decoded::Bad { consumed: None, .. } => return,
-        }
-    }
-}
-
-fn check_handshake(bytes: &[u8]) {
-    match decode_hello(bytes) {
-        HandshakeDecoded::NeedMore(total) => assert!(total > bytes.len(), "asks for bytes it has"),
-        HandshakeDecoded::Done { value, consumed } => {
-            assert!(consumed <= bytes.len());
-            let mut again = Vec::new();
-            encode_hello(&value, &mut again).expect("what was decoded can be encoded");
-            let consumed = again.len();
-            assert_eq!(decode_hello(&again), HandshakeDecoded::Done { value, consumed });
-        }
-        HandshakeDecoded::Bad(_) => {}
-    }
-    match decode_answer(bytes) {
-        HandshakeDecoded::NeedMore(total) => assert!(total > bytes.len(), "asks for bytes it has"),
-        HandshakeDecoded::Done { value, consumed } => {
-            assert!(consumed <= bytes.len());
-            if matches!(&value, HelloAnswer::Reject(reject) if matches!(reject.reason, RejectReason::Other { .. }))
-            {
-                return;
-            }
-            let mut again = Vec::new();
-            encode_answer(&value, &mut again).expect("what was decoded can be encoded");
-            let consumed = again.len();
-            assert_eq!(decode_answer(&again), HandshakeDecoded::Done { value, consumed });
-        }
-        HandshakeDecoded::Bad(_) => {}
-    }
-    match decode_proof(bytes) {
-        HandshakeDecoded::NeedMore(total) => assert!(total > bytes.len(), "asks for bytes it has"),
-        HandshakeDecoded::Done { value, consumed } => {
-            assert!(consumed <= bytes.len());
-            let mut again = Vec::new();
-            encode_proof(&value, &mut again).expect("what was decoded can be encoded");
-            let consumed = again.len();
-            assert_eq!(decode_proof(&again), HandshakeDecoded::Done { value, consumed });
-        }
-        HandshakeDecoded::Bad(_) => {}
-    }
-}

@@ -1,8 +1,6 @@
 //! What a decoder may allocate, measured by a counting allocator. A claim in a body never costs memory by itself; a legal
 //! body costs a bounded multiple of its bytes. Spec: reliability 3b.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,43 +15,7 @@ use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::{ClockOrder, VectorClock};
 use quorate_core::message::{GossipEnvelope, Lane, Message};
 use quorate_core::wire::{HEADER_BYTES, decode_message, encode_message, kind};
-
-/// Counts what this thread allocates; other tests' threads do not disturb.
-struct Counting;
-
-thread_local! {
-    static LIVE: Cell<usize> = const { Cell::new(0) };
-    static PEAK: Cell<usize> = const { Cell::new(0) };
-    static CALLS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting touches only thread-local cells without destructors.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.set(LIVE.get() + layout.size());
-        PEAK.set(PEAK.get().max(LIVE.get()));
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.set(LIVE.get().saturating_sub(layout.size()));
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most bytes that `work` held at once, and its calls of the allocator.
-fn allocated<T>(work: impl FnOnce() -> T) -> (usize, usize, T) {
-    let before = (LIVE.get(), CALLS.get());
-    PEAK.set(before.0);
-    let value = work();
-    (PEAK.get() - before.0, CALLS.get() - before.1, value)
-}
+use quorate_fuzz::counting::allocated;
 
 fn state_body(claims: [u16; 9], records: u32) -> Vec<u8> {
     let mut body = vec![1, b'r', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0];

@@ -190,16 +190,43 @@ impl Member {
         )
     }
 
-    /// The record both sides of a merge agree on: the later status and the smaller up number (membership 8.2).
+    /// The record both sides of a merge agree on: the later status and the smaller up number (membership 8.2). Roles and
+    /// version never change among honest nodes; where a liar says otherwise, the greater ones win on both sides, so that
+    /// all nodes still end up with one state (8.9).
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
         debug_assert_eq!(self.node, other.node, "only records of one incarnation merge");
+        let keeps_roles = self.keeps_roles(other);
+        let keeps_version = self.keeps_version(other);
         Self {
             node: self.node.clone(),
             status: self.status.max(other.status),
             up_number: self.up_number.min(other.up_number),
-            roles: self.roles.clone(),
-            app_version: self.app_version.clone(),
+            roles: if keeps_roles { &self.roles } else { &other.roles }.clone(),
+            app_version: if keeps_version {
+                &self.app_version
+            } else {
+                &other.app_version
+            }
+            .clone(),
         }
+    }
+
+    /// Whether merging with `other` would leave this record as it is.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.status >= other.status
+            && self.up_number <= other.up_number
+            && self.keeps_roles(other)
+            && self.keeps_version(other)
+    }
+
+    fn keeps_roles(&self, other: &Self) -> bool {
+        self.roles.is_same(&other.roles) || self.roles >= other.roles
+    }
+
+    fn keeps_version(&self, other: &Self) -> bool {
+        // Versions of different text may be equal.
+        let (ours, theirs) = (&self.app_version, &other.app_version);
+        ours.is_same(theirs) || (ours, ours.as_str()) >= (theirs, theirs.as_str())
     }
 }

@@ -141,7 +141,29 @@ pub(crate) fn misses(whole: &Gossip, part: &Gossip) -> bool {
     })
 }
 
-/// Whether every member of `part` that was not removed is in `whole` with a status and an age that are not behind.
+/// Whether a member's life in `newer` is behind the one in `older`: an earlier status, or alive again after its removal. A
+/// state with a newer clock contains every older one, so this is so only after a lie. Linear; free where both share
+/// their members.
+#[must_use]
+pub(crate) fn turns_back(newer: &Gossip, older: &Gossip) -> bool {
+    if Arc::ptr_eq(newer.members_arc(), older.members_arc()) {
+        return false;
+    }
+    let same_tombstones = Arc::ptr_eq(newer.tombstones_arc(), older.tombstones_arc());
+    if !same_tombstones && older.tombstones().iter().any(|node| newer.contains(node)) {
+        return true;
+    }
+    let mut rest = newer.members().iter();
+    older.members().iter().any(|member| {
+        let found = rest.find(|candidate| candidate.node == member.node || member.node < candidate.node);
+        let found = found.filter(|found| found.node == member.node);
+        found
+            .or_else(|| newer.member(&member.node))
+            .is_some_and(|found| !found.covers(member))
+    })
+}
+
+/// Whether every member of `part` that was not removed is in `whole` with a record that covers it.
 fn contains_all(whole: &[Member], part: &[Member], tombstones: &BTreeSet<UniqueAddress>) -> bool {
     let mut rest = whole.iter();
     part.iter()
@@ -149,11 +171,7 @@ fn contains_all(whole: &[Member], part: &[Member], tombstones: &BTreeSet<UniqueA
         .all(|member| {
             // Equality is cheaper than order, and mostly true.
             rest.find(|candidate| candidate.node == member.node || member.node < candidate.node)
-                .is_some_and(|found| {
-                    found.node == member.node
-                        && found.status >= member.status
-                        && found.up_number <= member.up_number
-                })
+                .is_some_and(|found| found.node == member.node && found.covers(member))
         })
 }
 

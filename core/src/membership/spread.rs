@@ -159,6 +159,10 @@ impl Membership {
             ),
             ClockOrder::Before if !merge::misses(&self.gossip, remote) => (Gossip::clone(&self.gossip), true),
             ClockOrder::After if !merge::misses(remote, &self.gossip) => {
+                if merge::turns_back(remote, &self.gossip) {
+                    cx.stats.gossip_merges += 1;
+                    return self.vouch(cx, from, merge::merge(&self.gossip, remote));
+                }
                 (Gossip::clone(remote), !about_me.seen && !in_progress)
             }
             // A newer clock that misses a member: whoever admitted it was removed before that spread, and its clock entry
@@ -195,7 +199,8 @@ impl Membership {
 
     /// Takes in a state with a change whose author was removed: the author's clock entry goes with it, and nothing in the
     /// clock would tell this state from one without the change. A change of mine does (ADR 2). It happens once per such
-    /// merge, because the result has no such entry left.
+    /// merge, because the result has no such entry left. The same for a newer state in which a member's life goes
+    /// backwards, which only a liar's does: mine has to be newer still (8.9).
     fn vouch(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
         self.update(cx, merged);
         if self.is_member() {

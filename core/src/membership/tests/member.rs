@@ -1,6 +1,8 @@
 //! Spec: membership §6 B.
 
 use super::{aged, in_dc, m, n, names, of};
+use crate::ident::{Role, Roles};
+use crate::membership::app_version::AppVersion;
 use crate::membership::leader::leader_rank;
 use crate::membership::member::{Status, UpNumber};
 use alloc::vec::Vec;
@@ -113,4 +115,24 @@ fn m_022_an_incarnation_is_its_address_and_uid_whatever_its_status() {
     let mut both = of([joining]);
     both.upsert_member(up);
     assert_eq!(both.members().len(), 1, "one incarnation has one record");
+}
+
+#[test]
+fn section_8_2_roles_and_versions_that_a_liar_changed_merge_to_the_same_on_both_sides() {
+    let (honest, mut liar) = (m("a"), m("a"));
+    liar.roles = Roles::new([Role::new("admin").unwrap()], "default").unwrap();
+    liar.app_version = AppVersion::new("9.9").unwrap();
+    let (left, right) = (honest.merged(&liar), liar.merged(&honest));
+    assert_eq!(
+        (&left.roles, &left.app_version),
+        (&right.roles, &right.app_version)
+    );
+    assert!(left.covers(&honest) && left.covers(&liar));
+    // Equal versions may be written differently; one text has to win.
+    let mut short = m("a");
+    (short.app_version, liar.app_version) =
+        (AppVersion::new("1.2").unwrap(), AppVersion::new("1.2.0").unwrap());
+    for merged in [short.merged(&liar), liar.merged(&short)] {
+        assert_eq!(merged.app_version.as_str(), "1.2.0");
+    }
 }

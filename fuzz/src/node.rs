@@ -1,0 +1,662 @@
+//! A whole node among peers that may send anything: bytes, ticks, links, commands in; after each, its invariants hold, what
+//! it wants to say can be written, and it neither spins nor speaks after its end.
+
+use arbitrary::{Arbitrary, Unstructured};
+use quorate_core::config::{Config, DowningStrategy};
+use quorate_core::effect::{Effect, EntityOrder, Output};
+use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
+use quorate_core::input::{
+    Command, DownTarget, DropReason, EntityReport, Input, KindSettings, LinkEvent, Target,
+};
+use quorate_core::lease::{LeaseOrder, LeaseOutcome, LeaseReport};
+use quorate_core::membership::app_version::AppVersion;
+use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::member::{Member, Status, UpNumber};
+use quorate_core::membership::reachability::Reach;
+use quorate_core::membership::vector_clock::VectorClock;
+use quorate_core::message::{
+    AskReply, AskTicket, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck,
+    Join, Lane, Message, ShardingBody, ShardingMessage, Welcome,
+};
+use quorate_core::node::Node;
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
+use quorate_core::time::{Instant, Now};
+use quorate_core::wire::{Encoder, HEADER_BYTES, kind};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::{KINDS, LIMITS};
+
+/// Inputs of one run; more would only make runs slow.
+const INPUTS_MAX: usize = 200;
+/// Effects that one input may cause in a cluster of this size.
+const EFFECTS_MAX: usize = 5_000;
+/// Ticks at one point of time before a node counts as spinning.
+const TICKS_MAX: usize = 1_000;
+
+/// Positions in [`PEERS`]; any number will do.
+type Peer = u8;
+
+/// Me, five others, a second incarnation at my address and one at a peer's.
+const PEERS: [(&str, u64); 8] = [
+    ("a", 1),
+    ("b", 2),
+    ("c", 3),
+    ("d", 4),
+    ("e", 5),
+    ("f", 6),
+    ("a", 7),
+    ("b", 8),
+];
+
+#[derive(Arbitrary, Debug)]
+struct Run {
+    fast: bool,
+    strategy: u8,
+    /// How many of the others are members when the run begins; none, and I am not either.
+    members: u8,
+    inputs: Vec<Act>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Act {
+    /// Time passes, in steps of 10 ms.
+    Tick(u16),
+    /// To the next deadline.
+    Wake,
+    /// A long pause of the process, in seconds.
+    Pause(u8),
+    LinkUp(Peer, u8),
+    LinkDown(Peer),
+    Wrong(Peer, Peer),
+    QuarantinedBy(Peer),
+    /// What was sent last did not go out.
+    Dropped(u8),
+    Raw(Peer, u8, Vec<u8>),
+    Say(Peer, Word),
+    /// A state made of mine.
+    Gossip(Peer, Forged),
+    Welcome(Peer, Forged),
+    Status(Peer, Vec<(Peer, u8)>, u8),
+    Ask(Order),
+    Stopped(u8),
+    Answered(u8),
+    Refused(u8),
+    Lease(u8),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Forged {
+    /// From nothing, or from what I hold.
+    fresh: bool,
+    changes: Vec<Change>,
+    to: Peer,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Change {
+    Add(Peer, u8),
+    Status(Peer, u8),
+    Number(Peer, u8),
+    Observe(Peer, Peer, u8),
+    Remove(Peer),
+    Forget(Peer),
+    Seen(Peer),
+    NobodySaw,
+    Stamp(Peer),
+    Count(Peer, u32),
+    Meta(u8, u8),
+}
+
+#[derive(Arbitrary, Debug)]
+enum Word {
+    InitJoin(u64),
+    InitJoinAck(bool),
+    InitJoinNack,
+    Join(Peer),
+    Leave(Peer),
+    Down(Peer),
+    Beat(Peer, u64),
+    Echo(Peer, u64),
+    Confirmed(Peer),
+    Removed(Peer),
+    Shard(u8, Vec<u8>, u8, Peer),
+    Entity(u8, Option<(Peer, u8)>),
+    Reply(u8, Peer),
+}
+
+#[derive(Arbitrary, Debug)]
+enum Order {
+    JoinSeeds(Vec<Peer>),
+    Join(Peer),
+    Leave,
+    LeaveMember(Peer),
+    Down(Peer, bool),
+    Remove(Peer),
+    Prepare,
+    Register(bool),
+    Ask(u8, u16),
+    Tell(u8),
+}
+
+/// One run.
+pub fn node(data: &[u8]) {
+    if let Ok(run) = Run::arbitrary(&mut Unstructured::new(data)) {
+        let mut world = World::new(&run);
+        for act in run.inputs.iter().take(INPUTS_MAX) {
+            world.act(act);
+        }
+    }
+}
+
+fn peer(at: Peer) -> UniqueAddress {
+    let (host, uid) = PEERS[usize::from(at) % PEERS.len()];
+    UniqueAddress::new(Address::new(host, 2551).expect("a legal name"), uid)
+}
+
+fn files() -> KindId {
+    KindId::of("files")
+}
+
+fn entity(at: u8) -> EntityId {
+    EntityId::from(["x", "y", "z", "w"][usize::from(at) % 4])
+}
+
+struct World {
+    node: Node<ChaCha8Rng>,
+    now: u64,
+    encoder: Encoder,
+    wake: Option<Instant>,
+    sent: Vec<(Target, Message)>,
+    slots: Vec<Slot>,
+    asks: Vec<AskRef>,
+    leases: Vec<LeaseOrder>,
+    halted: bool,
+    token: u64,
+}
+
+impl World {
+    fn new(run: &Run) -> Self {
+        let name = ClusterName::new("fuzz").expect("a legal name");
+        let mut config = if run.fast {
+            Config::fast(name)
+        } else {
+            Config::lan(name)
+        };
+        config.downing.strategy = match run.strategy % 6 {
+            0 => DowningStrategy::Off,
+            1 => "keep-majority".parse().expect("a strategy"),
+            2 => "keep-oldest".parse().expect("a strategy"),
+            3 => "down-all".parse().expect("a strategy"),
+            4 => "lease-majority".parse().expect("a strategy"),
+            _ => "auto-down".parse().expect("a strategy"),
+        };
+        let config = config.validate().expect("a preset is legal");
+        let mut world = Self {
+            node: Node::new(config, peer(0), ChaCha8Rng::seed_from_u64(1), at(0)),
+            now: 0,
+            encoder: Encoder::new(),
+            wake: None,
+            sent: Vec::new(),
+            slots: Vec::new(),
+            asks: Vec::new(),
+            leases: Vec::new(),
+            halted: false,
+            token: 0,
+        };
+        world.order(&Order::Register(true));
+        world.form(run.members % 6);
+        world
+    }
+
+    /// I form a cluster and take so many others in, who say that they saw it.
+    fn form(&mut self, others: Peer) {
+        if others == 0 {
+            return;
+        }
+        self.order(&Order::Join(0));
+        for at in 1..others {
+            self.act(&Act::LinkUp(at, 1));
+            self.act(&Act::Say(at, Word::Join(0)));
+        }
+        for _ in 0..3 {
+            self.pass(1_000_000);
+            for at in 1..others {
+                let forged = Forged {
+                    fresh: false,
+                    changes: (1..others).map(Change::Seen).collect(),
+                    to: 0,
+                };
+                self.act(&Act::Gossip(at, forged));
+            }
+        }
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Tick(steps) => self.pass(u64::from(*steps) * 10_000),
+            Act::Wake => {
+                let until = self.wake.map_or(0, Instant::as_micros);
+                self.pass(until.saturating_sub(self.now));
+            }
+            Act::Pause(seconds) => {
+                self.now += u64::from(*seconds) * 1_000_000;
+                self.feed(Input::Tick);
+            }
+            Act::LinkUp(at, epoch) => {
+                let epoch = u32::from(*epoch);
+                self.feed(Input::Link(LinkEvent::Up {
+                    peer: peer(*at),
+                    epoch,
+                }));
+            }
+            Act::LinkDown(at) => self.feed(Input::Link(LinkEvent::Down { peer: peer(*at) })),
+            Act::Wrong(expected, found) => {
+                let (expected, found) = (peer(*expected), peer(*found));
+                self.feed(Input::Link(LinkEvent::WrongIncarnation { expected, found }));
+            }
+            Act::QuarantinedBy(at) => self.feed(Input::Link(LinkEvent::QuarantinedBy { peer: peer(*at) })),
+            Act::Dropped(pick) => self.drop_sent(*pick),
+            Act::Raw(from, pick, body) => {
+                let kind = KINDS[usize::from(*pick) % KINDS.len()];
+                self.receive(&peer(*from), kind, body);
+            }
+            Act::Say(from, word) => {
+                let message = self.word(word);
+                self.hear(&peer(*from), &message);
+            }
+            Act::Gossip(from, forged) => {
+                let gossip = self.forge(forged).into();
+                let to = peer(forged.to);
+                self.hear(&peer(*from), &Message::Gossip(GossipEnvelope { to, gossip }));
+            }
+            Act::Welcome(from, forged) => {
+                let gossip = self.forge(forged).into();
+                let to = peer(forged.to);
+                self.hear(&peer(*from), &Message::Welcome(Welcome { to, gossip }));
+            }
+            Act::Status(from, entries, digest) => {
+                let mut version = VectorClock::new();
+                for (at, above) in entries.iter().take(8) {
+                    version.increment_above(&peer(*at), u64::from(*above));
+                }
+                let status = GossipStatus {
+                    to: peer(0),
+                    version,
+                    seen_digest: u64::from(*digest),
+                };
+                self.hear(&peer(*from), &Message::GossipStatus(status));
+            }
+            Act::Ask(order) => self.order(order),
+            Act::Stopped(pick) => {
+                if let Some(slot) = take(&mut self.slots, *pick) {
+                    self.feed(Input::Entity(EntityReport::Stopped { slot }));
+                }
+            }
+            Act::Answered(pick) => {
+                if let Some(ask) = take(&mut self.asks, *pick) {
+                    let result = Ok((*b"answer").into());
+                    self.feed(Input::Entity(EntityReport::Answered { ask, result }));
+                }
+            }
+            Act::Refused(pick) => {
+                if let Some(slot) = take(&mut self.slots.clone(), *pick) {
+                    let reason = AskFailure::MailboxFull;
+                    self.feed(Input::Entity(EntityReport::Refused {
+                        slot,
+                        ask: None,
+                        reason,
+                    }));
+                }
+            }
+            Act::Lease(pick) => self.answer_lease(*pick),
+        }
+    }
+
+    /// Lets time pass, tick by tick as a host would.
+    fn pass(&mut self, micros: u64) {
+        let until = self.now.saturating_add(micros);
+        for _ in 0..TICKS_MAX {
+            match self.wake.map(Instant::as_micros).filter(|wake| *wake <= until) {
+                Some(wake) => {
+                    self.now = self.now.max(wake);
+                    self.feed(Input::Tick);
+                }
+                None => {
+                    self.now = until;
+                    return self.feed(Input::Tick);
+                }
+            }
+        }
+        // So many deadlines are legal over a long time, not at one point of it.
+        assert!(micros > 1_000_000, "the node spins");
+        self.now = until;
+    }
+
+    fn feed(&mut self, input: Input<'_>) {
+        self.node.handle(at(self.now), input);
+        for effects in 0.. {
+            assert!(effects < EFFECTS_MAX, "one input, too many effects");
+            match self.node.poll() {
+                Output::Effect(effect) => self.obey(effect),
+                Output::Sleep(wake) => {
+                    self.wake = wake.map(|wake| wake.at);
+                    break;
+                }
+            }
+        }
+        self.node.check_invariants().expect("a rule of a machine");
+        if let Some(member) = self.node.view().self_member() {
+            assert!(member.status != Status::Removed, "nobody is a removed member");
+        }
+    }
+
+    fn obey(&mut self, effect: Effect) {
+        let speaks = !matches!(effect, Effect::Reply { .. });
+        assert!(!self.halted || !speaks, "after the end: {effect:?}");
+        match effect {
+            Effect::Send { to, message } => {
+                let mut frame = Vec::new();
+                let written = self.encoder.encode(&message, 0, &LIMITS, &mut frame);
+                written.expect("what a node of eight says fits a frame");
+                self.sent.push((to, message));
+                if self.sent.len() > 64 {
+                    self.sent.remove(0);
+                }
+            }
+            Effect::Entity(EntityOrder::Start { slot, .. }) => self.slots.push(slot),
+            Effect::Entity(EntityOrder::Deliver {
+                reply_to: Some(ask), ..
+            }) => self.asks.push(ask),
+            Effect::Lease(order) => self.leases.push(order),
+            Effect::Halt(_) => self.halted = true,
+            Effect::Entity(_) | Effect::Notify(_) | Effect::Reply { .. } | Effect::Quarantine(_) => {}
+        }
+    }
+
+    fn hear(&mut self, from: &UniqueAddress, message: &Message) {
+        let mut frame = Vec::new();
+        // Some of what is made up here has no form.
+        if self.encoder.encode(message, 0, &LIMITS, &mut frame).is_ok() {
+            self.receive(from, kind::of(message), &frame[HEADER_BYTES..]);
+        }
+    }
+
+    fn receive(&mut self, from: &UniqueAddress, kind: u16, body: &[u8]) {
+        let lane = kind::lane_of(kind).unwrap_or(Lane::Control);
+        self.feed(Input::Frame {
+            from,
+            lane,
+            kind,
+            body,
+        });
+    }
+
+    fn drop_sent(&mut self, pick: u8) {
+        if let Some((to, message)) = take(&mut self.sent, pick) {
+            let reasons = [
+                DropReason::QueueFull,
+                DropReason::Unreachable,
+                DropReason::TooLarge,
+            ];
+            let reason = reasons[usize::from(pick) % reasons.len()];
+            self.feed(Input::Link(LinkEvent::Dropped { to, message, reason }));
+        }
+    }
+
+    fn forge(&self, forged: &Forged) -> std::sync::Arc<Gossip> {
+        let mut gossip = if forged.fresh {
+            Gossip::new()
+        } else {
+            Gossip::clone(self.node.view().gossip())
+        };
+        forged
+            .changes
+            .iter()
+            .take(24)
+            .for_each(|change| apply(&mut gossip, change));
+        gossip.into()
+    }
+
+    fn word(&self, word: &Word) -> Message {
+        let term = |node| Term {
+            up_number: self
+                .node
+                .view()
+                .member(&peer(node))
+                .map_or(UpNumber::FIRST, |member| member.up_number),
+            node: peer(node),
+        };
+        match word {
+            Word::InitJoin(config_digest) => Message::InitJoin(InitJoin {
+                config_digest: *config_digest,
+            }),
+            Word::InitJoinAck(compatible) => Message::InitJoinAck(InitJoinAck {
+                compatible: *compatible,
+            }),
+            Word::InitJoinNack => Message::InitJoinNack,
+            Word::Join(to) => Message::Join(Join {
+                to: peer(*to),
+                roles: Roles::default(),
+                app_version: AppVersion::default(),
+            }),
+            Word::Leave(who) => Message::Leave(peer(*who)),
+            Word::Down(who) => Message::Down(peer(*who)),
+            Word::Beat(to, sequence) => Message::Heartbeat(beat(*to, *sequence)),
+            Word::Echo(to, sequence) => Message::HeartbeatRsp(beat(*to, *sequence)),
+            Word::Confirmed(to) => Message::ExitingConfirmed { to: peer(*to) },
+            Word::Removed(to) => Message::Removed { to: peer(*to) },
+            Word::Shard(what, shards, shard, node) => {
+                let hosted = shards
+                    .iter()
+                    .take(8)
+                    .map(|at| ShardId(u32::from(*at % 12)))
+                    .collect::<Vec<_>>();
+                let shard = ShardId(u32::from(*shard));
+                let term = term(what / 10);
+                let body = match what % 10 {
+                    0 => ShardingBody::Register {
+                        shard_count: 10 + u32::from(*what / 250),
+                        hosted,
+                        proxy: *what % 20 == 10,
+                        draining: *what % 30 == 20,
+                    },
+                    1 => ShardingBody::RegisterAck { term },
+                    2 => ShardingBody::RegisterRefused {
+                        term,
+                        shard_count: 12,
+                    },
+                    3 => ShardingBody::RegionQuery { term },
+                    4 => ShardingBody::NoRegion { term },
+                    5 => ShardingBody::GetShardHome { shard },
+                    6 => ShardingBody::ShardHomes {
+                        term,
+                        homes: vec![(peer(*node), hosted)],
+                    },
+                    7 => ShardingBody::HostShard { term, shard },
+                    8 => ShardingBody::ShardStarted { term, shard },
+                    _ => ShardingBody::BeginHandOff { term, shard },
+                };
+                Message::Sharding(ShardingMessage { kind: files(), body })
+            }
+            Word::Entity(at, asker) => {
+                let entity = entity(*at);
+                Message::Entity(EntityEnvelope {
+                    kind: files(),
+                    shard: ShardId(u32::from(*at % 10)),
+                    entity,
+                    payload: (*b"hello").into(),
+                    ask: asker.map(|(node, id)| AskTicket {
+                        ask: AskRef {
+                            asker: peer(node),
+                            id: u64::from(id),
+                        },
+                        remaining_ms: 1_000,
+                    }),
+                    hops: at / 32,
+                })
+            }
+            Word::Reply(id, to) => Message::AskReply(AskReply {
+                id: u64::from(*id),
+                to: peer(*to),
+                result: Ok((*b"reply").into()),
+            }),
+        }
+    }
+
+    fn order(&mut self, order: &Order) {
+        self.token += 1;
+        let command = match order {
+            Order::JoinSeeds(seeds) => Command::JoinSeeds(
+                seeds
+                    .iter()
+                    .take(4)
+                    .map(|at| peer(*at).address().clone())
+                    .collect(),
+            ),
+            Order::Join(at) => Command::Join(peer(*at).address().clone()),
+            Order::Leave => Command::Leave,
+            Order::LeaveMember(at) => Command::LeaveMember(peer(*at).address().clone()),
+            Order::Down(at, false) => Command::Down(DownTarget::Node(peer(*at))),
+            Order::Down(at, true) => Command::Down(DownTarget::Address(peer(*at).address().clone())),
+            Order::Remove(at) => Command::Remove(DownTarget::Node(peer(*at))),
+            Order::Prepare => Command::PrepareForShutdown,
+            Order::Register(hosts) => Command::RegisterKind(KindSettings {
+                name: "files".into(),
+                shards: 10,
+                role: None,
+                hosts: *hosts,
+            }),
+            Order::Ask(at, ms) => Command::Ask {
+                kind: files(),
+                entity: entity(*at),
+                payload: (*b"ask").into(),
+                timeout: std::time::Duration::from_millis(u64::from(*ms)),
+            },
+            Order::Tell(at) => {
+                return self.feed(Input::Tell {
+                    kind: files(),
+                    entity: entity(*at),
+                    payload: (*b"tell").into(),
+                });
+            }
+        };
+        let token = self.token;
+        self.feed(Input::Command { token, command });
+    }
+
+    fn answer_lease(&mut self, pick: u8) {
+        let Some(order) = take(&mut self.leases, pick) else {
+            return;
+        };
+        let (LeaseOrder::Acquire { name, .. } | LeaseOrder::Release { name, .. }) = order;
+        let outcome = match pick % 4 {
+            0 => LeaseOutcome::Denied,
+            1 => LeaseOutcome::Granted {
+                token: u64::from(pick),
+            },
+            2 => LeaseOutcome::Lost,
+            _ => LeaseOutcome::Released,
+        };
+        let report = LeaseReport { name, outcome };
+        self.feed(Input::Lease(report));
+    }
+}
+
+fn at(micros: u64) -> Now {
+    Now {
+        mono: Instant::from_micros(micros),
+        unix_ms: 1_750_000_000_000 + micros / 1_000,
+    }
+}
+
+fn beat(to: Peer, sequence: u64) -> Heartbeat {
+    Heartbeat {
+        to: peer(to),
+        sequence,
+        sent_at_micros: sequence.wrapping_mul(1_000),
+    }
+}
+
+fn take<T>(all: &mut Vec<T>, pick: u8) -> Option<T> {
+    let at = usize::from(pick).checked_rem(all.len())?;
+    Some(all.remove(at))
+}
+
+fn apply(gossip: &mut Gossip, change: &Change) {
+    match change {
+        Change::Add(who, status) => {
+            let mut member = Member::joining(peer(*who), Roles::default(), AppVersion::default());
+            member.status = stored(*status);
+            gossip.upsert_member(member);
+        }
+        Change::Status(who, status) => {
+            // A liar needs no legal transition.
+            if let Some(mut member) = gossip.member(&peer(*who)).cloned() {
+                member.status = stored(*status);
+                gossip.upsert_member(member);
+            }
+        }
+        Change::Number(who, number) => {
+            let number = UpNumber::new(u32::from(*number));
+            gossip.set_up_number(&peer(*who), number);
+        }
+        Change::Observe(observer, subject, reach) => {
+            if gossip.contains(&peer(*observer)) && gossip.contains(&peer(*subject)) {
+                let reach =
+                    [Reach::Reachable, Reach::Unreachable, Reach::Terminated][usize::from(*reach) % 3];
+                gossip
+                    .reachability_mut()
+                    .change(&peer(*observer), &peer(*subject), reach);
+            }
+        }
+        Change::Remove(who) => {
+            gossip.remove(&peer(*who));
+        }
+        Change::Forget(who) => {
+            gossip.prune_tombstones(&[peer(*who)]);
+        }
+        Change::Seen(who) => {
+            gossip.add_seen(&peer(*who));
+        }
+        Change::NobodySaw => gossip.clear_seen(),
+        Change::Stamp(who) => {
+            if gossip.contains(&peer(*who)) {
+                gossip.stamp(&peer(*who), true, 0);
+            }
+        }
+        Change::Count(who, above) => {
+            if gossip.contains(&peer(*who)) {
+                gossip.stamp(&peer(*who), true, u64::from(*above));
+            }
+        }
+        Change::Meta(epoch, byte) => {
+            gossip.set_epoch(u64::from(*epoch));
+            gossip.set_meta([*byte].into());
+        }
+    }
+}
+
+fn stored(status: u8) -> Status {
+    Status::ALL[usize::from(status) % (Status::ALL.len() - 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_begin_with_the_members_they_ask_for() {
+        for members in 0..6 {
+            let world = World::new(&Run {
+                fast: false,
+                strategy: 1,
+                members,
+                inputs: Vec::new(),
+            });
+            let up = world.node.view().members_in(Status::Up).count();
+            assert_eq!(up, usize::from(members));
+        }
+    }
+}
