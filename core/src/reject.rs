@@ -81,6 +81,9 @@ pub enum JoinRefusal {
     /// The tombstone table is full.
     #[error("too many members were removed recently")]
     TooManyTombstones,
+    /// The receiver's policy does not admit the joiner.
+    #[error("the receiver's join policy does not admit this node")]
+    NotAdmitted,
     /// A reason this version does not know.
     #[error("reason {code} of a later version")]
     Other {
@@ -96,6 +99,7 @@ impl JoinRefusal {
         match self {
             Self::UidRemoved | Self::AddressConflict => true,
             Self::ShuttingDown
+            | Self::NotAdmitted
             | Self::ReceiverLeaving
             | Self::TooManyMembers
             | Self::TooManyTombstones

@@ -18,6 +18,7 @@ use crate::error::{ClusterError, StartError};
 use crate::events::Hub;
 use crate::lease::{LeaseKeeper, Leases};
 use crate::pump::Pump;
+use crate::pump::policy::{Joiner, Manager, Policy};
 use crate::run;
 use crate::runtime::Runtime;
 use crate::security::{Method, Security};
@@ -48,6 +49,7 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     fast: bool,
     changes: Vec<Change>,
     leases: Option<Arc<dyn LeaseKeeper>>,
+    policy: Policy,
     security: S,
     adapter: PhantomData<fn() -> A>,
 }
@@ -63,6 +65,7 @@ impl<A> ClusterBuilder<A, SecurityNotChosen> {
             fast: false,
             changes: Vec::new(),
             leases: None,
+            policy: Policy::default(),
             security: SecurityNotChosen,
             adapter: PhantomData,
         }
@@ -116,6 +119,28 @@ impl<A, S> ClusterBuilder<A, S> {
         self
     }
 
+    /// Asks before a node is taken in (default: every node that gets a link and fits the configuration is). An error keeps it
+    /// out, stands in the audit line, and the joiner hears that it was not admitted. Every node asks its own policy about those
+    /// who join through it, so give all nodes the same one. Called on the node's loop: it must answer at once.
+    pub fn join_policy(
+        mut self,
+        admits: impl Fn(&Joiner<'_>) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.policy.admits = Some(Arc::new(admits));
+        self
+    }
+
+    /// Asks before a peer has somebody leave or downed through this node (default: every member may). An error drops the
+    /// request and stands in the audit line. What this node's own program asks for, and what the split-brain resolver decides,
+    /// is not asked about. Called on the node's loop: it must answer at once.
+    pub fn management_policy(
+        mut self,
+        allows: impl Fn(&Manager<'_>) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.policy.allows = Some(Arc::new(allows));
+        self
+    }
+
     /// How links are protected. Has no default: the choice has to be visible in the program.
     pub fn security(self, security: Security) -> ClusterBuilder<A, Security> {
         ClusterBuilder {
@@ -127,6 +152,7 @@ impl<A, S> ClusterBuilder<A, S> {
             fast: self.fast,
             changes: self.changes,
             leases: self.leases,
+            policy: self.policy,
             security,
             adapter: PhantomData,
         }
@@ -200,7 +226,9 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             }
             None => Leases::default(),
         };
-        let pump = Pump::new(config, me, rng, reports, &self.security, runtime.now()).with_leases(leases);
+        let pump = Pump::new(config, me, rng, reports, &self.security, runtime.now())
+            .with_leases(leases)
+            .with_policy(self.policy);
         run::start(&runtime, transport, listener, pump, Arc::clone(&shared), commands);
         let cluster = Cluster::new(shared);
         if !seeds.is_empty() {

@@ -46,6 +46,7 @@ pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};
 pub use lease::{FileLeases, LeaseKeeper, MemoryLeases};
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
+pub use pump::policy::{Joiner, Manager};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
@@ -55,7 +56,9 @@ pub use stats::{KindState, LinkStats, NodeStats};
 pub use tls::DevCa;
 #[cfg(feature = "tls")]
 pub use tls::{Credentials, Mtls, TlsError};
-pub use transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+pub use transport::{
+    Accepted, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Transport, Unproved,
+};
 
 /// The core's types that the API speaks of.
 pub mod core {

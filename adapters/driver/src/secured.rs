@@ -10,7 +10,7 @@ use quorate_core::ident::Address;
 use crate::security::{Protection, Security};
 #[cfg(feature = "tls")]
 use crate::tls::{self, TlsReader, TlsWriter};
-use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Transport};
 
 /// A transport `T` whose links are protected as a [`Security`] says. What an adapter of a stream transport names as its
 /// [`crate::Adapter::Transport`].
@@ -88,7 +88,7 @@ impl<T: Transport> Transport for Secured<T> {
         match self.security.protection() {
             Protection::InsecurePlaintext | Protection::Psk(_) => Ok(plaintext(reader, writer)),
             #[cfg(feature = "tls")]
-            Protection::Mtls(mtls) => Ok(encrypted(tls::connect(mtls, to, reader, writer).await?)),
+            Protection::Mtls(mtls) => Ok(encrypted(tls::connect(mtls, reader, writer).await?)),
         }
     }
 }
@@ -110,7 +110,7 @@ impl<L: Listener> Listener for SecuredListener<L> {
         let (reader, writer) = match self.security.protection() {
             Protection::InsecurePlaintext | Protection::Psk(_) => plaintext(reader, writer),
             #[cfg(feature = "tls")]
-            Protection::Mtls(mtls) => encrypted(tls::accept(mtls, &remote, reader, writer)?),
+            Protection::Mtls(mtls) => encrypted(tls::accept(mtls, reader, writer)?),
         };
         Ok(Accepted {
             remote,
@@ -126,6 +126,14 @@ impl<R: LinkReader> LinkReader for SecuredReader<R> {
             Reading::Plaintext(reader) => reader.read(buffer).await,
             #[cfg(feature = "tls")]
             Reading::Tls(reader) => reader.read(buffer).await,
+        }
+    }
+
+    fn peer_certificate(&self) -> Option<PeerCertificate> {
+        match &self.0 {
+            Reading::Plaintext(_) => None,
+            #[cfg(feature = "tls")]
+            Reading::Tls(reader) => reader.peer_certificate(),
         }
     }
 }

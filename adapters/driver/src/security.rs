@@ -1,10 +1,12 @@
 //! How links are protected. The user has to choose; there is no default. Spec: reliability 3a.
 
+use quorate_core::ident::Address;
 use quorate_core::wire::handshake::{AUTH_NONE, AUTH_PSK};
 
 use crate::psk::Psk;
 #[cfg(feature = "tls")]
 use crate::tls::Mtls;
+use crate::transport::PeerCertificate;
 
 /// How this node's links are authenticated and encrypted.
 #[derive(Clone, Debug)]
@@ -55,8 +57,7 @@ impl Security {
     }
 
     /// Mutual TLS: TLS 1.3, certificates on both sides, and only peers whose certificate carries the cluster's name. Whoever
-    /// holds such a certificate is trusted like every other member; that a certificate belongs to the address its holder
-    /// announces is not checked.
+    /// holds such a certificate is trusted like every other member, at the hosts that the certificate names.
     #[cfg(feature = "tls")]
     #[must_use]
     pub const fn mtls(mtls: Mtls) -> Self {
@@ -97,7 +98,9 @@ impl Security {
             Protection::Psk(psk) => Authentication::Psk(psk.clone()),
             Protection::InsecurePlaintext => Authentication::None,
             #[cfg(feature = "tls")]
-            Protection::Mtls(_) => Authentication::None,
+            Protection::Mtls(mtls) => Authentication::Certificates {
+                bind: mtls.binds_addresses(),
+            },
         }
     }
 }
@@ -109,14 +112,30 @@ pub(crate) enum Authentication {
     None,
     /// That they have the key.
     Psk(Psk),
+    /// Nothing more than the transport has seen to: that each has a certificate.
+    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "certificates come with TLS"))]
+    Certificates {
+        /// The certificate has to carry the host that its holder announces.
+        bind: bool,
+    },
 }
 
 impl Authentication {
     /// The number of the method in handshakes.
     pub(crate) const fn number(&self) -> u8 {
         match self {
-            Self::None => AUTH_NONE,
+            Self::None | Self::Certificates { .. } => AUTH_NONE,
             Self::Psk(_) => AUTH_PSK,
+        }
+    }
+
+    /// Whether what the transport has seen of a peer is enough for the address it announces, or was dialed at.
+    pub(crate) fn covers(&self, certificate: Option<&PeerCertificate>, address: &Address) -> bool {
+        match self {
+            Self::None | Self::Psk(_) => true,
+            Self::Certificates { bind } => {
+                certificate.is_some_and(|certificate| !bind || certificate.names_host(address.host()))
+            }
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct LinkStats {
     pub refused_unauthenticated: u64,
     pub refused_timeout: u64,
     pub refused_other: u64,
+    /// Joins, leaves and downs that the policy of this node did not allow a peer.
+    pub requests_refused_by_policy: u64,
     pub dials: u64,
     pub dials_failed: u64,
     /// Dials that reached somebody who refused this node, or whom this node refused.

@@ -5,12 +5,73 @@
 //! bidirectional stream of one connection per peer. The kind of a link is told to the transport so that it can give the
 //! control link precedence.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use quorate_core::ident::Address;
 pub use quorate_core::wire::handshake::LinkKind;
+
+/// The certificate that a peer has proved to be its own, signed by an authority that this node trusts. Cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PeerCertificate(Arc<[u8]>);
+
+impl PeerCertificate {
+    /// From its DER form, once the transport has verified it.
+    #[must_use]
+    pub fn new(der: &[u8]) -> Self {
+        Self(Arc::from(der))
+    }
+
+    /// The certificate, for a policy that looks into it.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether it carries this host (a DNS name or an IP address) as a subject alternative name.
+    #[must_use]
+    pub fn names_host(&self, host: &str) -> bool {
+        #[cfg(feature = "tls")]
+        {
+            crate::tls::names_host(&self.0, host)
+        }
+        #[cfg(not(feature = "tls"))]
+        {
+            let _ = host;
+            false
+        }
+    }
+}
+
+impl fmt::Debug for PeerCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerCertificate")
+            .field("bytes", &self.0.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A peer that did not prove who it is, or that did not believe this node: what a transport with certificates puts into its
+/// errors, so that the driver can count it and say why. The reason is a library's or ours, never a peer's bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unproved(String);
+
+impl Unproved {
+    /// An error that says so.
+    pub fn error(reason: impl ToString) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, Self(reason.to_string()))
+    }
+
+    /// Whether that is what an error says.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}
 
 /// A network.
 pub trait Transport: Clone + Send + Sync + 'static {
@@ -71,7 +132,8 @@ pub trait Listener: Send + 'static {
     /// The next link that a peer opens.
     ///
     /// # Errors
-    /// Whatever the system says; the driver waits a little and goes on.
+    /// [`Unproved`] for a peer that was turned away before it had a link: the driver counts it. Else whatever the system says;
+    /// the driver waits a little and goes on.
     ///
     /// # Cancel safety
     /// Dropping it loses no link that was not yet accepted.
@@ -88,6 +150,11 @@ pub trait LinkReader: Send + 'static {
     /// # Cancel safety
     /// The driver drops it only together with the reader.
     fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// What the peer has proved with, on a transport with certificates; known from the first read on.
+    fn peer_certificate(&self) -> Option<PeerCertificate> {
+        None
+    }
 }
 
 /// The sending half of a link.

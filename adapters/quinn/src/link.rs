@@ -3,8 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use quinn::{Connection, RecvStream, SendStream, VarInt};
-use quorate_driver::{LinkReader, LinkWriter};
+use quinn::rustls::pki_types::CertificateDer;
+use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt};
+use quorate_driver::{LinkReader, LinkWriter, PeerCertificate, Unproved};
 
 /// How long the good end of a link waits for the peer to have received everything. The kernel goes on delivering for a TCP
 /// connection that was closed; here nobody would.
@@ -16,23 +17,53 @@ pub struct QuicReader {
     stream: RecvStream,
     /// The connection, until the first answer on a link that this node dialed.
     unanswered: Option<Connection>,
+    certificate: Option<PeerCertificate>,
+}
+
+/// What the peer of a connection has proved with.
+fn certificate_of(connection: &Connection) -> Option<PeerCertificate> {
+    let chain = connection
+        .peer_identity()?
+        .downcast::<Vec<CertificateDer<'static>>>();
+    chain
+        .ok()?
+        .first()
+        .map(|certificate| PeerCertificate::new(certificate))
 }
 
 /// The sending half.
 #[derive(Debug)]
 pub struct QuicWriter(SendStream);
 
+/// QUIC's error codes for what went wrong in the TLS handshake: 0x100 and the alert (RFC 9001, 4.8).
+const TLS_ALERTS: std::ops::Range<u64> = 0x100..0x200;
+
+/// Why a connection is lost, with those cases told apart in which a certificate was not believed.
+pub(crate) fn lost(error: ConnectionError) -> io::Error {
+    let code = match &error {
+        ConnectionError::TransportError(error) => Some(u64::from(error.code)),
+        ConnectionError::ConnectionClosed(close) => Some(u64::from(close.error_code)),
+        _ => None,
+    };
+    match code {
+        Some(code) if TLS_ALERTS.contains(&code) => Unproved::error(error),
+        Some(_) | None => error.into(),
+    }
+}
+
 impl QuicReader {
-    pub(crate) const fn dialed(stream: RecvStream, connection: Connection) -> Self {
+    pub(crate) fn dialed(stream: RecvStream, connection: Connection) -> Self {
         Self {
             stream,
+            certificate: certificate_of(&connection),
             unanswered: Some(connection),
         }
     }
 
-    pub(crate) const fn accepted(stream: RecvStream) -> Self {
+    pub(crate) fn accepted(stream: RecvStream, connection: &Connection) -> Self {
         Self {
             stream,
+            certificate: certificate_of(connection),
             unanswered: None,
         }
     }
@@ -50,9 +81,16 @@ impl Drop for QuicReader {
 
 impl LinkReader for QuicReader {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.stream.read(buffer).await?;
+        let count = self.stream.read(buffer).await.map_err(|error| match error {
+            ReadError::ConnectionLost(error) => lost(error),
+            error => error.into(),
+        })?;
         self.unanswered = None;
         Ok(count.unwrap_or(0))
+    }
+
+    fn peer_certificate(&self) -> Option<PeerCertificate> {
+        self.certificate.clone()
     }
 }
 

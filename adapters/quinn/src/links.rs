@@ -12,7 +12,7 @@ use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, 
 use quorate_driver::core::Address;
 use quorate_driver::{LinkKind, Mtls, Transport};
 
-use crate::link::{QuicReader, QuicWriter};
+use crate::link::{QuicReader, QuicWriter, lost};
 use crate::port::QuicPort;
 
 /// A connection on which nothing arrives for so long is dead. Its links end with it, and the next dial opens a new one.
@@ -111,7 +111,7 @@ impl QuicLinks {
         let connecting = endpoint
             .connect_with(self.client_config()?, there, &name)
             .map_err(io::Error::other)?;
-        Ok(connecting.await?)
+        connecting.await.map_err(lost)
     }
 }
 

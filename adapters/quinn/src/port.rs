@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use quinn::{Connection, Endpoint, Incoming};
-use quorate_driver::{Accepted, Listener};
+use quorate_driver::{Accepted, Listener, Unproved};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::link::{QuicReader, QuicWriter};
+use crate::link::{QuicReader, QuicWriter, lost};
 use crate::links::QuicLinks;
 
 /// Connections there may be, both directions: a cluster of a thousand nodes twice over, and room for strangers who are being
@@ -25,11 +25,14 @@ const ACCEPTED_WAITING_MAX: usize = 64;
 
 type Link = Accepted<QuicReader, QuicWriter>;
 
+/// A link, or why a peer did not come as far.
+type Knock = io::Result<Link>;
+
 /// A listening UDP port.
 #[derive(Debug)]
 pub struct QuicPort {
     endpoint: Endpoint,
-    links: mpsc::Receiver<Link>,
+    links: mpsc::Receiver<Knock>,
     accepting: AbortHandle,
 }
 
@@ -61,11 +64,11 @@ impl Listener for QuicPort {
 
     async fn accept(&mut self) -> io::Result<Link> {
         let link = self.links.recv().await;
-        link.ok_or_else(|| io::ErrorKind::NotConnected.into())
+        link.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
 }
 
-async fn accept_all(transport: QuicLinks, endpoint: Endpoint, links: mpsc::Sender<Link>) {
+async fn accept_all(transport: QuicLinks, endpoint: Endpoint, links: mpsc::Sender<Knock>) {
     while let Some(incoming) = endpoint.accept().await {
         if endpoint.open_connections() >= CONNECTIONS_MAX {
             incoming.refuse();
@@ -80,7 +83,7 @@ async fn accept_all(transport: QuicLinks, endpoint: Endpoint, links: mpsc::Sende
 }
 
 /// One peer's connection, from its handshake until either side has had enough.
-async fn serve(transport: QuicLinks, incoming: Incoming, links: mpsc::Sender<Link>) {
+async fn serve(transport: QuicLinks, incoming: Incoming, links: mpsc::Sender<Knock>) {
     let remote = incoming.remote_address();
     match shake_hands(&transport, incoming).await {
         Ok(connection) => {
@@ -90,6 +93,11 @@ async fn serve(transport: QuicLinks, incoming: Incoming, links: mpsc::Sender<Lin
                 () = links.closed() => {}
             }
         }
+        Err(error) if Unproved::of(&error).is_some() => {
+            let turned_away = Unproved::error(format!("{remote}: {error}"));
+            // Fails only if the node has ended.
+            let _ = links.send(Err(turned_away)).await;
+        }
         Err(error) => tracing::debug!(
             target: "cluster::transport", event = "quic_refused", %remote, %error,
             "a connection was refused"
@@ -98,18 +106,19 @@ async fn serve(transport: QuicLinks, incoming: Incoming, links: mpsc::Sender<Lin
 }
 
 async fn shake_hands(transport: &QuicLinks, incoming: Incoming) -> io::Result<Connection> {
-    let connecting = incoming.accept_with(transport.server_config()?)?;
-    Ok(tokio::time::timeout(HANDSHAKE_LIMIT, connecting).await??)
+    let connecting = incoming.accept_with(transport.server_config()?).map_err(lost)?;
+    let connected = tokio::time::timeout(HANDSHAKE_LIMIT, connecting).await?;
+    connected.map_err(lost)
 }
 
-async fn hand_out(connection: &Connection, links: &mpsc::Sender<Link>) {
+async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>) {
     while let Ok((writer, reader)) = connection.accept_bi().await {
         let link = Accepted {
             remote: connection.remote_address(),
-            reader: QuicReader::accepted(reader),
+            reader: QuicReader::accepted(reader, connection),
             writer: QuicWriter::new(writer),
         };
-        if links.send(link).await.is_err() {
+        if links.send(Ok(link)).await.is_err() {
             return;
         }
     }

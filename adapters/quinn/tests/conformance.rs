@@ -41,3 +41,13 @@ fn quic_without_certificates_is_a_typed_error() {
         ));
     });
 }
+
+#[test]
+fn nodes_with_wrong_certificates_are_refused_and_counted() {
+    block_on(quorate_driver::conformance::nodes_with_wrong_certificates_are_refused_and_counted::<Quinn>());
+}
+
+#[test]
+fn a_certificate_need_not_name_the_host_if_it_is_told_so() {
+    block_on(quorate_driver::conformance::a_certificate_need_not_name_the_host_if_it_is_told_so::<Quinn>());
+}

@@ -53,4 +53,18 @@ mod tls {
     quorate_driver::conformance!(Tokio, mtls(), block_on);
     quorate_driver::bad_inputs!(Tokio, mtls(), block_on);
     quorate_driver::conformance_of_connections!(Tokio, mtls(), block_on);
+
+    #[test]
+    fn nodes_with_wrong_certificates_are_refused_and_counted() {
+        block_on(
+            quorate_driver::conformance::nodes_with_wrong_certificates_are_refused_and_counted::<Tokio>(),
+        );
+    }
+
+    #[test]
+    fn a_certificate_need_not_name_the_host_if_it_is_told_so() {
+        block_on(
+            quorate_driver::conformance::a_certificate_need_not_name_the_host_if_it_is_told_so::<Tokio>(),
+        );
+    }
 }

@@ -59,6 +59,7 @@ pub(super) fn put_join_refused(body: &JoinRefused, out: &mut Vec<u8>) -> Result<
         JoinRefusal::UidRemoved => 4,
         JoinRefusal::TooManyMembers => 5,
         JoinRefusal::TooManyTombstones => 6,
+        JoinRefusal::NotAdmitted => 7,
         JoinRefusal::Other { code } => code,
     });
     put_node(out, &body.to)
@@ -74,6 +75,7 @@ pub(super) fn read_join_refused(reader: &mut Reader<'_>) -> Result<JoinRefused, 
         4 => JoinRefusal::UidRemoved,
         5 => JoinRefusal::TooManyMembers,
         6 => JoinRefusal::TooManyTombstones,
+        7 => JoinRefusal::NotAdmitted,
         code => JoinRefusal::Other { code },
     };
     Ok(JoinRefused {

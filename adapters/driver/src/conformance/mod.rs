@@ -7,8 +7,8 @@
 //!
 //! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the
 //! security (evaluated per test), and a function that runs a future to its end. The functions panic when the adapter fails;
-//! that is their answer. Two functions need more than the macro knows and are called by hand: [`adapters_form_one_cluster`]
-//! and [`nodes_of_different_security_do_not_meet`]. Spec: architecture 4, reliability 3c.
+//! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`],
+//! [`nodes_of_different_security_do_not_meet`], and with TLS the functions about certificates. Spec: architecture 4, reliability 3c.
 //!
 //! `bad_inputs!` adds the catalogue of bad inputs; transports on which every link is a connection of its own add
 //! `conformance_of_connections!`. Which bad input is answered where: [`APPLICABILITY`].
@@ -16,6 +16,8 @@
 //! Not yet in the suite: a slow reader beside flowing heartbeats (tested in the pump and for tokio).
 
 mod bad_inputs;
+#[cfg(feature = "dev-certs")]
+mod certificates;
 mod cluster;
 mod leases;
 mod links;
@@ -29,6 +31,11 @@ pub use bad_inputs::{
     a_member_may_tell_a_node_that_it_is_down, a_removed_incarnation_is_refused,
     every_bad_input_has_its_reaction, half_a_frame_and_bytes_that_dribble_are_cut_off,
     plain_bytes_on_a_protected_port_are_refused, rows_of_the_table,
+};
+#[cfg(feature = "dev-certs")]
+pub use certificates::{
+    a_certificate_need_not_name_the_host_if_it_is_told_so,
+    nodes_with_wrong_certificates_are_refused_and_counted,
 };
 pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,

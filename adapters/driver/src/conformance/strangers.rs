@@ -63,7 +63,7 @@ pub(super) async fn impatient<A: Adapter>(security: &Security) -> Cluster<A> {
     first(node::<A>(security).config(change)).await
 }
 
-async fn links<A: Adapter>(node: &Cluster<A>) -> LinkStats {
+pub(super) async fn links<A: Adapter>(node: &Cluster<A>) -> LinkStats {
     node.stats().await.expect("the node runs").links
 }
 

@@ -8,7 +8,7 @@ use quorate_core::effect::HaltReason;
 use quorate_core::event::Event;
 use quorate_core::ident::Address;
 
-use crate::transport::LinkKind;
+use crate::transport::{LinkKind, PeerCertificate, Unproved};
 
 /// One link, dialed or accepted. Never used again.
 pub(crate) type LinkId = u64;
@@ -42,8 +42,12 @@ pub(crate) enum LinkInput {
     Received(LinkId, Chunk),
     /// What `Action::Write` handed over is written; the buffer comes back.
     Written(LinkId, Vec<u8>),
+    /// The transport has seen what the peer proves itself with. Comes before the first bytes.
+    Identified(LinkId, PeerCertificate),
     /// The peer closed it, or it broke. Nothing follows.
     Closed(LinkId),
+    /// The peer did not prove who it is, or did not believe this node. Nothing follows.
+    Unproved(LinkId, Unproved),
 }
 
 impl LinkInput {
@@ -53,6 +57,8 @@ impl LinkInput {
             | Self::DialFailed(link, _)
             | Self::Received(link, _)
             | Self::Written(link, _)
+            | Self::Identified(link, _)
+            | Self::Unproved(link, _)
             | Self::Closed(link) => *link,
         }
     }

@@ -19,7 +19,7 @@ use super::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES, SWEEP
 use super::rates::{Meter, Remembered};
 use super::refusal::{Pending, Refusal, refuse, violation};
 use super::timers::Due;
-use crate::transport::LinkKind;
+use crate::transport::{LinkKind, PeerCertificate};
 use greeting::Challenged;
 
 /// Who is at the other end of a link whose handshake is complete.
@@ -38,6 +38,8 @@ pub(crate) struct InLink {
     pub(crate) opened: Option<Opened>,
     /// What the dialer still has to prove.
     challenged: Option<Box<Challenged>>,
+    /// What the transport has seen of the peer.
+    pub(crate) certificate: Option<PeerCertificate>,
     pub(crate) bytes: InBuffer,
     /// For the handshake, then for the rest of a frame that has begun.
     deadline: Option<Instant>,
@@ -114,6 +116,7 @@ impl Inbound {
                 source,
                 opened: None,
                 challenged: None,
+                certificate: None,
                 bytes: InBuffer::default(),
                 deadline: Some(deadline),
                 grown: 0,

@@ -15,6 +15,7 @@ mod inbuf;
 pub(crate) mod limits;
 mod machine;
 mod outbound;
+pub(crate) mod policy;
 #[cfg(test)]
 mod psk_tests;
 mod quarantine;
@@ -53,6 +54,7 @@ use inbound::Inbound;
 use limits::{FEEDBACK_PER_TURN, REPORTS_PER_TURN, SWEEP_INTERVAL};
 use machine::Machine;
 use outbound::Outbound;
+use policy::Policy;
 use quarantine::Quarantine;
 use replies::{Replies, Waiting};
 use timers::Due;
@@ -62,6 +64,7 @@ use crate::lease::Leases;
 use crate::security::Security;
 use crate::shared::{ControlCommand, UserCommand};
 use crate::stats::NodeStats;
+use crate::transport::Unproved;
 
 /// The node with everything between it and the sockets.
 #[derive(Debug)]
@@ -75,6 +78,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     entities: Entities,
     replies: Replies,
     leases: Leases,
+    policy: Policy,
     /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
     wake: Option<Instant>,
@@ -112,6 +116,7 @@ impl<M: Machine> Pump<M> {
             entities: Entities::new(reports),
             replies: Replies::default(),
             leases: Leases::default(),
+            policy: Policy::default(),
             reports: VecDeque::new(),
             wake: None,
             halted: None,
@@ -161,17 +166,29 @@ impl<M: Machine> Pump<M> {
         let mine = self.outbound.is_mine(link);
         match input {
             LinkInput::Dialed(link) => self.outbound.dialed(&mut self.base, link),
-            LinkInput::DialFailed(link, error) => self.outbound.failed(&mut self.base, link, &error),
+            LinkInput::DialFailed(link, error) => match Unproved::of(&error) {
+                Some(why) => self.outbound.unproved(&mut self.base, link, why),
+                None => self.outbound.failed(&mut self.base, link, &error),
+            },
             LinkInput::Received(link, chunk) if mine => {
                 self.outbound
                     .received(&mut self.base, &self.quarantine, link, chunk);
             }
             LinkInput::Received(link, chunk) => self.received(link, chunk),
             LinkInput::Written(link, buffer) => self.outbound.written(&mut self.base, link, buffer),
+            LinkInput::Identified(link, certificate) if mine => self.outbound.identified(link, certificate),
+            LinkInput::Identified(link, certificate) => self.inbound.identified(link, certificate),
+            LinkInput::Unproved(link, why) if mine => self.outbound.unproved(&mut self.base, link, &why),
+            LinkInput::Unproved(link, why) => self.inbound.unproved(&mut self.base, link, why),
             LinkInput::Closed(link) if mine => self.outbound.closed(&mut self.base, link),
             LinkInput::Closed(link) => self.inbound.closed(&mut self.base, link),
         }
         self.settle();
+    }
+
+    /// The transport has turned strangers away before they had a link: how many, and why the last one.
+    pub(crate) fn turned_away(&mut self, count: u64, reason: String) {
+        self.inbound.turned_away(&mut self.base, count, reason);
     }
 
     /// A message from one of this node's callers.
@@ -217,6 +234,7 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn control(&mut self, command: ControlCommand) {
         let (token, command) = match command {
             ControlCommand::Core { command, reply } => {
+                policy::own_command(&self.base.me, &command);
                 (self.replies.insert(Waiting::Command(reply)), command)
             }
             ControlCommand::Register {
@@ -240,6 +258,12 @@ impl<M: Machine> Pump<M> {
     /// The same pump with somebody to ask for leases.
     pub(crate) fn with_leases(mut self, leases: Leases) -> Self {
         self.leases = leases;
+        self
+    }
+
+    /// The same pump with somebody to ask who may join, and who may end a membership.
+    pub(crate) fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 

@@ -2,14 +2,15 @@
 //! room. A frame that breaks the protocol ends its link. Spec: sharding 10.2, reliability 3c, I-93.
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::Input;
-use quorate_core::message::Lane;
+use quorate_core::input::{Input, Target};
+use quorate_core::message::{Lane, Message};
 use quorate_core::wire::{Decoded, Reaction, WireError};
 
 use super::Pump;
 use super::action::{Chunk, LinkId};
 use super::limits::FRAMES_PER_LINK_TURN;
 use super::machine::Machine;
+use super::policy::Judged;
 use super::rates::Verdict;
 use crate::transport::LinkKind;
 
@@ -22,6 +23,7 @@ enum Found {
     BeyondRate(Lane),
     TooLongBeyondRate(Lane),
     Bad(UniqueAddress, WireError),
+    NotAllowed(UniqueAddress, Option<Message>),
 }
 
 impl<M: Machine> Pump<M> {
@@ -89,7 +91,8 @@ impl<M: Machine> Pump<M> {
             return false;
         };
         let (node, now, limits) = (&mut self.node, self.base.now, &self.base.config.limits);
-        let meter = &mut held.meter;
+        let (meter, certificate) = (&mut held.meter, &held.certificate);
+        let (policy, log) = (&self.policy, &mut self.base.log);
         let found = held.bytes.next(limits, &mut room, |decoded| match decoded {
             Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
             Decoded::Frame { frame, .. } if (frame.lane == Lane::User) != (opened.kind == LinkKind::User) => {
@@ -100,6 +103,12 @@ impl<M: Machine> Pump<M> {
                     Verdict::Within => {}
                     Verdict::Beyond => return Found::BeyondRate(frame.lane),
                     Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
+                }
+                let log = (&mut *log, now.mono);
+                if let Judged::Refused(answer) =
+                    policy.judge(&opened.peer, certificate.as_ref(), &frame, limits, log)
+                {
+                    return Found::NotAllowed(opened.peer.clone(), answer);
                 }
                 node.handle(
                     now,
@@ -153,6 +162,13 @@ impl<M: Machine> Pump<M> {
                 self.base.stats.links_closed_for_rate += 1;
                 self.inbound
                     .violated(&mut self.base, link, &"too many frames for too long");
+            }
+            Found::NotAllowed(peer, answer) => {
+                self.base.stats.requests_refused_by_policy += 1;
+                if let Some(answer) = answer {
+                    let to = Target::Node(peer);
+                    self.outbound.send(&mut self.base, self.node.view(), to, answer);
+                }
             }
             Found::Bad(peer, error) => {
                 if matches!(error, WireError::TooLarge { .. }) {

@@ -9,6 +9,7 @@ use quorate_core::wire::handshake::RejectReason;
 
 use super::action::Source;
 use crate::stats::LinkStats;
+use crate::transport::Unproved;
 
 /// Most of a stranger's first bytes that a log line shows.
 const SHOWN_BYTES_MAX: usize = 16;
@@ -28,6 +29,12 @@ pub(crate) enum Refusal {
     /// The link ended in the middle of its handshake (B-02).
     #[error("the link ended before its handshake was complete")]
     Incomplete,
+    /// The transport does not believe the dialer, or the dialer does not believe this node.
+    #[error("{0}")]
+    Unproved(Unproved),
+    /// The transport did not let it come as far as a link.
+    #[error("{0}")]
+    TurnedAway(String),
     /// Too many links in their handshake from one source (B-52).
     #[error("too many links from one source are in their handshake")]
     TooManyPending,
@@ -78,9 +85,12 @@ impl Refusal {
                 RejectReason::Quarantined => &mut stats.refused_quarantined,
                 RejectReason::TooManyLinks => &mut stats.refused_too_many,
                 RejectReason::AuthMethod => &mut stats.refused_auth_method,
-                RejectReason::Unauthenticated => &mut stats.refused_unauthenticated,
+                RejectReason::Unauthenticated | RejectReason::WrongIdentity => {
+                    &mut stats.refused_unauthenticated
+                }
                 _ => &mut stats.refused_other,
             },
+            Self::Unproved(_) | Self::TurnedAway(_) => &mut stats.refused_unauthenticated,
             Self::Timeout => &mut stats.refused_timeout,
             Self::Incomplete | Self::TooEager => &mut stats.refused_malformed,
             Self::TooManyPending | Self::TooManyLinks => &mut stats.refused_too_many,

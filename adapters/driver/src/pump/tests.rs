@@ -254,6 +254,11 @@ impl Bench {
     }
 }
 
+/// A control link that the peer has opened, with epoch 1.
+pub(super) fn accepted_control(bench: &mut Bench) -> LinkId {
+    bench.accepted(LinkKind::Control, 1)
+}
+
 pub(super) fn plain_hello() -> Hello {
     Hello {
         versions: (1, 1),

@@ -16,6 +16,7 @@ use super::limits::{
 };
 use super::queue::Queues;
 use crate::psk::Transcript;
+use crate::transport::PeerCertificate;
 
 /// An acceptor's challenge that this node has answered.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub(crate) enum State {
         heard: Vec<u8>,
         /// What it challenged this node with, once it has.
         challenge: Option<Box<Challenge>>,
+        /// What the transport has seen of it.
+        certificate: Option<PeerCertificate>,
     },
     /// It carries frames.
     Open {

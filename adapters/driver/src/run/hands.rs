@@ -14,7 +14,7 @@ use super::link::{Control, Inputs, read, write};
 use crate::pump::{LinkId, LinkInput};
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, race};
-use crate::transport::{Accepted, LinkKind, Listener, Transport};
+use crate::transport::{Accepted, LinkKind, Listener, Transport, Unproved};
 
 /// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -90,6 +90,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
         wake: Arc<Notify>,
     ) {
         let (stop, runtime) = (Arc::clone(&self.stop_accepting), self.runtime.clone());
+        let inputs = Arc::clone(&self.inputs);
         self.spawn(async move {
             let accepting = async {
                 loop {
@@ -100,6 +101,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
                             }
                             wake.notify();
                         }
+                        Err(error) if Unproved::of(&error).is_some() => inputs.turned_away(&error),
                         Err(error) => {
                             tracing::warn!(target: "cluster::transport", event = "accept_failed", %error);
                             let pause = runtime.now().mono + ACCEPT_PAUSE;

@@ -9,13 +9,15 @@ use std::task::Poll;
 use crate::pump::limits::READ_BYTES_MIN;
 use crate::pump::{Chunk, LinkId, LinkInput};
 use crate::sync::{Either, Notify, lock, race};
-use crate::transport::{LinkReader, LinkWriter};
+use crate::transport::{LinkReader, LinkWriter, Unproved};
 
 /// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and one end under
 /// way, and as many writes as the pump has handed over.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     queue: Mutex<VecDeque<LinkInput>>,
+    /// A count and the newest reason: strangers decide how many there are.
+    turned_away: Mutex<(u64, String)>,
     wake: Arc<Notify>,
 }
 
@@ -23,6 +25,7 @@ impl Inputs {
     pub(crate) fn new(wake: Arc<Notify>) -> Self {
         Self {
             queue: Mutex::default(),
+            turned_away: Mutex::default(),
             wake,
         }
     }
@@ -30,6 +33,21 @@ impl Inputs {
     pub(crate) fn push(&self, input: LinkInput) {
         lock(&self.queue).push_back(input);
         self.wake.notify();
+    }
+
+    /// Somebody was turned away by the transport before there was a link.
+    pub(crate) fn turned_away(&self, error: &std::io::Error) {
+        let mut turned_away = lock(&self.turned_away);
+        turned_away.0 += 1;
+        turned_away.1 = error.to_string();
+        drop(turned_away);
+        self.wake.notify();
+    }
+
+    /// How many were turned away since the last look, and why the last one was.
+    pub(crate) fn take_turned_away(&self) -> Option<(u64, String)> {
+        let turned_away = std::mem::take(&mut *lock(&self.turned_away));
+        (turned_away.0 > 0).then_some(turned_away)
     }
 
     /// Moves what happened to an empty `into`.
@@ -153,6 +171,7 @@ pub(crate) async fn read(
         buffer: vec![0; READ_BYTES_MIN],
         len: 0,
     };
+    let mut identified = false;
     loop {
         let read = race(
             control.until_aborted(&control.reader),
@@ -160,8 +179,20 @@ pub(crate) async fn read(
         );
         match read.await {
             Either::Left(()) => return,
-            Either::Right(Ok(0) | Err(_)) => return inputs.push(LinkInput::Closed(link)),
+            Either::Right(Ok(0)) => return inputs.push(LinkInput::Closed(link)),
+            Either::Right(Err(error)) => {
+                return inputs.push(match Unproved::of(&error) {
+                    Some(why) => LinkInput::Unproved(link, why.clone()),
+                    None => LinkInput::Closed(link),
+                });
+            }
             Either::Right(Ok(len)) => {
+                if !identified {
+                    identified = true;
+                    if let Some(certificate) = reader.peer_certificate() {
+                        inputs.push(LinkInput::Identified(link, certificate));
+                    }
+                }
                 chunk.len = len;
                 inputs.push(LinkInput::Received(link, chunk));
             }

@@ -132,6 +132,9 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 self.hands.adopt(link, knock);
             }
         }
+        if let Some((count, reason)) = self.inputs.take_turned_away() {
+            self.pump.turned_away(count, reason);
+        }
         let mut batch = std::mem::take(&mut self.batch);
         self.inputs.take(&mut batch);
         for input in batch.drain(..) {

@@ -26,6 +26,12 @@ impl Credentials {
         Self { chain, key, roots }
     }
 
+    /// Accepts peers of another authority too.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn trust(&mut self, root: CertificateDer<'static>) {
+        self.roots.push(root);
+    }
+
     /// From PEM: the chain with the node's own certificate first, its private key (PKCS #8, PKCS #1 or SEC 1), the
     /// authorities' certificates.
     ///

@@ -52,15 +52,39 @@ impl DevCa {
         self.issue_for(&self.peer_name)
     }
 
+    /// A certificate for a node at these hosts (DNS names or IP addresses), under the cluster's name. The other methods issue
+    /// certificates for the loopback hosts.
+    ///
+    /// # Errors
+    /// [`TlsError`] if a host is neither, or no key can be made.
+    pub fn issue_at(
+        &self,
+        hosts: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Credentials, TlsError> {
+        let names = std::iter::once(self.peer_name.clone()).chain(hosts.into_iter().map(Into::into));
+        self.credentials(names.collect())
+    }
+
     /// A certificate under another name than the cluster's: what another service of the same authority would show.
     ///
     /// # Errors
     /// [`TlsError`] if the name is no DNS name or no key can be made.
     pub fn issue_for(&self, name: &str) -> Result<Credentials, TlsError> {
-        let (certificate, key) = self.issue_raw(name)?;
+        self.credentials(on_loopback(name))
+    }
+
+    fn credentials(&self, names: Vec<String>) -> Result<Credentials, TlsError> {
+        let (certificate, key) = self.issue_raw(names)?;
+        Ok(self.with_root(&certificate, &key))
+    }
+
+    fn with_root(&self, certificate: &rcgen::Certificate, key: &KeyPair) -> Credentials {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let chain = vec![certificate.der().clone()];
-        Ok(Credentials::new(chain, key, vec![self.issuer.der().clone()]))
+        Credentials::new(
+            vec![certificate.der().clone()],
+            key,
+            vec![self.issuer.der().clone()],
+        )
     }
 
     /// The same as PEM, for a node in another process: certificate, key, root.
@@ -68,21 +92,50 @@ impl DevCa {
     /// # Errors
     /// [`TlsError`] if no key can be made.
     pub fn issue_pem(&self) -> Result<[String; 3], TlsError> {
-        let (certificate, key) = self.issue_raw(&self.peer_name)?;
+        let (certificate, key) = self.issue_raw(on_loopback(&self.peer_name))?;
         Ok([certificate.pem(), key.serialize_pem(), self.issuer.pem()])
     }
 
-    fn issue_raw(&self, name: &str) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(rejected)?;
+    /// A certificate that a test wants to be wrong.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn issue_changed(
+        &self,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Result<Credentials, TlsError> {
+        let (certificate, key) = self.sign(on_loopback(&self.peer_name), change)?;
+        Ok(self.with_root(&certificate, &key))
+    }
+
+    #[cfg(feature = "conformance")]
+    pub(crate) fn root(&self) -> rustls::pki_types::CertificateDer<'static> {
+        self.issuer.der().clone()
+    }
+
+    fn issue_raw(&self, names: Vec<String>) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
+        self.sign(names, |_| {})
+    }
+
+    fn sign(
+        &self,
+        names: Vec<String>,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
+        let mut params = CertificateParams::new(names).map_err(rejected)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
+        change(&mut params);
         let key = KeyPair::generate().map_err(rejected)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(rejected)?;
         Ok((certificate, key))
     }
+}
+
+/// The cluster's name, and the hosts of nodes on one machine.
+fn on_loopback(name: &str) -> Vec<String> {
+    [name, "localhost", "127.0.0.1", "::1"].map(str::to_owned).into()
 }
 
 fn rejected(error: rcgen::Error) -> TlsError {

@@ -22,6 +22,7 @@ const ALPN: &[u8] = b"quorate";
 #[derive(Clone)]
 pub struct Mtls {
     peer_name: ServerName<'static>,
+    binds_addresses: bool,
     configs: Arc<Mutex<Configs>>,
 }
 
@@ -36,13 +37,36 @@ impl Mtls {
     /// subject alternative name: one DNS name that stands for the cluster, `orders.cluster.internal` for instance. So an
     /// authority that also signs other services' certificates does not let those services in.
     ///
+    /// A certificate also has to carry, as another subject alternative name, the host of the address that its holder announces
+    /// (a DNS name or an IP address): so a stolen certificate does not make its thief any other member. Clusters that cannot
+    /// have that say [`Mtls::any_address`].
+    ///
     /// # Errors
     /// [`TlsError`] if `peer_name` is no DNS name, the key does not belong to the certificate, or the roots are unusable.
     pub fn new(peer_name: impl Into<String>, credentials: Credentials) -> Result<Self, TlsError> {
         let text = peer_name.into();
         let peer_name = ServerName::try_from(text.clone()).map_err(|_| TlsError::PeerName(text))?;
         let configs = Arc::new(Mutex::new(configs(&peer_name, credentials)?));
-        Ok(Self { peer_name, configs })
+        Ok(Self {
+            peer_name,
+            binds_addresses: true,
+            configs,
+        })
+    }
+
+    /// Does not ask that a peer's certificate carries the host that the peer announces: for clusters whose certificates cannot
+    /// name hosts, those of pods without stable names for instance. Whoever holds a certificate with the cluster's name can
+    /// then announce any address, that of another member too.
+    #[must_use]
+    pub const fn any_address(mut self) -> Self {
+        self.binds_addresses = false;
+        self
+    }
+
+    /// Whether certificates have to carry the announced host.
+    #[must_use]
+    pub const fn binds_addresses(&self) -> bool {
+        self.binds_addresses
     }
 
     /// Uses these credentials for every link that is opened from now on. Links that are open stay open.
@@ -74,17 +98,18 @@ impl Mtls {
     }
 
     /// Dials as somebody who has no certificate.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "conformance"))]
     #[cfg(feature = "dev-certs")]
-    pub(super) fn dial_without_certificate(&self, root: rustls::pki_types::CertificateDer<'static>) {
+    pub(crate) fn dial_without_certificate(&self, root: rustls::pki_types::CertificateDer<'static>) {
         let mut store = RootCertStore::empty();
-        store.add(root).unwrap();
+        store.add(root).expect("a root");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let client = ClientConfig::builder_with_provider(provider)
+        let mut client = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
-            .unwrap()
+            .expect("TLS 1.3")
             .with_root_certificates(store)
             .with_no_client_auth();
+        client.alpn_protocols = vec![ALPN.to_vec()];
         lock(&self.configs).client = Arc::new(client);
     }
 }

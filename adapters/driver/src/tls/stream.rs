@@ -11,7 +11,7 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::mtls::Mtls;
 use crate::sync::{self, lock};
-use crate::transport::{LinkReader, LinkWriter};
+use crate::transport::{LinkReader, LinkWriter, PeerCertificate, Unproved};
 
 /// Encrypted bytes read at once: a TLS record at its longest is 16 KiB and a little.
 const CIPHER_BYTES: usize = 20 * 1024;
@@ -29,11 +29,7 @@ type Session = Arc<Mutex<Connection>>;
 type Handshake<R> = Pin<Box<dyn Future<Output = io::Result<Open<R>>> + Send>>;
 
 /// The receiving half.
-pub(crate) struct TlsReader<R> {
-    state: ReaderState<R>,
-    /// For the log: why a link was refused stands nowhere else.
-    peer: String,
-}
+pub(crate) struct TlsReader<R>(ReaderState<R>);
 
 enum ReaderState<R> {
     Handshake(Handshake<R>),
@@ -71,7 +67,6 @@ enum WriterState<W> {
 /// Shakes hands as the side that dialed.
 pub(crate) async fn connect<R: LinkReader, W: LinkWriter>(
     mtls: &Mtls,
-    peer: &impl ToString,
     reader: R,
     mut writer: W,
 ) -> io::Result<(TlsReader<R>, TlsWriter<W>)> {
@@ -89,17 +84,12 @@ pub(crate) async fn connect<R: LinkReader, W: LinkWriter>(
         writer,
         out: Vec::new(),
     };
-    let reader = TlsReader {
-        state: ReaderState::Open(open),
-        peer: peer.to_string(),
-    };
-    Ok((reader, TlsWriter(writer)))
+    Ok((TlsReader(ReaderState::Open(open)), TlsWriter(writer)))
 }
 
 /// Prepares the side that was dialed; the first read shakes hands.
 pub(crate) fn accept<R: LinkReader, W: LinkWriter>(
     mtls: &Mtls,
-    peer: &impl ToString,
     reader: R,
     mut writer: W,
 ) -> io::Result<(TlsReader<R>, TlsWriter<W>)> {
@@ -112,10 +102,7 @@ pub(crate) fn accept<R: LinkReader, W: LinkWriter>(
         hand_over.send((Arc::clone(&session), writer));
         Ok(Open { session, cipher })
     };
-    let reader = TlsReader {
-        state: ReaderState::Handshake(Box::pin(handshake)),
-        peer: peer.to_string(),
-    };
+    let reader = TlsReader(ReaderState::Handshake(Box::pin(handshake)));
     Ok((reader, TlsWriter(WriterState::Waiting(handed_over))))
 }
 
@@ -170,7 +157,13 @@ async fn flush<W: LinkWriter>(session: &mut Connection, writer: &mut W) -> io::R
 }
 
 fn invalid(error: rustls::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
+    Unproved::error(error)
+}
+
+/// What the peer has proved with.
+fn certificate_of(session: &Connection) -> Option<PeerCertificate> {
+    let chain = session.peer_certificates()?;
+    chain.first().map(|certificate| PeerCertificate::new(certificate))
 }
 
 impl<R: LinkReader> Cipher<R> {
@@ -226,12 +219,12 @@ impl<R: LinkReader> Open<R> {
 
 impl<R: LinkReader> TlsReader<R> {
     async fn read_or_shake_hands(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let ReaderState::Handshake(handshake) = &mut self.state {
+        if let ReaderState::Handshake(handshake) = &mut self.0 {
             let outcome = handshake.as_mut().await;
-            self.state = ReaderState::Failed;
-            self.state = ReaderState::Open(outcome?);
+            self.0 = ReaderState::Failed;
+            self.0 = ReaderState::Open(outcome?);
         }
-        match &mut self.state {
+        match &mut self.0 {
             ReaderState::Open(open) => open.read(buffer).await,
             ReaderState::Handshake(_) | ReaderState::Failed => Err(io::ErrorKind::NotConnected.into()),
         }
@@ -240,12 +233,14 @@ impl<R: LinkReader> TlsReader<R> {
 
 impl<R: LinkReader> LinkReader for TlsReader<R> {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.read_or_shake_hands(buffer).await;
-        if let Err(error) = &read {
-            // Debug: strangers decide how many of these there are.
-            tracing::debug!(target: "cluster::transport", event = "tls_ended", peer = %self.peer, %error);
+        self.read_or_shake_hands(buffer).await
+    }
+
+    fn peer_certificate(&self) -> Option<PeerCertificate> {
+        match &self.0 {
+            ReaderState::Open(open) => certificate_of(&lock(&open.session)),
+            ReaderState::Handshake(_) | ReaderState::Failed => None,
         }
-        read
     }
 }
 

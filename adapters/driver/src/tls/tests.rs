@@ -149,7 +149,7 @@ fn meet(dialer: &Mtls, acceptor: &Mtls) -> Met {
     let acceptor = acceptor.clone();
     let accepting = thread::spawn(move || {
         block_on(async move {
-            let (mut reader, mut writer) = accept(&acceptor, &"dialer", acceptor_reads, acceptor_writes)?;
+            let (mut reader, mut writer) = accept(&acceptor, acceptor_reads, acceptor_writes)?;
             let heard = read_some(&mut reader).await?;
             writer.write_all(b"welcome").await?;
             // The dialer has what it waited for and may be gone.
@@ -158,7 +158,7 @@ fn meet(dialer: &Mtls, acceptor: &Mtls) -> Met {
         })
     });
     let dialer = block_on(async move {
-        let (mut reader, mut writer) = connect(dialer, &"acceptor", dialer_reads, dialer_writes).await?;
+        let (mut reader, mut writer) = connect(dialer, dialer_reads, dialer_writes).await?;
         writer.write_all(b"hello").await?;
         read_some(&mut reader).await
     });
@@ -285,7 +285,7 @@ fn b_005_plain_bytes_on_a_tls_port_are_refused() {
     let refused = block_on(async {
         dialer_writes.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         dialer_writes.close().await.unwrap();
-        let (mut reader, _writer) = accept(&authority.good(), &"dialer", acceptor_reads, acceptor_writes)?;
+        let (mut reader, _writer) = accept(&authority.good(), acceptor_reads, acceptor_writes)?;
         read_some(&mut reader).await
     });
     assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -301,8 +301,7 @@ fn large_writes_arrive_whole_and_the_end_is_seen() {
     let acceptor = authority.good();
     let accepting = thread::spawn(move || {
         block_on(async move {
-            let (mut reader, _writer) =
-                accept(&acceptor, &"dialer", acceptor_reads, acceptor_writes).unwrap();
+            let (mut reader, _writer) = accept(&acceptor, acceptor_reads, acceptor_writes).unwrap();
             let (mut all, mut buffer) = (Vec::new(), vec![0; 7_777]);
             loop {
                 match reader.read(&mut buffer).await.unwrap() {
@@ -314,9 +313,7 @@ fn large_writes_arrive_whole_and_the_end_is_seen() {
     });
     block_on(async {
         let dialer = authority.good();
-        let (_reader, mut writer) = connect(&dialer, &"acceptor", dialer_reads, dialer_writes)
-            .await
-            .unwrap();
+        let (_reader, mut writer) = connect(&dialer, dialer_reads, dialer_writes).await.unwrap();
         writer.write_all(&sent).await.unwrap();
         writer.close().await.unwrap();
     });
@@ -331,17 +328,14 @@ fn a_stream_cut_off_without_a_good_bye_is_an_error_not_an_end() {
     let acceptor = authority.good();
     let accepting = thread::spawn(move || {
         block_on(async move {
-            let (mut reader, _writer) =
-                accept(&acceptor, &"dialer", acceptor_reads, acceptor_writes).unwrap();
+            let (mut reader, _writer) = accept(&acceptor, acceptor_reads, acceptor_writes).unwrap();
             assert_eq!(read_some(&mut reader).await.unwrap(), b"hello");
             read_some(&mut reader).await
         })
     });
     block_on(async {
         let dialer = authority.good();
-        let (_reader, mut writer) = connect(&dialer, &"acceptor", dialer_reads, dialer_writes)
-            .await
-            .unwrap();
+        let (_reader, mut writer) = connect(&dialer, dialer_reads, dialer_writes).await.unwrap();
         writer.write_all(b"hello").await.unwrap();
     });
     let cut = accepting.join().unwrap();

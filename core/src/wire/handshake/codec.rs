@@ -339,7 +339,6 @@ fn put_reject(reject: HelloReject, out: &mut Vec<u8>) -> Result<(), WireError> {
         RejectReason::ShuttingDown => (10, None),
         RejectReason::Features => (11, None),
         RejectReason::WrongIdentity => (12, None),
-        RejectReason::NotAdmitted => (13, None),
         RejectReason::Other { .. } => return Err(WireError::Unencodable { what: "reason" }),
     };
     put_versions(reject.versions, out)?;
@@ -366,7 +365,6 @@ fn read_reject(body: &[u8]) -> Result<HelloReject, WireError> {
         10 => RejectReason::ShuttingDown,
         11 => RejectReason::Features,
         12 => RejectReason::WrongIdentity,
-        13 => RejectReason::NotAdmitted,
         code => {
             return Ok(HelloReject {
                 reason: RejectReason::Other { code },

@@ -138,9 +138,6 @@ pub enum RejectReason {
     /// The certificate does not belong to the address that its holder announces.
     #[error("the certificate does not belong to the announced address")]
     WrongIdentity,
-    /// The acceptor's join policy does not want the dialer.
-    #[error("not admitted by the join policy")]
-    NotAdmitted,
     /// The acceptor is about to stop.
     #[error("shutting down")]
     ShuttingDown,

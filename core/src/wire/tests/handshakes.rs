@@ -103,7 +103,6 @@ fn all_answers() -> Vec<(&'static str, HelloAnswer)> {
         ("hello_reject_duplicate", reject(RejectReason::DuplicateUid)),
         ("hello_reject_shutting_down", reject(RejectReason::ShuttingDown)),
         ("hello_reject_identity", reject(RejectReason::WrongIdentity)),
-        ("hello_reject_not_admitted", reject(RejectReason::NotAdmitted)),
     ]
 }
 

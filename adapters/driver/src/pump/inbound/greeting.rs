@@ -16,7 +16,7 @@ use crate::pump::quarantine::Quarantine;
 use crate::pump::refusal::{Refusal, refuse};
 use crate::pump::timers::Due;
 use crate::security::Authentication;
-use crate::transport::LinkKind;
+use crate::transport::{LinkKind, PeerCertificate, Unproved};
 
 /// What an acceptor remembers of a dialer that it has challenged.
 #[derive(Debug)]
@@ -95,11 +95,54 @@ impl Inbound {
         };
         match acceptor.answer(&hello) {
             Err(reject) => self.reject(base, link, &hello, reject.reason),
+            Ok(_) if !self.is_covered(base, link, &hello) => {
+                self.reject(base, link, &hello, RejectReason::WrongIdentity);
+            }
             Ok(ack) => match base.authentication {
-                Authentication::None => self.consent(base, link, &hello, ack),
+                Authentication::None | Authentication::Certificates { .. } => {
+                    self.consent(base, link, &hello, ack)
+                }
                 Authentication::Psk(_) => self.challenge(base, link, hello, bytes, ack),
             },
         }
+    }
+
+    /// Whether the dialer's certificate, if it needs one, is for the address it announces.
+    fn is_covered(&self, base: &Base, link: LinkId, hello: &Hello) -> bool {
+        let certificate = self.links.get(&link).and_then(|held| held.certificate.as_ref());
+        base.authentication.covers(certificate, hello.from.address())
+    }
+
+    /// What the transport has seen of a dialer.
+    pub(crate) fn identified(&mut self, link: LinkId, certificate: PeerCertificate) {
+        if let Some(held) = self.links.get_mut(&link) {
+            held.certificate = Some(certificate);
+        }
+    }
+
+    /// The transport does not believe a dialer, or the dialer does not believe this node.
+    pub(crate) fn unproved(&mut self, base: &mut Base, link: LinkId, why: Unproved) {
+        match self.links.get(&link) {
+            Some(held) if held.opened.is_none() => {
+                self.refuse_silently(base, link, &Refusal::Unproved(why));
+            }
+            Some(_) | None => self.closed(base, link),
+        }
+    }
+
+    /// Strangers were turned away before they had a link.
+    pub(crate) fn turned_away(&mut self, base: &mut Base, count: u64, reason: String) {
+        let uncounted = count.saturating_sub(1);
+        base.stats.handshakes_refused += uncounted;
+        base.stats.refused_unauthenticated += uncounted;
+        let refusal = Refusal::TurnedAway(reason);
+        refuse(
+            &refusal,
+            &"the port",
+            &mut base.stats,
+            &mut base.log,
+            base.now.mono,
+        );
     }
 
     fn challenge(&mut self, base: &mut Base, link: LinkId, hello: Hello, bytes: &[u8], ack: HelloAck) {

@@ -21,7 +21,7 @@ use crate::pump::quarantine::Quarantine;
 use crate::pump::refusal::violation;
 use crate::pump::way::{Challenge, State, backoff};
 use crate::security::Authentication;
-use crate::transport::LinkKind;
+use crate::transport::{LinkKind, PeerCertificate, Unproved};
 
 impl Outbound {
     /// Opens a link, for whoever the first waiting message is for.
@@ -85,6 +85,7 @@ impl Outbound {
             deadline,
             heard: Vec::new(),
             challenge: None,
+            certificate: None,
         };
         match encoded {
             Ok(()) => base.act(Action::Write { link, bytes }),
@@ -105,6 +106,7 @@ impl Outbound {
             hello,
             heard,
             challenge,
+            certificate,
             ..
         } = &mut way.state
         else {
@@ -115,6 +117,7 @@ impl Outbound {
         heard.extend_from_slice(chunk.filled());
         let decoded = decode_answer(heard);
         let (hello, challenge) = (Hello::clone(hello), challenge.take());
+        let covered = base.authentication.covers(certificate.as_ref(), &address);
         base.act(Action::Resume { link, chunk });
         let (answer, consumed) = match decoded {
             HandshakeDecoded::NeedMore(_) => return self.keep(link, challenge, 0),
@@ -139,12 +142,36 @@ impl Outbound {
                 Ok(()) if !is_proved(&base.authentication, challenge.as_deref(), &ack) => {
                     self.rejected(base, link, RejectReason::Unauthenticated);
                 }
+                Ok(()) if !covered => self.rejected(base, link, RejectReason::WrongIdentity),
                 Ok(()) if quarantine.contains(&ack.from) => {
                     self.rejected(base, link, RejectReason::Quarantined);
                 }
                 Ok(()) => self.open(base, link, ack, hello.epoch),
             },
         }
+    }
+
+    /// What the transport has seen of an acceptor.
+    pub(crate) fn identified(&mut self, link: LinkId, seen: PeerCertificate) {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return;
+        };
+        let way = self.peers.get_mut(address).map(|peer| peer.way(*kind));
+        if let Some(State::Greeting { certificate, .. }) = way.map(|way| &mut way.state) {
+            *certificate = Some(seen);
+        }
+    }
+
+    /// The transport does not believe an acceptor, or the acceptor does not believe this node.
+    pub(crate) fn unproved(&mut self, base: &mut Base, link: LinkId, why: &Unproved) {
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return;
+        };
+        let state = self.peers.get_mut(&address).map(|peer| &peer.way(kind).state);
+        if !matches!(state, Some(State::Open { .. })) {
+            refused(base, &address, kind, why);
+        }
+        self.closed(base, link);
     }
 
     /// Keeps a challenge, and drops what was understood of what the acceptor said.
@@ -241,13 +268,10 @@ impl Outbound {
                 return_strays(base, strays, Some(&peer));
             }
         }
-        base.stats.dials_refused += 1;
-        if is_mistake(reason)
-            && let Some(left_out) = base.log.admit(base.now.mono)
-        {
-            tracing::warn!(
-                target: "cluster::transport", event = "link_refused", %address, ?kind, left_out, "{reason}"
-            );
+        if is_mistake(reason) {
+            refused(base, &address, kind, &reason);
+        } else {
+            base.stats.dials_refused += 1;
         }
         self.failed(base, link, &reason);
     }
@@ -306,6 +330,16 @@ impl Outbound {
     }
 }
 
+/// Counts a dial that was refused by either side, and says why: somebody has to set something right.
+fn refused(base: &mut Base, address: &Address, kind: LinkKind, why: &dyn std::fmt::Display) {
+    base.stats.dials_refused += 1;
+    if let Some(left_out) = base.log.admit(base.now.mono) {
+        tracing::warn!(
+            target: "cluster::transport", event = "link_refused", %address, ?kind, left_out, "{why}"
+        );
+    }
+}
+
 /// Whether somebody has to set something right. The other reasons are a cluster's life: restarts, departures, races.
 const fn is_mistake(reason: RejectReason) -> bool {
     match reason {
@@ -318,6 +352,7 @@ const fn is_mistake(reason: RejectReason) -> bool {
         | RejectReason::WrongAddress
         | RejectReason::AuthMethod
         | RejectReason::Unauthenticated
+        | RejectReason::WrongIdentity
         | RejectReason::DuplicateUid
         | RejectReason::Features => true,
         // What a later version refuses.
@@ -328,7 +363,7 @@ const fn is_mistake(reason: RejectReason) -> bool {
 /// Whether a consent proves what this node asks for: a key after a challenge, and nothing else than the challenge said.
 fn is_proved(authentication: &Authentication, challenge: Option<&Challenge>, ack: &HelloAck) -> bool {
     match (authentication, challenge) {
-        (Authentication::None, None) => true,
+        (Authentication::None | Authentication::Certificates { .. }, None) => true,
         (Authentication::Psk(psk), Some(challenge)) => {
             let said = HelloAck {
                 proof: Proof::new(),
@@ -336,7 +371,8 @@ fn is_proved(authentication: &Authentication, challenge: Option<&Challenge>, ack
             };
             said == challenge.ack && psk.is_acceptor(&challenge.transcript, &ack.proof)
         }
-        (Authentication::None, Some(_)) | (Authentication::Psk(_), None) => false,
+        (Authentication::None | Authentication::Certificates { .. }, Some(_))
+        | (Authentication::Psk(_), None) => false,
     }
 }
 
