@@ -18,10 +18,12 @@
 mod bad_inputs;
 #[cfg(feature = "dev-certs")]
 mod certificates;
+mod churn;
 mod cluster;
 mod leases;
 mod links;
 mod runtime;
+mod script;
 mod strangers;
 mod support;
 
@@ -37,6 +39,7 @@ pub use certificates::{
     a_certificate_need_not_name_the_host_if_it_is_told_so,
     nodes_with_wrong_certificates_are_refused_and_counted,
 };
+pub use churn::{Churned, Held, churn};
 pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
@@ -52,6 +55,7 @@ pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
 };
+pub use script::a_script_of_inputs_has_the_same_effects_on_every_runtime;
 pub use strangers::{
     a_dialer_for_another_cluster_is_told_so, a_silent_dialer_is_cut_off,
     nodes_of_different_security_do_not_meet, strangers_do_not_delay_a_shutdown,
@@ -75,6 +79,7 @@ macro_rules! conformance {
             a_silent_dialer_is_cut_off,
             strangers_do_not_delay_a_shutdown,
             strangers_who_speak_something_else_are_cut_off,
+            a_script_of_inputs_has_the_same_effects_on_every_runtime,
             a_task_that_panics_harms_no_other,
             the_clock_never_goes_back,
             the_deadline_of_a_sleep_is_kept,

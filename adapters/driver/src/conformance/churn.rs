@@ -1,0 +1,153 @@
+//! Nodes that come and go: join, leave, end without a word, come back at the same address; and what the process holds
+//! afterwards. For a program of its own: file descriptors, threads and memory are the whole process's.
+//! Spec: reliability F-31, I-96.
+
+use std::fmt;
+use std::fs;
+use std::time::Duration;
+
+use quorate_core::effect::HaltReason;
+
+use super::support::{all_up, cluster, joined, runtime, sleep, start_at, within};
+use crate::adapter::Adapter;
+use crate::error::Termination;
+use crate::runtime::Runtime;
+use crate::security::Security;
+
+/// Nodes that stay.
+const STABLE: usize = 3;
+
+/// How long the process gets to let go of what ended nodes held: a QUIC connection is given up after five seconds.
+const SETTLE_MAX: Duration = Duration::from_secs(60);
+
+/// What a process holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Open file descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Tasks of the runtime, where it counts them; else 0.
+    pub tasks: u64,
+    /// Resident memory in KiB.
+    pub resident_kib: u64,
+}
+
+impl Held {
+    /// What this process holds now; zeros where the system has no `/proc`.
+    fn now(tasks: u64) -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+            number.unwrap_or(0)
+        };
+        Self {
+            descriptors: fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64),
+            threads: number("Threads:"),
+            tasks,
+            resident_kib: number("VmRSS:"),
+        }
+    }
+
+    /// Whether it is at most a tenth more than `base`, with room for two of what is counted singly.
+    fn is_back_at(&self, base: &Self) -> bool {
+        let back = |now: u64, base: u64| now <= base + base / 10 + 2;
+        back(self.descriptors, base.descriptors)
+            && back(self.threads, base.threads)
+            && back(self.tasks, base.tasks)
+            && self.resident_kib <= base.resident_kib + base.resident_kib / 10
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            descriptors,
+            threads,
+            tasks,
+            resident_kib,
+        } = self;
+        write!(
+            f,
+            "{descriptors} descriptors, {threads} threads, {tasks} tasks, {resident_kib} KiB"
+        )
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Churned {
+    /// Joins, leaves, ends and restarts.
+    pub changes: u64,
+    /// After the first round.
+    pub base: Held,
+    /// After the last.
+    pub end: Held,
+    /// Whether the end is no more than a tenth above the base.
+    pub is_back: bool,
+}
+
+/// Rounds of changes for so long, at least two. Panics if the cluster does not follow a change.
+pub async fn churn<A: Adapter>(security: &Security, length: Duration, tasks: impl Fn() -> u64) -> Churned {
+    let nodes = cluster::<A>(STABLE, security).await;
+    let mut changes = round::<A>(&nodes, security).await;
+    sleep::<A>(Duration::from_secs(2)).await;
+    let base = Held::now(tasks());
+    let clock = runtime::<A>();
+    let until = clock.now().mono + length;
+    loop {
+        changes += round::<A>(&nodes, security).await;
+        if clock.now().mono >= until {
+            break;
+        }
+    }
+    let patience = clock.now().mono + SETTLE_MAX;
+    loop {
+        sleep::<A>(Duration::from_secs(2)).await;
+        let end = Held::now(tasks());
+        let is_back = end.is_back_at(&base);
+        if is_back || clock.now().mono >= patience {
+            return Churned {
+                changes,
+                base,
+                end,
+                is_back,
+            };
+        }
+    }
+}
+
+/// One of each: a node joins and leaves, another joins and is gone without a word, comes back at the same address, and
+/// leaves.
+async fn round<A: Adapter>(nodes: &[crate::cluster::Cluster<A>], security: &Security) -> u64 {
+    let seed = nodes[0].address().address();
+    let leave = async |node: &crate::cluster::Cluster<A>| {
+        let left = within::<A, _>("the node has left", node.leave()).await;
+        assert_eq!(left, Ok(Termination::Halted(HaltReason::Left)));
+    };
+    let seen = async |count: usize| {
+        for node in nodes {
+            all_up(node, count).await;
+        }
+    };
+    let guest = joined::<A>(seed, security).await;
+    seen(STABLE + 1).await;
+    leave(&guest).await;
+    seen(STABLE).await;
+
+    let mortal = joined::<A>(seed, security).await;
+    seen(STABLE + 1).await;
+    assert_eq!(mortal.stop().await, Termination::Stopped);
+    let address = mortal.address().address().clone();
+    drop(mortal);
+    let again = start_at::<A>(&address, seed, security).await;
+    within::<A, _>("the restarted node is up", again.up())
+        .await
+        .expect("it is up");
+    seen(STABLE + 1).await;
+    assert_eq!(again.stop().await, Termination::Stopped);
+    // Nobody comes back this time: the others find it unreachable and down it.
+    seen(STABLE).await;
+    6
+}

@@ -1,0 +1,223 @@
+//! The same inputs give the same effects on every runtime: a scripted node between scripted links, run by the adapter's
+//! executor, against what it always did. Spec: reliability I-97, I-98.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use quorate_core::config::Config;
+use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::input::{Command, KindSettings};
+use quorate_core::message::{Heartbeat, Join, Message};
+use quorate_core::time::{Instant, Now};
+use quorate_core::wire::encode_message;
+use quorate_core::wire::handshake::{AUTH_NONE, FEATURES, Hello, LinkKind as HelloLink, encode_hello};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+use super::support::{runtime, within};
+use crate::adapter::Adapter;
+use crate::entity::Reports;
+use crate::pump::{Action, Chunk, LinkId, LinkInput, Pump};
+use crate::runtime::Runtime;
+use crate::security::Security;
+use crate::shared::ControlCommand;
+use crate::sync::oneshot;
+
+/// How long the script plays, in virtual milliseconds, and how long one step is.
+const LENGTH_MILLIS: u64 = 20_000;
+const STEP_MILLIS: u64 = 50;
+
+/// A script of commands, ticks and bytes gives the same list of effects in a task of the runtime as it gives to a caller who
+/// has none, however often.
+pub async fn a_script_of_inputs_has_the_same_effects_on_every_runtime<A: Adapter>(_: &Security) {
+    let expected = play();
+    let wanted = ["Dial", "Write", "Resume", "Publish", "Abort", "Finish"];
+    for what in wanted {
+        let found = expected.iter().any(|effect| effect.contains(what));
+        assert!(found, "the script causes no {what}: {expected:#?}");
+    }
+    let runtime = runtime::<A>();
+    for _ in 0..3 {
+        let (sender, receiver) = oneshot();
+        runtime.spawn(async move { sender.send(play()) });
+        let found = within::<A, _>("the script", receiver).await;
+        let found = found.expect("the task ends in good order");
+        for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found, expected, "effect {at}");
+        }
+        assert_eq!(found.len(), expected.len());
+    }
+}
+
+struct Stage {
+    pump: Pump,
+    me: UniqueAddress,
+    peer: UniqueAddress,
+    millis: u64,
+    effects: Vec<String>,
+}
+
+/// The effects, each with the time at which it came.
+fn play() -> Vec<String> {
+    let node = |port, uid| UniqueAddress::new(Address::new("script", port).expect("an address"), uid);
+    let (me, peer) = (node(1, 11), node(2, 22));
+    let config = Config::fast(ClusterName::new("script").expect("a name"));
+    let mut stage = Stage {
+        pump: Pump::new(
+            config.validate().expect("the preset is legal"),
+            me.clone(),
+            ChaCha8Rng::seed_from_u64(98),
+            Arc::new(Reports::default()),
+            &Security::insecure_plaintext(),
+            Now::default(),
+        ),
+        me: me.clone(),
+        peer,
+        millis: 0,
+        effects: Vec::new(),
+    };
+    stage.command(Command::JoinSeeds(vec![me.address().clone()]));
+    stage.command(Command::RegisterKind(KindSettings {
+        name: "kind".into(),
+        shards: 4,
+        role: None,
+        hosts: true,
+    }));
+    stage.pass(2_000);
+    let control = stage.greeted(HelloLink::Control, 1);
+    stage.say(
+        control,
+        &Message::Join(Join {
+            to: me.clone(),
+            roles: Default::default(),
+            app_version: Default::default(),
+        }),
+    );
+    for sequence in 1..20 {
+        let to = me.clone();
+        stage.say(
+            control,
+            &Message::Heartbeat(Heartbeat {
+                to,
+                sequence,
+                sent_at_micros: 0,
+            }),
+        );
+        stage.pass(100);
+    }
+    // A link that is replaced, one that is cut off, one that is refused, and a peer that falls silent.
+    let newer = stage.greeted(HelloLink::Control, 2);
+    stage.received(newer, b"noise".to_vec());
+    let refused = stage.knock();
+    let mut hello = stage.hello(HelloLink::User, 3);
+    hello.cluster = ClusterName::new("other").expect("a name");
+    stage.received(refused, encoded(&hello));
+    stage.pass(LENGTH_MILLIS);
+    stage.command(Command::Leave);
+    stage.pass(LENGTH_MILLIS);
+    stage.effects
+}
+
+fn encoded(hello: &Hello) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_hello(hello, &mut bytes).expect("it is a hello");
+    bytes
+}
+
+impl Stage {
+    fn pass(&mut self, millis: u64) {
+        let until = self.millis + millis;
+        while self.millis < until {
+            self.millis += STEP_MILLIS;
+            self.pump.set_time(Now {
+                mono: Instant::from_micros(self.millis * 1_000),
+                unix_ms: self.millis,
+            });
+            self.pump.tick();
+            self.turn();
+        }
+    }
+
+    /// Ends a turn. Nobody listens where the node dials.
+    fn turn(&mut self) {
+        self.pump.take_reports();
+        self.pump.read_users(64);
+        self.pump.flush();
+        let mut failed = Vec::new();
+        while let Some(action) = self.pump.next_action() {
+            if let Action::Dial { link, .. } = action {
+                failed.push(link);
+            }
+            self.effects
+                .push(format!("{} ms: {}", self.millis, shown(&action)));
+        }
+        for link in failed {
+            let error = std::io::ErrorKind::ConnectionRefused.into();
+            self.pump.link(LinkInput::DialFailed(link, error));
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        let (reply, _answer) = oneshot();
+        self.pump.control(ControlCommand::Core { command, reply });
+        self.turn();
+    }
+
+    fn hello(&self, link: HelloLink, epoch: u32) -> Hello {
+        Hello {
+            versions: (1, 1),
+            cluster: ClusterName::new("script").expect("a name"),
+            from: self.peer.clone(),
+            to: self.me.address().clone(),
+            expected_uid: None,
+            link,
+            epoch,
+            features: FEATURES,
+            auth_method: AUTH_NONE,
+            nonce: [7; 16],
+        }
+    }
+
+    fn knock(&mut self) -> LinkId {
+        let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        self.pump.accepted(from).expect("there is room for a link")
+    }
+
+    fn greeted(&mut self, link: HelloLink, epoch: u32) -> LinkId {
+        let id = self.knock();
+        let hello = encoded(&self.hello(link, epoch));
+        self.received(id, hello);
+        id
+    }
+
+    fn say(&mut self, link: LinkId, message: &Message) {
+        let mut bytes = Vec::new();
+        encode_message(message, 1, &Default::default(), &mut bytes).expect("it is legal");
+        self.received(link, bytes);
+    }
+
+    fn received(&mut self, link: LinkId, buffer: Vec<u8>) {
+        let len = buffer.len();
+        self.pump.link(LinkInput::Received(link, Chunk { buffer, len }));
+        self.turn();
+    }
+}
+
+/// An effect in words. Bytes by their number and hash.
+fn shown(action: &Action) -> String {
+    match action {
+        Action::Dial { link, to, kind } => format!("Dial {link} {to} {kind:?}"),
+        Action::Write { link, bytes } => {
+            let mut hash = DefaultHasher::new();
+            bytes.hash(&mut hash);
+            format!("Write {link}: {} bytes, {:x}", bytes.len(), hash.finish())
+        }
+        Action::Resume { link, .. } => format!("Resume {link}"),
+        Action::Finish(link) => format!("Finish {link}"),
+        Action::Abort(link) => format!("Abort {link}"),
+        Action::Start(_) => "Start".into(),
+        Action::Publish(event) => format!("Publish {event:?}"),
+        Action::Halt(reason) => format!("Halt {reason:?}"),
+    }
+}
