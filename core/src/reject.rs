@@ -84,6 +84,9 @@ pub enum JoinRefusal {
     /// The receiver's policy does not admit the joiner.
     #[error("the receiver's join policy does not admit this node")]
     NotAdmitted,
+    /// With one more member the state might not fit a gossip frame.
+    #[error("the cluster's state would become too large to be sent")]
+    StateTooLarge,
     /// A reason this version does not know.
     #[error("reason {code} of a later version")]
     Other {
@@ -103,6 +106,7 @@ impl JoinRefusal {
             | Self::ReceiverLeaving
             | Self::TooManyMembers
             | Self::TooManyTombstones
+            | Self::StateTooLarge
             | Self::Other { .. } => false,
         }
     }

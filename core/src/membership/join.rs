@@ -22,6 +22,7 @@ use crate::message::{
 use crate::reject::{JoinRefusal, Rejection};
 use crate::rng;
 use crate::timers::{MembershipTimer, Timer};
+use crate::wire;
 
 /// The first seed asks the others this often, or five times within its timeout if that is shorter.
 const FIRST_SEED_RETRY_MAX: Duration = Duration::from_secs(1);
@@ -380,6 +381,8 @@ impl Membership {
             Some(JoinRefusal::TooManyMembers)
         } else if self.gossip.tombstones().len() >= limits.tombstones_max {
             Some(JoinRefusal::TooManyTombstones)
+        } else if !wire::has_room(&self.gossip, limits) {
+            Some(JoinRefusal::StateTooLarge)
         } else {
             None
         }

@@ -60,6 +60,7 @@ pub(super) fn put_join_refused(body: &JoinRefused, out: &mut Vec<u8>) -> Result<
         JoinRefusal::TooManyMembers => 5,
         JoinRefusal::TooManyTombstones => 6,
         JoinRefusal::NotAdmitted => 7,
+        JoinRefusal::StateTooLarge => 8,
         JoinRefusal::Other { code } => code,
     });
     put_node(out, &body.to)
@@ -76,6 +77,7 @@ pub(super) fn read_join_refused(reader: &mut Reader<'_>) -> Result<JoinRefused, 
         5 => JoinRefusal::TooManyMembers,
         6 => JoinRefusal::TooManyTombstones,
         7 => JoinRefusal::NotAdmitted,
+        8 => JoinRefusal::StateTooLarge,
         code => JoinRefusal::Other { code },
     };
     Ok(JoinRefused {

@@ -23,4 +23,5 @@ pub use frame::{
     Decoded, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
     decode_frame,
 };
+pub(crate) use gossip::has_room;
 pub use gossip::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};

@@ -11,11 +11,13 @@ mod check;
 mod columns;
 mod open;
 mod packed;
+mod room;
 mod sections;
 mod status;
 mod write;
 
 pub use packed::{About, PackedGossip};
+pub(crate) use room::has_room;
 pub(super) use status::{put_status, read_status};
 
 use alloc::sync::Arc;

@@ -10,7 +10,7 @@ use std::vec::Vec;
 use super::states::decode_state;
 use super::{frame_of, message_of, node, roles};
 use crate::config::Limits;
-use crate::ident::{HOST_BYTES_MAX, UniqueAddress};
+use crate::ident::{HOST_BYTES_MAX, Role, Roles, UniqueAddress};
 use crate::membership::app_version::AppVersion;
 use crate::membership::gossip::Gossip;
 use crate::membership::member::{Member, Status, UpNumber};
@@ -18,7 +18,7 @@ use crate::membership::reachability::{Reach, Reachability};
 use crate::membership::vector_clock::VectorClock;
 use crate::message::{GossipEnvelope, GossipStatus, Lane, Message};
 use crate::sharding::ids::{KindId, ShardId};
-use crate::wire::{HEADER_BYTES, WireError, encode_message};
+use crate::wire::{HEADER_BYTES, META_BYTES_MAX, WireError, encode_message, has_room};
 
 /// A name as long as a name may be, different for each number.
 fn long_name(prefix: &str, number: usize) -> std::string::String {
@@ -240,4 +240,49 @@ fn a_small_state_is_not_compressed_and_a_large_one_is() {
     assert_eq!((form(0), form(200)), (1, 1), "4 KiB of meta count too");
     let small = frame_of(&gossip(super::sample_gossip()), 1);
     assert_eq!(small[HEADER_BYTES + 1 + HOST_BYTES_MAX + 10], 0);
+}
+
+#[test]
+fn where_there_is_room_for_one_more_the_state_with_one_more_fits() {
+    let limits = Limits {
+        gossip_frame_bytes_max: 200 << 10,
+        ..Limits::default()
+    };
+    let heavy = |at: usize| {
+        let own = (0..31).map(|role| Role::new(&format!("{at:030}-{role:033}")).unwrap());
+        Member {
+            node: node(&long_name("m", at), 2551, uid(at)),
+            status: Status::Up,
+            up_number: UpNumber::new(u32::try_from(at + 1).unwrap()),
+            roles: Roles::new(own, "default").unwrap(),
+            app_version: AppVersion::new(&format!("1.{at}+{}", "x".repeat(50))).unwrap(),
+        }
+    };
+    let (mut state, mut admitted) = (Gossip::new(), 0);
+    while has_room(&state, &limits) {
+        state.upsert_member(heavy(admitted));
+        admitted += 1;
+        let mut everything = state.clone();
+        everything.set_meta(Arc::from([7; META_BYTES_MAX]));
+        let nodes: Vec<_> = state.members().iter().map(|member| member.node.clone()).collect();
+        for pair in nodes.windows(2) {
+            everything
+                .reachability_mut()
+                .change(&pair[0], &pair[1], Reach::Unreachable);
+        }
+        for node in &nodes {
+            everything.stamp(node, true, 0);
+        }
+        let plain = Limits {
+            compress_from_bytes: usize::MAX,
+            ..limits.clone()
+        };
+        let mut frame = Vec::new();
+        assert_eq!(
+            encode_message(&gossip(everything), 0, &plain, &mut frame),
+            Ok(()),
+            "{admitted}"
+        );
+    }
+    assert!((60..90).contains(&admitted), "{admitted} heavy members");
 }

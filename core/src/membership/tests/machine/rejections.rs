@@ -182,3 +182,19 @@ fn only_members_may_ask_that_somebody_leaves_or_is_downed() {
     );
     assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("a b", 2));
 }
+
+#[test]
+fn a_joiner_is_refused_while_the_state_might_outgrow_its_frame() {
+    let small = |bytes| {
+        Rig::configured("a", move |config| config.limits.gossip_frame_bytes_max = bytes)
+            .with_state(state("a b", "a", "a"))
+    };
+    refused(
+        small(4 << 10),
+        "d",
+        "the cluster's state would become too large to be sent",
+    );
+    let mut roomy = small(16 << 10);
+    roomy.join("d");
+    assert_eq!(roomy.members(), "a b dJ");
+}
