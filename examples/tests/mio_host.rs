@@ -1,0 +1,236 @@
+//! Runs the host over mio beside two nodes on tokio, then plays strangers and slow peers against it. Every stage has a
+//! deadline; nothing sleeps but the host's own poll.
+
+#[allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "its `main` and its visibility are an example's"
+)]
+#[path = "../examples/mio_host/main.rs"]
+mod mio_host;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio_host::host::Host;
+use mio_host::program::until;
+use quorate_core::config::Config;
+use quorate_core::effect::{Answer, HaltReason};
+use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::input::{Command, KindSettings};
+use quorate_core::membership::member::Status;
+use quorate_core::sharding::ids::{EntityId, KindId};
+use quorate_core::wire::handshake::{
+    AUTH_NONE, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, decode_answer,
+    encode_hello,
+};
+use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
+
+const NO_TIME: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_host_over_mio_and_nodes_on_tokio_form_one_cluster_and_answer_each_other() {
+    let outcome = mio_host::program::run().unwrap_or_else(|error| panic!("{error}"));
+    for lines in [
+        &outcome.asked_by_tokio,
+        &outcome.asked_by_mio,
+        &outcome.asked_after_cut,
+    ] {
+        for runtime in ["mio", "tokio"] {
+            let expected = format!("on {runtime} greets you");
+            assert!(
+                lines.iter().any(|line| line.contains(&expected)),
+                "{runtime}: {lines:?}"
+            );
+        }
+    }
+    assert_eq!(outcome.asked_by_mio.len(), 30);
+    assert!(outcome.dials >= 4, "two links to each of two peers");
+    assert!(outcome.dials_after_cut >= 3, "{}", outcome.dials_after_cut);
+    assert_eq!((outcome.end, outcome.left_behind), (HaltReason::Left, 2));
+}
+
+fn config() -> Config {
+    Config::fast(ClusterName::new("mio").expect("a name"))
+}
+
+fn bind(config: Config) -> Host {
+    Host::bind(config).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn hello(host: &Host, link: LinkKind, epoch: u32) -> Vec<u8> {
+    let me = Address::new("127.0.0.1", 9).expect("an address");
+    let hello = Hello {
+        versions: (VERSION_MIN, VERSION_MAX),
+        cluster: ClusterName::new("mio").expect("a name"),
+        from: UniqueAddress::new(me, 7),
+        to: host.address().address().clone(),
+        expected_uid: None,
+        link,
+        epoch,
+        features: FEATURES,
+        auth_method: AUTH_NONE,
+        nonce: [0; 16],
+    };
+    let mut bytes = Vec::new();
+    encode_hello(&hello, &mut bytes).expect("a hello");
+    bytes
+}
+
+fn connect(host: &Host) -> TcpStream {
+    let address = host.address().address();
+    let stream = TcpStream::connect((address.host(), address.port())).expect("a connection");
+    stream.set_nonblocking(true).expect("a socket");
+    stream
+}
+
+/// What the host says on a link, `None` once it has closed it.
+fn hear(host: &mut Host, stream: &mut TcpStream) -> Option<HelloAnswer> {
+    let mut heard = Vec::new();
+    let heard = until(host, "the host to say something", |_| {
+        let mut buffer = [0; 256];
+        match stream.read(&mut buffer) {
+            Ok(0) => return Some(None),
+            Ok(len) => heard.extend_from_slice(&buffer[..len]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return Some(None),
+        }
+        match decode_answer(&heard) {
+            HandshakeDecoded::Done { value, .. } => Some(Some(value)),
+            HandshakeDecoded::NeedMore(_) => None,
+            HandshakeDecoded::Bad(error) => panic!("{error}"),
+        }
+    });
+    heard.unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_hello_that_comes_byte_by_byte_is_answered_and_a_newer_link_replaces_the_older() {
+    let mut host = bind(config());
+    let mut first = connect(&host);
+    for byte in hello(&host, LinkKind::Control, 2) {
+        first.write_all(&[byte]).expect("room for one byte");
+        host.turn(NO_TIME).expect("a turn");
+    }
+    assert!(matches!(hear(&mut host, &mut first), Some(HelloAnswer::Ack(_))));
+
+    let mut older = connect(&host);
+    older
+        .write_all(&hello(&host, LinkKind::Control, 1))
+        .expect("room");
+    let answer = hear(&mut host, &mut older);
+    assert!(
+        matches!(answer, Some(HelloAnswer::Reject(reject)) if reject.reason == RejectReason::TooManyLinks)
+    );
+
+    let mut newer = connect(&host);
+    newer
+        .write_all(&hello(&host, LinkKind::Control, 3))
+        .expect("room");
+    assert!(matches!(hear(&mut host, &mut newer), Some(HelloAnswer::Ack(_))));
+    assert!(hear(&mut host, &mut first).is_none(), "the older link is closed");
+}
+
+#[test]
+fn strangers_that_say_nothing_or_nonsense_are_closed() {
+    let mut config = config();
+    config.limits.handshake_timeout = Duration::from_millis(100);
+    let mut host = bind(config);
+    let mut silent = connect(&host);
+    assert!(hear(&mut host, &mut silent).is_none());
+    let mut web = connect(&host);
+    web.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("room");
+    assert!(hear(&mut host, &mut web).is_none());
+}
+
+/// 64 KiB of a kind that nobody knows, on link epoch 1: read, counted and dropped.
+fn unknown_frame() -> Vec<u8> {
+    let body = vec![0; 64 << 10];
+    let mut frame = Vec::from(quorate_core::wire::MAGIC);
+    frame.extend([VERSION_MAX, quorate_core::message::Lane::User.to_wire()]);
+    frame.extend(60_000_u16.to_le_bytes());
+    frame.extend(0_u16.to_le_bytes());
+    frame.extend(u32::try_from(body.len()).expect("small").to_le_bytes());
+    frame.extend(1_u32.to_le_bytes());
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&frame);
+    sum.update(&body);
+    frame.extend(sum.finalize().to_le_bytes());
+    frame.extend(body);
+    frame
+}
+
+#[test]
+fn without_room_user_links_wait_unread_while_control_links_are_served() {
+    let mut config = config();
+    config.sharding.buffer_messages_max = 4;
+    let mut host = bind(config);
+    let me = host.address().address().clone();
+    host.command(Command::Join(me));
+    until(&mut host, "itself to be Up", |host| {
+        let up = host.view().members().iter().any(|m| m.status == Status::Up);
+        up.then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
+
+    // Nobody hosts this kind: what is asked of it waits in the region's buffer.
+    host.command(Command::RegisterKind(KindSettings {
+        name: Arc::from("nowhere"),
+        shards: 1,
+        role: Some(quorate_core::ident::Role::new("nobody").expect("a role")),
+        hosts: false,
+    }));
+    let ask = |host: &mut Host| {
+        host.command(Command::Ask {
+            kind: KindId::of("nowhere"),
+            entity: EntityId::from("one"),
+            payload: vec![0].into(),
+            timeout: Duration::from_secs(2),
+        })
+    };
+    let asks: Vec<_> = (0..4).map(|_| ask(&mut host)).collect();
+    until(&mut host, "no room", |host| (!host.has_room()).then_some(()))
+        .unwrap_or_else(|error| panic!("{error}"));
+
+    let mut user = connect(&host);
+    user.write_all(&hello(&host, LinkKind::User, 1)).expect("room");
+    assert!(matches!(hear(&mut host, &mut user), Some(HelloAnswer::Ack(_))));
+    // Frames again and again, until neither system takes more.
+    let frame = unknown_frame();
+    let mut at = 0;
+    let mut pour = |user: &mut TcpStream, host: &mut Host, turns: usize| {
+        let mut taken = 0_usize;
+        for _ in 0..turns {
+            loop {
+                match user.write(&frame[at..]) {
+                    Ok(len) => (taken, at) = (taken + len, (at + len) % frame.len()),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            host.turn(NO_TIME).expect("a turn");
+        }
+        taken
+    };
+    pour(&mut user, &mut host, 10);
+    assert_eq!(pour(&mut user, &mut host, 10), 0, "the link is not read");
+
+    let mut control = connect(&host);
+    control
+        .write_all(&hello(&host, LinkKind::Control, 2))
+        .expect("room");
+    assert!(matches!(hear(&mut host, &mut control), Some(HelloAnswer::Ack(_))));
+
+    for token in asks {
+        let answer = until(&mut host, "an ask to end", |host| host.answer(token));
+        assert!(matches!(answer, Ok(Answer::Asked(Err(_)))));
+    }
+    until(&mut host, "room", |host| host.has_room().then_some(())).unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        pour(&mut user, &mut host, 50) > 0,
+        "with room the link is read again"
+    );
+}
