@@ -128,6 +128,10 @@ impl<R: Rng> Node<R> {
         if self.halted {
             return self.refuse(input);
         }
+        // Before anything is concluded from what this process knew before it stood still.
+        if self.machines.detector.notice_pause(&mut self.base.cx()) {
+            self.settle();
+        }
         match input {
             Input::Tick => self.fire_due_timers(mono),
             Input::Frame {

@@ -125,7 +125,6 @@ impl Detector {
             );
             return;
         }
-        self.notice_pause(cx);
         if !self.is_active(from) {
             return;
         }
@@ -144,7 +143,6 @@ impl Detector {
         if !self.running {
             return;
         }
-        self.notice_pause(cx);
         match timer {
             DetectorTimer::Heartbeat => self.send_heartbeats(cx),
             DetectorTimer::Reaper => self.reap(cx),
@@ -295,16 +293,16 @@ impl Detector {
         cx.wake(Timer::Detector(DetectorTimer::Reaper), now + interval);
     }
 
-    /// A round this late means that this process stood still, and with it everything that was to answer it. Runs before
-    /// anything is concluded from silence, whichever timer or answer is handled first after the pause.
-    fn notice_pause(&mut self, cx: &mut Cx<'_>) {
+    /// A round this late means that this process stood still, and with it everything that was to answer it. The node asks
+    /// before it handles any input, so that nothing is concluded from what was known before. Says whether it was one.
+    pub(crate) fn notice_pause(&mut self, cx: &mut Cx<'_>) -> bool {
         let now = cx.mono();
         let excess = now.since(self.heartbeat_due);
         let config = &cx.config.failure_detector;
         // A round is due one interval after the last: later by the acceptable pause is an interval plus that pause. An
         // acceptable pause of zero must not make every late wake-up a pause.
         if !self.running || excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
-            return;
+            return false;
         }
         self.heartbeat_due = now;
         if self
@@ -322,6 +320,7 @@ impl Detector {
         if nobody_could_tell(cx.config, &view) {
             self.believe(cx);
         }
+        true
     }
 
     /// The pause did no harm.

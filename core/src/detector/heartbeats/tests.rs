@@ -92,6 +92,7 @@ impl Bench {
             sequence,
             sent_at_micros: 0,
         };
+        self.detector.notice_pause(&mut self.fixture.cx());
         self.detector
             .on_heartbeat_rsp(&mut self.fixture.cx(), from, response);
     }
@@ -108,6 +109,7 @@ impl Bench {
             let Timer::Detector(timer) = timer else {
                 panic!("a foreign timer: {timer:?}")
             };
+            self.detector.notice_pause(&mut self.fixture.cx());
             self.detector.on_timer(&mut self.fixture.cx(), timer.clone());
             if timer == DetectorTimer::Heartbeat {
                 self.answer(answering);
