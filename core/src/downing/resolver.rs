@@ -39,6 +39,8 @@ pub(crate) struct Resolver {
     stable_at: Instant,
     /// Since when members have come and gone without anybody acting on it.
     unstable_since: Option<Instant>,
+    /// Whether somebody came back since then: members that only fail are not flapping.
+    is_flapping: bool,
     /// Who complains about whom within this data center.
     rows: Vec<Observation>,
     /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every change of
@@ -57,6 +59,7 @@ impl Resolver {
             unsettled_at: Instant::ZERO,
             stable_at: Instant::ZERO,
             unstable_since: None,
+            is_flapping: false,
             rows: Vec::new(),
             heard: BTreeSet::new(),
             nobody_told: false,
@@ -85,7 +88,11 @@ impl Resolver {
         if !watch::is_anybody_lost(after) {
             self.unstable_since = None;
         } else if watch::is_unstable(before, after) {
-            self.unstable_since.get_or_insert(cx.mono());
+            if self.unstable_since.is_none() {
+                self.unstable_since = Some(cx.mono());
+                self.is_flapping = false;
+            }
+            self.is_flapping |= watch::is_anybody_back(before, after);
         }
         self.arm(cx, after);
     }
@@ -110,7 +117,10 @@ impl Resolver {
         if self.lease.waits_for().is_some() {
             return self.arm(cx, &view);
         }
-        if self.unstable_until(cx.config).is_some_and(|end| end < cx.mono()) {
+        let is_over = self.unstable_until(cx.config).is_some_and(|end| end < cx.mono());
+        if is_over && self.may_wait_longer(cx.config, &view) {
+            self.unstable_since = Some(cx.mono());
+        } else if is_over {
             self.down_all(cx, &view);
         } else if is_responsible(&view) && self.stable_at <= cx.mono() && somebody_could_go(&view) {
             self.decide(cx, &view);
@@ -232,6 +242,27 @@ impl Resolver {
     fn unstable_until(&self, config: &ValidConfig) -> Option<Instant> {
         let patience = config.downing.unstable_after()?;
         Some(self.unstable_since? + config.downing.stable_after + patience)
+    }
+
+    /// Whether patience begins anew, under the cascade-safe rule: members have only failed, one after the other, and this side
+    /// would stay as it sees things now. A side that has to go must go before the other one may take over; a side that stays
+    /// may wait until the picture is stable, for nobody takes over from it.
+    fn may_wait_longer(&self, config: &ValidConfig, view: &View) -> bool {
+        let Some(strategy) = self.strategy.as_deref() else {
+            return false;
+        };
+        if self.is_flapping || config.downing.rule == IndirectRule::Classic {
+            return false;
+        }
+        match strategy.decide(&self.picture(config, view)) {
+            Decision::DownUnreachable | Decision::AcquireLeaseAndDownUnreachable { .. } => true,
+            Decision::DownReachable
+            | Decision::DownAll
+            | Decision::DownIndirectlyConnected
+            | Decision::AcquireLeaseAndDownIndirectlyConnected
+            | Decision::DownSelfQuarantinedByRemote
+            | Decision::DownNobody => false,
+        }
     }
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.

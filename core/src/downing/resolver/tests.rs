@@ -399,6 +399,57 @@ fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
     }
 }
 
+/// Of five members, 3, 4 and so on fail one after the other, each this long after the last; the survivor's first decision.
+fn losses(rule: IndirectRule, gap: Duration, count: u64) -> Option<Decision> {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.downing.stable_after = ms(20_000);
+    config.downing.rule = rule;
+    let mut bench = Bench::of_config(1, config);
+    bench.see(5, &[]);
+    for lost in 1..=count {
+        let rows: Vec<(u64, u64)> = (0..lost).map(|at| (1, 3 + at)).collect();
+        bench.see(5, &rows);
+        bench.run_for(gap);
+    }
+    bench.run_for(ms(60_000));
+    bench.fixture.heard();
+    bench.events().first().map(|event| event.decision)
+}
+
+#[test]
+fn s_3_9_losses_in_a_row_exhaust_no_patience_under_the_cascade_safe_rule_while_this_side_would_stay() {
+    // The second one is noticed 18 s after the first: the wait begins again, and is longer than patience for unrest.
+    let after = |rule, losses_in_a_row| losses(rule, ms(18_000), losses_in_a_row);
+    assert_eq!(after(IndirectRule::Classic, 2), Some(Decision::DownAll));
+    assert_eq!(
+        after(IndirectRule::CascadeSafe, 2),
+        Some(Decision::DownUnreachable)
+    );
+    // The third one, at 36 s, makes this side the smaller one: its wait begins with that.
+    assert_eq!(after(IndirectRule::CascadeSafe, 3), Some(Decision::DownReachable));
+}
+
+#[test]
+fn s_3_8_whoever_comes_and_goes_is_unrest_under_the_cascade_safe_rule_too() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.downing.stable_after = ms(20_000);
+    config.downing.rule = IndirectRule::CascadeSafe;
+    let mut bench = Bench::of_config(1, config);
+    bench.see(5, &[]);
+    for step in 0..7 {
+        let rows: &[(u64, u64)] = if step % 2 == 0 {
+            &[(1, 3), (1, 4)]
+        } else {
+            &[(1, 3)]
+        };
+        bench.see(5, rows);
+        bench.run_for(ms(5_000));
+        assert_eq!(bench.downed(), [], "{step}");
+    }
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [1, 2, 3, 4, 5]);
+}
+
 #[test]
 fn s_3_8_unrest_ends_when_nobody_is_lost_and_after_a_decision() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());

@@ -73,14 +73,18 @@ pub(super) fn is_anybody_lost(view: &View) -> bool {
     unreachable.any(|member| member.status.is_up_like())
 }
 
-fn is_lost_or_back(before: &View, after: &View) -> bool {
+/// Whether a member that was unreachable is reachable again.
+pub(super) fn is_anybody_back(before: &View, after: &View) -> bool {
     let is_member = |node: &UniqueAddress| after.member(node).is_some();
-    let lost = after.unreachable().iter().any(|node| before.is_reachable(node));
-    let back = before
+    before
         .unreachable()
         .iter()
-        .any(|node| after.is_reachable(node) && is_member(node));
-    lost || back
+        .any(|node| after.is_reachable(node) && is_member(node))
+}
+
+fn is_lost_or_back(before: &View, after: &View) -> bool {
+    let lost = after.unreachable().iter().any(|node| before.is_reachable(node));
+    lost || is_anybody_back(before, after)
 }
 
 fn has_anybody_turned(before: &View, after: &View, into: impl Fn(Status) -> bool) -> bool {
