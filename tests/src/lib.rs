@@ -6,4 +6,5 @@ pub mod decisions;
 pub mod invariants;
 pub mod lease;
 pub mod sim;
+pub mod splits;
 pub mod vectors;

@@ -16,6 +16,13 @@ mod i_12;
 mod i_13;
 mod i_14;
 mod i_15;
+pub mod i_19;
+pub mod i_21;
+pub mod i_22;
+mod i_23;
+mod i_24;
+mod i_25;
+mod i_26;
 mod i_40;
 mod i_41;
 mod i_42;
@@ -30,6 +37,7 @@ use quorate_core::membership::gossip::Gossip;
 use quorate_core::sharding::ids::KindId;
 use quorate_core::view::{Phase, View};
 
+use crate::lease::MemoryLeases;
 use crate::sim::{History, ProcessId, digest};
 
 /// What made a node take a step.
@@ -75,6 +83,31 @@ pub struct Step<'a> {
     pub after: &'a View,
     /// Whether the run is within the safe shapes so far.
     pub safe: bool,
+    /// What the process's own clock shows, in microseconds.
+    pub mono: u64,
+}
+
+/// A moment of one process, and the times it is set to, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// In virtual time.
+    pub at: u64,
+    /// What its own clock shows.
+    pub mono: u64,
+    /// How long a picture must be stable.
+    pub stable_after: u64,
+    /// How long unrest may last beyond that, if it may not last for ever.
+    pub patience: Option<u64>,
+    /// A side that stays may take longer (the cascade-safe rule).
+    pub stays_patiently: bool,
+    /// What may pass between a decision that is due and its event: a tick of the resolver, and the lease's delays.
+    pub slack: u64,
+    /// The removal margin.
+    pub margin: u64,
+    /// Its picture.
+    pub view: &'a View,
+    /// The keeper of leases.
+    pub leases: &'a MemoryLeases,
 }
 
 /// What several invariants want to know about a step, worked out once.
@@ -120,6 +153,8 @@ pub struct Checks {
     i12: i_12::OneAge,
     i13: i_13::OrderlyRemoval,
     i14: i_14::OneCluster,
+    i23: i_23::InTime,
+    i25: i_25::AfterTheMargin,
     i41: i_41::OneHome,
     i42: i_42::StoppedFirst,
     pub(crate) i44: i_44::Conservation,
@@ -137,9 +172,12 @@ impl Checks {
     pub fn on_step(&mut self, step: &Step<'_>, history: &History) -> Verdict {
         let (before, after) = (step.before.gossip(), step.after.gossip());
         let facts = Facts::of(before, after);
+        self.i23.on_step(step.process, step.mono, step.before, step.after);
+        self.i25.on_step(step.process, step.mono, step.before, step.after);
         if facts.gossip_changed {
             named("I-01", i_01::check(after))?;
             named("I-02", i_02::check(before, after))?;
+            named("I-24", i_24::check(before, after))?;
             named("I-03", self.i03.check(step))?;
             named("I-05", self.i05.check(step, &facts, history))?;
             named("I-06", self.i06.check(step, &facts))?;
@@ -169,8 +207,18 @@ impl Checks {
         process: ProcessId,
         event: &Event,
         unstopped: usize,
+        moment: &Moment<'_>,
         history: &History,
     ) -> Verdict {
+        match event {
+            Event::Paused { .. } => self.i23.on_paused(process, moment.mono),
+            Event::Downing(event) => {
+                named("I-23", self.i23.on_downing(process, event, moment))?;
+                named("I-24", i_24::on_downing(event, moment.view))?;
+                named("I-26", i_26::on_downing(moment, event))?;
+            }
+            _ => {}
+        }
         named("I-13", i_13::on_event(process, event, unstopped, history))
     }
 
@@ -184,8 +232,13 @@ impl Checks {
         kind: KindId,
         event: &ShardingEvent,
         safe: bool,
+        moment: &Moment<'_>,
         history: &History,
     ) -> Result<u64, (&'static str, String)> {
+        named(
+            "I-25",
+            self.i25.on_sharding(process, kind, event, moment, history),
+        )?;
         let cluster = self.i14.cluster_of(process);
         let result = self.i41.on_event((process, cluster, kind), event, safe, history);
         let homes = result.map_err(|what| ("I-41", what))?;

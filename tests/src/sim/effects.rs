@@ -12,9 +12,36 @@ use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
 use super::history::{Life, ProcessId, Whereabouts};
-use super::process::Open;
+use super::process::{Open, Process};
 use super::trace::Show;
-use crate::invariants::Cause;
+use crate::invariants::{Cause, Moment};
+use crate::lease::MemoryLeases;
+
+/// How the keeper of leases is (F-32).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeaseKeeper {
+    /// It answers nobody.
+    pub(crate) is_down: bool,
+    /// It answers so many microseconds later.
+    pub(crate) late: u64,
+    /// Addresses that do not reach it.
+    pub(crate) cut_off: std::collections::BTreeSet<usize>,
+}
+
+/// What invariants want to know about a moment of a process.
+fn moment<'a>(host: &'a Process, (at, leases): (u64, &'a MemoryLeases)) -> Moment<'a> {
+    Moment {
+        at,
+        mono: host.now(at).mono.as_micros(),
+        stable_after: host.times.stable_after,
+        patience: host.times.patience,
+        stays_patiently: host.times.stays_patiently,
+        slack: host.times.slack,
+        margin: host.times.margin,
+        view: host.node.view(),
+        leases,
+    }
+}
 
 impl Sim {
     /// Does what a node says.
@@ -34,17 +61,26 @@ impl Sim {
         }
     }
 
-    /// The keeper of leases is outside of the network: it is always reached, and takes a moment to answer.
+    /// The keeper of leases is outside of the network, with faults of its own. What does not reach it is answered by nobody.
     fn on_lease_order(&mut self, process: ProcessId, order: LeaseOrder) {
         const ANSWER_AFTER: u64 = 1_000;
         self.trace.begin(self.now, process, b'A');
         self.trace.debug(&order);
-        for host in self.processes.iter().filter(|host| host.runs()) {
+        let keeper = &self.lease_keeper;
+        let reaches = |index: usize| !keeper.is_down && !keeper.cut_off.contains(&index);
+        for host in self
+            .processes
+            .iter()
+            .filter(|host| host.runs() && reaches(host.index))
+        {
             self.leases.renew(self.now, &host.me);
+        }
+        if !reaches(self.processes[process as usize].index) {
+            return;
         }
         let report = self.leases.obey(self.now, order);
         let answer = Happening::LeaseAnswered { process, report };
-        self.queue.push(self.now + ANSWER_AFTER, answer);
+        self.queue.push(self.now + ANSWER_AFTER + keeper.late, answer);
     }
 
     pub(crate) fn on_lease_answered(&mut self, process: ProcessId, report: LeaseReport) {
@@ -115,7 +151,11 @@ impl Sim {
             _ => {}
         }
         let unstopped = self.processes[process as usize].entities.unstopped();
-        let result = self.checks.on_event(process, event, unstopped, &self.history);
+        let host = &self.processes[process as usize];
+        let moment = moment(host, (self.now, &self.leases));
+        let result = self
+            .checks
+            .on_event(process, event, unstopped, &moment, &self.history);
         if let Err((invariant, what)) = result {
             self.violated(invariant, process, what);
         }
@@ -123,7 +163,11 @@ impl Sim {
 
     fn on_sharding_event(&mut self, process: ProcessId, kind: KindId, event: &ShardingEvent) {
         let safe = self.assumptions.safe();
-        let result = self.checks.on_sharding(process, kind, event, safe, &self.history);
+        let host = &self.processes[process as usize];
+        let moment = moment(host, (self.now, &self.leases));
+        let result = self
+            .checks
+            .on_sharding(process, kind, event, safe, &moment, &self.history);
         match result {
             Ok(overlaps) => self.assumptions.overlaps += overlaps,
             Err((invariant, what)) => return self.violated(invariant, process, what),

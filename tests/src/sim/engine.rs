@@ -9,12 +9,12 @@ use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
 use quorate_core::lease::LeaseReport;
-use quorate_core::membership::member::Status;
 use quorate_core::message::Message;
 use quorate_core::sharding::ids::Slot;
-use quorate_core::view::{Phase, View};
+use quorate_core::view::View;
 
 use super::chance::{Chance, Purpose};
+use super::effects::LeaseKeeper;
 use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
 use super::links::Flight;
@@ -33,9 +33,6 @@ const TICKS_PER_INSTANT_MAX: u32 = 2_000;
 /// ordinary run of nine nodes needs.
 const STEPS_PER_SECOND_MAX: u64 = 50_000;
 const STEPS_BASE: u64 = 500_000;
-
-/// A removed member that still runs this long before its margin is over (microseconds) is taken to outlive it.
-const MARGIN_SLACK: u64 = 1_000;
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +97,7 @@ pub struct Sim {
     pub(crate) faults: FaultCounts,
     pub(crate) assumptions: Assumptions,
     pub(crate) leases: MemoryLeases,
+    pub(crate) lease_keeper: LeaseKeeper,
     pub(crate) violation: Option<Violation>,
     pub(crate) workload: Chance,
     pub(crate) entity_chance: Chance,
@@ -139,6 +137,7 @@ impl Sim {
             faults: FaultCounts::default(),
             assumptions: Assumptions::default(),
             leases: MemoryLeases::default(),
+            lease_keeper: LeaseKeeper::default(),
             violation: None,
             workload: Chance::new(seed, Purpose::Workload),
             entity_chance: Chance::new(seed, Purpose::Entities),
@@ -383,6 +382,7 @@ impl Sim {
             before,
             after: &after,
             safe: self.assumptions.safe(),
+            mono: host.now(self.now).mono.as_micros(),
         };
         let result = self.checks.on_step(&step, &self.history);
         if let Err((invariant, what)) = result {
@@ -391,52 +391,7 @@ impl Sim {
         self.watch_removals(before, &after);
     }
 
-    /// A node that forms a cluster of its own while there is one takes the run out of the safe shapes: its seeds did not
-    /// answer in time, which is documented to lead to this.
-    fn watch_births(&mut self, before: &View, after: &View) {
-        let born = before.members().is_empty() && after.members().len() == 1;
-        let other = |host: &Process| host.runs() && host.me != *after.me();
-        let member = |host: &Process| host.node.view().phase() == Phase::Member;
-        if born && self.processes.iter().any(|host| other(host) && member(host)) {
-            self.assumptions.breaks(self.now, "a second cluster was formed");
-        }
-    }
-
-    /// A live member that is connected and declared Down takes the run out of the safe shapes; so does one that was
-    /// removed and outlives the margin.
-    fn watch_removals(&mut self, before: &Arc<View>, after: &Arc<View>) {
-        if !self.assumptions.safe() {
-            return;
-        }
-        for member in after.members().iter().filter(|m| m.status == Status::Down) {
-            let new = before
-                .member(&member.node)
-                .is_none_or(|m| m.status != Status::Down);
-            if new && self.lives(&member.node).is_some() && !self.assumptions.unsettled_partition {
-                self.assumptions
-                    .breaks(self.now, "a live member was declared Down");
-            }
-        }
-        if before.gossip().tombstones() == after.gossip().tombstones() {
-            return;
-        }
-        let margin = u64::try_from(self.valid_config().removal_margin().as_micros()).unwrap_or(u64::MAX);
-        for node in after.gossip().tombstones() {
-            if let (Some(process), false) = (self.lives(node), before.is_removed(node)) {
-                let nearly = self.now + margin.saturating_sub(MARGIN_SLACK);
-                self.queue.push(nearly, Happening::Margin(process));
-            }
-        }
-    }
-
-    fn on_margin(&mut self, process: ProcessId) {
-        if self.processes[process as usize].runs() {
-            self.assumptions
-                .breaks(self.now, "a removed member outlived the margin");
-        }
-    }
-
-    fn lives(&self, node: &UniqueAddress) -> Option<ProcessId> {
+    pub(crate) fn lives(&self, node: &UniqueAddress) -> Option<ProcessId> {
         let process = self.history.process_of(node)?;
         self.processes[process as usize].runs().then_some(process)
     }

@@ -24,6 +24,7 @@ mod trace;
 mod work;
 
 pub use chance::{Chance, Purpose};
+pub(crate) use effects::LeaseKeeper;
 pub use engine::{Sim, Violation};
 pub use faults::{FaultCounts, FaultKind};
 pub use history::{History, Life, MessageRecord, ProcessHistory, ProcessId, Whereabouts, message_number};

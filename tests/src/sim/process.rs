@@ -1,8 +1,10 @@
 //! One simulated process: a node, its clocks, its entities, its open commands. Knows nothing of the network.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use quorate_core::config::ValidConfig;
+use quorate_core::config::{DowningStrategy, ValidConfig};
+use quorate_core::downing::view::IndirectRule;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Token;
 use quorate_core::node::Node;
@@ -42,6 +44,39 @@ pub(crate) struct Process {
     slow_last: u64,
     clock: Clock,
     next_token: Token,
+    /// Times it is set to.
+    pub(crate) times: Times,
+}
+
+/// What a process's downing is set to, in microseconds. See [`crate::invariants::Moment`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) stable_after: u64,
+    pub(crate) patience: Option<u64>,
+    pub(crate) stays_patiently: bool,
+    pub(crate) slack: u64,
+    pub(crate) margin: u64,
+}
+
+impl Times {
+    fn of(config: &ValidConfig) -> Self {
+        /// A tick of the resolver, and a moment.
+        const TICK: Duration = Duration::from_millis(1_010);
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let lease = match &config.downing.strategy {
+            DowningStrategy::LeaseMajority(lease) => {
+                lease.acquire_lease_delay_for_minority + lease.operation_timeout
+            }
+            _ => Duration::ZERO,
+        };
+        Self {
+            stable_after: micros(config.downing.stable_after),
+            patience: config.downing.unstable_after().map(micros),
+            stays_patiently: config.downing.rule == IndirectRule::CascadeSafe,
+            slack: micros(TICK + lease),
+            margin: micros(config.removal_margin()),
+        }
+    }
 }
 
 /// What a token stands for.
@@ -88,6 +123,7 @@ impl Process {
         (seed, id): (u64, ProcessId),
     ) -> Self {
         let rng = Purpose::Node(id).rng(seed);
+        let times = Times::of(&config);
         let node = Node::new(config, me.clone(), rng, clock.now(clock.started));
         Self {
             me,
@@ -105,6 +141,7 @@ impl Process {
             slow_last: 0,
             clock,
             next_token: 1,
+            times,
         }
     }
 

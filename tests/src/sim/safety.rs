@@ -2,6 +2,18 @@
 //! of a settled cluster, one fault at a time around them, and no live member declared dead. Outside of it overlaps are
 //! counted, not asserted. Spec: reliability 2 (A-SAFE), membership 3.9.
 
+use std::sync::Arc;
+
+use quorate_core::membership::member::Status;
+use quorate_core::view::{Phase, View};
+
+use super::engine::{Happening, Sim};
+use super::history::ProcessId;
+use super::process::Process;
+
+/// A removed member that still runs this long before its margin is over (microseconds) is taken to outlive it.
+const MARGIN_SLACK: u64 = 1_000;
+
 /// What holds so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumptions {
@@ -28,6 +40,53 @@ impl Assumptions {
     pub(crate) fn fault(&mut self, at: u64, why: &'static str) {
         if self.unsettled_partition {
             self.breaks(at, why);
+        }
+    }
+}
+
+impl Sim {
+    /// A node that forms a cluster of its own while there is one takes the run out of the safe shapes: its seeds did not
+    /// answer in time, which is documented to lead to this.
+    pub(crate) fn watch_births(&mut self, before: &View, after: &View) {
+        let born = before.members().is_empty() && after.members().len() == 1;
+        let other = |host: &Process| host.runs() && host.me != *after.me();
+        let member = |host: &Process| host.node.view().phase() == Phase::Member;
+        if born && self.processes.iter().any(|host| other(host) && member(host)) {
+            self.assumptions.breaks(self.now, "a second cluster was formed");
+        }
+    }
+
+    /// A live member that is connected and declared Down takes the run out of the safe shapes; so does one that was
+    /// removed and outlives the margin.
+    pub(crate) fn watch_removals(&mut self, before: &Arc<View>, after: &Arc<View>) {
+        if !self.assumptions.safe() {
+            return;
+        }
+        for member in after.members().iter().filter(|m| m.status == Status::Down) {
+            let new = before
+                .member(&member.node)
+                .is_none_or(|m| m.status != Status::Down);
+            if new && self.lives(&member.node).is_some() && !self.assumptions.unsettled_partition {
+                self.assumptions
+                    .breaks(self.now, "a live member was declared Down");
+            }
+        }
+        if before.gossip().tombstones() == after.gossip().tombstones() {
+            return;
+        }
+        let margin = u64::try_from(self.valid_config().removal_margin().as_micros()).unwrap_or(u64::MAX);
+        for node in after.gossip().tombstones() {
+            if let (Some(process), false) = (self.lives(node), before.is_removed(node)) {
+                let nearly = self.now + margin.saturating_sub(MARGIN_SLACK);
+                self.queue.push(nearly, Happening::Margin(process));
+            }
+        }
+    }
+
+    pub(crate) fn on_margin(&mut self, process: ProcessId) {
+        if self.processes[process as usize].runs() {
+            self.assumptions
+                .breaks(self.now, "a removed member outlived the margin");
         }
     }
 }

@@ -1,0 +1,181 @@
+//! Random splits of simulated clusters under every strategy and rule: prints the table of `docs/downing.md`. Exit code 1 if an
+//! invariant broke, or two sides were left by a plan within the safe assumptions; 2 for bad arguments.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use lexopt::prelude::*;
+use quorate_core::downing::view::IndirectRule;
+use quorate_tests::sim::Show;
+use quorate_tests::splits::plan::Plan;
+use quorate_tests::splits::safe::a_safe;
+use quorate_tests::splits::{STRATEGIES, Setting, play, run};
+
+const USAGE: &str = "\
+usage: splits [--plans N|A..B] [--threads N] [--strategy NAME] [--rule classic|cascade-safe] [--share F|never]
+       splits --seed N --strategy NAME --rule NAME [--share F|never]      one plan, told in full
+
+Plays random plans of several events with real nodes in virtual time (default 200 per setting). Without --strategy, --rule or
+--share: all of them.
+";
+
+struct Options {
+    plans: std::ops::Range<u64>,
+    threads: usize,
+    seed: Option<u64>,
+    strategies: Vec<&'static str>,
+    rules: Vec<IndirectRule>,
+    shares: Vec<Option<f64>>,
+}
+
+fn main() -> ExitCode {
+    let options = match parse() {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "splits: {error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Some(seed) = options.seed {
+        return tell(seed, &options);
+    }
+    say(
+        "| strategy | rule | everybody from | plans | number | two-sided | nobody left | though a majority lived | survivors |",
+    );
+    say("|---|---|---|---|---|---|---|---|---|");
+    let mut is_clean = true;
+    for setting in settings(&options) {
+        let report = run(options.plans.clone(), setting, options.threads);
+        let name = name(setting);
+        say(&format!("| {name} | inside | {} |", report.inside));
+        say(&format!("| {name} | outside | {} |", report.outside));
+        say(&format!("| {name} | crashes in a row | {} |", report.cascades));
+        let _ = writeln!(
+            std::io::stderr(),
+            "{name}: {} splits kept the right side; a healthy node downed in {} of {} plans with one sick node; not at rest: {} inside, {} outside; two sides: {:?}",
+            report.kept_promises,
+            report.sick.1,
+            report.sick.0,
+            report.inside.stuck,
+            report.outside.stuck,
+            report.two_sided
+        );
+        for (seed, violation) in report.violations.iter().take(5) {
+            is_clean = false;
+            say(&format!("  VIOLATION seed {seed}: {violation}"));
+        }
+        is_clean &= report.inside.two_sided == 0;
+    }
+    if is_clean {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    }
+}
+
+fn parse() -> Result<Option<Options>, lexopt::Error> {
+    let mut options = Options {
+        plans: 0..200,
+        threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        seed: None,
+        strategies: Vec::new(),
+        rules: Vec::new(),
+        shares: Vec::new(),
+    };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Long("plans") => options.plans = parse_plans(&parser.value()?.string()?)?,
+            Long("threads") => options.threads = parser.value()?.parse()?,
+            Long("seed") => options.seed = Some(parser.value()?.parse()?),
+            Long("strategy") => {
+                let name = parser.value()?.string()?;
+                let known = STRATEGIES.into_iter().find(|known| *known == name);
+                options
+                    .strategies
+                    .push(known.ok_or_else(|| format!("no strategy `{name}` among {STRATEGIES:?}"))?);
+            }
+            Long("rule") => options.rules.push(match parser.value()?.string()?.as_str() {
+                "classic" => IndirectRule::Classic,
+                "cascade-safe" => IndirectRule::CascadeSafe,
+                other => return Err(format!("no rule `{other}`").into()),
+            }),
+            Long("share") => {
+                let text = parser.value()?.string()?;
+                let share = (text != "never").then(|| text.parse()).transpose();
+                options
+                    .shares
+                    .push(share.map_err(|_| format!("no share `{text}`"))?);
+            }
+            Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
+        }
+    }
+    if options.strategies.is_empty() {
+        options.strategies.extend(STRATEGIES);
+    }
+    if options.rules.is_empty() {
+        options.rules = vec![IndirectRule::Classic, IndirectRule::CascadeSafe];
+    }
+    if options.shares.is_empty() {
+        options.shares = vec![None, Some(0.5)];
+    }
+    Ok(Some(options))
+}
+
+/// How many plans, or the seeds from one up to another.
+fn parse_plans(text: &str) -> Result<std::ops::Range<u64>, lexopt::Error> {
+    let (from, to) = text.split_once("..").unwrap_or(("0", text));
+    match (from.parse(), to.parse()) {
+        (Ok(from), Ok(to)) if from < to => Ok(from..to),
+        _ => Err(format!("no number of plans `{text}`").into()),
+    }
+}
+
+/// The settings asked for; those that make no difference to a strategy are left out.
+fn settings(options: &Options) -> Vec<Setting> {
+    let mut settings: Vec<Setting> = Vec::new();
+    for strategy in &options.strategies {
+        for rule in &options.rules {
+            for share in &options.shares {
+                let is_first = settings.last().is_none_or(|last| last.strategy != *strategy);
+                if *strategy != "down-all" || is_first {
+                    settings.push(Setting {
+                        strategy,
+                        rule: *rule,
+                        share: *share,
+                    });
+                }
+            }
+        }
+    }
+    settings
+}
+
+fn name(setting: Setting) -> String {
+    let from = setting
+        .share
+        .map_or("never".to_owned(), |share| share.to_string());
+    format!("{} | {} | {from}", setting.strategy, setting.rule)
+}
+
+/// One plan, with everything that happens.
+fn tell(seed: u64, options: &Options) -> ExitCode {
+    let plan = Plan::draw(seed);
+    say(&format!("{plan}"));
+    say(&format!("{:?}", a_safe(&plan, 2_000_000)));
+    let Some(setting) = settings(options).into_iter().next() else {
+        return ExitCode::from(2);
+    };
+    let outcome = play(seed, &plan, setting, Show::Facts);
+    say(&format!("{}: {outcome:#?}", name(setting)));
+    ExitCode::from(u8::from(outcome.violation.is_some()))
+}
+
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

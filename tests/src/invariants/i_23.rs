@@ -1,0 +1,134 @@
+//! I-23: nobody is downed earlier than the stable period after the last time somebody became unreachable or came back, or the
+//! process itself stood still, unless unrest lasts too long; and no decision comes later than the stable period and the
+//! patience for unrest after unrest began. Under the cascade-safe rule a side that would stay may wait until losses end if
+//! nobody came back, so that only the last of them counts. A decision that waits for the lease counts from when it was made.
+//! Times are those of the process's own clock.
+
+use std::collections::BTreeMap;
+
+use quorate_core::downing::decision::Decision;
+use quorate_core::event::DowningEvent;
+use quorate_core::ident::UniqueAddress;
+use quorate_core::membership::member::Status;
+use quorate_core::view::{Phase, View};
+
+use super::Moment;
+use crate::sim::ProcessId;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    /// When somebody became unreachable or came back last, or the process went on after it had stood still.
+    changed: u64,
+    /// Since when somebody is missing without a decision.
+    unrest: Option<u64>,
+    /// Whether somebody came back since then.
+    is_flapping: bool,
+    /// How long nothing had changed when the decision was made that waits for the lease.
+    asked: Option<u64>,
+}
+
+/// What a step changed.
+struct Change {
+    lost: bool,
+    back: bool,
+    joined: bool,
+    downed: bool,
+    /// A full member is missing after it.
+    missing: bool,
+}
+
+impl Change {
+    fn of(before: &View, after: &View) -> Self {
+        let is_in = |node: &UniqueAddress| after.member(node).is_some();
+        let gone = after.unreachable().iter();
+        let mut missing = gone.clone().filter_map(|node| after.member(node));
+        let was = |node: &UniqueAddress| before.member(node).map(|member| member.status);
+        Self {
+            lost: gone.clone().any(|node| before.is_reachable(node)),
+            back: before
+                .unreachable()
+                .iter()
+                .any(|node| after.is_reachable(node) && is_in(node)),
+            joined: before.phase() != Phase::Member,
+            downed: after
+                .members()
+                .iter()
+                .any(|member| member.status == Status::Down && was(&member.node) != Some(Status::Down)),
+            missing: missing.any(|member| member.status.is_up_like()),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct InTime(BTreeMap<ProcessId, Watch>);
+
+impl InTime {
+    pub(super) fn on_step(&mut self, process: ProcessId, now: u64, before: &View, after: &View) {
+        if after.phase() != Phase::Member {
+            self.0.remove(&process);
+            return;
+        }
+        let change = Change::of(before, after);
+        let watch = self.0.entry(process).or_default();
+        if change.lost || change.back || change.joined {
+            watch.changed = now;
+        }
+        if change.lost || change.back || change.joined || change.downed {
+            if watch.unrest.is_none() {
+                watch.unrest = Some(now);
+                watch.is_flapping = false;
+            }
+            watch.is_flapping |= change.back;
+        }
+        if !change.missing {
+            watch.unrest = None;
+        }
+    }
+
+    /// The process stood still: its waits begin anew, and what waited for the lease is dropped.
+    pub(super) fn on_paused(&mut self, process: ProcessId, now: u64) {
+        if let Some(watch) = self.0.get_mut(&process) {
+            watch.changed = now;
+            watch.unrest = watch.unrest.map(|_| now);
+            watch.asked = None;
+        }
+    }
+
+    pub(super) fn on_downing(
+        &mut self,
+        process: ProcessId,
+        event: &DowningEvent,
+        moment: &Moment<'_>,
+    ) -> Result<(), String> {
+        if event.down.is_empty() || event.decision == Decision::DownSelfQuarantinedByRemote {
+            return Ok(());
+        }
+        let watch = self.0.entry(process).or_default();
+        let quiet = moment.mono - watch.changed;
+        if event.waits_for.is_some() {
+            watch.asked = Some(quiet);
+            return Ok(());
+        }
+        let unrest = watch.unrest.take().map_or(0, |since| moment.mono - since);
+        let was_quiet = watch.asked.take().unwrap_or(quiet);
+        let too_long = moment
+            .patience
+            .is_some_and(|patience| unrest > moment.stable_after + patience);
+        if was_quiet < moment.stable_after && !too_long {
+            return Err(format!("decides {was_quiet} us after the last change: {event:?}"));
+        }
+        let latest = moment
+            .patience
+            .map(|patience| moment.stable_after + patience + moment.slack);
+        let waited = if moment.stays_patiently && !watch.is_flapping {
+            quiet
+        } else {
+            unrest
+        };
+        if latest.is_some_and(|latest| waited > latest) {
+            return Err(format!("decides {waited} us after unrest began: {event:?}"));
+        }
+        Ok(())
+    }
+}

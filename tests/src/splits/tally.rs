@@ -1,0 +1,125 @@
+//! Many plans under one setting: run on all cores, counted, nothing decided.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::plan::Plan;
+use super::play::{Outcome, Setting, play};
+use crate::sim::{Show, Violation};
+
+/// Outcomes of many plans.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Plans.
+    pub plans: u64,
+    /// Plans that left two sides.
+    pub two_sided: u64,
+    /// Plans that left nobody.
+    pub outages: u64,
+    /// Plans that left nobody although a majority lived and was connected.
+    pub needless: u64,
+    /// Plans that did not come to rest.
+    pub stuck: u64,
+    /// Sum of the shares of living nodes that survived.
+    pub survived: f64,
+}
+
+/// What came of a setting.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Inside of the safe assumptions.
+    pub inside: Tally,
+    /// Outside.
+    pub outside: Tally,
+    /// Crashes in a row (they are outside, too).
+    pub cascades: Tally,
+    /// Plans with one sick node, and those of them in which a healthy one was downed (I-19).
+    pub sick: (u64, u64),
+    /// Plans that began with a clean split whose right side was left, as promised (I-22).
+    pub kept_promises: u64,
+    /// Seeds of plans that left two sides.
+    pub two_sided: Vec<u64>,
+    /// Broken invariants, by seed.
+    pub violations: Vec<(u64, Violation)>,
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        self.plans += 1;
+        self.two_sided += u64::from(outcome.parts > 1);
+        self.outages += u64::from(outcome.parts == 0);
+        self.needless += u64::from(outcome.parts == 0 && outcome.majority_lived);
+        self.stuck += u64::from(outcome.stuck);
+        if outcome.living > 0 {
+            let count = |nodes: usize| u32::try_from(nodes).map_or(f64::INFINITY, f64::from);
+            self.survived += count(outcome.survivors) / count(outcome.living);
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    #[allow(clippy::cast_precision_loss, reason = "counts of plans are far below 2^52")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plans = self.plans.max(1) as f64;
+        let share = |count: u64| 100.0 * count as f64 / plans;
+        write!(
+            f,
+            "{} | {:.2} % | {:.1} % | {:.1} % | {:.3}",
+            self.plans,
+            share(self.two_sided),
+            share(self.outages),
+            share(self.needless),
+            self.survived / plans
+        )
+    }
+}
+
+impl Report {
+    fn add(&mut self, seed: u64, outcome: Outcome) {
+        let tally = if outcome.outside.is_none() {
+            &mut self.inside
+        } else {
+            &mut self.outside
+        };
+        tally.add(&outcome);
+        self.kept_promises += u64::from(outcome.kept_promise);
+        if outcome.parts > 1 {
+            self.two_sided.push(seed);
+        }
+        if outcome.cascade {
+            self.cascades.add(&outcome);
+        }
+        if let Some(downed) = outcome.healthy_downed {
+            self.sick.0 += 1;
+            self.sick.1 += u64::from(downed > 0);
+        }
+        self.violations
+            .extend(outcome.violation.map(|violation| (seed, violation)));
+    }
+}
+
+/// Runs the plans of these seeds.
+#[must_use]
+pub fn run(seeds: core::ops::Range<u64>, setting: Setting, threads: usize) -> Report {
+    let next = AtomicU64::new(seeds.start);
+    let report = Mutex::new(Report::default());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        break;
+                    }
+                    let outcome = play(seed, &Plan::draw(seed), setting, Show::Nothing);
+                    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+                    report.add(seed, outcome);
+                }
+            });
+        }
+    });
+    let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.violations.sort_by_key(|(seed, _)| *seed);
+    report
+}
