@@ -188,7 +188,8 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let seeds = self.seed_addresses()?;
         let environment = |what| move |error| StartError::Environment { what, error };
         let runtime = A::runtime().map_err(environment("runtime"))?;
-        let transport = A::transport(&self.security).map_err(environment("transport"))?;
+        let security = self.security.clone().aging(config.limits.max_link_age);
+        let transport = A::transport(&security).map_err(environment("transport"))?;
         let bind_error = |error| StartError::Bind {
             address: self.bind.clone(),
             error,
@@ -198,7 +199,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let address = self.own_address(port)?;
         let (uid, seed) = entropy().map_err(environment("entropy"))?;
         let me = UniqueAddress::new(address, uid);
-        match self.security.method() {
+        match security.method() {
             Method::InsecurePlaintext => tracing::warn!(
                 target: "cluster::transport", event = "insecure_plaintext", node = %me,
                 "links are neither authenticated nor encrypted: whoever reaches this port can control the cluster"
@@ -226,7 +227,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             }
             None => Leases::default(),
         };
-        let pump = Pump::new(config, me, rng, reports, &self.security, runtime.now())
+        let pump = Pump::new(config, me, rng, reports, &security, runtime.now())
             .with_leases(leases)
             .with_policy(self.policy);
         run::start(&runtime, transport, listener, pump, Arc::clone(&shared), commands);

@@ -25,7 +25,7 @@ use crate::kind::Kind;
 use crate::region::Region;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
-use crate::stats::{KindState, NodeStats};
+use crate::stats::{KindState, LinkState, NodeStats};
 use crate::sync::{Either, race};
 
 /// How long [`Cluster::run_until_signal`] lets a node leave before it stops anyway: the phases of a graceful exit have
@@ -270,6 +270,17 @@ impl<A> Cluster<A> {
     /// Safe: it only reads.
     pub async fn stats(&self) -> Result<NodeStats, ClusterError> {
         self.shared().stats().await
+    }
+
+    /// The links that this node dials, two per peer, in the order of the addresses.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn links(&self) -> Result<Vec<LinkState>, ClusterError> {
+        self.shared().links().await
     }
 
     /// Where the shards of every kind are, as this node knows it. Costs time linear in their number.

@@ -51,7 +51,7 @@ pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{Method, Security};
-pub use stats::{KindState, LinkStats, NodeStats};
+pub use stats::{KindState, LinkState, LinkStats, NodeStats};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;
 #[cfg(feature = "tls")]

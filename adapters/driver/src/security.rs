@@ -1,5 +1,7 @@
 //! How links are protected. The user has to choose; there is no default. Spec: reliability 3a.
 
+use std::time::Duration;
+
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::{AUTH_NONE, AUTH_PSK};
 
@@ -13,6 +15,7 @@ use crate::transport::PeerCertificate;
 #[non_exhaustive]
 pub struct Security {
     protection: Protection,
+    max_link_age: Option<Duration>,
 }
 
 /// The methods with what each needs.
@@ -43,6 +46,7 @@ impl Security {
     pub const fn insecure_plaintext() -> Self {
         Self {
             protection: Protection::InsecurePlaintext,
+            max_link_age: None,
         }
     }
 
@@ -53,6 +57,7 @@ impl Security {
     pub const fn psk(psk: Psk) -> Self {
         Self {
             protection: Protection::Psk(psk),
+            max_link_age: None,
         }
     }
 
@@ -63,7 +68,24 @@ impl Security {
     pub const fn mtls(mtls: Mtls) -> Self {
         Self {
             protection: Protection::Mtls(mtls),
+            max_link_age: None,
         }
+    }
+
+    /// How old links may become: `limits.max_link_age` of the node that is being started, for a transport that shares
+    /// connections between links. `None` for plaintext, and before [`Adapter::transport`](crate::Adapter::transport) is asked.
+    #[must_use]
+    pub const fn max_link_age(&self) -> Option<Duration> {
+        self.max_link_age
+    }
+
+    /// For a node whose links may become so old.
+    pub(crate) const fn aging(mut self, age: Duration) -> Self {
+        self.max_link_age = match self.method() {
+            Method::InsecurePlaintext => None,
+            Method::Psk | Method::Mtls => Some(age),
+        };
+        self
     }
 
     /// The method.

@@ -15,7 +15,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use crate::entity::Starter;
 use crate::error::{ClusterError, TellError};
 use crate::events::Hub;
-use crate::stats::{KindState, NodeStats};
+use crate::stats::{KindState, LinkState, NodeStats};
 use crate::sync::{self, Notify};
 
 /// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for the other.
@@ -53,6 +53,7 @@ pub(crate) enum ControlCommand {
         reply: sync::Sender<Answer>,
     },
     Stats(sync::Sender<NodeStats>),
+    Links(sync::Sender<Vec<LinkState>>),
     Kinds(sync::Sender<Vec<KindState>>),
     Explain(sync::Sender<Explanation>),
     Stop,
@@ -156,6 +157,12 @@ impl Shared {
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    pub(crate) async fn links(&self) -> Result<Vec<LinkState>, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Links(reply)).await?;
         answer.await.ok_or(ClusterError::Stopped)
     }
 

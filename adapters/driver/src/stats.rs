@@ -1,8 +1,11 @@
 //! What a node shows of itself: counters of the links beside those of the core, and where the shards are as it knows it.
 
+use quorate_core::ident::Address;
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::{CoordinatorState, RegionState};
 use quorate_core::stats::Stats;
+
+use crate::transport::LinkKind;
 
 /// What a node counts. A copy of the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +39,14 @@ pub struct LinkStats {
     pub refused_other: u64,
     /// Joins, leaves and downs that the policy of this node did not allow a peer.
     pub requests_refused_by_policy: u64,
+    /// Links that were replaced before they were too old.
+    pub links_renewed: u64,
+    /// Successors that could not be opened; their links went on.
+    pub renewals_failed: u64,
+    /// Links whose last bytes the peer did not read in time when they were replaced; those may be lost.
+    pub renewals_cut_short: u64,
+    /// Links that ended, at either end, because they were too old and had no successor.
+    pub links_expired: u64,
     pub dials: u64,
     pub dials_failed: u64,
     /// Dials that reached somebody who refused this node, or whom this node refused.
@@ -70,6 +81,20 @@ pub struct LinkStats {
     pub inbound_bytes_held: u64,
     /// Gauge: links that are open, handshakes included.
     pub links_open: u64,
+}
+
+/// One of the links that this node dials, two per peer. A copy of the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkState {
+    /// Where to.
+    pub peer: Address,
+    /// What it is for.
+    pub kind: LinkKind,
+    /// Whether it is open.
+    pub is_open: bool,
+    /// Handshakes that have opened it, its renewals included.
+    pub handshakes: u64,
 }
 
 /// One entity kind as this node knows it. A copy of the moment.

@@ -85,12 +85,13 @@ impl Adapter for Quinn {
 
     fn transport(security: &Security) -> io::Result<QuicLinks> {
         let mtls = security.certificates().cloned();
-        mtls.map(QuicLinks::new).ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::Unsupported,
-                "QUIC is always encrypted: use `Security::mtls`",
-            )
-        })
+        mtls.map(|mtls| QuicLinks::new(mtls, security.max_link_age()))
+            .ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "QUIC is always encrypted: use `Security::mtls`",
+                )
+            })
     }
 
     async fn shutdown_signal() -> io::Result<()> {

@@ -1,11 +1,11 @@
-//! Connections to peers: one per peer, shared by the links that this node dials. Decides nothing about the protocol.
+//! Connections to peers: one per peer, shared by the links that this node dials; a second one while links are renewed. Decides nothing about the protocol.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
@@ -37,20 +37,25 @@ pub struct QuicLinks {
     inside: Arc<Inside>,
 }
 
+/// A connection and when it was opened.
+type Opened = (Connection, Instant);
+
 /// A connection, or the place where it will be: locked while it is dialed, so that links dialed meanwhile wait for it.
-type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
+type Slot = Arc<tokio::sync::Mutex<Option<Opened>>>;
 
 struct Inside {
     mtls: Mtls,
+    /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates would stay.
+    connection_age_max: Option<Duration>,
     transport: Arc<TransportConfig>,
     endpoint: OnceLock<Endpoint>,
     connections: Mutex<BTreeMap<Address, Slot>>,
 }
 
 impl QuicLinks {
-    /// QUIC with these certificates.
+    /// QUIC with these certificates; links may become as old as that.
     #[must_use]
-    pub fn new(mtls: Mtls) -> Self {
+    pub fn new(mtls: Mtls, max_link_age: Option<Duration>) -> Self {
         let mut transport = TransportConfig::default();
         transport
             .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX))
@@ -63,6 +68,8 @@ impl QuicLinks {
         Self {
             inside: Arc::new(Inside {
                 mtls,
+                // The driver renews links after seven eighths of their time at the latest.
+                connection_age_max: max_link_age.map(|age| age / 8),
                 transport: Arc::new(transport),
                 endpoint: OnceLock::new(),
                 connections: Mutex::new(BTreeMap::new()),
@@ -98,7 +105,7 @@ impl QuicLinks {
             in_use
                 || slot
                     .try_lock()
-                    .is_ok_and(|held| held.as_ref().is_some_and(is_open))
+                    .is_ok_and(|held| held.as_ref().is_some_and(|(connection, _)| is_open(connection)))
         });
         Arc::clone(connections.entry(to.clone()).or_default())
     }
@@ -150,11 +157,15 @@ impl Transport for QuicLinks {
     async fn dial(&self, to: &Address, kind: LinkKind) -> io::Result<(QuicReader, QuicWriter)> {
         let slot = self.slot(to);
         let mut held = slot.lock().await;
-        let connection = match held.take().filter(is_open) {
-            Some(connection) => connection,
-            None => self.connect(to).await?,
+        let is_young = |opened: &Instant| {
+            let age_max = self.inside.connection_age_max;
+            age_max.is_none_or(|age_max| opened.elapsed() < age_max)
         };
-        *held = Some(connection.clone());
+        let (connection, opened) = match held.take() {
+            Some((connection, opened)) if is_open(&connection) && is_young(&opened) => (connection, opened),
+            Some(_) | None => (self.connect(to).await?, Instant::now()),
+        };
+        *held = Some((connection.clone(), opened));
         drop(held);
         let (writer, reader) = connection.open_bi().await?;
         // Whatever waits on the control link goes first.

@@ -36,6 +36,10 @@ pub struct Limits {
     pub pending_handshakes_per_source_max: usize,
     /// A link of a node that is no member is closed after so long without a byte (default 60 s, > 0).
     pub stranger_idle_timeout: Duration,
+    /// How old a link with certificates or keys may become (default 1 h, 1 s to 30 days). Before that its dialer replaces it,
+    /// with what both ends prove themselves with at that time, and no message is lost; one that could not be replaced is cut by
+    /// both ends `handshake_timeout` later. Costs a handshake per link and age. Links that prove nothing live on.
+    pub max_link_age: Duration,
     /// Bytes that all accepted links together hold of what they received and nobody has used: read buffers and frames whose
     /// end has not come (default 48 MiB, 1 MiB to 1 GiB, and at least twice the largest frame). A link that finds nothing
     /// left is not read until there is room.
@@ -87,6 +91,7 @@ impl Default for Limits {
             links_max: 4_096,
             pending_handshakes_per_source_max: 16,
             stranger_idle_timeout: Duration::from_secs(60),
+            max_link_age: Duration::from_secs(3_600),
             inbound_bytes_max: 48 << 20,
             gossip_frames_per_second_max: 200,
             control_frames_per_second_max: 2_000,

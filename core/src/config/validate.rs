@@ -13,6 +13,12 @@ use siphasher::sip::SipHasher13;
 use super::{Config, DowningStrategy};
 use crate::ident::Roles;
 
+/// Below it nodes do little else than shaking hands.
+const LINK_AGE_MIN: Duration = Duration::from_secs(1);
+
+/// Beyond it a certificate that was taken back would do for months.
+const LINK_AGE_MAX: Duration = Duration::from_secs(30 * 86_400);
+
 /// A setting outside its legal range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {value} is not legal: {legal}")]
@@ -313,6 +319,13 @@ impl Config {
             "1 to 4096",
         )?;
         positive("limits.stranger_idle_timeout", l.stranger_idle_timeout)?;
+        let ages = LINK_AGE_MIN..=LINK_AGE_MAX;
+        ensure(
+            ages.contains(&l.max_link_age),
+            "limits.max_link_age",
+            &l.max_link_age,
+            "1 s to 30 days",
+        )?;
         let largest = l
             .control_frame_bytes_max
             .max(l.gossip_frame_bytes_max)

@@ -22,6 +22,7 @@ mod churn;
 mod cluster;
 mod leases;
 mod links;
+mod rotation;
 mod runtime;
 mod script;
 mod strangers;
@@ -52,6 +53,7 @@ pub use leases::{
     one_holder_at_a_time, one_of_many_who_ask_at_once_gets_the_lease, renewing_keeps_a_lease,
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
+pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
 };
@@ -80,6 +82,7 @@ macro_rules! conformance {
             strangers_do_not_delay_a_shutdown,
             strangers_who_speak_something_else_are_cut_off,
             a_script_of_inputs_has_the_same_effects_on_every_runtime,
+            links_are_renewed_and_no_message_is_lost,
             a_task_that_panics_harms_no_other,
             the_clock_never_goes_back,
             the_deadline_of_a_sleep_is_kept,

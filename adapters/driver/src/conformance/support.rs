@@ -78,11 +78,11 @@ pub(super) async fn first<A: Adapter>(builder: ClusterBuilder<A, Security>) -> C
 
 /// One more node, Up.
 pub(super) async fn joined<A: Adapter>(seed: &Address, security: &Security) -> Cluster<A> {
-    let node = node::<A>(security)
-        .seeds([seed])
-        .start()
-        .await
-        .expect("the node starts");
+    joined_as(node(security), seed).await
+}
+
+async fn joined_as<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &Address) -> Cluster<A> {
+    let node = builder.seeds([seed]).start().await.expect("the node starts");
     within::<A, _>("a node that joins is up", node.up())
         .await
         .expect("it is up");
@@ -108,10 +108,20 @@ pub(super) async fn start_at<A: Adapter>(
 }
 
 pub(super) async fn cluster<A: Adapter>(count: usize, security: &Security) -> Vec<Cluster<A>> {
-    let mut nodes = vec![first(node(security)).await];
+    cluster_with(count, security, |_| {}).await
+}
+
+/// The same, with a changed configuration.
+pub(super) async fn cluster_with<A: Adapter>(
+    count: usize,
+    security: &Security,
+    change: fn(&mut Config),
+) -> Vec<Cluster<A>> {
+    let mut nodes = vec![first(node(security).config(change)).await];
     while nodes.len() < count {
         let seed = nodes.first().map(|node| node.address().address().clone());
-        nodes.push(joined(&seed.expect("invariant: there is a first"), security).await);
+        let seed = seed.expect("invariant: there is a first");
+        nodes.push(joined_as(node(security).config(change), &seed).await);
     }
     for node in &nodes {
         all_up(node, count).await;

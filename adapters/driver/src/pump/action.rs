@@ -44,8 +44,10 @@ pub(crate) enum LinkInput {
     Written(LinkId, Vec<u8>),
     /// The transport has seen what the peer proves itself with. Comes before the first bytes.
     Identified(LinkId, PeerCertificate),
-    /// The peer closed it, or it broke. Nothing follows.
+    /// The peer closed it. Nothing follows.
     Closed(LinkId),
+    /// It broke. Nothing follows.
+    Broken(LinkId),
     /// The peer did not prove who it is, or did not believe this node. Nothing follows.
     Unproved(LinkId, Unproved),
 }
@@ -59,6 +61,7 @@ impl LinkInput {
             | Self::Written(link, _)
             | Self::Identified(link, _)
             | Self::Unproved(link, _)
+            | Self::Broken(link)
             | Self::Closed(link) => *link,
         }
     }
@@ -76,6 +79,8 @@ pub(crate) enum Action {
     Write { link: LinkId, bytes: Vec<u8> },
     /// Read on, into this buffer.
     Resume { link: LinkId, chunk: Chunk },
+    /// Write what was handed over, then end the stream and read until the peer does.
+    Drain(LinkId),
     /// Write what was handed over, then close.
     Finish(LinkId),
     /// Close now.

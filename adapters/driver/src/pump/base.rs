@@ -1,13 +1,14 @@
 //! What the parts of the pump share: who this node is, the time of the turn, chance, counters, deadlines and the way out.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, EntityReport, LinkEvent, Target};
 use quorate_core::lease::LeaseReport;
 use quorate_core::message::Message;
-use quorate_core::time::Now;
+use quorate_core::time::{Instant, Now};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -31,6 +32,8 @@ pub(crate) struct Base {
     pub(crate) config: ValidConfig,
     /// What the ends of a link prove.
     pub(crate) authentication: Authentication,
+    /// How old a link may become; `None` where its ends prove nothing.
+    pub(crate) max_link_age: Option<Duration>,
     pub(crate) now: Now,
     pub(crate) rng: ChaCha8Rng,
     pub(crate) stats: LinkStats,
@@ -51,10 +54,15 @@ impl Base {
         now: Now,
     ) -> Self {
         let log_lines = config.limits.log_lines_per_second_max;
+        let max_link_age = match authentication {
+            Authentication::None => None,
+            Authentication::Psk(_) | Authentication::Certificates { .. } => Some(config.limits.max_link_age),
+        };
         Self {
             me,
             config,
             authentication,
+            max_link_age,
             now,
             rng: ChaCha8Rng::from_rng(seeds),
             stats: LinkStats::default(),
@@ -64,6 +72,13 @@ impl Base {
             feedback: VecDeque::new(),
             last_link: 0,
         }
+    }
+
+    /// When a link that opens now is cut if it was not renewed: the time for one more handshake is added, so that a node that
+    /// is busy in the wrong moment loses nothing.
+    pub(crate) fn link_expiry(&self) -> Option<Instant> {
+        let age = self.max_link_age?;
+        Some(self.now.mono + age + self.config.limits.handshake_timeout)
     }
 
     pub(crate) const fn next_link(&mut self) -> LinkId {

@@ -2,6 +2,7 @@
 //! pump. A link says nothing to the core before its handshake is complete (I-92). Spec: reliability 3b, 3c.
 
 mod greeting;
+mod succession;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,6 +29,10 @@ pub(crate) struct Opened {
     pub(crate) peer: UniqueAddress,
     pub(crate) kind: LinkKind,
     pub(crate) epoch: u32,
+    /// It has said something: older links of the same kind have nothing more to say.
+    pub(super) spoke: bool,
+    /// When it has to be renewed at the latest.
+    expires: Option<Instant>,
 }
 
 /// One accepted link.
@@ -185,8 +190,11 @@ impl Inbound {
 
     fn gone(&mut self, base: &mut Base, link: LinkId) {
         if let Some(opened) = self.forget(base, link) {
-            base.act(Action::Abort(link));
-            lost(base, opened);
+            // In good order: a dialer that renews the link waits for this end of it.
+            base.act(Action::Finish(link));
+            if !self.has_newer(&opened) {
+                lost(base, opened);
+            }
         }
     }
 
@@ -308,6 +316,9 @@ impl Inbound {
         }
         if held.opened.is_none() {
             self.pending.remove(held.source);
+        }
+        if let Some(at) = held.opened.as_ref().and_then(|opened| opened.expires) {
+            base.timers.disarm(at, Due::Expiry(link));
         }
         if let Some(opened) = &held.opened
             && opened.kind == LinkKind::Control

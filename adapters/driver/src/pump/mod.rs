@@ -23,6 +23,8 @@ mod queue;
 mod rates;
 mod reading;
 mod refusal;
+#[cfg(test)]
+mod renewal_tests;
 mod replies;
 mod room;
 #[cfg(test)]
@@ -140,6 +142,8 @@ impl<M: Machine> Pump<M> {
             match due {
                 Due::Inbound(link) => self.inbound.on_due(&mut self.base, link),
                 Due::Way(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
+                Due::Renewal(address, kind) => self.outbound.on_renewal_due(&mut self.base, &address, kind),
+                Due::Expiry(link) => self.inbound.on_expired(&mut self.base, link),
                 Due::Sweep => {
                     self.inbound.sweep(&mut self.base, self.node.view());
                     self.outbound.sweep(&mut self.base, self.node.view());
@@ -180,6 +184,8 @@ impl<M: Machine> Pump<M> {
             LinkInput::Identified(link, certificate) => self.inbound.identified(link, certificate),
             LinkInput::Unproved(link, why) if mine => self.outbound.unproved(&mut self.base, link, &why),
             LinkInput::Unproved(link, why) => self.inbound.unproved(&mut self.base, link, why),
+            LinkInput::Broken(link) if mine => self.outbound.broken(&mut self.base, link),
+            LinkInput::Broken(link) => self.inbound.closed(&mut self.base, link),
             LinkInput::Closed(link) if mine => self.outbound.closed(&mut self.base, link),
             LinkInput::Closed(link) => self.inbound.closed(&mut self.base, link),
         }
@@ -246,6 +252,7 @@ impl<M: Machine> Pump<M> {
                 let token = self.replies.insert(Waiting::Register { reply, forget });
                 (token, quorate_core::input::Command::RegisterKind(settings))
             }
+            ControlCommand::Links(reply) => return reply.send(self.outbound.links()),
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
             ControlCommand::Explain(reply) => return reply.send(self.node.explain()),
             ControlCommand::Kinds(reply) => return reply.send(self.node.kinds()),

@@ -5,6 +5,7 @@
 //! limit; it then comes back as unreachable. What was written to a link that breaks is lost, and the core hears `Down`.
 
 mod dialing;
+mod renewal;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ use super::inbound::is_idle_stranger;
 use super::queue::Queued;
 use super::refusal::violation;
 use super::timers::Due;
-use super::way::{State, Way};
+use super::way::{Renewal, State, Way};
+use crate::stats::LinkState;
 use crate::transport::LinkKind;
 use dialing::jittered;
 
@@ -172,6 +174,7 @@ impl Outbound {
         // A pause even after a good link: a peer that opens and closes must not become a busy loop.
         let until = base.now.mono + jittered(base, 1);
         set_state(base, way, address, kind, State::Backoff { until });
+        self.end_renewal(base, address, kind);
         self.links.remove(&link);
         base.act(Action::Abort(link));
         if let Some(peer) = peer {
@@ -187,7 +190,10 @@ impl Outbound {
         let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
             return;
         };
-        if matches!(way.state, State::Open { .. }) && way.writing {
+        if way.is_draining(link) {
+            base.stats.bytes_sent += buffer.len() as u64;
+            way.progress_at = base.now.mono;
+        } else if matches!(way.state, State::Open { .. }) && way.writing {
             base.stats.bytes_sent += buffer.len() as u64;
             way.written(buffer, base.now.mono);
             self.refill(base, link);
@@ -222,7 +228,7 @@ impl Outbound {
                 continue;
             };
             way.dirty = false;
-            if way.writing || way.out.is_empty() {
+            if way.writing || way.is_held() || way.out.is_empty() {
                 continue;
             }
             way.progress_at = base.now.mono;
@@ -278,6 +284,7 @@ impl Outbound {
                 way.reset_buffers();
                 way.state = State::Idle;
             }
+            self.end_renewal(base, &address, kind);
             self.links.remove(&link);
             // A write that has not ended in all this time never will.
             base.act(if stuck {
@@ -296,6 +303,13 @@ impl Outbound {
         for peer in self.peers.values_mut() {
             for kind in [LinkKind::Control, LinkKind::User] {
                 let way = peer.way(kind);
+                if let Some(other) = way.renewal.link() {
+                    base.act(if way.is_held() {
+                        Action::Finish(other)
+                    } else {
+                        Action::Abort(other)
+                    });
+                }
                 match way.state {
                     State::Open { link, epoch, .. } => {
                         encode_waiting(base, &mut self.encoder, way, epoch, true);
@@ -315,6 +329,23 @@ impl Outbound {
         self.peers.clear();
         self.links.clear();
         self.dirty.clear();
+    }
+
+    /// All ways as they are.
+    pub(crate) fn links(&self) -> Vec<LinkState> {
+        let of = |address: &Address, kind, way: &Way| LinkState {
+            peer: address.clone(),
+            kind,
+            is_open: matches!(way.state, State::Open { .. }),
+            handshakes: way.handshakes,
+        };
+        let both = self.peers.iter().flat_map(|(address, peer)| {
+            [
+                of(address, LinkKind::Control, &peer.control),
+                of(address, LinkKind::User, &peer.user),
+            ]
+        });
+        both.filter(|link| link.is_open || link.handshakes > 0).collect()
     }
 
     #[cfg(test)]
@@ -357,6 +388,17 @@ fn return_strays(base: &mut Base, strays: Vec<(Target, Message)>, found: Option<
         }
         base.drop_message(to, message, DropReason::Unreachable);
     }
+}
+
+/// Moves a renewal on and its deadline with it.
+fn set_renewal(base: &mut Base, way: &mut Way, address: &Address, kind: LinkKind, renewal: Renewal) {
+    if let Some(deadline) = way.renewal.deadline() {
+        base.timers.disarm(deadline, Due::Renewal(address.clone(), kind));
+    }
+    if let Some(deadline) = renewal.deadline() {
+        base.timers.arm(deadline, Due::Renewal(address.clone(), kind));
+    }
+    way.renewal = renewal;
 }
 
 /// Moves a way to another state and its deadline with it.

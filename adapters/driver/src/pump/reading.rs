@@ -33,6 +33,9 @@ impl<M: Machine> Pump<M> {
             return;
         };
         let kind = held.opened.as_ref().map(|opened| opened.kind);
+        if kind.is_some() {
+            self.inbound.speaks(&mut self.base, link);
+        }
         match kind {
             None => self.inbound.greet(&mut self.base, &self.quarantine, link),
             Some(LinkKind::User) => self.inbound.ready.push_back(link),

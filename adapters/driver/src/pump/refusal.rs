@@ -8,8 +8,9 @@ use quorate_core::wire::WireError;
 use quorate_core::wire::handshake::RejectReason;
 
 use super::action::Source;
+use super::base::Base;
 use crate::stats::LinkStats;
-use crate::transport::Unproved;
+use crate::transport::{LinkKind, Unproved};
 
 /// Most of a stranger's first bytes that a log line shows.
 const SHOWN_BYTES_MAX: usize = 16;
@@ -158,6 +159,17 @@ pub(crate) fn refuse(
 pub(crate) fn violation(what: &dyn fmt::Display, peer: &dyn fmt::Display, log: &mut LogLimit, now: Instant) {
     if let Some(left_out) = log.admit(now) {
         tracing::warn!(target: "cluster::transport", event = "link_closed", %peer, left_out, "{what}");
+    }
+}
+
+/// Counts an open link that was not renewed in time, and says it in the log.
+pub(crate) fn expired(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind) {
+    base.stats.links_expired += 1;
+    if let Some(left_out) = base.log.admit(base.now.mono) {
+        tracing::warn!(
+            target: "cluster::transport", event = "link_expired", %peer, ?kind, left_out,
+            "a link was not renewed in time"
+        );
     }
 }
 

@@ -15,6 +15,10 @@ pub(crate) enum Due {
     Inbound(LinkId),
     /// A dial or its handshake takes too long, or the pause before the next one is over.
     Way(Address, LinkKind),
+    /// An open link is old enough to be replaced, or that takes too long.
+    Renewal(Address, LinkKind),
+    /// An accepted link was not renewed in time.
+    Expiry(LinkId),
     /// Look for idle links of strangers.
     Sweep,
 }

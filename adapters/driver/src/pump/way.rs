@@ -83,10 +83,49 @@ impl State {
     }
 }
 
+/// How an open link is replaced before it is too old.
+#[derive(Debug, Default)]
+pub(crate) enum Renewal {
+    /// Links may grow as old as they like, or there is none.
+    #[default]
+    None,
+    /// A successor is opened then.
+    Due { at: Instant },
+    /// The successor is being dialed or greeted; the link goes on meanwhile.
+    Opening(State),
+    /// The successor has taken the link's place, and is silent until the link has been read to its end.
+    Draining { link: LinkId, deadline: Instant },
+}
+
+impl Renewal {
+    /// The other link beside the way's own.
+    pub(crate) const fn link(&self) -> Option<LinkId> {
+        match self {
+            Self::None | Self::Due { .. } => None,
+            Self::Opening(state) => state.link(),
+            Self::Draining { link, .. } => Some(*link),
+        }
+    }
+
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::None => None,
+            Self::Due { at } => Some(*at),
+            Self::Opening(state) => state.deadline(),
+            Self::Draining { deadline, .. } => Some(*deadline),
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Way {
     pub(crate) state: State,
+    pub(crate) renewal: Renewal,
+    /// When the open link has to be renewed at the latest.
+    pub(crate) expires: Option<Instant>,
+    /// Handshakes that have opened this way, the renewals included.
+    pub(crate) handshakes: u64,
     pub(crate) queues: Queues,
     /// Dials in a row that failed.
     pub(crate) failures: u32,
@@ -102,6 +141,31 @@ pub(crate) struct Way {
 }
 
 impl Way {
+    /// The state of this link: the way's own, or the successor's.
+    pub(crate) fn phase(&mut self, of: LinkId) -> &mut State {
+        match &mut self.renewal {
+            Renewal::Opening(state) if state.link() == Some(of) => state,
+            Renewal::None | Renewal::Due { .. } | Renewal::Opening(_) | Renewal::Draining { .. } => {
+                &mut self.state
+            }
+        }
+    }
+
+    /// Whether this link is being replaced and read to its end.
+    pub(crate) fn is_draining(&self, link: LinkId) -> bool {
+        matches!(self.renewal, Renewal::Draining { link: old, .. } if old == link)
+    }
+
+    /// Whether this link is a successor that is not open yet.
+    pub(crate) fn is_opening(&self, link: LinkId) -> bool {
+        matches!(&self.renewal, Renewal::Opening(state) if state.link() == Some(link))
+    }
+
+    /// Whether nothing may be written yet.
+    pub(crate) const fn is_held(&self) -> bool {
+        matches!(self.renewal, Renewal::Draining { .. })
+    }
+
     /// Whether a message may go straight to the write buffer.
     pub(crate) fn has_room(&self) -> bool {
         self.out.len() < OUT_BYTES_MAX

@@ -60,6 +60,7 @@ impl Inputs {
 struct Orders {
     write: VecDeque<Vec<u8>>,
     read: Option<Chunk>,
+    drain: bool,
     finish: bool,
     abort: bool,
 }
@@ -75,6 +76,7 @@ pub(crate) struct Control {
 /// What a writer does next.
 enum Next {
     Write(Vec<u8>),
+    Drain,
     Finish,
     Abort,
 }
@@ -88,6 +90,11 @@ impl Control {
     pub(crate) fn resume(&self, chunk: Chunk) {
         lock(&self.orders).read = Some(chunk);
         self.reader.notify();
+    }
+
+    pub(crate) fn drain(&self) {
+        lock(&self.orders).drain = true;
+        self.writer.notify();
     }
 
     pub(crate) fn finish(&self) {
@@ -129,6 +136,9 @@ impl Control {
                 }
                 if orders.finish {
                     return Poll::Ready(Next::Finish);
+                }
+                if orders.drain {
+                    return Poll::Ready(Next::Drain);
                 }
                 drop(orders);
                 if self.writer.poll(cx).is_pending() {
@@ -183,7 +193,7 @@ pub(crate) async fn read(
             Either::Right(Err(error)) => {
                 return inputs.push(match Unproved::of(&error) {
                     Some(why) => LinkInput::Unproved(link, why.clone()),
-                    None => LinkInput::Closed(link),
+                    None => LinkInput::Broken(link),
                 });
             }
             Either::Right(Ok(len)) => {
@@ -214,6 +224,11 @@ pub(crate) async fn write(
     loop {
         match control.next_write().await {
             Next::Abort => break,
+            Next::Drain => {
+                // The reader sees when the peer has read everything: it closes.
+                let _ = race(control.until_aborted(&control.writer), writer.close()).await;
+                return;
+            }
             Next::Finish => {
                 let _ = race(control.until_aborted(&control.writer), writer.close()).await;
                 break;
@@ -223,7 +238,7 @@ pub(crate) async fn write(
                     Either::Left(()) => break,
                     Either::Right(Ok(())) => inputs.push(LinkInput::Written(link, bytes)),
                     Either::Right(Err(_)) => {
-                        inputs.push(LinkInput::Closed(link));
+                        inputs.push(LinkInput::Broken(link));
                         break;
                     }
                 }

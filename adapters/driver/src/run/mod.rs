@@ -187,6 +187,11 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                         control.resume(chunk);
                     }
                 }
+                Action::Drain(link) => {
+                    if let Some(control) = self.hands.control(link) {
+                        control.drain();
+                    }
+                }
                 Action::Finish(link) => {
                     self.finishing.retain(|control| control.strong_count() > 0);
                     let finishing = self.hands.finish(link);

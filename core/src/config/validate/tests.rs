@@ -183,6 +183,12 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("limits.stranger_idle_timeout", |c| {
             c.limits.stranger_idle_timeout = Duration::ZERO
         }),
+        ("limits.max_link_age", |c| {
+            c.limits.max_link_age = Duration::from_millis(999)
+        }),
+        ("limits.max_link_age", |c| {
+            c.limits.max_link_age = Duration::from_secs(30 * 86_400 + 1)
+        }),
         // Less than two of the largest frames.
         ("limits.inbound_bytes_max", |c| {
             c.limits.inbound_bytes_max = (8 << 20) - 1

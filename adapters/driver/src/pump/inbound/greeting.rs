@@ -16,7 +16,7 @@ use crate::pump::quarantine::Quarantine;
 use crate::pump::refusal::{Refusal, refuse};
 use crate::pump::timers::Due;
 use crate::security::Authentication;
-use crate::transport::{LinkKind, PeerCertificate, Unproved};
+use crate::transport::{PeerCertificate, Unproved};
 
 /// What an acceptor remembers of a dialer that it has challenged.
 #[derive(Debug)]
@@ -206,26 +206,8 @@ impl Inbound {
         );
     }
 
-    /// Makes room for a newer link of the same peer and kind; `false` if the one that is there is not older. What was not
-    /// read of an older link belongs to an older epoch and is dropped.
-    fn replace_older(&mut self, base: &mut Base, hello: &Hello) -> bool {
-        let same = |opened: &Opened| opened.peer == hello.from && opened.kind == hello.link;
-        let found = self.links.iter().find_map(|(link, held)| {
-            let opened = held.opened.as_ref().filter(|opened| same(opened))?;
-            Some((*link, opened.epoch))
-        });
-        match found {
-            None => true,
-            Some((_, epoch)) if epoch >= hello.epoch => false,
-            Some((older, _)) => {
-                base.stats.frames_of_old_epoch += 1;
-                self.abort(base, older);
-                true
-            }
-        }
-    }
-
     fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello) {
+        let meter = self.meter_of(hello);
         let Some(held) = self.links.get_mut(&link) else {
             return;
         };
@@ -233,14 +215,18 @@ impl Inbound {
         if let Some(deadline) = held.deadline.take() {
             base.timers.disarm(deadline, Due::Inbound(link));
         }
+        let expires = base.link_expiry();
+        if let Some(at) = expires {
+            base.timers.arm(at, Due::Expiry(link));
+        }
         held.opened = Some(Opened {
             peer: hello.from.clone(),
             kind: hello.link,
             epoch: hello.epoch,
+            spoke: false,
+            expires,
         });
-        if hello.link == LinkKind::Control
-            && let Some(meter) = self.meters.take(&hello.from)
-        {
+        if let Some(meter) = meter {
             held.meter = meter;
         }
         base.stats.handshakes_completed += 1;

@@ -12,7 +12,8 @@ use quorate_core::wire::handshake::{
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
 use rand_core::Rng;
 
-use super::{Outbound, return_strays, set_state};
+use super::renewal::due;
+use super::{Outbound, return_strays, set_renewal, set_state};
 use crate::psk;
 use crate::pump::action::{Action, Chunk, LinkId};
 use crate::pump::base::Base;
@@ -29,19 +30,11 @@ impl Outbound {
         let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
             return;
         };
-        self.epoch = self.epoch.wrapping_add(1);
+        let wanted = way.wanted_uid();
         let link = base.next_link();
-        let hello = Hello {
-            versions: (VERSION_MIN, VERSION_MAX),
-            cluster: base.config.cluster.clone(),
-            from: base.me.clone(),
-            to: address.clone(),
-            expected_uid: way.wanted_uid(),
-            link: kind,
-            epoch: self.epoch,
-            features: FEATURES,
-            auth_method: base.authentication.number(),
-            nonce: base.nonce(),
+        let hello = self.hello(base, address, kind, wanted);
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return;
         };
         let deadline = base.now.mono + base.config.limits.handshake_timeout;
         way.progress_at = base.now.mono;
@@ -65,6 +58,29 @@ impl Outbound {
         });
     }
 
+    /// The first words on a new link: its epoch is larger than that of any before.
+    pub(super) fn hello(
+        &mut self,
+        base: &mut Base,
+        address: &Address,
+        kind: LinkKind,
+        wanted: Option<u64>,
+    ) -> Hello {
+        self.epoch = self.epoch.wrapping_add(1);
+        Hello {
+            versions: (VERSION_MIN, VERSION_MAX),
+            cluster: base.config.cluster.clone(),
+            from: base.me.clone(),
+            to: address.clone(),
+            expected_uid: wanted,
+            link: kind,
+            epoch: self.epoch,
+            features: FEATURES,
+            auth_method: base.authentication.number(),
+            nonce: base.nonce(),
+        }
+    }
+
     /// The link is open: say who we are.
     pub(crate) fn dialed(&mut self, base: &mut Base, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
@@ -73,13 +89,17 @@ impl Outbound {
         let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
             return;
         };
-        let State::Dialing { hello, deadline, .. } = std::mem::take(&mut way.state) else {
+        let phase = way.phase(link);
+        if !matches!(phase, State::Dialing { .. }) {
+            return;
+        }
+        let State::Dialing { hello, deadline, .. } = std::mem::take(phase) else {
             return;
         };
         let mut bytes = Vec::new();
         let encoded = encode_hello(&hello, &mut bytes);
         // The deadline goes on: it is for the dial and the handshake together.
-        way.state = State::Greeting {
+        *phase = State::Greeting {
             link,
             hello,
             deadline,
@@ -108,7 +128,7 @@ impl Outbound {
             challenge,
             certificate,
             ..
-        } = &mut way.state
+        } = way.phase(link)
         else {
             violation(&"bytes on a one-way link", &address, &mut base.log, base.now.mono);
             base.stats.links_closed_for_violation += 1;
@@ -157,7 +177,7 @@ impl Outbound {
             return;
         };
         let way = self.peers.get_mut(address).map(|peer| peer.way(*kind));
-        if let Some(State::Greeting { certificate, .. }) = way.map(|way| &mut way.state) {
+        if let Some(State::Greeting { certificate, .. }) = way.map(|way| way.phase(link)) {
             *certificate = Some(seen);
         }
     }
@@ -167,11 +187,14 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
-        let state = self.peers.get_mut(&address).map(|peer| &peer.way(kind).state);
+        let state = self
+            .peers
+            .get_mut(&address)
+            .map(|peer| peer.way(kind).phase(link));
         if !matches!(state, Some(State::Open { .. })) {
             refused(base, &address, kind, why);
         }
-        self.closed(base, link);
+        self.broken(base, link);
     }
 
     /// Keeps a challenge, and drops what was understood of what the acceptor said.
@@ -180,7 +203,7 @@ impl Outbound {
             return;
         };
         let way = self.peers.get_mut(address).map(|peer| peer.way(*kind));
-        if let Some(State::Greeting { heard, challenge, .. }) = way.map(|way| &mut way.state) {
+        if let Some(State::Greeting { heard, challenge, .. }) = way.map(|way| way.phase(link)) {
             heard.drain(..consumed.min(heard.len()));
             *challenge = kept;
         }
@@ -223,7 +246,11 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link) else {
             return &[];
         };
-        match self.peers.get_mut(address).map(|peer| &peer.way(*kind).state) {
+        match self
+            .peers
+            .get_mut(address)
+            .map(|peer| peer.way(*kind).phase(link))
+        {
             Some(State::Greeting { heard, .. }) => heard,
             _ => &[],
         }
@@ -233,9 +260,15 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
+        let due = due(base);
         let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
             return;
         };
+        if way.is_opening(link) {
+            return self.hand_over(base, link, ack, epoch);
+        }
+        way.handshakes += 1;
+        way.expires = base.link_expiry();
         let peer = ack.from;
         way.failures = 0;
         way.reset_buffers();
@@ -247,6 +280,7 @@ impl Outbound {
             epoch,
         };
         set_state(base, way, &address, kind, state);
+        set_renewal(base, way, &address, kind, due);
         base.stats.handshakes_completed += 1;
         tracing::debug!(target: "cluster::transport", event = "link_opened", %peer, ?kind, epoch);
         return_strays(base, strays, Some(&peer));
@@ -286,6 +320,9 @@ impl Outbound {
         let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
             return;
         };
+        if way.is_opening(link) {
+            return self.renewal_failed(base, &address, kind, why);
+        }
         way.failures = way.failures.saturating_add(1);
         let failures = way.failures;
         tracing::debug!(target: "cluster::transport", event = "dial_failed", %address, ?kind, failures, "{why}");
@@ -319,8 +356,11 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
-        let state = self.peers.get_mut(&address).map(|peer| &peer.way(kind).state);
-        match state {
+        let way = self.peers.get_mut(&address).map(|peer| peer.way(kind));
+        if way.as_ref().is_some_and(|way| way.is_draining(link)) {
+            return self.drained(base, link);
+        }
+        match way.map(|way| way.phase(link)) {
             Some(State::Open { .. }) => self.break_link(base, &address, kind),
             Some(State::Idle | State::Backoff { .. } | State::Dialing { .. } | State::Greeting { .. }) => {
                 self.failed(base, link, &"the link broke");

@@ -1,0 +1,203 @@
+//! Links that are replaced before they are too old, so that both ends prove again who they are, with the keys of the day. Make
+//! before break: the successor is opened beside the link; then what was written to the link is delivered to its end, which
+//! the peer confirms by closing; only then the successor carries frames. So nothing is lost and nothing overtakes. A successor
+//! that cannot be opened costs nothing: the link goes on, and it is tried again. Spec: reliability 3a (rotation).
+
+use std::time::Duration;
+
+use quorate_core::ident::Address;
+use quorate_core::input::LinkEvent;
+use quorate_core::wire::handshake::HelloAck;
+use rand_core::Rng;
+
+use super::{Outbound, set_renewal};
+use crate::pump::action::{Action, LinkId};
+use crate::pump::base::Base;
+use crate::pump::refusal::{expired, violation};
+use crate::pump::way::{Renewal, State};
+use crate::transport::LinkKind;
+
+/// How long a peer may take at least to read the rest of a user link, which it pauses while it has no room. After it the rest is
+/// given up.
+const USER_DRAIN_MIN: Duration = Duration::from_secs(30);
+
+/// Shortest pause before a successor is tried again.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+
+/// When a link that opens now is renewed: between five and seven eighths of its time, so that links do not all come due at
+/// once, and one failure leaves time for another try.
+pub(super) fn due(base: &mut Base) -> Renewal {
+    let Some(age) = base.max_link_age else {
+        return Renewal::None;
+    };
+    let part = 640 + base.rng.next_u32() % 256;
+    Renewal::Due {
+        at: base.now.mono + age * part / 1024,
+    }
+}
+
+impl Outbound {
+    /// A deadline of a renewal has passed.
+    pub(crate) fn on_renewal_due(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        match &way.renewal {
+            Renewal::None => {}
+            Renewal::Due { .. } if way.expires.is_some_and(|at| at <= base.now.mono) => {
+                expired(base, address, kind);
+                self.break_link(base, address, kind);
+            }
+            Renewal::Due { .. } => self.renew(base, address, kind),
+            Renewal::Opening(state) => {
+                if let Some(link) = state.link() {
+                    self.failed(base, link, &"no answer in time");
+                }
+            }
+            Renewal::Draining { link, .. } => {
+                let link = *link;
+                self.broken(base, link);
+            }
+        }
+    }
+
+    /// A link broke, or was not read to its end in time: what was written to it last may be lost.
+    pub(crate) fn broken(&mut self, base: &mut Base, link: LinkId) {
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return;
+        };
+        let way = self.peers.get_mut(&address).map(|peer| peer.way(kind));
+        let Some(way) = way.filter(|way| way.is_draining(link)) else {
+            return self.closed(base, link);
+        };
+        let peer = way.state.peer().cloned();
+        let what = "a link that was renewed was not read to its end";
+        violation(&what, &address, &mut base.log, base.now.mono);
+        base.stats.renewals_cut_short += 1;
+        if let (LinkKind::Control, Some(peer)) = (kind, peer) {
+            base.tell(LinkEvent::Down { peer });
+        }
+        self.drained(base, link);
+    }
+
+    /// Opens a successor for the incarnation at the other end.
+    fn renew(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let link = base.next_link();
+        let hello = self.hello(base, address, kind, None);
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let mut hello = hello;
+        hello.expected_uid = way.state.peer().map(|peer| peer.uid());
+        let deadline = base.now.mono + base.config.limits.handshake_timeout;
+        let opening = Renewal::Opening(State::Dialing {
+            link,
+            hello: Box::new(hello),
+            deadline,
+        });
+        set_renewal(base, way, address, kind, opening);
+        self.links.insert(link, (address.clone(), kind));
+        base.stats.dials += 1;
+        base.act(Action::Dial {
+            link,
+            to: address.clone(),
+            kind,
+        });
+    }
+
+    /// The successor did not open: the link goes on.
+    pub(super) fn renewal_failed(
+        &mut self,
+        base: &mut Base,
+        address: &Address,
+        kind: LinkKind,
+        why: &dyn std::fmt::Display,
+    ) {
+        base.stats.renewals_failed += 1;
+        if let Some(left_out) = base.log.admit(base.now.mono) {
+            tracing::warn!(
+                target: "cluster::transport", event = "renewal_failed", %address, ?kind, left_out, "{why}"
+            );
+        }
+        // Eight tries at least in what is left of the link's time.
+        let pause = base.max_link_age.map_or(RETRY_MIN, |age| RETRY_MIN.max(age / 64));
+        let again = Renewal::Due {
+            at: base.now.mono + pause,
+        };
+        if let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) {
+            set_renewal(base, way, address, kind, again);
+        }
+    }
+
+    /// The successor is open: it takes the link's place, and waits until the link has been read to its end.
+    pub(super) fn hand_over(&mut self, base: &mut Base, successor: LinkId, ack: HelloAck, epoch: u32) {
+        let Some((address, kind)) = self.links.get(&successor).cloned() else {
+            return;
+        };
+        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let State::Open { link: old, .. } = way.state else {
+            return self.failed(base, successor, &"its link is gone");
+        };
+        if !way.out.is_empty() {
+            let bytes = std::mem::take(&mut way.out);
+            base.act(Action::Write { link: old, bytes });
+        }
+        base.act(Action::Drain(old));
+        way.writing = false;
+        // It stands in the list of ways to flush as the old link, if at all, and has nothing left for that.
+        way.dirty = false;
+        way.handshakes += 1;
+        way.expires = base.link_expiry();
+        way.state = State::Open {
+            link: successor,
+            peer: ack.from,
+            epoch,
+        };
+        let limit = match kind {
+            LinkKind::Control => base.config.limits.handshake_timeout,
+            LinkKind::User => base
+                .max_link_age
+                .map_or(USER_DRAIN_MIN, |age| USER_DRAIN_MIN.max(age / 8)),
+        };
+        let draining = Renewal::Draining {
+            link: old,
+            deadline: base.now.mono + limit,
+        };
+        set_renewal(base, way, &address, kind, draining);
+        base.stats.handshakes_completed += 1;
+        base.stats.links_renewed += 1;
+        tracing::debug!(target: "cluster::transport", event = "link_renewed", %address, ?kind, epoch);
+    }
+
+    /// The old link is gone, read to its end or given up: its successor may speak.
+    pub(super) fn drained(&mut self, base: &mut Base, old: LinkId) {
+        let Some((address, kind)) = self.links.remove(&old) else {
+            return;
+        };
+        base.act(Action::Abort(old));
+        let due = due(base);
+        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        way.progress_at = base.now.mono;
+        set_renewal(base, way, &address, kind, due);
+        if let Some(link) = way.state.link() {
+            self.refill(base, link);
+        }
+    }
+
+    /// Ends whatever a renewal has begun: the way itself has ended, or is about to.
+    pub(super) fn end_renewal(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return;
+        };
+        let begun = way.renewal.link();
+        set_renewal(base, way, address, kind, Renewal::None);
+        if let Some(link) = begun {
+            self.links.remove(&link);
+            base.act(Action::Abort(link));
+        }
+    }
+}
