@@ -1,0 +1,241 @@
+//! The main loop of a board: takes what interrupts have queued, feeds the node, does its effects in their order, says until
+//! when it may sleep. Decides nothing about the protocol. The numbers are those of the steps in `docs/embedding.md`.
+
+mod links;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use heapless::spsc::Consumer;
+use quorate_core::config::ValidConfig;
+use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output};
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
+use quorate_core::node::Node;
+use quorate_core::sharding::ids::Slot;
+use quorate_core::time::{Instant, Now};
+use quorate_core::view::View;
+use quorate_core::wire::Encoder;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::interrupts::{Chunk, QUEUE_ENTRIES, Shared};
+use crate::line::Line;
+
+/// The sending side of the serial ports.
+pub trait Wire {
+    /// Takes bytes for a line, as many as there is room for, and says how many. Never waits.
+    fn send(&mut self, line: u8, bytes: &[u8]) -> usize;
+}
+
+/// What went wrong on the lines, to look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets with a hole or a wrong byte.
+    pub packets_damaged: u32,
+    /// Frames of no link, or of one that is over.
+    pub frames_of_nobody: u32,
+    /// Entity messages that came while the node had no room for them.
+    pub user_frames_dropped: u32,
+    /// Gossip that was not sent because the line was slow.
+    pub gossip_shed: u32,
+}
+
+/// A node on a board.
+#[derive(Debug)]
+pub struct Board {
+    node: Node<ChaCha8Rng>,
+    me: UniqueAddress,
+    lines: Vec<Line>,
+    encoder: Encoder,
+    /// Inputs that effects have caused.
+    inputs: VecDeque<Input<'static>>,
+    answers: BTreeMap<Token, Answer>,
+    lamps: BTreeMap<Slot, bool>,
+    quarantined: VecDeque<UniqueAddress>,
+    now: Now,
+    last_millis: u32,
+    last_token: Token,
+    last_epoch: u32,
+    counters: Counters,
+    halted: Option<HaltReason>,
+}
+
+impl Board {
+    /// Steps 1 and 2. `me` needs a uid that no earlier start of this board had, and `seed` bytes that no other board has: from
+    /// the chip's generator of true random numbers, or from a counter of starts in flash and the chip's serial number. `peers`
+    /// are the addresses at the other ends of line 0, 1 and so on.
+    #[must_use]
+    pub fn new(
+        config: ValidConfig,
+        me: UniqueAddress,
+        seed: [u8; 32],
+        peers: &[Address],
+        shared: &Shared,
+    ) -> Self {
+        let now = Now::default();
+        let lines = peers.iter().take(usize::from(u8::MAX));
+        Self {
+            node: Node::new(config, me.clone(), ChaCha8Rng::from_seed(seed), now),
+            me,
+            lines: lines.cloned().map(Line::new).collect(),
+            encoder: Encoder::new(),
+            inputs: VecDeque::new(),
+            answers: BTreeMap::new(),
+            lamps: BTreeMap::new(),
+            quarantined: VecDeque::new(),
+            now,
+            last_millis: shared.millis(),
+            last_token: 0,
+            last_epoch: 0,
+            counters: Counters::default(),
+            halted: None,
+        }
+    }
+
+    /// A command is an input like any other. Its answer carries the token.
+    pub fn command(&mut self, command: Command) -> Token {
+        self.last_token += 1;
+        let token = self.last_token;
+        self.inputs.push_back(Input::Command { token, command });
+        token
+    }
+
+    /// The answer to a command, once.
+    pub fn answer(&mut self, token: Token) -> Option<Answer> {
+        self.answers.remove(&token)
+    }
+
+    /// One turn: what interrupts have brought, what is due, what has to be sent. Returns until when there is nothing to do
+    /// without another interrupt; `None` if there is more to do at once, or the line has not taken everything.
+    pub fn turn(
+        &mut self,
+        shared: &Shared,
+        queue: &mut Consumer<'_, Chunk>,
+        wire: &mut impl Wire,
+    ) -> Option<Instant> {
+        self.read_clock(shared);
+        self.work();
+        // As many as the queue holds: whatever interrupts add meanwhile comes after the timers.
+        for _ in 0..QUEUE_ENTRIES {
+            let Some(chunk) = queue.dequeue() else {
+                break;
+            };
+            self.on_chunk(&chunk);
+        }
+        let mut wake = self.work();
+        if wake <= self.now.mono {
+            self.node.handle(self.now, Input::Tick);
+            wake = self.work();
+        }
+        wake = wake.min(self.repeat_hellos());
+        for (number, line) in (0..).zip(&mut self.lines) {
+            line.flush(|bytes| wire.send(number, bytes));
+        }
+        let is_busy = queue.ready() || !self.inputs.is_empty() || self.lines.iter().any(Line::has_unsent);
+        (!is_busy).then_some(wake)
+    }
+
+    /// Step 1: the counter of the interrupt wraps, the node's clock does not. A turn every 49 days is enough.
+    fn read_clock(&mut self, shared: &Shared) {
+        let millis = shared.millis();
+        let passed = u64::from(millis.wrapping_sub(self.last_millis));
+        self.last_millis = millis;
+        let mono = self.now.mono.as_millis().saturating_add(passed);
+        // Boards without a calendar say 0: the wall clock is only for people.
+        self.now = Now {
+            mono: Instant::from_millis(mono),
+            unix_ms: 0,
+        };
+    }
+
+    /// Steps 3 and 4: effects out until the node lets its host sleep, then the next input; what effects cause are inputs too.
+    fn work(&mut self) -> Instant {
+        loop {
+            match self.node.poll() {
+                Output::Effect(effect) => self.perform(effect),
+                Output::Sleep(wake) => match self.inputs.pop_front() {
+                    Some(input) => self.node.handle(self.now, input),
+                    None => return wake.map_or(Instant::MAX, |wake| wake.at),
+                },
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send { to, message } => self.send(to, message),
+            Effect::Entity(order) => {
+                let report = self.switch(order);
+                self.inputs.extend(report.map(Input::Entity));
+            }
+            Effect::Reply { token, answer } => {
+                self.answers.insert(token, answer);
+            }
+            Effect::Notify(_) => {} // facts for people; a board with a console would print them
+            Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Quarantine(node) => self.quarantine(node),
+            Effect::Halt(reason) => self.halted = Some(reason),
+        }
+    }
+
+    /// Step 8: the entities are lamps. A message is empty, or 0 or 1 to switch; the answer says what it is then.
+    fn switch(&mut self, order: EntityOrder) -> Option<EntityReport> {
+        match order {
+            EntityOrder::Start { slot, .. } => {
+                self.lamps.insert(slot, false);
+                None
+            }
+            EntityOrder::Deliver {
+                slot,
+                payload,
+                reply_to,
+            } => {
+                let lamp = self.lamps.get_mut(&slot)?;
+                if let [wanted] = *payload {
+                    *lamp = wanted == 1;
+                }
+                let result = Ok([u8::from(*lamp)].into());
+                reply_to.map(|ask| EntityReport::Answered { ask, result })
+            }
+            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
+                self.lamps.remove(&slot);
+                Some(EntityReport::Stopped { slot })
+            }
+        }
+    }
+
+    fn tell(&mut self, event: LinkEvent) {
+        self.inputs.push_back(Input::Link(event));
+    }
+
+    /// The cluster as this node sees it.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        self.node.view()
+    }
+
+    /// How it ended, if it has: then [`Board::turn`] until it returns an instant, and stop.
+    #[must_use]
+    pub const fn halted(&self) -> Option<HaltReason> {
+        self.halted
+    }
+
+    /// What went wrong on the lines.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Who this is.
+    #[must_use]
+    pub const fn address(&self) -> &UniqueAddress {
+        &self.me
+    }
+
+    /// Lamps on this board.
+    #[must_use]
+    pub fn lamps(&self) -> usize {
+        self.lamps.len()
+    }
+}
