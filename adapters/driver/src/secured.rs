@@ -91,6 +91,14 @@ impl<T: Transport> Transport for Secured<T> {
             Protection::Mtls(mtls) => Ok(encrypted(tls::connect(mtls, reader, writer).await?)),
         }
     }
+
+    fn links_run_in_loop(&self) -> bool {
+        match self.security.protection() {
+            Protection::InsecurePlaintext | Protection::Psk(_) => self.inner.links_run_in_loop(),
+            #[cfg(feature = "tls")]
+            Protection::Mtls(_) => false,
+        }
+    }
 }
 
 impl<L: Listener> Listener for SecuredListener<L> {

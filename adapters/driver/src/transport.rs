@@ -103,6 +103,14 @@ pub trait Transport: Clone + Send + Sync + 'static {
         to: &Address,
         kind: LinkKind,
     ) -> impl Future<Output = io::Result<(Self::Reader, Self::Writer)>> + Send;
+
+    /// Whether the node's loop should drive the links itself, instead of a task for each. That saves two changes of task for
+    /// every batch of messages, and is right where reading and writing are system calls and no more. Work that takes the
+    /// processor (encryption, and handshakes above all, which strangers may ask for) would keep the loop from its
+    /// heartbeats. False unless an adapter says otherwise.
+    fn links_run_in_loop(&self) -> bool {
+        false
+    }
 }
 
 /// A link that a peer opened.

@@ -49,6 +49,10 @@ impl Transport for TcpLinks {
     async fn dial(&self, to: &Address, _kind: LinkKind) -> io::Result<(TcpLinkReader, TcpLinkWriter)> {
         halves(TcpStream::connect((to.host(), to.port())).await?)
     }
+
+    fn links_run_in_loop(&self) -> bool {
+        true
+    }
 }
 
 impl Listener for TcpPort {

@@ -5,15 +5,16 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Context;
 use std::time::Duration;
 
 use async_channel::Sender;
 use quorate_core::ident::Address;
 
-use super::link::{Control, Inputs, read, write};
+use super::link::{Control, Inputs, serve};
 use crate::pump::{LinkId, LinkInput};
 use crate::runtime::Runtime;
-use crate::sync::{Either, Notify, race};
+use crate::sync::{Either, Notify, TaskSet, race};
 use crate::transport::{Accepted, LinkKind, Listener, Transport, Unproved};
 
 /// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for long.
@@ -48,6 +49,8 @@ pub(crate) struct Hands<R, T> {
     runtime: R,
     transport: T,
     links: HashMap<LinkId, Arc<Control>>,
+    /// Links that this node's loop drives itself: see [`Transport::links_run_in_loop`].
+    in_loop: TaskSet,
     inputs: Arc<Inputs>,
     tasks: Arc<Tasks>,
     stop_accepting: Arc<Notify>,
@@ -59,6 +62,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
             runtime,
             transport,
             links: HashMap::new(),
+            in_loop: TaskSet::default(),
             inputs,
             tasks: Arc::new(Tasks {
                 running: AtomicUsize::new(0),
@@ -74,6 +78,19 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
             task.await;
             drop(running);
         });
+    }
+
+    /// Runs a link where the transport wants it.
+    fn run_link(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        if self.transport.links_run_in_loop() {
+            let running = Running::of(&self.tasks);
+            self.in_loop.push(async move {
+                task.await;
+                drop(running);
+            });
+        } else {
+            self.spawn(task);
+        }
     }
 
     /// Runs a user's task.
@@ -122,38 +139,32 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
     pub(crate) fn adopt(&mut self, link: LinkId, accepted: Accepted<T::Reader, T::Writer>) {
         let control = Arc::new(Control::default());
         self.links.insert(link, Arc::clone(&control));
-        self.spawn(write(
-            accepted.writer,
-            link,
-            Arc::clone(&control),
-            Arc::clone(&self.inputs),
-        ));
-        self.spawn(read(accepted.reader, link, control, Arc::clone(&self.inputs)));
+        let inputs = Arc::clone(&self.inputs);
+        self.run_link(serve(accepted.reader, accepted.writer, link, control, inputs));
     }
 
     pub(crate) fn dial(&mut self, link: LinkId, to: Address, kind: LinkKind) {
         let control = Arc::new(Control::default());
         self.links.insert(link, Arc::clone(&control));
         let (transport, inputs) = (self.transport.clone(), Arc::clone(&self.inputs));
-        let (runtime, tasks) = (self.runtime.clone(), Arc::clone(&self.tasks));
-        self.spawn(async move {
+        self.run_link(async move {
             let dialed = match race(control.given_up(), transport.dial(&to, kind)).await {
                 Either::Left(()) => return,
                 Either::Right(dialed) => dialed,
             };
-            let (reader, writer) = match dialed {
-                Ok(halves) => halves,
-                Err(error) => return inputs.push(LinkInput::DialFailed(link, error)),
-            };
-            let running = Running::of(&tasks);
-            let writing = write(writer, link, Arc::clone(&control), Arc::clone(&inputs));
-            runtime.spawn(async move {
-                writing.await;
-                drop(running);
-            });
-            inputs.push(LinkInput::Dialed(link));
-            read(reader, link, control, inputs).await;
+            match dialed {
+                Ok((reader, writer)) => {
+                    inputs.push(LinkInput::Dialed(link));
+                    serve(reader, writer, link, control, inputs).await;
+                }
+                Err(error) => inputs.push(LinkInput::DialFailed(link, error)),
+            }
         });
+    }
+
+    /// Drives the links of this loop as far as they get; see [`TaskSet::poll`].
+    pub(crate) fn poll_links(&mut self, cx: Option<&mut Context<'_>>) {
+        self.in_loop.poll(cx);
     }
 
     pub(crate) fn control(&self, link: LinkId) -> Option<&Control> {

@@ -1,5 +1,6 @@
-//! The tasks of one link: one reads, one writes. They move bytes between a socket and the pump and decide nothing. A reader
-//! has one buffer and reads on only when it gets it back: that is all there is to back-pressure. Spec: sharding 10.2, I-91.
+//! The task of one link: one half of it reads, the other writes. They move bytes between a socket and the pump and decide
+//! nothing. A reader has one buffer and reads on only when it gets it back: that is all there is to back-pressure.
+//! Spec: sharding 10.2, I-91.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -8,7 +9,7 @@ use std::task::Poll;
 
 use crate::pump::limits::READ_BYTES_MIN;
 use crate::pump::{Chunk, LinkId, LinkInput};
-use crate::sync::{Either, Notify, lock, race};
+use crate::sync::{Either, Notify, both, lock, race};
 use crate::transport::{LinkReader, LinkWriter, Unproved};
 
 /// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and one end under
@@ -170,13 +171,20 @@ impl Control {
     }
 }
 
-/// Reads until the link ends or is closed.
-pub(crate) async fn read(
-    mut reader: impl LinkReader,
+/// Reads and writes until the link ends or is closed: its task.
+pub(crate) async fn serve(
+    reader: impl LinkReader,
+    writer: impl LinkWriter,
     link: LinkId,
     control: Arc<Control>,
     inputs: Arc<Inputs>,
 ) {
+    let reading = read(reader, link, Arc::clone(&control), Arc::clone(&inputs));
+    both(reading, write(writer, link, control, inputs)).await;
+}
+
+/// Reads until the link ends or is closed.
+async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, inputs: Arc<Inputs>) {
     let mut chunk = Chunk {
         buffer: vec![0; READ_BYTES_MIN],
         len: 0,
@@ -215,12 +223,7 @@ pub(crate) async fn read(
 }
 
 /// Writes what it is given until the link ends or is closed.
-pub(crate) async fn write(
-    mut writer: impl LinkWriter,
-    link: LinkId,
-    control: Arc<Control>,
-    inputs: Arc<Inputs>,
-) {
+async fn write(mut writer: impl LinkWriter, link: LinkId, control: Arc<Control>, inputs: Arc<Inputs>) {
     loop {
         match control.next_write().await {
             Next::Abort => break,

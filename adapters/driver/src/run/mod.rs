@@ -99,7 +99,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 break;
             }
             if more {
-                yield_now().await;
+                self.pause().await;
             } else {
                 self.wait().await;
             }
@@ -206,6 +206,12 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         }
     }
 
+    /// Lets links and other tasks get on before the next turn.
+    async fn pause(&mut self) {
+        self.hands.poll_links(None);
+        yield_now().await;
+    }
+
     /// Waits for something to happen, or for the pump's deadline.
     async fn wait(&mut self) {
         let mut deadline = self.pump.deadline();
@@ -224,8 +230,11 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             (Some(at), Some((armed, _))) if *armed <= at => {}
             (Some(at), _) => self.sleep = Some((at, Box::pin(self.runtime.sleep_until(at)))),
         }
-        let (wake, sleep) = (&self.shared.wake, &mut self.sleep);
+        let (wake, sleep, hands) = (&self.shared.wake, &mut self.sleep, &mut self.hands);
         poll_fn(|cx| {
+            // What is said from here on is looked for below.
+            wake.disarm();
+            hands.poll_links(Some(cx));
             if let Some((_, future)) = sleep
                 && future.as_mut().poll(cx).is_ready()
             {

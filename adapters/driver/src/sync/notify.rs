@@ -37,6 +37,11 @@ impl Notify {
         Poll::Pending
     }
 
+    /// Forgets the task that waited. It runs and will look by itself: waking it would only have it scheduled once more.
+    pub(crate) fn disarm(&self) {
+        *lock(&self.waker) = None;
+    }
+
     /// Completes once the flag was set, and clears it.
     pub(crate) async fn notified(&self) {
         std::future::poll_fn(|cx| self.poll(cx)).await;

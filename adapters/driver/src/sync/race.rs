@@ -1,4 +1,4 @@
-//! Two futures, the first to finish; and a polite pause.
+//! Two futures, the first to finish or both; and a polite pause.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -24,6 +24,21 @@ pub(crate) async fn race<A: Future, B: Future>(a: A, b: B) -> Either<A::Output, 
         b.as_mut().poll(cx).map(Either::Right)
     })
     .await
+}
+
+/// Runs both until both have finished.
+pub(crate) async fn both(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut a_runs, mut b_runs) = (true, true);
+    poll_fn(|cx| {
+        a_runs = a_runs && a.as_mut().poll(cx).is_pending();
+        b_runs = b_runs && b.as_mut().poll(cx).is_pending();
+        if a_runs || b_runs {
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// Lets other tasks of the executor run once.
