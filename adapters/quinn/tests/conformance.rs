@@ -19,6 +19,7 @@ fn mtls() -> Security {
 
 quorate_driver::conformance!(Quinn, mtls(), block_on);
 quorate_driver::bad_inputs!(Quinn, mtls(), block_on);
+quorate_driver::conformance_of_certificates!(Quinn, block_on);
 
 #[test]
 fn nodes_of_two_authorities_do_not_meet() {
@@ -40,14 +41,4 @@ fn quic_without_certificates_is_a_typed_error() {
             })
         ));
     });
-}
-
-#[test]
-fn nodes_with_wrong_certificates_are_refused_and_counted() {
-    block_on(quorate_driver::conformance::nodes_with_wrong_certificates_are_refused_and_counted::<Quinn>());
-}
-
-#[test]
-fn a_certificate_need_not_name_the_host_if_it_is_told_so() {
-    block_on(quorate_driver::conformance::a_certificate_need_not_name_the_host_if_it_is_told_so::<Quinn>());
 }

@@ -14,6 +14,7 @@ fn mtls() -> Security {
 quorate_driver::conformance!(Smol, mtls(), smol::block_on);
 quorate_driver::bad_inputs!(Smol, mtls(), smol::block_on);
 quorate_driver::conformance_of_connections!(Smol, mtls(), smol::block_on);
+quorate_driver::conformance_of_certificates!(Smol, smol::block_on);
 
 #[test]
 fn nodes_of_two_authorities_do_not_meet() {
@@ -36,18 +37,4 @@ fn plaintext_and_tls_do_not_meet() {
         nodes_of_different_security_do_not_meet::<Smol>(&mtls(), &plaintext).await;
         nodes_of_different_security_do_not_meet::<Smol>(&plaintext, &mtls()).await;
     });
-}
-
-#[test]
-fn nodes_with_wrong_certificates_are_refused_and_counted() {
-    smol::block_on(
-        quorate_driver::conformance::nodes_with_wrong_certificates_are_refused_and_counted::<Smol>(),
-    );
-}
-
-#[test]
-fn a_certificate_need_not_name_the_host_if_it_is_told_so() {
-    smol::block_on(
-        quorate_driver::conformance::a_certificate_need_not_name_the_host_if_it_is_told_so::<Smol>(),
-    );
 }

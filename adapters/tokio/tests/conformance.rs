@@ -26,25 +26,13 @@ mod tcp {
 
 mod psk {
     use super::{Psk, Security, Tokio, block_on};
-    use quorate_driver::conformance::nodes_of_different_security_do_not_meet;
 
-    fn psk(key: &str) -> Security {
-        Security::psk(Psk::new(key).unwrap())
+    fn psk() -> Security {
+        Security::psk(Psk::new("a key of thirty-two random bytes").unwrap())
     }
 
-    quorate_driver::conformance!(Tokio, psk("a key of thirty-two random bytes"), block_on);
-
-    #[test]
-    fn nodes_of_two_keys_do_not_meet_nor_does_one_without() {
-        block_on(async {
-            let (ours, theirs) = (
-                psk("a key of thirty-two random bytes"),
-                psk("another key of the same length!!"),
-            );
-            nodes_of_different_security_do_not_meet::<Tokio>(&ours, &theirs).await;
-            nodes_of_different_security_do_not_meet::<Tokio>(&ours, &Security::insecure_plaintext()).await;
-        });
-    }
+    quorate_driver::conformance!(Tokio, psk(), block_on);
+    quorate_driver::conformance_of_keys!(Tokio, block_on);
 }
 
 mod tls {
@@ -53,18 +41,5 @@ mod tls {
     quorate_driver::conformance!(Tokio, mtls(), block_on);
     quorate_driver::bad_inputs!(Tokio, mtls(), block_on);
     quorate_driver::conformance_of_connections!(Tokio, mtls(), block_on);
-
-    #[test]
-    fn nodes_with_wrong_certificates_are_refused_and_counted() {
-        block_on(
-            quorate_driver::conformance::nodes_with_wrong_certificates_are_refused_and_counted::<Tokio>(),
-        );
-    }
-
-    #[test]
-    fn a_certificate_need_not_name_the_host_if_it_is_told_so() {
-        block_on(
-            quorate_driver::conformance::a_certificate_need_not_name_the_host_if_it_is_told_so::<Tokio>(),
-        );
-    }
+    quorate_driver::conformance_of_certificates!(Tokio, block_on);
 }

@@ -1,14 +1,19 @@
 //! Nodes with certificates that must not let them in, over real links, as dialers and as those who are dialed: refused, counted
 //! as that, and the cluster goes on. Which words say why is tested in `tls`. Spec: reliability 3a, issue 6 "must show" 3.
 
+use std::time::Duration;
+
+use quorate_core::config::Config;
 use rcgen::{CertificateParams, date_time_ymd};
 
 use super::strangers::{goes_on, links};
-use super::support::{eventually, first, node};
+use super::support::{all_up, eventually, first, joined_as, node, suspected, until};
 use crate::adapter::Adapter;
 use crate::builder::ClusterBuilder;
+use crate::cluster::Cluster;
 use crate::security::Security;
-use crate::tls::{DevCa, Mtls};
+use crate::stats::LinkState;
+use crate::tls::{Credentials, DevCa, Mtls};
 
 const NAME: &str = "tests.cluster.internal";
 
@@ -23,7 +28,7 @@ struct Stranger {
 
 fn strangers(ours: &DevCa) -> Vec<Stranger> {
     let theirs = DevCa::new(NAME).expect("another authority");
-    let trusting = |mut credentials: crate::tls::Credentials| {
+    let trusting = |mut credentials: Credentials| {
         credentials.trust(ours.root());
         Mtls::new(NAME, credentials).expect("they can be used")
     };
@@ -125,4 +130,92 @@ pub async fn a_certificate_need_not_name_the_host_if_it_is_told_so<A: Adapter>()
     };
     let member = first(node::<A>(&anywhere())).await;
     goes_on(&member, &anywhere()).await;
+}
+
+/// How old links become here: the least there is.
+const LINK_AGE: Duration = Duration::from_secs(1);
+
+/// Short enough to wait for, long enough for honest nodes on a busy machine.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(3);
+
+fn short_lived<A: Adapter>(mtls: &Mtls) -> ClusterBuilder<A, Security> {
+    node(&Security::mtls(mtls.clone())).config(|config: &mut Config| {
+        config.limits.max_link_age = LINK_AGE;
+        config.limits.handshake_timeout = HANDSHAKE_LIMIT;
+    })
+}
+
+/// A certificate of the one authority, and trust in all.
+fn issued(by: &DevCa, trusted: &[&DevCa]) -> Credentials {
+    let mut credentials = by.issue().expect("it is signed");
+    for authority in trusted {
+        credentials.trust(authority.root());
+    }
+    credentials
+}
+
+/// Every link that is open now has been replaced.
+async fn all_renewed<A: Adapter>(nodes: &[Cluster<A>]) {
+    for node in nodes {
+        let before = node.links().await.expect("the node runs");
+        eventually::<A>("every link is renewed", async || {
+            let now = node.links().await.expect("the node runs");
+            let renewed = |old: &LinkState| {
+                let mut same = now
+                    .iter()
+                    .filter(|new| (&new.peer, new.kind) == (&old.peer, old.kind));
+                same.all(|new| new.handshakes > old.handshakes)
+            };
+            before.iter().all(renewed)
+        })
+        .await;
+    }
+}
+
+/// The authority is replaced while three nodes work: trust in both, then certificates of the new one, then trust in the new one
+/// only. Nobody becomes unreachable, every link gets the new certificates within its time, and a certificate of the old authority
+/// does not let anybody in any more.
+pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapter>() {
+    let (old, new) = (DevCa::new(NAME).expect("it"), DevCa::new(NAME).expect("it"));
+    let mtls = || Mtls::new(NAME, issued(&old, &[])).expect("they can be used");
+    let all = [mtls(), mtls(), mtls()];
+    let mut nodes = vec![first(short_lived::<A>(&all[0])).await];
+    let seed = nodes[0].address().address().clone();
+    for mtls in &all[1..] {
+        nodes.push(joined_as(short_lived(mtls), &seed).await);
+    }
+    let mut events = nodes[0].events();
+    let steps: [(&DevCa, &[&DevCa]); 3] = [(&old, &[&new]), (&new, &[&old]), (&new, &[])];
+    for (by, trusted) in steps {
+        for mtls in &all {
+            mtls.replace(issued(by, trusted)).expect("they can be used");
+        }
+        all_renewed(&nodes).await;
+    }
+    for node in &nodes {
+        all_up(node, 3).await;
+        let stats = links(node).await;
+        let failed = stats.renewals_failed + stats.renewals_cut_short + stats.links_expired;
+        assert_eq!(failed, 0, "{stats:?}");
+    }
+    let late = Security::mtls(Mtls::new(NAME, issued(&old, &[&new])).expect("they can be used"));
+    let late = node::<A>(&late).seeds([&seed]).start().await.expect("it starts");
+    eventually::<A>("it is refused", async || links(&late).await.dials_refused > 0).await;
+    assert_eq!(links(&late).await.handshakes_completed, 0);
+    late.stop().await;
+    assert_eq!(suspected::<A>(&mut events).await, 0);
+
+    // A certificate that nobody believes any more: its holder's links last no longer than their time.
+    let nobody = DevCa::new(NAME).expect("it");
+    all[2]
+        .replace(issued(&nobody, &[&new]))
+        .expect("they can be used");
+    let outcast = nodes[2].address();
+    until(&nodes[0], "the outcast is unreachable", |view| {
+        view.members()
+            .iter()
+            .all(|member| (member.node == *outcast) != view.is_reachable(&member.node))
+    })
+    .await;
+    assert!(links(&nodes[0]).await.links_expired > 0);
 }

@@ -7,11 +7,12 @@
 //!
 //! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the
 //! security (evaluated per test), and a function that runs a future to its end. The functions panic when the adapter fails;
-//! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`],
-//! [`nodes_of_different_security_do_not_meet`], and with TLS the functions about certificates. Spec: architecture 4, reliability 3c.
+//! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`] and
+//! [`nodes_of_different_security_do_not_meet`]. Spec: architecture 4, reliability 3c.
 //!
 //! `bad_inputs!` adds the catalogue of bad inputs; transports on which every link is a connection of its own add
-//! `conformance_of_connections!`. Which bad input is answered where: [`APPLICABILITY`].
+//! `conformance_of_connections!`, those that can ask for a pre-shared key `conformance_of_keys!`, those with certificates
+//! `conformance_of_certificates!`. Which bad input is answered where: [`APPLICABILITY`].
 //!
 //! Not yet in the suite: a slow reader beside flowing heartbeats (tested in the pump and for tokio).
 
@@ -20,6 +21,7 @@ mod bad_inputs;
 mod certificates;
 mod churn;
 mod cluster;
+mod keys;
 mod leases;
 mod links;
 mod rotation;
@@ -38,6 +40,7 @@ pub use bad_inputs::{
 #[cfg(feature = "dev-certs")]
 pub use certificates::{
     a_certificate_need_not_name_the_host_if_it_is_told_so,
+    certificates_and_their_authority_are_replaced_at_run_time,
     nodes_with_wrong_certificates_are_refused_and_counted,
 };
 pub use churn::{Churned, Held, churn};
@@ -45,6 +48,10 @@ pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
     three_nodes_form_a_cluster_and_answer_for_each_other,
+};
+pub use keys::{
+    an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
+    wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
 };
 pub use leases::{
     LEASE_TIME_TO_LIVE, a_lease_given_back_is_free_and_its_token_grows,
@@ -98,6 +105,14 @@ macro_rules! conformance {
             }
         )+
     };
+    (! $adapter:ty, $block_on:expr, $($test:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>()));
+            }
+        )+
+    };
 }
 
 /// The same for the catalogue of bad inputs, for a security whose handshake needs no secret: what comes after it is the same
@@ -123,6 +138,34 @@ macro_rules! conformance_of_connections {
         $crate::conformance!(@ $adapter, $security, $block_on,
             a_flood_of_connections_of_one_source_is_cut_off,
             plain_bytes_on_a_protected_port_are_refused,
+        );
+    };
+}
+
+/// The same for transports below which the driver can ask for a pre-shared key: those that carry bytes as they are.
+#[macro_export]
+macro_rules! conformance_of_keys {
+    ($adapter:ty, $block_on:expr) => {
+        $crate::conformance!(
+            !$adapter,
+            $block_on,
+            wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
+            an_acceptor_without_the_key_is_refused,
+            nodes_of_two_keys_do_not_meet_nor_does_one_without,
+        );
+    };
+}
+
+/// The same for transports with certificates (feature `dev-certs`).
+#[macro_export]
+macro_rules! conformance_of_certificates {
+    ($adapter:ty, $block_on:expr) => {
+        $crate::conformance!(
+            !$adapter,
+            $block_on,
+            nodes_with_wrong_certificates_are_refused_and_counted,
+            a_certificate_need_not_name_the_host_if_it_is_told_so,
+            certificates_and_their_authority_are_replaced_at_run_time,
         );
     };
 }

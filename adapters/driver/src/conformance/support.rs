@@ -4,7 +4,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use quorate_core::config::Config;
+use quorate_core::event::Event;
 use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Status;
 use quorate_core::view::View;
 
@@ -13,6 +15,7 @@ use crate::builder::ClusterBuilder;
 use crate::cluster::Cluster;
 use crate::entity::{Entity, EntityContext};
 use crate::error::{AskError, StartError};
+use crate::events::{ClusterEvent, Events};
 use crate::kind::Kind;
 use crate::region::Region;
 use crate::runtime::Runtime;
@@ -81,7 +84,10 @@ pub(super) async fn joined<A: Adapter>(seed: &Address, security: &Security) -> C
     joined_as(node(security), seed).await
 }
 
-async fn joined_as<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &Address) -> Cluster<A> {
+pub(super) async fn joined_as<A: Adapter>(
+    builder: ClusterBuilder<A, Security>,
+    seed: &Address,
+) -> Cluster<A> {
     let node = builder.seeds([seed]).start().await.expect("the node starts");
     within::<A, _>("a node that joins is up", node.up())
         .await
@@ -145,6 +151,20 @@ pub(super) async fn all_up<A: Adapter>(node: &Cluster<A>, count: usize) {
         view.members().len() == count && view.members().iter().all(|member| member.status == Status::Up)
     })
     .await;
+}
+
+/// How often a member was found unreachable, in the events so far.
+pub(super) async fn suspected<A: Adapter>(events: &mut Events) -> usize {
+    let mut count = 0;
+    loop {
+        match race(events.next(), sleep::<A>(Duration::from_millis(100))).await {
+            Either::Left(Some(ClusterEvent::Event(Event::Membership { change, .. }))) => {
+                count += usize::from(matches!(change, MembershipChange::Unreachable(_)));
+            }
+            Either::Left(Some(_)) => {}
+            Either::Left(None) | Either::Right(()) => return count,
+        }
+    }
 }
 
 /// Notes what it is told, and says where it lives and how it was told.
