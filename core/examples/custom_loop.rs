@@ -30,11 +30,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output, Wake};
+use quorate_core::event::Event;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, DropReason, EntityReport, Input, KindSettings, LinkEvent, Target, Token};
 use quorate_core::membership::member::Status;
 use quorate_core::message::Message;
 use quorate_core::node::Node;
+use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload, Slot};
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::handshake::{
@@ -99,6 +101,8 @@ struct Host {
     inbound: BTreeMap<SocketAddr, Inbound>,
     quarantined: BTreeSet<UniqueAddress>,
     entities: BTreeMap<Slot, EntityId>,
+    /// The process stood still, and others may have taken its entities over: they begin with nothing until the node knows.
+    in_doubt: bool,
     /// Inputs that doing an effect has caused.
     inputs: VecDeque<Input<'static>>,
     answers: BTreeMap<Token, Answer>,
@@ -130,6 +134,7 @@ impl Host {
             inbound: BTreeMap::new(),
             quarantined: BTreeSet::new(),
             entities: BTreeMap::new(),
+            in_doubt: false,
             inputs: VecDeque::new(),
             answers: BTreeMap::new(),
             next_token: 0,
@@ -213,6 +218,8 @@ impl Host {
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
             }
+            Effect::Notify(Event::Paused { .. }) => self.in_doubt = true,
+            Effect::Notify(Event::StillMember) => self.in_doubt = false,
             Effect::Notify(_) => {} // facts for people; this program looks at the view instead
             Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Quarantine(node) => {
@@ -439,6 +446,11 @@ impl Host {
                 self.entities.insert(slot, entity);
                 return;
             }
+            EntityOrder::Deliver { slot, reply_to, .. } if self.in_doubt => EntityReport::Refused {
+                slot,
+                ask: reply_to,
+                reason: AskFailure::MailboxFull,
+            },
             EntityOrder::Deliver {
                 slot,
                 payload,
@@ -553,7 +565,7 @@ fn live(
     let is_set = |flag: &AtomicUsize| flag.load(Ordering::SeqCst) > 0;
     match host.name {
         "first" => {
-            answers.send(ask_all(&mut host)?)?;
+            answers.send(ask_until_others_answer(&mut host)?)?;
             stage.third_may_leave.store(1, Ordering::SeqCst);
             host.run_until("the third to leave", |host| members_up(host, 2))?;
             answers.send(ask_all(&mut host)?)?;
@@ -570,6 +582,23 @@ fn live(
 fn members_up(host: &Host, count: usize) -> bool {
     let view = host.node.view();
     view.members().len() == count && view.members().iter().all(|member| member.status == Status::Up)
+}
+
+/// Asks until somebody else answers too: the first to ask may be the only one whose entities can start yet.
+fn ask_until_others_answer(host: &mut Host) -> Result<Vec<String>, Failure> {
+    let started = std::time::Instant::now();
+    loop {
+        let texts = ask_all(host)?;
+        let mine = format!(" on {} ", host.name);
+        if texts.iter().any(|text| !text.contains(&mine)) {
+            return Ok(texts);
+        }
+        if started.elapsed() > PATIENCE {
+            return Err("nobody else answers".into());
+        }
+        let wake = host.work();
+        host.sleep(wake)?;
+    }
 }
 
 /// Asks thirty entities, wherever they are.

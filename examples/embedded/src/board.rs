@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 
 use heapless::spsc::Consumer;
 use quorate_core::config::ValidConfig;
-use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output};
+use quorate_core::effect::{Answer, Effect, HaltReason, Output};
+use quorate_core::event::Event;
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
+use quorate_core::input::{Command, Input, LinkEvent, Token};
 use quorate_core::node::Node;
-use quorate_core::sharding::ids::Slot;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
 use quorate_core::wire::Encoder;
@@ -20,6 +20,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::interrupts::{Chunk, QUEUE_ENTRIES, Shared};
+use crate::lamps::Lamps;
 use crate::line::Line;
 
 /// The sending side of the serial ports.
@@ -39,6 +40,8 @@ pub struct Counters {
     pub user_frames_dropped: u32,
     /// Gossip that was not sent because the line was slow.
     pub gossip_shed: u32,
+    /// Orders for lamps that came while it was not known whether this node is still a member.
+    pub orders_held: u32,
 }
 
 /// A node on a board.
@@ -51,7 +54,7 @@ pub struct Board {
     /// Inputs that effects have caused.
     inputs: VecDeque<Input<'static>>,
     answers: BTreeMap<Token, Answer>,
-    lamps: BTreeMap<Slot, bool>,
+    lamps: Lamps,
     quarantined: VecDeque<UniqueAddress>,
     now: Now,
     last_millis: u32,
@@ -82,7 +85,7 @@ impl Board {
             encoder: Encoder::new(),
             inputs: VecDeque::new(),
             answers: BTreeMap::new(),
-            lamps: BTreeMap::new(),
+            lamps: Lamps::default(),
             quarantined: VecDeque::new(),
             now,
             last_millis: shared.millis(),
@@ -166,42 +169,22 @@ impl Board {
         match effect {
             Effect::Send { to, message } => self.send(to, message),
             Effect::Entity(order) => {
-                let report = self.switch(order);
+                self.counters.orders_held += u32::from(self.lamps.is_holding());
+                let report = self.lamps.order(order);
                 self.inputs.extend(report.map(Input::Entity));
             }
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
             }
+            Effect::Notify(Event::Paused { .. }) => self.lamps.hold(),
+            Effect::Notify(Event::StillMember) => {
+                let reports = self.lamps.release();
+                self.inputs.extend(reports.into_iter().map(Input::Entity));
+            }
             Effect::Notify(_) => {} // facts for people; a board with a console would print them
             Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Quarantine(node) => self.quarantine(node),
             Effect::Halt(reason) => self.halted = Some(reason),
-        }
-    }
-
-    /// Step 8: the entities are lamps. A message is empty, or 0 or 1 to switch; the answer says what it is then.
-    fn switch(&mut self, order: EntityOrder) -> Option<EntityReport> {
-        match order {
-            EntityOrder::Start { slot, .. } => {
-                self.lamps.insert(slot, false);
-                None
-            }
-            EntityOrder::Deliver {
-                slot,
-                payload,
-                reply_to,
-            } => {
-                let lamp = self.lamps.get_mut(&slot)?;
-                if let [wanted] = *payload {
-                    *lamp = wanted == 1;
-                }
-                let result = Ok([u8::from(*lamp)].into());
-                reply_to.map(|ask| EntityReport::Answered { ask, result })
-            }
-            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
-                self.lamps.remove(&slot);
-                Some(EntityReport::Stopped { slot })
-            }
         }
     }
 
@@ -231,6 +214,11 @@ impl Board {
     #[must_use]
     pub const fn address(&self) -> &UniqueAddress {
         &self.me
+    }
+
+    /// Whether it takes entity messages from the line.
+    pub(crate) fn has_room(&self) -> bool {
+        self.node.has_capacity() && !self.lamps.is_holding()
     }
 
     /// Lamps on this board.

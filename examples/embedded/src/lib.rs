@@ -20,6 +20,7 @@ extern crate alloc;
 
 pub mod board;
 pub mod interrupts;
+mod lamps;
 pub mod line;
 
 use quorate_core::config::Config;

@@ -165,6 +165,26 @@ impl World<'_> {
         }
     }
 
+    /// The second board's main loop stands still for longer than is accepted, with messages in its queue: it begins with none
+    /// of them before it knows that it is still a member.
+    fn pause(&mut self) {
+        self.machines[1].stuck = true;
+        let asks: Vec<Token> = (0..LAMPS).map(|lamp| self.ask(0, lamp, &[0])).collect();
+        for _ in 0..6_000 {
+            self.step();
+        }
+        assert_eq!(self.machines[1].board.counters().orders_held, 0);
+        self.machines[1].stuck = false;
+        for token in asks {
+            let answer = self.until("an ask to end", |world| world.machines[0].board.answer(token));
+            assert!(matches!(answer, Answer::Asked(_)), "{answer:?}");
+        }
+        self.both_up();
+        self.switch_all(1, 1);
+        let held = self.machines[1].board.counters().orders_held;
+        assert!(held > 0, "messages waited");
+    }
+
     fn both_up(&mut self) {
         self.until("two members to be Up", |world| {
             world
@@ -235,6 +255,7 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
     world.switch_all(0, 1);
     assert_eq!(shared[1].bytes_lost(), lost, "and then nothing more is lost");
     assert!(world.machines.iter().all(|machine| machine.are_up(2)));
+    world.pause();
 
     let heap = (world.heap_max - heap_before) / 2;
     println!("heap of one board: at most {heap} bytes; lost: {lost} bytes, damaged: {damaged} packets");

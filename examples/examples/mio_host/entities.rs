@@ -5,10 +5,11 @@
 //! adapters writes, so that both understand each other. A message is postcard; an answer has one byte in front, 0 if the
 //! question could be read and 1 if not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::effect::EntityOrder;
 use quorate_core::input::EntityReport;
+use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, Payload, Slot};
 
 use super::Failure;
@@ -16,34 +17,76 @@ use super::Failure;
 const ANSWERED: u8 = 0;
 const UNDECODABLE: u8 = 1;
 
+/// Orders that wait after a pause; past it messages are refused.
+const HELD_MAX: usize = 1_024;
+
 /// The entities of this host, by the slot that the node has given each.
 #[derive(Default)]
-pub struct Greeters(BTreeMap<Slot, EntityId>);
+pub struct Greeters {
+    entities: BTreeMap<Slot, EntityId>,
+    /// What was ordered since a pause of the process, in its order; `None` while there is no doubt.
+    held: Option<VecDeque<EntityOrder>>,
+}
 
 impl Greeters {
+    /// The process stood still: others may have taken over what it runs, so nothing is begun.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Whether orders wait.
+    pub const fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// This node is still a member.
+    pub fn release(&mut self) -> Vec<EntityReport> {
+        let held = self.held.take().unwrap_or_default();
+        held.into_iter().filter_map(|order| self.run(order)).collect()
+    }
+
     /// Does what the node orders; what it has to hear of that.
-    pub fn order(&mut self, order: EntityOrder) -> impl Iterator<Item = EntityReport> {
-        let report = match order {
+    pub fn order(&mut self, order: EntityOrder) -> Option<EntityReport> {
+        let Some(held) = &mut self.held else {
+            return self.run(order);
+        };
+        match order {
+            EntityOrder::Deliver { slot, reply_to, .. } if held.len() >= HELD_MAX => {
+                Some(EntityReport::Refused {
+                    slot,
+                    ask: reply_to,
+                    reason: AskFailure::MailboxFull,
+                })
+            }
+            order => {
+                held.push_back(order);
+                None
+            }
+        }
+    }
+
+    fn run(&mut self, order: EntityOrder) -> Option<EntityReport> {
+        match order {
             EntityOrder::Start { slot, entity, .. } => {
-                self.0.insert(slot, entity);
+                self.entities.insert(slot, entity);
                 None
             }
             EntityOrder::Deliver {
                 slot,
                 payload,
                 reply_to,
-            } => reply_to
-                .zip(self.0.get(&slot))
-                .map(|(ask, id)| EntityReport::Answered {
+            } => {
+                let answered = reply_to.zip(self.entities.get(&slot));
+                answered.map(|(ask, id)| EntityReport::Answered {
                     ask,
                     result: Ok(greet(id, &payload)),
-                }),
+                })
+            }
             EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
-                self.0.remove(&slot);
+                self.entities.remove(&slot);
                 Some(EntityReport::Stopped { slot })
             }
-        };
-        report.into_iter()
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl Host {
 
     /// Whether it reads the links that carry entity messages.
     pub fn has_room(&self) -> bool {
-        self.node.has_capacity()
+        self.node.has_capacity() && !self.entities.is_holding()
     }
 
     /// The answer to a command, once.
@@ -201,8 +201,8 @@ impl Host {
         match effect {
             Effect::Send { to, message } => self.send(to, message),
             Effect::Entity(order) => {
-                let reports = self.entities.order(order);
-                self.inputs.extend(reports.map(Input::Entity));
+                let report = self.entities.order(order);
+                self.inputs.extend(report.map(Input::Entity));
             }
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
@@ -212,6 +212,11 @@ impl Host {
                 rejection: Rejection::Wire(error),
             }) if error.reaction() != Reaction::Drop => {
                 self.close_all_of(&peer, |link| matches!(link.role, Role::Inbound(_)));
+            }
+            Effect::Notify(Event::Paused { .. }) => self.entities.hold(),
+            Effect::Notify(Event::StillMember) => {
+                let reports = self.entities.release();
+                self.inputs.extend(reports.into_iter().map(Input::Entity));
             }
             Effect::Notify(_) => {} // facts for people
             Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
@@ -229,7 +234,7 @@ impl Host {
     /// Step 5: sleep until the deadline and never longer, unless there is something to do; past the deadline, `Tick`.
     fn sleep(&mut self, wake: Option<Wake>, at_most: Duration) -> Result<(), Failure> {
         let wake = wake.map_or(Instant::MAX, |wake| wake.at);
-        let has_room = self.node.has_capacity();
+        let has_room = self.has_room();
         let readable = |id: &Id| {
             self.links
                 .get(id)

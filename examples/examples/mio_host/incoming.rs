@@ -42,7 +42,7 @@ impl Host {
         if !written || !self.understand(id) {
             return self.close(id);
         }
-        let has_room = self.node.has_capacity();
+        let has_room = self.has_room();
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };

@@ -40,7 +40,7 @@ impl Host {
             Some(id) => Ok(*id),
             None => self.dial(&way, &to),
         };
-        let Some(link) = dialed.ok().and_then(|id| self.links.get_mut(&id)) else {
+        let Some((id, link)) = dialed.ok().and_then(|id| Some((id, self.links.get_mut(&id)?))) else {
             return self.unreachable(to, message);
         };
         let has_room = link.has_room(message.lane());
@@ -66,6 +66,11 @@ impl Host {
             }
             // The next round brings newer gossip than this.
             Role::Outbound(_) | Role::Greeting(..) if message.lane() == Lane::Gossip => {}
+            Role::Outbound(_) if message.lane() == Lane::Control => {
+                // Who takes no heartbeats is no peer.
+                self.dropped(to, message, DropReason::QueueFull);
+                self.close(id);
+            }
             Role::Outbound(_) | Role::Greeting(..) | Role::Stranger | Role::Inbound(_) => {
                 self.dropped(to, message, DropReason::QueueFull);
             }

@@ -163,7 +163,7 @@ impl Board {
                 return;
             }
         };
-        if frame.lane == Lane::User && !self.node.has_capacity() {
+        if frame.lane == Lane::User && !self.has_room() {
             self.counters.user_frames_dropped += 1;
             return;
         }
