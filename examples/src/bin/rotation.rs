@@ -208,16 +208,24 @@ async fn run<A: Adapter>(options: &Options) -> Result<(), Failed> {
     let mut told = vec![0_u32; ENTITIES as usize];
     settle(&nodes, &region).await?;
     let (begun, mut changes) = (Instant::now(), 0);
-    while begun.elapsed() < options.length {
+    let mut loaded = Ok(());
+    while loaded.is_ok() && begun.elapsed() < options.length {
         if begun.elapsed() > CHANGE_EVERY * u32::try_from(changes + 1)? {
             secrets.change(changes)?;
             changes += 1;
         }
-        load(&region, &mut told).await?;
+        loaded = load(&region, &mut told).await;
         let runtime = A::runtime()?;
         runtime
             .sleep_until(runtime.now().mono + Duration::from_millis(5))
             .await;
+    }
+    if let Err(error) = loaded {
+        for node in &nodes {
+            let stats = node.stats().await?;
+            eprintln!("{}: {:?} {:?}", node.address(), stats.links, stats.core);
+        }
+        return Err(format!("after {:?}: {error}", begun.elapsed()).into());
     }
     report(options, &nodes, changes, &told).await?;
     check(&region, &told).await?;

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_end_a_membership_is_dropped_and_others_pass() {
+    fn b_57_who_may_not_end_a_membership_is_dropped_and_others_pass() {
         let only_leave = |manager: &Manager<'_>| match manager.down {
             true => Err("nobody downs".to_owned()),
             false => Ok(()),

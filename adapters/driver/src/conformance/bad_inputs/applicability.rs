@@ -24,6 +24,12 @@ const FLOOD: Answered = Test("a_flood_of_connections_of_one_source_is_cut_off");
 const FEW_STREAMS: Answered =
     Never("a peer may open four streams, and a stream is seen with its first bytes");
 
+const KEYS: Answered = Test("wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted");
+const CERTIFICATES: Answered = Test("nodes_with_wrong_certificates_are_refused_and_counted");
+const ONLY_CERTIFICATES: Answered =
+    Never("the ends prove themselves by certificates in fresh TLS 1.3 sessions");
+const NO_CERTIFICATES: Answered = Never("a port without TLS asks for no certificate");
+
 /// The columns of [`APPLICABILITY`].
 pub const COLUMNS: [&str; 3] = ["TCP", "TCP with TLS", "QUIC"];
 
@@ -90,6 +96,15 @@ pub const APPLICABILITY: &[(&str, [Answered; 3])] = &[
     ("B-50", [Table; 3]),
     ("B-51", [Test("a_flood_of_gossip_is_dropped_and_then_cut_off"); 3]),
     ("B-52", [FLOOD, FLOOD, FEW_STREAMS]),
+    ("B-53", [KEYS, ONLY_CERTIFICATES, ONLY_CERTIFICATES]),
+    ("B-54", [KEYS, ONLY_CERTIFICATES, ONLY_CERTIFICATES]),
+    ("B-55", [NO_CERTIFICATES, CERTIFICATES, CERTIFICATES]),
+    ("B-56", [NO_CERTIFICATES, CERTIFICATES, CERTIFICATES]),
+    // Dropped and counted, the link stays: a policy says what a member may do, and not that it is no member any more.
+    (
+        "B-57",
+        [Elsewhere("b_57_who_may_not_end_a_membership_is_dropped_and_others_pass"); 3],
+    ),
     ("B-58", [Table; 3]),
     ("B-64", [Table; 3]),
 ];
