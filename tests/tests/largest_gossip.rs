@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quorate_core::config::Config;
+use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, Output};
+use quorate_core::event::Event;
 use quorate_core::ident::{Address, ClusterName, Role, Roles, UniqueAddress};
 use quorate_core::input::{Command, Input};
 use quorate_core::membership::app_version::AppVersion;
@@ -16,9 +17,10 @@ use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{GossipEnvelope, InitJoinAck, Message, Welcome};
 use quorate_core::node::Node;
+use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::Phase;
-use quorate_core::wire::{self, Decoded};
+use quorate_core::wire::{self, Decoded, Reaction, WireError};
 use quorate_tests::sim::Purpose;
 use rand_chacha::ChaCha8Rng;
 
@@ -48,8 +50,11 @@ fn now(millis: u64) -> Now {
 /// As many members as a cluster may have, all with clock entries, a tenth of them unreachable for a neighbour, and with a
 /// mixture of statuses.
 fn largest(me: &UniqueAddress) -> Gossip {
+    with_members(me, config().limits.members_max)
+}
+
+fn with_members(me: &UniqueAddress, count: usize) -> Gossip {
     let config = config();
-    let count = config.limits.members_max;
     let mut nodes: Vec<UniqueAddress> = (1..count).map(unique).collect();
     nodes.push(me.clone());
     nodes.sort();
@@ -108,8 +113,20 @@ fn largest(me: &UniqueAddress) -> Gossip {
 
 fn feed(node: &mut Node<ChaCha8Rng>, at: Now, from: &UniqueAddress, message: &Message) -> Vec<Effect> {
     let limits = node.config().limits.clone();
+    feed_encoded(node, at, from, message, &limits)
+}
+
+/// The message as a peer with these limits sends it.
+fn feed_encoded(
+    node: &mut Node<ChaCha8Rng>,
+    at: Now,
+    from: &UniqueAddress,
+    message: &Message,
+    theirs: &Limits,
+) -> Vec<Effect> {
+    let limits = node.config().limits.clone();
     let mut bytes = Vec::new();
-    wire::encode_message(message, 1, &limits, &mut bytes).expect("fits into its lane's frame");
+    wire::encode_message(message, 1, theirs, &mut bytes).expect("fits into its lane's frame");
     let Decoded::Frame { frame, consumed } = wire::decode_frame(&bytes, &limits) else {
         panic!("the frame is whole and legal");
     };
@@ -190,5 +207,46 @@ fn the_largest_gossip_into_a_node_that_asked_for_nothing_changes_nothing() {
     let effects = feed(&mut node, now(1), &stranger, &Message::Gossip(envelope));
     assert!(effects.len() <= 1, "{effects:?}");
     assert_eq!(node.view().members().len(), 0);
+    node.check_invariants().expect("a well-formed node");
+}
+
+/// The joiner of [`the_largest_welcome_makes_an_empty_node_a_member_with_bounded_work`], but for one member.
+#[test]
+fn b_29_with_one_member_more_the_largest_welcome_is_refused_and_changes_nothing() {
+    let (me, seed) = (unique(0), unique(1));
+    let mut node = node(&me);
+    let command = Command::JoinSeeds(vec![seed.address().clone()]);
+    node.handle(now(1), Input::Command { token: 1, command });
+    drain(&mut node);
+    let ack = Message::InitJoinAck(InitJoinAck { compatible: true });
+    feed(&mut node, now(2), &seed, &ack);
+    let mut theirs = config().limits;
+    theirs.members_max += 1;
+    let gossip = Arc::new(with_members(&me, theirs.members_max));
+    assert_eq!(gossip.members().len(), config().limits.members_max + 1);
+    let welcome = Message::Welcome(Welcome {
+        to: me.clone(),
+        gossip: gossip.into(),
+    });
+    let before = *node.stats();
+    let effects = feed_encoded(&mut node, now(3), &seed, &welcome, &theirs);
+    let [
+        Effect::Notify(Event::Rejected {
+            peer,
+            rejection: Rejection::Wire(error),
+        }),
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(peer, &seed);
+    assert!(
+        matches!(error, WireError::LimitExceeded { what: "members" }),
+        "{error:?}"
+    );
+    assert_eq!(error.reaction(), Reaction::CloseAndCount);
+    assert_eq!(node.stats().rejected_limit, before.rejected_limit + 1);
+    assert_eq!(node.view().members().len(), 0);
+    assert_ne!(node.view().phase(), Phase::Member);
     node.check_invariants().expect("a well-formed node");
 }
