@@ -107,7 +107,8 @@ impl<R: Rng> Node<R> {
             Signal::DownDecided(nodes) => machines.membership.on_down_decided(cx, &nodes),
             Signal::DrainRequested => machines.sharding.on_drain_requested(cx),
             Signal::Drained => machines.membership.on_drained(cx),
-            Signal::Paused => machines.resolver.on_paused(cx),
+            Signal::Paused { since } => machines.resolver.on_paused(cx, since),
+            Signal::StillMember => machines.resolver.on_still_member(),
         }
     }
 

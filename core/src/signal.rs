@@ -5,6 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use crate::ident::UniqueAddress;
+use crate::time::Instant;
 use crate::view::View;
 
 /// A statement of one machine to the others.
@@ -27,7 +28,12 @@ pub(crate) enum Signal {
     /// Said by the regions when nothing runs here any more; heard by membership.
     Drained,
     /// Said by the detector when this process stood still; heard by the resolver.
-    Paused,
+    Paused {
+        /// The last moment it is known to have run.
+        since: Instant,
+    },
+    /// Said by the detector: after a pause, a member reached since then still counts this node in; heard by the resolver.
+    StillMember,
 }
 
 /// Changes of what this node itself observes.
@@ -47,7 +53,8 @@ pub(crate) struct Signals {
     down: Option<BTreeSet<UniqueAddress>>,
     drain_requested: bool,
     drained: bool,
-    paused: bool,
+    paused: Option<Instant>,
+    still_member: bool,
 }
 
 impl Signals {
@@ -84,9 +91,15 @@ impl Signals {
         self.drained = true;
     }
 
-    /// Says that this process stood still.
-    pub(crate) fn paused(&mut self) {
-        self.paused = true;
+    /// Says that this process stood still from `since` until now. What was said before about it no longer holds.
+    pub(crate) fn paused(&mut self, since: Instant) {
+        self.paused = Some(since);
+        self.still_member = false;
+    }
+
+    /// Says that the pause did no harm.
+    pub(crate) fn still_member(&mut self) {
+        self.still_member = true;
     }
 
     /// Takes the next statement; the picture first, so that everything else is heard with it in mind.
@@ -97,8 +110,11 @@ impl Signals {
                 after: Arc::clone(now),
             });
         }
-        if core::mem::take(&mut self.paused) {
-            return Some(Signal::Paused);
+        if let Some(since) = self.paused.take() {
+            return Some(Signal::Paused { since });
+        }
+        if core::mem::take(&mut self.still_member) {
+            return Some(Signal::StillMember);
         }
         if let Some(verdicts) = self.verdicts.take() {
             return Some(Signal::Verdicts(verdicts));

@@ -304,6 +304,7 @@ impl Detector {
         if !self.running || excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
             return false;
         }
+        let since = self.heartbeat_due;
         self.heartbeat_due = now;
         if self
             .compensated_at
@@ -314,7 +315,7 @@ impl Detector {
             cx.stats.pauses_compensated += 1;
         }
         cx.notify(Event::Paused { excess });
-        cx.signals.paused();
+        cx.signals.paused(since);
         self.doubt = Some(Doubt::after(self.sequence));
         let view = Arc::clone(cx.view());
         if nobody_could_tell(cx.config, &view) {
@@ -326,6 +327,7 @@ impl Detector {
     /// The pause did no harm.
     fn believe(&mut self, cx: &mut Cx<'_>) {
         self.doubt = None;
+        cx.signals.still_member();
         cx.notify(Event::StillMember);
     }
 }

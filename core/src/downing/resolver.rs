@@ -41,6 +41,10 @@ pub(crate) struct Resolver {
     unstable_since: Option<Instant>,
     /// Whether somebody came back since then: members that only fail are not flapping.
     is_flapping: bool,
+    /// Since when full members are missing without interruption: the others may miss this side as long.
+    lost_since: Option<Instant>,
+    /// Since when this process may have been missed because it stood still, until somebody still counts it in.
+    doubted_since: Option<Instant>,
     /// Who complains about whom within this data center.
     rows: Vec<Observation>,
     /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every change of
@@ -52,6 +56,13 @@ pub(crate) struct Resolver {
     lease: Lease,
 }
 
+/// See [`Resolver::after_patience`].
+enum AfterPatience {
+    WaitOn,
+    AskForLease,
+    DownAll,
+}
+
 impl Resolver {
     pub(crate) fn new(config: &ValidConfig) -> Self {
         Self {
@@ -60,6 +71,8 @@ impl Resolver {
             stable_at: Instant::ZERO,
             unstable_since: None,
             is_flapping: false,
+            lost_since: None,
+            doubted_since: None,
             rows: Vec::new(),
             heard: BTreeSet::new(),
             nobody_told: false,
@@ -75,6 +88,8 @@ impl Resolver {
             self.rows.clear();
             self.heard.clear();
             self.unstable_since = None;
+            self.lost_since = None;
+            self.doubted_since = None;
             self.lease.forget();
             cx.timers.cancel(&Timer::Downing);
             return;
@@ -85,7 +100,8 @@ impl Resolver {
         if watch::is_unsettled(before, after) {
             self.restart(cx);
         }
-        if !watch::is_anybody_lost(after) {
+        self.lost_since = watch::is_anybody_lost(after).then(|| self.lost_since.unwrap_or(cx.mono()));
+        if self.lost_since.is_none() {
             self.unstable_since = None;
         } else if watch::is_unstable(before, after) {
             if self.unstable_since.is_none() {
@@ -97,16 +113,22 @@ impl Resolver {
         self.arm(cx, after);
     }
 
-    /// This process stood still: what it knows is old, so the wait for a stable picture begins again.
-    pub(crate) fn on_paused(&mut self, cx: &mut Cx<'_>) {
+    /// This process stood still from `since` on: what it knows is old, so the wait for a stable picture begins again.
+    pub(crate) fn on_paused(&mut self, cx: &mut Cx<'_>, since: Instant) {
         if self.strategy.is_none() {
             return;
         }
+        self.doubted_since.get_or_insert(since);
         self.restart(cx);
         self.unstable_since = self.unstable_since.map(|_| cx.mono());
         self.lease.on_paused();
         let view = Arc::clone(cx.view());
         self.arm(cx, &view);
+    }
+
+    /// Somebody who was reached since this process stood still counts it in.
+    pub(crate) fn on_still_member(&mut self) {
+        self.doubted_since = None;
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>) {
@@ -118,11 +140,18 @@ impl Resolver {
             return self.arm(cx, &view);
         }
         let is_over = self.unstable_until(cx.config).is_some_and(|end| end < cx.mono());
-        if is_over && self.may_wait_longer(cx.config, &view) {
+        let is_due = match is_over.then(|| self.after_patience(cx, &view)) {
+            Some(AfterPatience::DownAll) => {
+                self.down_all(cx, &view);
+                return self.arm(cx, &view);
+            }
+            Some(AfterPatience::AskForLease) => true,
+            Some(AfterPatience::WaitOn) | None => self.stable_at <= cx.mono(),
+        };
+        if is_over {
             self.unstable_since = Some(cx.mono());
-        } else if is_over {
-            self.down_all(cx, &view);
-        } else if is_responsible(&view) && self.stable_at <= cx.mono() && somebody_could_go(&view) {
+        }
+        if is_due && is_responsible(&view) && somebody_could_go(&view) {
             self.decide(cx, &view);
         }
         self.arm(cx, &view);
@@ -218,7 +247,8 @@ impl Resolver {
     fn watch_rows(&mut self, cx: &Cx<'_>, after: &View) {
         let rows = watch::observations(after);
         if rows != self.rows {
-            let was_broken = self.picture(cx.config, after).may_have_indirectly_connected();
+            let was_broken = self.picture(cx.config, after).may_have_indirectly_connected()
+                || watch::is_partly_withdrawn(&self.rows, &rows, after);
             self.rows = rows;
             self.heard.clear();
             self.nobody_told = false;
@@ -244,25 +274,40 @@ impl Resolver {
         Some(self.unstable_since? + config.downing.stable_after + patience)
     }
 
-    /// Whether patience begins anew, under the cascade-safe rule: members have only failed, one after the other, and this side
-    /// would stay as it sees things now. A side that has to go must go before the other one may take over; a side that stays
-    /// may wait until the picture is stable, for nobody takes over from it.
-    fn may_wait_longer(&self, config: &ValidConfig, view: &View) -> bool {
+    /// What follows when patience for unrest is over. Under the cascade-safe rule members may only have failed, one after the
+    /// other. Then a side that would stay waits on until the picture is stable, for nobody takes over from it; and who stays by
+    /// the lease asks for it now, for one side alone gets it. A side that has to go must go before the other one may take over.
+    fn after_patience(&self, cx: &Cx<'_>, view: &View) -> AfterPatience {
         let Some(strategy) = self.strategy.as_deref() else {
-            return false;
+            return AfterPatience::WaitOn;
         };
-        if self.is_flapping || config.downing.rule == IndirectRule::Classic {
-            return false;
+        if self.is_flapping || cx.config.downing.rule == IndirectRule::Classic {
+            return AfterPatience::DownAll;
         }
-        match strategy.decide(&self.picture(config, view)) {
-            Decision::DownUnreachable | Decision::AcquireLeaseAndDownUnreachable { .. } => true,
-            Decision::DownReachable
+        match strategy.decide(&self.picture(cx.config, view)) {
+            Decision::DownUnreachable => AfterPatience::WaitOn,
+            Decision::AcquireLeaseAndDownUnreachable { .. }
+                if self.is_in_time_for_the_lease(cx.config, cx.mono()) =>
+            {
+                AfterPatience::AskForLease
+            }
+            Decision::AcquireLeaseAndDownUnreachable { .. }
+            | Decision::DownReachable
             | Decision::DownAll
             | Decision::DownIndirectlyConnected
             | Decision::AcquireLeaseAndDownIndirectlyConnected
             | Decision::DownSelfQuarantinedByRemote
-            | Decision::DownNobody => false,
+            | Decision::DownNobody => AfterPatience::DownAll,
         }
+    }
+
+    /// Whether the lease tells at that moment who stays. The other side may have won it as early as a stable period after it
+    /// missed this one, and gives it back `release_after` after that: then it would be granted once more, and both would
+    /// stay. A quarter of that time is left for the sides to miss each other at different times.
+    fn is_in_time_for_the_lease(&self, config: &ValidConfig, now: Instant) -> bool {
+        let missed = self.lost_since.into_iter().chain(self.doubted_since).min();
+        let latest = config.downing.stable_after + self.lease.release_after() / 4 * 3;
+        self.lease.is_held() || missed.is_none_or(|since| now.since(since) <= latest)
     }
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.
@@ -334,6 +379,11 @@ impl Resolver {
     }
 
     fn ask_for_lease(&mut self, cx: &mut Cx<'_>, pending: Pending) {
+        if !self.is_in_time_for_the_lease(cx.config, cx.mono()) {
+            let event =
+                pending.denied("too late for the lease: another side may have held it and given it back");
+            return self.carry_out(cx, event);
+        }
         let mut event = pending.event.clone();
         if let Some(event) = self.lease.want(cx, pending) {
             return self.carry_out(cx, event);

@@ -123,7 +123,7 @@ impl Bench {
         let uids = |nodes: &BTreeSet<UniqueAddress>| nodes.iter().map(UniqueAddress::uid).collect();
         self.fixture.heard().into_iter().find_map(|signal| match signal {
             Signal::Verdicts(verdicts) => Some((uids(&verdicts.unreachable), uids(&verdicts.reachable))),
-            Signal::Paused => None,
+            Signal::Paused { .. } | Signal::StillMember => None,
             other => panic!("not the detector's to say: {other:?}"),
         })
     }
@@ -434,7 +434,7 @@ fn s_8_5_a_pause_is_forgiven_and_told() {
     let excess = bench.fixture.mono().since(bench.detector.heartbeat_due);
     bench.run_for(Duration::ZERO, &[]);
     assert!(
-        matches!(bench.fixture.heard()[..], [Signal::Paused]),
+        matches!(bench.fixture.heard()[..], [Signal::Paused { .. }]),
         "and no verdict"
     );
     assert_eq!(bench.fixture.stats.pauses_compensated, 1);
@@ -525,7 +525,7 @@ fn s_8_5_a_second_pause_within_a_minute_is_told_but_not_forgiven() {
     assert_eq!(bench.fixture.stats.pauses_compensated, 1);
     let heard = bench.fixture.heard();
     assert!(
-        matches!(heard[..], [Signal::Paused, Signal::Verdicts(_)]),
+        matches!(heard[..], [Signal::Paused { .. }, Signal::Verdicts(_)]),
         "{heard:?}"
     );
     // A minute after the first one there is forgiveness again.

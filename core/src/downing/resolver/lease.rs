@@ -97,6 +97,16 @@ impl Lease {
         None
     }
 
+    /// Whether this node holds it.
+    pub(super) const fn is_held(&self) -> bool {
+        matches!(self.state, State::Held { .. })
+    }
+
+    /// For how long a side that won keeps it at the least, once it has decided.
+    pub(super) const fn release_after(&self) -> Duration {
+        self.settings.release_after
+    }
+
     /// What is due; a decision to carry out because the answer did not come in time.
     pub(super) fn on_time(&mut self, cx: &mut Cx<'_>) -> Option<DowningEvent> {
         if self.next_at().is_none_or(|at| cx.mono() < at) {
@@ -221,7 +231,7 @@ impl Lease {
 }
 
 impl Pending {
-    fn denied(self, reason: &'static str) -> DowningEvent {
+    pub(super) fn denied(self, reason: &'static str) -> DowningEvent {
         let decision = if self.event.decision.is_indirectly_connected() {
             Decision::DownIndirectlyConnected
         } else {

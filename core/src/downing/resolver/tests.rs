@@ -277,7 +277,8 @@ fn s_8_5_after_a_pause_the_wait_begins_again() {
     let mut bench = Bench::of(1);
     bench.see(3, &[(1, 3)]);
     bench.fixture.stand_still(ms(10_000));
-    bench.resolver.on_paused(&mut bench.fixture.cx());
+    let since = bench.fixture.mono();
+    bench.resolver.on_paused(&mut bench.fixture.cx(), since);
     bench.run_for(ms(1999));
     assert_eq!(bench.downed(), []);
     bench.run_for(ms(1));
@@ -430,6 +431,27 @@ fn s_3_9_losses_in_a_row_exhaust_no_patience_under_the_cascade_safe_rule_while_t
 }
 
 #[test]
+fn s_3_9_when_losses_in_a_row_exhaust_patience_the_lease_is_asked_for_at_once() {
+    let after = |rule| {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.stable_after = ms(20_000);
+        config.downing.rule = rule;
+        config.downing.strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
+        let mut bench = Bench::of_config(1, config);
+        bench.see(5, &[]);
+        bench.see(5, &[(1, 3)]);
+        bench.run_for(ms(18_000));
+        bench.see(5, &[(1, 3), (1, 4)]);
+        bench.run_for(ms(17_000));
+        assert_eq!(bench.orders(), [""; 0]);
+        bench.run_for(ms(1));
+        (bench.downed(), bench.orders())
+    };
+    assert_eq!(after(IndirectRule::Classic), (vec![1, 2, 3, 4, 5], vec![]));
+    assert_eq!(after(IndirectRule::CascadeSafe), (vec![], vec!["acquire"]));
+}
+
+#[test]
 fn s_3_8_whoever_comes_and_goes_is_unrest_under_the_cascade_safe_rule_too() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.downing.stable_after = ms(20_000);
@@ -550,7 +572,8 @@ fn m_359_members_of_other_data_centers_are_neither_counted_nor_downed() {
 fn without_a_strategy_nothing_is_decided_and_no_timer_set() {
     let mut bench = Bench::with(1, DowningStrategy::Off);
     bench.see(3, &[(1, 3)]);
-    bench.resolver.on_paused(&mut bench.fixture.cx());
+    let since = bench.fixture.mono();
+    bench.resolver.on_paused(&mut bench.fixture.cx(), since);
     bench.resolver.on_timer(&mut bench.fixture.cx());
     assert_eq!(bench.fixture.timers.next(), None);
     assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
@@ -682,7 +705,8 @@ fn s_3_6_a_node_that_stops_does_not_give_the_lease_back() {
 fn s_8_5_after_a_pause_a_decision_that_waits_for_the_lease_is_made_again() {
     let mut bench = with_lease(&[(1, 2)]);
     bench.fixture.stand_still(ms(3000));
-    bench.resolver.on_paused(&mut bench.fixture.cx());
+    let since = bench.fixture.mono();
+    bench.resolver.on_paused(&mut bench.fixture.cx(), since);
     bench.answer(GRANTED);
     assert_eq!(
         (bench.downed(), bench.orders()),
@@ -691,6 +715,69 @@ fn s_8_5_after_a_pause_a_decision_that_waits_for_the_lease_is_made_again() {
     bench.answer(LeaseOutcome::Released);
     bench.run_for(ms(2000));
     assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["acquire"]));
+}
+
+/// What becomes of node 1's decision about node 2 of three if the process stood still for so long, when node 2 fell silent.
+fn after_a_pause(pause: Duration, is_still_member: bool) -> (Vec<u64>, Vec<&'static str>) {
+    let strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
+    let mut bench = Bench::with(1, strategy);
+    bench.see(3, &[]);
+    let since = bench.fixture.mono();
+    bench.fixture.stand_still(pause);
+    bench.resolver.on_paused(&mut bench.fixture.cx(), since);
+    bench.see(3, &[(1, 2)]);
+    if is_still_member {
+        bench.resolver.on_still_member();
+    }
+    bench.run_for(ms(2000));
+    (bench.downed(), bench.orders())
+}
+
+#[test]
+fn s_8_5_a_process_that_stood_still_does_not_ask_for_a_lease_that_was_held_and_given_back_meanwhile() {
+    // Stable after 2 s, given back after 40 s: three quarters of that count.
+    assert_eq!(after_a_pause(ms(30_000), false), (vec![], vec!["acquire"]));
+    assert_eq!(after_a_pause(ms(30_001), false), (vec![1, 3], vec![]));
+    assert_eq!(
+        after_a_pause(ms(60_000), true),
+        (vec![], vec!["acquire"]),
+        "somebody counts it in: nobody took over"
+    );
+}
+
+#[test]
+fn i_21_a_side_that_decides_late_does_not_ask_for_the_lease() {
+    let late = |wait| {
+        let strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
+        let mut bench = Bench::with(2, strategy);
+        bench.see(3, &[(2, 3)]);
+        bench.run_for(wait);
+        // Only now it leads.
+        bench.see(3, &[(2, 3), (2, 1)]);
+        bench.run_for(ms(4_500));
+        (bench.downed(), bench.orders())
+    };
+    assert_eq!(late(ms(10_000)), (vec![], vec!["acquire"]));
+    assert_eq!(late(ms(31_000)), (vec![2], vec![]));
+}
+
+#[test]
+fn s_3_7_a_complaint_that_only_a_part_withdraws_puts_the_decision_off_a_little() {
+    let mut bench = Bench::of(1);
+    bench.see(5, &[(1, 4), (2, 4)]);
+    bench.run_for(ms(1500));
+    bench.see(5, &[(2, 4)]);
+    bench.run_for(ms(1499));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [4], "by half of the stable period at most");
+    // The complaint of a member that is gone was not withdrawn by anybody.
+    let mut bench = Bench::of(1);
+    bench.see(5, &[(1, 4), (5, 4)]);
+    bench.run_for(ms(1500));
+    bench.see(4, &[(1, 4)]);
+    bench.run_for(ms(500));
+    assert_eq!(bench.downed(), [4]);
 }
 
 #[test]

@@ -40,6 +40,16 @@ pub(super) fn observations(view: &View) -> Vec<Observation> {
         .collect()
 }
 
+/// Whether a member withdrew its complaint about somebody whom others still complain about: who lives for a part of us only is
+/// on a broken link, unless the others withdraw theirs, too.
+pub(super) fn is_partly_withdrawn(before: &[Observation], after: &[Observation], view: &View) -> bool {
+    let is_still_missing = |row: &Observation| after.iter().any(|other| other.subject == row.subject);
+    before
+        .iter()
+        .filter(|row| view.member(&row.observer).is_some() && !after.contains(row))
+        .any(is_still_missing)
+}
+
 /// Whether the change makes the wait for a stable picture begin again: somebody became Up, Exiting or Down, became
 /// unreachable, or is reachable again. Joining, leaving and being removed do not.
 pub(super) fn is_unsettled(before: &View, after: &View) -> bool {

@@ -210,7 +210,11 @@ impl Rig {
         let word = |signal: &Signal| match signal {
             Signal::ViewChanged { .. } => None,
             Signal::DrainRequested => Some(String::from("drain")),
-            Signal::Verdicts(_) | Signal::DownDecided(_) | Signal::Drained | Signal::Paused => {
+            Signal::Verdicts(_)
+            | Signal::DownDecided(_)
+            | Signal::Drained
+            | Signal::Paused { .. }
+            | Signal::StillMember => {
                 unreachable!("membership does not say {signal:?}")
             }
         };
