@@ -96,3 +96,38 @@ fn i_23_a_process_that_stood_still_does_not_decide_by_what_it_knew_before() {
         assert_eq!(outcome.violation, None, "seed {seed}");
     }
 }
+
+/// Three nodes; the first stands still until the others have won the lease, removed it and given the lease back.
+fn long_pause() -> Plan {
+    Plan {
+        nodes: 3,
+        events: vec![(0, Event::Pause(0, 7 * SECOND + 373_736))],
+        cascade: false,
+        sick: Some(0),
+    }
+}
+
+#[test]
+fn i_21_the_lease_keeps_two_sides_from_staying_outside_of_the_safe_assumptions_too() {
+    for rule in RULES {
+        let outcome = play(143, &long_pause(), setting("lease-majority", rule), Show::Nothing);
+        assert_eq!(outcome.violation, None, "{rule}");
+        assert_eq!((outcome.parts, outcome.survivors), (1, 2), "{rule}");
+        // A side that comes to a decision only when the other one has given the lease back: its leader was leaving.
+        let outcome = play(
+            1_201,
+            &Plan::draw(1_201),
+            setting("lease-majority", rule),
+            Show::Nothing,
+        );
+        assert_eq!(outcome.violation, None, "{rule}");
+    }
+}
+
+#[test]
+fn s_3_7_the_node_that_is_cut_off_last_does_not_stay_alone_by_what_it_knew() {
+    // Three of five complain about the second, which lives, when they are cut off.
+    let safe = setting("keep-majority", IndirectRule::CascadeSafe);
+    let outcome = play(306, &Plan::draw(306), safe, Show::Nothing);
+    assert_eq!((outcome.parts, outcome.survivors), (1, 3));
+}

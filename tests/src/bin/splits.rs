@@ -56,13 +56,14 @@ fn main() -> ExitCode {
         say(&format!("| {name} | crashes in a row | {} |", report.cascades));
         let _ = writeln!(
             std::io::stderr(),
-            "{name}: {} splits kept the right side; a healthy node downed in {} of {} plans with one sick node; not at rest: {} inside, {} outside; two sides: {:?}",
+            "{name}: {} splits kept the right side; a healthy node downed in {} of {} plans with one sick node; not at rest: {} inside, {} outside; two sides: {:?}; needless outages after crashes in a row: {:?}",
             report.kept_promises,
             report.sick.1,
             report.sick.0,
             report.inside.stuck,
             report.outside.stuck,
-            report.two_sided
+            report.two_sided,
+            report.needless_cascades
         );
         for (seed, violation) in report.violations.iter().take(5) {
             is_clean = false;

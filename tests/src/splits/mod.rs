@@ -2,6 +2,7 @@
 //! rule. What is left at rest is classified: one side, two sides, nobody. Within the safe assumptions two sides are a violation;
 //! outside they are counted. Spec: membership 3, reliability I-19, I-21 to I-26.
 
+pub mod cascade;
 pub mod plan;
 mod play;
 pub mod safe;

@@ -12,6 +12,9 @@ pub const SECOND: u64 = 1_000_000;
 /// the lease's delays, removal.
 pub const SETTLED_AFTER: u64 = 10 * SECOND;
 
+/// Frames that are this late at most, and not lost, still spread what is known long before anybody decides: a round of gossip.
+pub const LAG_MAX: u64 = SECOND / 10;
+
 /// Something that goes wrong, or right again. Nodes are positions of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -144,8 +147,18 @@ impl Draw {
         groups
     }
 
-    /// Clean incidents, two of them far apart or several things at one instant.
+    /// Clean incidents, two of them far apart or several things at one instant; in half of the plans gossip lags.
     fn incidents(&mut self) {
+        if self.chance.per_mille(500) {
+            let weather = Weather {
+                latency_min: 100,
+                latency_max: self.chance.between(2_000, LAG_MAX),
+                loss_per_mille: 0,
+                reorder_per_mille: self.chance.below(400),
+                duplicate_per_mille: self.chance.below(150),
+            };
+            self.add(Event::Weather(weather));
+        }
         let count = 2 + self.chance.index(2);
         let mut has_split = false;
         for _ in 0..count {

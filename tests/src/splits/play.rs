@@ -11,6 +11,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
 use quorate_core::view::Phase;
 
+use super::cascade;
 use super::plan::{Event, Plan, SECOND, SETTLED_AFTER};
 use super::safe::a_safe;
 use super::strategy;
@@ -60,6 +61,14 @@ pub struct Outcome {
     pub violation: Option<Violation>,
 }
 
+impl Outcome {
+    /// Nobody is left, although a majority lived and was connected.
+    #[must_use]
+    pub const fn is_needless(&self) -> bool {
+        self.parts == 0 && self.majority_lived
+    }
+}
+
 /// Plays the plan of a seed.
 #[must_use]
 pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
@@ -94,11 +103,15 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
     outcome.stuck = stuck;
     outcome.kept_promise = promise == Ok(true);
     outcome.violation = sim.violation.clone();
-    let at_rest = match outcome.outside {
-        None => i_21::at_rest(outcome.parts, setting.strategy),
-        Some(_) => Ok(()),
-    };
-    let broken = [("I-21", at_rest.err()), ("I-22", promise.err())];
+    let is_safe = outcome.outside.is_none();
+    let broken = [
+        (
+            "I-21",
+            i_21::at_rest(outcome.parts, setting.strategy, is_safe).err(),
+        ),
+        ("I-22", promise.err()),
+        ("I-22", cascade::at_rest(plan, setting, &outcome).err()),
+    ];
     for (invariant, what) in broken {
         if let (None, Some(what)) = (&outcome.violation, what) {
             outcome.violation = Some(Violation {

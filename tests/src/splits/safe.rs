@@ -2,7 +2,7 @@
 //! clean or detected shape that the strategies cover, everybody has learnt of it before the next begins, no pause is longer than
 //! the removal margin, no incarnation comes back. Spec: reliability 2 (A-SAFE).
 
-use super::plan::{Event, Plan, SETTLED_AFTER};
+use super::plan::{Event, LAG_MAX, Plan, SETTLED_AFTER};
 
 /// Why a plan is outside; `Ok` if it is inside. `margin` is the removal margin in microseconds.
 ///
@@ -19,7 +19,7 @@ pub fn a_safe(plan: &Plan, margin: u64) -> Result<(), &'static str> {
         let faults: Vec<&Event> = now
             .iter()
             .map(|(_, event)| event)
-            .filter(|event| !is_about_the_lease(event))
+            .filter(|event| !is_about_the_lease(event) && !is_lag(event))
             .collect();
         if faults.is_empty() {
             continue;
@@ -44,6 +44,11 @@ const fn is_about_the_lease(event: &Event) -> bool {
         event,
         Event::LeaseDown | Event::LeaseSlow(_) | Event::LeaseCut(_) | Event::LeaseBack
     )
+}
+
+/// Gossip that lags, comes twice and out of order, but comes: everybody still learns everything in time.
+const fn is_lag(event: &Event) -> bool {
+    matches!(event, Event::Weather(weather) if weather.loss_per_mille == 0 && weather.latency_max <= LAG_MAX)
 }
 
 /// What begins at one instant is a clean split, crashes, both, one broken link, one departure or one short pause.
@@ -74,6 +79,7 @@ fn one_shape(faults: &[&Event], margin: u64) -> Result<(), &'static str> {
 mod tests {
     use super::super::plan::SECOND;
     use super::*;
+    use crate::sim::Weather;
 
     fn verdict(events: &[(u64, Event)]) -> Result<(), &'static str> {
         let plan = Plan {
@@ -103,6 +109,23 @@ mod tests {
     fn a_pause_is_inside_up_to_the_margin() {
         assert_eq!(verdict(&[(0, Event::Pause(1, 2 * SECOND))]), Ok(()));
         assert!(verdict(&[(0, Event::Pause(1, 2 * SECOND + 1))]).is_err());
+    }
+
+    #[test]
+    fn gossip_may_lag_but_not_be_lost() {
+        let weather = |latency_max, loss_per_mille| {
+            let weather = Weather {
+                latency_min: 100,
+                latency_max,
+                loss_per_mille,
+                reorder_per_mille: 300,
+                duplicate_per_mille: 100,
+            };
+            verdict(&[(0, Event::Weather(weather)), (0, Event::Crash(1))])
+        };
+        assert_eq!(weather(LAG_MAX, 0), Ok(()));
+        assert!(weather(LAG_MAX + 1, 0).is_err());
+        assert!(weather(LAG_MAX, 1).is_err());
     }
 
     #[test]

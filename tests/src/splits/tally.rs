@@ -40,6 +40,8 @@ pub struct Report {
     pub kept_promises: u64,
     /// Seeds of plans that left two sides.
     pub two_sided: Vec<u64>,
+    /// Seeds of crashes in a row that left nobody, although a majority lived.
+    pub needless_cascades: Vec<u64>,
     /// Broken invariants, by seed.
     pub violations: Vec<(u64, Violation)>,
 }
@@ -49,7 +51,7 @@ impl Tally {
         self.plans += 1;
         self.two_sided += u64::from(outcome.parts > 1);
         self.outages += u64::from(outcome.parts == 0);
-        self.needless += u64::from(outcome.parts == 0 && outcome.majority_lived);
+        self.needless += u64::from(outcome.is_needless());
         self.stuck += u64::from(outcome.stuck);
         if outcome.living > 0 {
             let count = |nodes: usize| u32::try_from(nodes).map_or(f64::INFINITY, f64::from);
@@ -89,6 +91,9 @@ impl Report {
         }
         if outcome.cascade {
             self.cascades.add(&outcome);
+            if outcome.is_needless() {
+                self.needless_cascades.push(seed);
+            }
         }
         if let Some(downed) = outcome.healthy_downed {
             self.sick.0 += 1;
@@ -121,5 +126,7 @@ pub fn run(seeds: core::ops::Range<u64>, setting: Setting, threads: usize) -> Re
     });
     let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
     report.violations.sort_by_key(|(seed, _)| *seed);
+    report.two_sided.sort_unstable();
+    report.needless_cascades.sort_unstable();
     report
 }
