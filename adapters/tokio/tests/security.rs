@@ -4,54 +4,14 @@
 
 mod common;
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
+use common::log::Log;
 use common::{all_up, node_of, within};
 use quorate_tokio::core::{Event, JoinFailure};
 use quorate_tokio::{Cluster, ClusterEvent, Credentials, DevCa, Mtls, Psk, Security};
-use tracing_subscriber::fmt::MakeWriter;
 
 const NAME: &str = "tests.cluster.internal";
 const KEY: &str = "the-key-that-nobody-may-ever-read";
 const OTHER: &str = "the-other-key-nobody-may-ever-read";
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
-    fn line(&self, parts: &[&str]) -> String {
-        let text = self.text();
-        let found = text
-            .lines()
-            .find(|line| parts.iter().all(|part| line.contains(part)));
-        found
-            .unwrap_or_else(|| panic!("no line with {parts:?} in\n{text}"))
-            .to_owned()
-    }
-}
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
 
 fn secured(security: Security) -> quorate_tokio::ClusterBuilder<quorate_tokio::Tokio, Security> {
     node_of("secrets").security(security)
@@ -92,12 +52,7 @@ async fn first(security: Security) -> Cluster {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reasons_and_requests_are_in_the_log_and_secrets_are_not() {
-    let log = Log::default();
-    tracing_subscriber::fmt()
-        .with_env_filter("trace")
-        .with_ansi(false)
-        .with_writer(log.clone())
-        .init();
+    let log = Log::take_over();
 
     let psk = |keys: &[&str]| Security::psk(Psk::with_keys(keys).unwrap());
     let member = first(psk(&[KEY, OTHER])).await;

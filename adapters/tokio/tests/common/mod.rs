@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+pub(crate) mod log;
+
 use std::time::Duration;
 
 use quorate_tokio::core::{Config, Event, MembershipChange, Status, View};

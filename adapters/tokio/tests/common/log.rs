@@ -1,0 +1,71 @@
+//! The log of a test program, kept in memory to be searched.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Takes everything that the process says from now on. Once per process.
+    pub(crate) fn take_over() -> Self {
+        let log = Self::default();
+        tracing_subscriber::fmt()
+            .with_env_filter("trace")
+            .with_ansi(false)
+            .with_writer(log.clone())
+            .init();
+        log
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// The first line with all these parts; without one the test fails.
+    pub(crate) fn line(&self, parts: &[&str]) -> String {
+        let found = self.find(parts);
+        found.unwrap_or_else(|| panic!("no line with {parts:?} in\n{}", self.text()))
+    }
+
+    /// Waits for such a line.
+    pub(crate) async fn said(&self, parts: &[&str]) -> String {
+        let line = async {
+            loop {
+                if let Some(line) = self.find(parts) {
+                    return line;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let line = tokio::time::timeout(super::LIMIT, line).await;
+        line.unwrap_or_else(|_| panic!("nothing was said with {parts:?} in\n{}", self.text()))
+    }
+
+    pub(crate) fn find(&self, parts: &[&str]) -> Option<String> {
+        let text = self.text();
+        let mut lines = text.lines();
+        let line = lines.find(|line| parts.iter().all(|part| line.contains(part)))?;
+        Some(line.to_owned())
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}

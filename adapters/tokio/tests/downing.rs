@@ -1,0 +1,203 @@
+//! Downing over real sockets: a strategy of the application decides, and the log tells with stable markers what was decided
+//! and what cannot be meant. The tests share the process' log: each looks for what only it can have caused. Spec: membership 3,
+//! conventions 2 (log markers).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use common::log::Log;
+use common::{all_up, node, until, within};
+use quorate_tokio::core::{
+    Config, CustomStrategy, Decision, DowningStrategy, DowningView, Event, HaltReason, JoinFailure, Role,
+    Strategy,
+};
+use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Security, Termination, Tokio};
+
+static LOG: LazyLock<Log> = LazyLock::new(Log::take_over);
+
+/// The side with the member that has the role `referee` stays, however small it is.
+#[derive(Debug)]
+struct KeepReferee(&'static str);
+
+impl Strategy for KeepReferee {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn decide(&self, view: &DowningView) -> Decision {
+        let role = Role::new("referee").unwrap();
+        let referee = view.members().iter().find(|m| m.roles.contains(&role));
+        match referee {
+            Some(member) if !view.is_unreachable(&member.node) => Decision::DownUnreachable,
+            Some(_) => Decision::DownReachable,
+            None => Decision::DownAll,
+        }
+    }
+
+    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+        (self.decide(view), "the referee says who stays")
+    }
+}
+
+fn downed_by(strategy: DowningStrategy) -> ClusterBuilder<Tokio, Security> {
+    LazyLock::force(&LOG);
+    node().config(move |config: &mut Config| config.downing.strategy = strategy)
+}
+
+fn refereed(name: &'static str) -> ClusterBuilder<Tokio, Security> {
+    downed_by(DowningStrategy::Custom(CustomStrategy(Arc::new(KeepReferee(
+        name,
+    )))))
+}
+
+async fn first(builder: ClusterBuilder<Tokio, Security>) -> Cluster {
+    let first = builder.start().await.unwrap();
+    first.join([first.address().address()]).await.unwrap();
+    within(first.up()).await.unwrap();
+    first
+}
+
+/// Two members, and a third one that is the referee.
+async fn three(name: &'static str) -> [Cluster; 3] {
+    let first = first(refereed(name)).await;
+    let seed = first.address().address().clone();
+    let second = refereed(name).seeds([&seed]).start().await.unwrap();
+    let referee = refereed(name)
+        .role("referee")
+        .seeds([&seed])
+        .start()
+        .await
+        .unwrap();
+    for node in [&first, &second, &referee] {
+        all_up(node, 3).await;
+    }
+    [first, second, referee]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_strategy_of_the_application_keeps_a_minority() {
+    let [first, second, referee] = three("keep-referee").await;
+    let mut events = referee.events();
+    first.stop().await;
+    second.stop().await;
+    let decision = within(async {
+        loop {
+            match events.next().await {
+                Some(ClusterEvent::Event(Event::Downing(decision))) => return decision,
+                Some(_) => {}
+                None => panic!("the referee ended"),
+            }
+        }
+    })
+    .await;
+    assert_eq!(
+        (decision.strategy, decision.decision, decision.reason),
+        (
+            "keep-referee",
+            Decision::DownUnreachable,
+            "the referee says who stays"
+        )
+    );
+    all_up(&referee, 1).await;
+    LOG.said(&[
+        "WARN",
+        "cluster::sbr",
+        r#"event="sbr_downing""#,
+        r#"strategy="keep-referee""#,
+        r#"reason="the referee says who stays""#,
+        "rule=",
+        "waits_for=None",
+        &referee.address().to_string(),
+    ])
+    .await;
+    referee.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_strategy_of_the_application_ends_a_majority() {
+    let [first, second, referee] = three("keep-referee").await;
+    referee.stop().await;
+    for node in [first, second] {
+        let ended = within(node.terminated()).await;
+        assert_eq!(ended, Termination::Halted(HaltReason::Downed));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_a_strategy_of_another_name_is_refused() {
+    let first = first(refereed("keep-referee")).await;
+    let other = refereed("keep-umpire").start().await.unwrap();
+    let mut events = other.events();
+    other.join([first.address().address()]).await.unwrap();
+    within(async {
+        loop {
+            match events.next().await {
+                Some(ClusterEvent::Event(Event::JoinFailed {
+                    reason: JoinFailure::IncompatibleConfig,
+                })) => return,
+                Some(_) => {}
+                None => panic!("the node ended"),
+            }
+        }
+    })
+    .await;
+    other.stop().await;
+    first.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_warns_of_a_stable_period_that_the_detector_cannot_keep_up_with() {
+    let of = |millis| {
+        LazyLock::force(&LOG);
+        node().config(move |config: &mut Config| {
+            config.downing.stable_after = Duration::from_millis(millis);
+        })
+    };
+    let (short, long) = (of(123).start().await.unwrap(), of(60_007).start().await.unwrap());
+    let marker = r#"event="sbr_stable_after_too_short""#;
+    let line = LOG.line(&["WARN", "cluster::sbr", marker, "stable_after=123ms"]);
+    assert!(line.contains("least="), "{line}");
+    assert_eq!(LOG.find(&[marker, "60.007s"]), None);
+    short.stop().await;
+    long.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_warns_of_a_role_that_no_member_has() {
+    let role = |name| DowningStrategy::KeepMajority {
+        role: Some(Role::new(name).unwrap()),
+    };
+    let marker = r#"event="sbr_role_without_members""#;
+    let without = first(downed_by(role("nobody-has-it"))).await;
+    let with = first(downed_by(role("somebody-has-it")).role("somebody-has-it")).await;
+    LOG.said(&["WARN", "cluster::sbr", marker, "role=nobody-has-it"])
+        .await;
+    assert_eq!(LOG.find(&[marker, "somebody-has-it"]), None);
+    without.stop().await;
+    with.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_warns_of_more_members_than_a_quorum_decides_about() {
+    let quorum = || DowningStrategy::StaticQuorum {
+        quorum: 1,
+        role: None,
+    };
+    let marker = r#"event="sbr_too_many_members""#;
+    let first = first(downed_by(quorum())).await;
+    let me = first.address().to_string();
+    assert_eq!(LOG.find(&[marker, &me]), None);
+    let second = downed_by(quorum())
+        .seeds([first.address().address()])
+        .start()
+        .await
+        .unwrap();
+    until(&first, |view| view.members().len() == 2).await;
+    all_up(&first, 2).await;
+    LOG.line(&["WARN", "cluster::sbr", marker, &me, "members=2", "members_max=1"]);
+    second.stop().await;
+    first.stop().await;
+}
