@@ -193,7 +193,7 @@ impl Outbound {
         if way.is_draining(link) {
             base.stats.bytes_sent += buffer.len() as u64;
             way.progress_at = base.now.mono;
-        } else if matches!(way.state, State::Open { .. }) && way.writing {
+        } else if matches!(way.state, State::Open { link: own, .. } if own == link) && way.writing {
             base.stats.bytes_sent += buffer.len() as u64;
             way.written(buffer, base.now.mono);
             self.refill(base, link);

@@ -107,6 +107,27 @@ fn what_was_encoded_for_the_old_link_goes_over_it_before_it_ends() {
 }
 
 #[test]
+fn the_successors_handshake_is_no_progress_of_the_link() {
+    let (mut bench, old) = opened();
+    let new = successor(&mut bench);
+    bench.send(&peer(), heartbeat(peer()));
+    let in_flight = bench.writes();
+    assert_eq!(in_flight[0].0, old);
+    bench.pump.link(LinkInput::Dialed(new));
+    let hello = bench.writes();
+    assert_eq!(hello[0].0, new);
+    bench.send(&peer(), heartbeat(peer()));
+    written(&mut bench, hello);
+    assert!(
+        bench.writes().is_empty(),
+        "one write at a time, and none before the handshake is over"
+    );
+    written(&mut bench, in_flight);
+    let next = bench.writes();
+    assert_eq!((next.len(), next[0].0), (1, old));
+}
+
+#[test]
 fn a_successor_that_cannot_be_opened_costs_nothing_and_is_tried_again() {
     let (mut bench, old) = opened();
     let new = successor(&mut bench);
