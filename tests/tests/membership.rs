@@ -219,7 +219,7 @@ fn m_407_auto_down_makes_two_clusters_of_a_split_which_is_why_it_is_off() {
     let mut sim = Sim::new(407)
         .config(|config| {
             config.downing.strategy = DowningStrategy::AutoDown;
-            config.downing.stable_after = secs(1);
+            config.downing.stable_after = Some(secs(1));
         })
         .nodes(5);
     sim.run_until(all_up);

@@ -102,7 +102,7 @@ fn m_408_two_sides_that_downed_each_other_by_hand_stay_apart_and_nobody_ends() {
 fn m_409_a_node_that_the_others_removed_stops_on_contact_although_its_own_decision_is_far() {
     let mut sim = Sim::new(409).nodes(2);
     sim.run_until(all_up);
-    let mut sim = sim.config(|config| config.downing.stable_after = secs(60));
+    let mut sim = sim.config(|config| config.downing.stable_after = Some(secs(60)));
     sim.start(2);
     sim.run_until(all_up);
     sim.partition([0, 1], [2]);
@@ -124,7 +124,7 @@ fn m_428_auto_down_waits_its_time_and_spares_whoever_comes_back() {
         Sim::new(428)
             .config(move |config| {
                 config.downing.strategy = DowningStrategy::AutoDown;
-                config.downing.stable_after = stable_after;
+                config.downing.stable_after = Some(stable_after);
             })
             .nodes(3)
     };

@@ -265,7 +265,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         if let Some(least) = config.stable_after_too_short_for_detector() {
             tracing::warn!(
                 target: "cluster::sbr", event = "sbr_stable_after_too_short",
-                stable_after = ?config.downing.stable_after, ?least,
+                stable_after = ?config.stable_after(1), ?least,
                 "a side may decide before all of it has noticed who is silent: two sides may stay"
             );
         }

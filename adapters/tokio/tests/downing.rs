@@ -153,7 +153,7 @@ async fn the_log_warns_of_a_stable_period_that_the_detector_cannot_keep_up_with(
     let of = |millis| {
         LazyLock::force(&LOG);
         node().config(move |config: &mut Config| {
-            config.downing.stable_after = Duration::from_millis(millis);
+            config.downing.stable_after = Some(Duration::from_millis(millis));
         })
     };
     let (short, long) = (of(123).start().await.unwrap(), of(60_007).start().await.unwrap());

@@ -25,18 +25,19 @@ pub struct DowningConfig {
     pub strategy: DowningStrategy,
     /// Which complaints tell that a split is not clean (default classic). The same on all nodes.
     pub rule: IndirectRule,
-    /// How long the picture must be unchanged before a decision (default 20 s, > 0). It must be longer than the time in
-    /// which all nodes of one side learn what one of them has noticed: 7 s for 5 nodes, 13 s for 20, 20 s for 100, 30 s
-    /// for 1000. Mirrors `.stable-after`.
-    pub stable_after: Duration,
+    /// How long the picture must be unchanged before a decision (> 0; default `None`: by the number of members, 7 s up to 5,
+    /// 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and never shorter than the failure detector
+    /// needs). It must be longer than the time in which all nodes of one side learn what one of them has noticed. Mirrors
+    /// `.stable-after`, whose default is 20 s whatever the size; the table is what the reference recommends.
+    pub stable_after: Option<Duration>,
     /// What is done if the picture does not come to rest (default on). Mirrors `.down-all-when-unstable`.
     pub down_all_when_unstable: DownAllWhenUnstable,
     /// If those on broken links, and whoever goes with them, are at least this share of the members, everybody goes
     /// (default 0.5, > 0 to 1; `None` never does). Mirrors `.down-all-when-indirectly-connected` of later versions of
     /// the reference.
     pub down_all_when_indirectly_connected: Option<f64>,
-    /// How long takeover of a downed member's work waits after its removal (default: `stable_after`, or zero without a
-    /// strategy). Mirrors `down-removal-margin`.
+    /// How long takeover of a downed member's work waits after its removal (default: what `stable_after` is at the time, or zero
+    /// without a strategy). Mirrors `down-removal-margin`.
     pub down_removal_margin: Option<Duration>,
 }
 
@@ -136,24 +137,33 @@ impl Default for LeaseMajorityConfig {
     }
 }
 
+/// How long a picture of so many members has to be stable. Spec: membership 3.8.
+pub(super) fn stable_after_by_size(members: usize) -> Duration {
+    const TABLE: [(usize, u64); 5] = [(5, 7), (10, 10), (20, 13), (50, 17), (100, 20)];
+    const BEYOND: u64 = 30;
+    let row = TABLE.iter().find(|(most, _)| members <= *most);
+    Duration::from_secs(row.map_or(BEYOND, |(_, secs)| *secs))
+}
+
 impl DowningConfig {
-    /// How much longer than `stable_after` unrest is borne; `None` for ever.
-    #[must_use]
-    pub fn unstable_after(&self) -> Option<Duration> {
+    /// How much longer than this `stable_after` unrest is borne; `None` for ever.
+    pub(super) fn unstable_after(&self, stable_after: Duration) -> Option<Duration> {
         const LEAST: Duration = Duration::from_secs(4);
         // It takes nobody's unrest for a reason to go, only silence.
         if self.strategy == DowningStrategy::AutoDown {
             return None;
         }
         match self.down_all_when_unstable {
-            DownAllWhenUnstable::On => Some(LEAST.max(self.stable_after / 4 * 3)),
+            DownAllWhenUnstable::On => Some(LEAST.max(stable_after / 4 * 3)),
             DownAllWhenUnstable::Off => None,
             DownAllWhenUnstable::After(patience) => Some(patience),
         }
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        positive("downing.stable_after", self.stable_after)?;
+        if let Some(stable_after) = self.stable_after {
+            positive("downing.stable_after", stable_after)?;
+        }
         if let DownAllWhenUnstable::After(patience) = self.down_all_when_unstable {
             positive("downing.down_all_when_unstable", patience)?;
         }
@@ -333,7 +343,7 @@ impl Default for DowningConfig {
         Self {
             strategy: DowningStrategy::KeepMajority { role: None },
             rule: IndirectRule::Classic,
-            stable_after: Duration::from_secs(20),
+            stable_after: None,
             down_all_when_unstable: DownAllWhenUnstable::On,
             down_all_when_indirectly_connected: Some(0.5),
             down_removal_margin: None,

@@ -104,7 +104,7 @@ impl Config {
         config.failure_detector.acceptable_heartbeat_pause = ms(800);
         config.failure_detector.expected_response_after = ms(400);
         config.failure_detector.unreachable_nodes_reaper_interval = ms(200);
-        config.downing.stable_after = ms(1_500);
+        config.downing.stable_after = Some(ms(1_500));
         config.downing.down_removal_margin = Some(ms(1_000));
         config.sharding.retry_interval = ms(200);
         config.sharding.handoff_timeout = ms(10_000);

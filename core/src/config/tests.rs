@@ -85,7 +85,7 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         ("failure_detector.unreachable_nodes_reaper_interval", |c, v| {
             c.failure_detector.unreachable_nodes_reaper_interval = v;
         }),
-        ("downing.stable_after", |c, v| c.downing.stable_after = v),
+        ("downing.stable_after", |c, v| c.downing.stable_after = Some(v)),
         ("downing.down_all_when_unstable", |c, v| {
             c.downing.down_all_when_unstable = DownAllWhenUnstable::After(v);
         }),

@@ -10,6 +10,7 @@ use core::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
+use super::downing::stable_after_by_size;
 use super::{Config, DowningStrategy};
 use crate::ident::Roles;
 
@@ -45,9 +46,22 @@ impl ValidConfig {
         &self.roles
     }
 
-    /// How long takeover of a downed member's work waits after its removal.
+    /// How long the picture of so many members has to be unchanged before a downing decision.
     #[must_use]
-    pub fn removal_margin(&self) -> Duration {
+    pub fn stable_after(&self, members: usize) -> Duration {
+        let by_size = || stable_after_by_size(members).max(self.detector_needs());
+        self.downing.stable_after.unwrap_or_else(by_size)
+    }
+
+    /// How much longer than [`Self::stable_after`] unrest among so many members is borne; `None` for ever.
+    #[must_use]
+    pub fn unstable_after(&self, members: usize) -> Option<Duration> {
+        self.downing.unstable_after(self.stable_after(members))
+    }
+
+    /// How long takeover of a downed member's work waits after its removal from so many members.
+    #[must_use]
+    pub fn removal_margin(&self, members: usize) -> Duration {
         let unset = match &self.downing.strategy {
             DowningStrategy::Off | DowningStrategy::AutoDown => Duration::ZERO,
             DowningStrategy::KeepMajority { .. }
@@ -55,7 +69,7 @@ impl ValidConfig {
             | DowningStrategy::KeepOldest { .. }
             | DowningStrategy::DownAll
             | DowningStrategy::LeaseMajority(_)
-            | DowningStrategy::Custom(_) => self.downing.stable_after,
+            | DowningStrategy::Custom(_) => self.stable_after(members),
         };
         self.downing.down_removal_margin.unwrap_or(unset)
     }
@@ -65,10 +79,15 @@ impl ValidConfig {
     /// different pictures, which no strategy is made for. Not an error, because a cluster of one machine may live with it.
     #[must_use]
     pub fn stable_after_too_short_for_detector(&self) -> Option<Duration> {
+        let least = self.detector_needs();
+        let is_short = self.downing.stable_after.is_some_and(|set| set < least);
+        (self.downing.strategy != DowningStrategy::Off && is_short).then_some(least)
+    }
+
+    fn detector_needs(&self) -> Duration {
         let detector = &self.failure_detector;
         let notices = detector.acceptable_heartbeat_pause + detector.heartbeat_interval;
-        let least = notices + detector.unreachable_nodes_reaper_interval;
-        (self.downing.strategy != DowningStrategy::Off && self.downing.stable_after < least).then_some(least)
+        notices + detector.unreachable_nodes_reaper_interval
     }
 
     /// Digest of the settings that all members must share: the downing strategy and its rule. A joiner with another one

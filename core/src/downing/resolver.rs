@@ -35,8 +35,8 @@ pub(crate) struct Resolver {
     strategy: Option<Arc<dyn Strategy>>,
     /// When the wait for a stable picture began.
     unsettled_at: Instant,
-    /// When the picture will have been stable long enough.
-    stable_at: Instant,
+    /// When observations changed last that may tell of a broken link, since that wait began.
+    rows_changed_at: Option<Instant>,
     /// Since when members have come and gone without anybody acting on it.
     unstable_since: Option<Instant>,
     /// Whether somebody came back since then: members that only fail are not flapping.
@@ -68,7 +68,7 @@ impl Resolver {
         Self {
             strategy: config.downing.strategy.build(),
             unsettled_at: Instant::ZERO,
-            stable_at: Instant::ZERO,
+            rows_changed_at: None,
             unstable_since: None,
             is_flapping: false,
             lost_since: None,
@@ -139,14 +139,16 @@ impl Resolver {
         if self.lease.waits_for().is_some() {
             return self.arm(cx, &view);
         }
-        let is_over = self.unstable_until(cx.config).is_some_and(|end| end < cx.mono());
+        let is_over = self
+            .unstable_until(cx.config, &view)
+            .is_some_and(|end| end < cx.mono());
         let is_due = match is_over.then(|| self.after_patience(cx, &view)) {
             Some(AfterPatience::DownAll) => {
                 self.down_all(cx, &view);
                 return self.arm(cx, &view);
             }
             Some(AfterPatience::AskForLease) => true,
-            Some(AfterPatience::WaitOn) | None => self.stable_at <= cx.mono(),
+            Some(AfterPatience::WaitOn) | None => self.stable_at(cx.config, &view) <= cx.mono(),
         };
         if is_over {
             self.unstable_since = Some(cx.mono());
@@ -206,10 +208,9 @@ impl Resolver {
         );
         let waits_for = if let Some(lease) = self.lease.waits_for() {
             Some(lease)
-        } else if now < self.stable_at {
-            Some(DowningWait::Stable {
-                until: self.stable_at,
-            })
+        } else if now < self.stable_at(config, view) {
+            let until = self.stable_at(config, view);
+            Some(DowningWait::Stable { until })
         } else if is_responsible(view) {
             None
         } else {
@@ -231,7 +232,11 @@ impl Resolver {
             !self.rows.is_empty() || self.heard.is_empty(),
             "nothing is kept about rows that are gone"
         );
-        assert!(self.unsettled_at <= self.stable_at, "a wait ends after it began");
+        assert!(
+            self.rows_changed_at
+                .is_none_or(|changed| self.unsettled_at <= changed),
+            "a wait is put off after it began"
+        );
         for row in &self.rows {
             assert!(row.observer != row.subject, "nobody complains about itself");
             assert!(
@@ -253,9 +258,7 @@ impl Resolver {
             self.heard.clear();
             self.nobody_told = false;
             if was_broken || self.picture(cx.config, after).may_have_indirectly_connected() {
-                let stable_after = cx.config.downing.stable_after;
-                let latest = self.unsettled_at + stable_after + stable_after / 2;
-                self.stable_at = self.stable_at.max(latest.min(cx.mono() + stable_after));
+                self.rows_changed_at = Some(cx.mono());
             }
         }
         if !self.rows.is_empty() {
@@ -265,13 +268,24 @@ impl Resolver {
 
     fn restart(&mut self, cx: &Cx<'_>) {
         self.unsettled_at = cx.mono();
-        self.stable_at = cx.mono() + cx.config.downing.stable_after;
+        self.rows_changed_at = None;
+    }
+
+    /// When the picture counts as stable. Rows put that off by half a period at most.
+    fn stable_at(&self, config: &ValidConfig, view: &View) -> Instant {
+        let period = config.stable_after(view.members().len());
+        let settled = self.unsettled_at + period;
+        match self.rows_changed_at {
+            Some(changed) => settled.max((changed + period).min(settled + period / 2)),
+            None => settled,
+        }
     }
 
     /// When this node gives up waiting for the picture to come to rest.
-    fn unstable_until(&self, config: &ValidConfig) -> Option<Instant> {
-        let patience = config.downing.unstable_after()?;
-        Some(self.unstable_since? + config.downing.stable_after + patience)
+    fn unstable_until(&self, config: &ValidConfig, view: &View) -> Option<Instant> {
+        let members = view.members().len();
+        let patience = config.unstable_after(members)?;
+        Some(self.unstable_since? + config.stable_after(members) + patience)
     }
 
     /// What follows when patience for unrest is over. Under the cascade-safe rule members may only have failed, one after the
@@ -286,9 +300,7 @@ impl Resolver {
         }
         match strategy.decide(&self.picture(cx.config, view)) {
             Decision::DownUnreachable => AfterPatience::WaitOn,
-            Decision::AcquireLeaseAndDownUnreachable { .. }
-                if self.is_in_time_for_the_lease(cx.config, cx.mono()) =>
-            {
+            Decision::AcquireLeaseAndDownUnreachable { .. } if self.is_in_time_for_the_lease(cx) => {
                 AfterPatience::AskForLease
             }
             Decision::AcquireLeaseAndDownUnreachable { .. }
@@ -304,15 +316,17 @@ impl Resolver {
     /// Whether the lease tells at that moment who stays. The other side may have won it as early as a stable period after it
     /// missed this one, and gives it back `release_after` after that: then it would be granted once more, and both would
     /// stay. A quarter of that time is left for the sides to miss each other at different times.
-    fn is_in_time_for_the_lease(&self, config: &ValidConfig, now: Instant) -> bool {
+    fn is_in_time_for_the_lease(&self, cx: &Cx<'_>) -> bool {
         let missed = self.lost_since.into_iter().chain(self.doubted_since).min();
-        let latest = config.downing.stable_after + self.lease.release_after() / 4 * 3;
-        self.lease.is_held() || missed.is_none_or(|since| now.since(since) <= latest)
+        let stable_after = cx.config.stable_after(cx.view().members().len());
+        let latest = stable_after + self.lease.release_after() / 4 * 3;
+        self.lease.is_held() || missed.is_none_or(|since| cx.mono().since(since) <= latest)
     }
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.
     fn arm(&self, cx: &mut Cx<'_>, view: &View) {
-        let watched = (self.strategy.is_some() && somebody_could_go(view)).then(|| self.ask_again_at(cx));
+        let watched =
+            (self.strategy.is_some() && somebody_could_go(view)).then(|| self.ask_again_at(cx, view));
         let at = watched.into_iter().chain(self.lease.next_at()).min();
         match at {
             Some(at) => cx.wake(Timer::Downing, at),
@@ -320,14 +334,15 @@ impl Resolver {
         }
     }
 
-    fn ask_again_at(&self, cx: &Cx<'_>) -> Instant {
+    fn ask_again_at(&self, cx: &Cx<'_>, view: &View) -> Instant {
         let mut at = cx.mono() + TICK;
-        if cx.mono() < self.stable_at {
-            at = self.stable_at;
+        let stable_at = self.stable_at(cx.config, view);
+        if cx.mono() < stable_at {
+            at = stable_at;
         } else if let Some(set) = cx.timers.at(&Timer::Downing) {
             at = at.min(set);
         }
-        let unstable = self.unstable_until(cx.config);
+        let unstable = self.unstable_until(cx.config, view);
         unstable.map_or(at, |end| at.min(end + Duration::from_micros(1)))
     }
 
@@ -379,7 +394,7 @@ impl Resolver {
     }
 
     fn ask_for_lease(&mut self, cx: &mut Cx<'_>, pending: Pending) {
-        if !self.is_in_time_for_the_lease(cx.config, cx.mono()) {
+        if !self.is_in_time_for_the_lease(cx) {
             let event =
                 pending.denied("too late for the lease: another side may have held it and given it back");
             return self.carry_out(cx, event);

@@ -171,7 +171,9 @@ impl Sharding {
 
     /// The picture changed.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
-        let margin = cx.config.removal_margin();
+        // Whoever is cut off decides by the members it knows: those before the removal.
+        let members = before.members().len().max(after.members().len());
+        let margin = cx.config.removal_margin(members);
         self.departures.on_view_changed(cx.mono(), margin, before, after);
         if self.halted {
             return;

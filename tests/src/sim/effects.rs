@@ -12,7 +12,7 @@ use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
 use super::history::{Life, ProcessId, Whereabouts};
-use super::process::{Open, Process};
+use super::process::{Open, Process, Times};
 use super::trace::Show;
 use crate::invariants::{Cause, Moment};
 use crate::lease::MemoryLeases;
@@ -30,14 +30,15 @@ pub(crate) struct LeaseKeeper {
 
 /// What invariants want to know about a moment of a process.
 fn moment<'a>(host: &'a Process, (at, leases): (u64, &'a MemoryLeases)) -> Moment<'a> {
+    let times = Times::of(host.node.config(), host.node.view().members().len());
     Moment {
         at,
         mono: host.now(at).mono.as_micros(),
-        stable_after: host.times.stable_after,
-        patience: host.times.patience,
-        stays_patiently: host.times.stays_patiently,
-        slack: host.times.slack,
-        margin: host.times.margin,
+        stable_after: times.stable_after,
+        patience: times.patience,
+        stays_patiently: times.stays_patiently,
+        slack: times.slack,
+        margin: times.margin,
         view: host.node.view(),
         leases,
     }

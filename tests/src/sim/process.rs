@@ -44,11 +44,9 @@ pub(crate) struct Process {
     slow_last: u64,
     clock: Clock,
     next_token: Token,
-    /// Times it is set to.
-    pub(crate) times: Times,
 }
 
-/// What a process's downing is set to, in microseconds. See [`crate::invariants::Moment`].
+/// What a process's downing is set to in a cluster of some size, in microseconds. See [`crate::invariants::Moment`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) stable_after: u64,
@@ -59,7 +57,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    fn of(config: &ValidConfig) -> Self {
+    pub(crate) fn of(config: &ValidConfig, members: usize) -> Self {
         /// A tick of the resolver, and a moment.
         const TICK: Duration = Duration::from_millis(1_010);
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -70,11 +68,11 @@ impl Times {
             _ => Duration::ZERO,
         };
         Self {
-            stable_after: micros(config.downing.stable_after),
-            patience: config.downing.unstable_after().map(micros),
+            stable_after: micros(config.stable_after(members)),
+            patience: config.unstable_after(members).map(micros),
             stays_patiently: config.downing.rule == IndirectRule::CascadeSafe,
             slack: micros(TICK + lease),
-            margin: micros(config.removal_margin()),
+            margin: micros(config.removal_margin(members)),
         }
     }
 }
@@ -123,7 +121,6 @@ impl Process {
         (seed, id): (u64, ProcessId),
     ) -> Self {
         let rng = Purpose::Node(id).rng(seed);
-        let times = Times::of(&config);
         let node = Node::new(config, me.clone(), rng, clock.now(clock.started));
         Self {
             me,
@@ -141,7 +138,6 @@ impl Process {
             slow_last: 0,
             clock,
             next_token: 1,
-            times,
         }
     }
 

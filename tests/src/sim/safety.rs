@@ -74,7 +74,9 @@ impl Sim {
         if before.gossip().tombstones() == after.gossip().tombstones() {
             return;
         }
-        let margin = u64::try_from(self.valid_config().removal_margin().as_micros()).unwrap_or(u64::MAX);
+        let members = before.members().len().max(after.members().len());
+        let margin = self.valid_config().removal_margin(members);
+        let margin = u64::try_from(margin.as_micros()).unwrap_or(u64::MAX);
         for node in after.gossip().tombstones() {
             if let (Some(process), false) = (self.lives(node), before.is_removed(node)) {
                 let nearly = self.now + margin.saturating_sub(MARGIN_SLACK);

@@ -76,7 +76,7 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
         config.downing.strategy = strategy(setting.strategy, plan.nodes);
         config.downing.rule = setting.rule;
         config.downing.down_all_when_indirectly_connected = setting.share;
-        config.downing.stable_after = STABLE_AFTER;
+        config.downing.stable_after = Some(STABLE_AFTER);
         config.downing.down_all_when_unstable = DownAllWhenUnstable::After(STABLE_AFTER * 3 / 4);
         config.downing.down_removal_margin = Some(STABLE_AFTER);
     });

@@ -55,7 +55,7 @@ fn a_wait_shorter_than_the_detector_needs_is_told() {
     assert_eq!(check(Config::lan(name())), None);
     assert_eq!(check(Config::fast(name())), None);
     let mut config = Config::lan(name());
-    config.downing.stable_after = Duration::from_millis(4_999);
+    config.downing.stable_after = Some(Duration::from_millis(4_999));
     assert_eq!(check(config.clone()), Some(Duration::from_secs(5)));
     config.downing.strategy = DowningStrategy::Off;
     assert_eq!(check(config), None);

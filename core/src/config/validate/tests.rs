@@ -125,7 +125,7 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
             c.failure_detector.monitored_by_nr_of_members = 0
         }),
         ("downing.stable_after", |c| {
-            c.downing.stable_after = Duration::ZERO
+            c.downing.stable_after = Some(Duration::ZERO)
         }),
         ("sharding.retry_interval", |c| {
             c.sharding.retry_interval = Duration::ZERO
@@ -261,21 +261,36 @@ fn an_interval_shorter_than_the_clock_can_count_is_refused() {
 
 #[test]
 fn m_370_the_removal_margin_is_stable_after_unless_set() {
+    let margin = |config: &Config| config.clone().validate().unwrap().removal_margin(5);
     let mut config = lan();
-    assert_eq!(
-        config.clone().validate().unwrap().removal_margin(),
-        Duration::from_secs(20)
-    );
+    assert_eq!(margin(&config), Duration::from_secs(7));
+    config.downing.stable_after = Some(Duration::from_secs(20));
+    assert_eq!(margin(&config), Duration::from_secs(20));
     config.downing.strategy = DowningStrategy::Off;
-    assert_eq!(
-        config.clone().validate().unwrap().removal_margin(),
-        Duration::ZERO
-    );
+    assert_eq!(margin(&config), Duration::ZERO);
     config.downing.down_removal_margin = Some(Duration::from_secs(3));
+    assert_eq!(margin(&config), Duration::from_secs(3));
+}
+
+#[test]
+fn s_3_8_the_wait_follows_the_number_of_members_unless_set() {
+    let mut config = lan();
+    let waits = |config: &Config, members: &[usize]| -> alloc::vec::Vec<u64> {
+        let config = config.clone().validate().unwrap();
+        members
+            .iter()
+            .map(|members| config.stable_after(*members).as_secs())
+            .collect()
+    };
+    let sizes = [1, 5, 6, 10, 11, 20, 21, 50, 51, 100, 101, 1_000, 5_000];
     assert_eq!(
-        config.validate().unwrap().removal_margin(),
-        Duration::from_secs(3)
+        waits(&config, &sizes),
+        [7, 7, 10, 10, 13, 13, 17, 17, 20, 20, 30, 30, 30]
     );
+    config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(10);
+    assert_eq!(waits(&config, &[5, 100]), [12, 20]);
+    config.downing.stable_after = Some(Duration::from_secs(8));
+    assert_eq!(waits(&config, &[5, 1_000]), [8, 8]);
 }
 
 #[test]
@@ -330,7 +345,7 @@ fn nodes_with_different_strategies_are_incompatible() {
     assert_eq!(digests.len(), strategies.len() + 2);
     // What one node alone may set differently.
     assert!(digests.contains(&digest(
-        &|config| config.downing.stable_after = Duration::from_secs(7)
+        &|config| config.downing.stable_after = Some(Duration::from_secs(7))
     )));
 }
 

@@ -34,7 +34,7 @@ impl Bench {
 
     fn with(me: u64, strategy: DowningStrategy) -> Self {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
-        config.downing.stable_after = ms(2000);
+        config.downing.stable_after = Some(ms(2000));
         config.downing.strategy = strategy;
         config.downing.down_all_when_unstable = DownAllWhenUnstable::Off;
         Self::of_config(me, config)
@@ -338,7 +338,7 @@ fn s_3_7_half_of_the_members_on_broken_links_take_all_along() {
 fn s_8_7_who_was_heard_since_the_complaint_is_alive_though_seen_was_emptied_since() {
     let downed_by = |rule: IndirectRule| {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
-        config.downing.stable_after = ms(2000);
+        config.downing.stable_after = Some(ms(2000));
         config.downing.rule = rule;
         let mut bench = Bench::of_config(1, config);
         bench.see_of(&up(5), &[(2, 3)], &[1, 2]);
@@ -374,7 +374,7 @@ fn s_8_7_new_complaints_about_broken_links_put_a_decision_off_but_not_for_ever()
 fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
     for me in [1, 2] {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
-        config.downing.stable_after = ms(2000);
+        config.downing.stable_after = Some(ms(2000));
         let mut bench = Bench::of_config(me, config);
         // Unstable for longer than 2 s and the least patience of 4 s.
         for step in 0..6 {
@@ -403,7 +403,7 @@ fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
 /// Of five members, 3, 4 and so on fail one after the other, each this long after the last; the survivor's first decision.
 fn losses(rule: IndirectRule, gap: Duration, count: u64) -> Option<Decision> {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
-    config.downing.stable_after = ms(20_000);
+    config.downing.stable_after = Some(ms(20_000));
     config.downing.rule = rule;
     let mut bench = Bench::of_config(1, config);
     bench.see(5, &[]);
@@ -434,7 +434,7 @@ fn s_3_9_losses_in_a_row_exhaust_no_patience_under_the_cascade_safe_rule_while_t
 fn s_3_9_when_losses_in_a_row_exhaust_patience_the_lease_is_asked_for_at_once() {
     let after = |rule| {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
-        config.downing.stable_after = ms(20_000);
+        config.downing.stable_after = Some(ms(20_000));
         config.downing.rule = rule;
         config.downing.strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
         let mut bench = Bench::of_config(1, config);
@@ -454,7 +454,7 @@ fn s_3_9_when_losses_in_a_row_exhaust_patience_the_lease_is_asked_for_at_once() 
 #[test]
 fn s_3_8_whoever_comes_and_goes_is_unrest_under_the_cascade_safe_rule_too() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
-    config.downing.stable_after = ms(20_000);
+    config.downing.stable_after = Some(ms(20_000));
     config.downing.rule = IndirectRule::CascadeSafe;
     let mut bench = Bench::of_config(1, config);
     bench.see(5, &[]);
@@ -475,7 +475,7 @@ fn s_3_8_whoever_comes_and_goes_is_unrest_under_the_cascade_safe_rule_too() {
 #[test]
 fn s_3_8_unrest_ends_when_nobody_is_lost_and_after_a_decision() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
-    config.downing.stable_after = ms(2000);
+    config.downing.stable_after = Some(ms(2000));
     let mut bench = Bench::of_config(2, config);
     for _ in 0..4 {
         bench.see(4, &[(2, 3)]);

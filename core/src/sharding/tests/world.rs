@@ -80,6 +80,7 @@ impl World {
     /// `workers` nodes with the role, then `others` without; nobody is a member, everybody has the kind.
     pub(super) fn new(workers: usize, others: usize) -> Self {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.down_removal_margin = Some(super::MARGIN);
         config.sharding.rebalance_relative_limit = 1.0;
         Self::with_config(workers, others, &config)
     }

@@ -262,7 +262,7 @@ pub async fn every_bad_input_has_its_reaction<A: Adapter>(security: &Security) {
 /// A node whose cluster decides nothing about members that are not there.
 fn quiet<A: Adapter>(security: &Security) -> crate::builder::ClusterBuilder<A, Security> {
     node::<A>(security).config(|config| {
-        config.downing.stable_after = std::time::Duration::from_secs(3_600);
+        config.downing.stable_after = Some(std::time::Duration::from_secs(3_600));
         config.failure_detector.acceptable_heartbeat_pause = std::time::Duration::from_secs(30);
     })
 }
