@@ -2,8 +2,11 @@
 //! afterwards. For a program of its own: file descriptors, threads and memory are the whole process's.
 //! Spec: reliability F-31, I-96.
 
+use std::env;
 use std::fmt;
 use std::fs;
+use std::io;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use quorate_core::effect::HaltReason;
@@ -13,6 +16,9 @@ use crate::adapter::Adapter;
 use crate::error::Termination;
 use crate::runtime::Runtime;
 use crate::security::Security;
+
+/// The setting of glibc's allocator that [`again_with_one_arena`] makes.
+const ARENAS: &str = "MALLOC_ARENA_MAX";
 
 /// Nodes that stay.
 const STABLE: usize = 3;
@@ -75,12 +81,27 @@ impl fmt::Display for Held {
     }
 }
 
+/// Runs this program again with one arena of glibc's allocator, unless it was started so, and says how that ended. For the
+/// `main` of a program that measures: each thread's own arena keeps what the thread gave back, so that the resident memory
+/// says how threads took turns and not what is held.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn again_with_one_arena() -> io::Result<Option<ExitStatus>> {
+    if env::var_os(ARENAS).is_some() {
+        return Ok(None);
+    }
+    let mut again = Command::new(env::current_exe()?);
+    again.args(env::args_os().skip(1)).env(ARENAS, "1");
+    again.status().map(Some)
+}
+
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Churned {
     /// Joins, leaves, ends and restarts.
     pub changes: u64,
-    /// After the first round.
+    /// After the first tenth of the time: by then buffers have the size that a change needs.
     pub base: Held,
     /// After the last.
     pub end: Held,
@@ -91,17 +112,21 @@ pub struct Churned {
 /// Rounds of changes for so long, at least two. Panics if the cluster does not follow a change.
 pub async fn churn<A: Adapter>(security: &Security, length: Duration, tasks: impl Fn() -> u64) -> Churned {
     let nodes = cluster::<A>(STABLE, security).await;
-    let mut changes = round::<A>(&nodes, security).await;
+    let clock = runtime::<A>();
+    let begun = clock.now().mono;
+    let rounds = async |until: Duration| {
+        let mut changes = 0;
+        loop {
+            changes += round::<A>(&nodes, security).await;
+            if clock.now().mono.since(begun) >= until {
+                return changes;
+            }
+        }
+    };
+    let mut changes = rounds(length / 10).await;
     sleep::<A>(Duration::from_secs(2)).await;
     let base = Held::now(tasks());
-    let clock = runtime::<A>();
-    let until = clock.now().mono + length;
-    loop {
-        changes += round::<A>(&nodes, security).await;
-        if clock.now().mono >= until {
-            break;
-        }
-    }
+    changes += rounds(length).await;
     let patience = clock.now().mono + SETTLE_MAX;
     loop {
         sleep::<A>(Duration::from_secs(2)).await;

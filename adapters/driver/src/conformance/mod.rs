@@ -43,7 +43,7 @@ pub use certificates::{
     certificates_and_their_authority_are_replaced_at_run_time,
     nodes_with_wrong_certificates_are_refused_and_counted,
 };
-pub use churn::{Churned, Held, churn};
+pub use churn::{Churned, Held, again_with_one_arena, churn};
 pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,

@@ -22,6 +22,9 @@ const CALM_MICROS: u64 = 1_000_000;
 /// Peers without a link whose meters are remembered, so that a new link is no new allowance.
 const REMEMBERED_MAX: usize = 1_024;
 
+/// Fewer are not looked through.
+const REMEMBERED_MIN: usize = 16;
+
 /// Tokens are counted in millionths, so that a refill is a product.
 const TOKEN: u64 = 1_000_000;
 
@@ -131,21 +134,27 @@ impl Meter {
 
 /// Meters of peers whose control link has ended.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered(BTreeMap<UniqueAddress, Meter>);
+pub(crate) struct Remembered {
+    meters: BTreeMap<UniqueAddress, Meter>,
+    /// From how many on those that nobody needs are looked for.
+    look_at: usize,
+}
 
 impl Remembered {
     pub(crate) fn take(&mut self, peer: &UniqueAddress) -> Option<Meter> {
-        self.0.remove(peer)
+        self.meters.remove(peer)
     }
 
-    /// Keeps a meter for the peer's next link. Those that have filled up again by now are forgotten first.
+    /// Keeps a meter for the peer's next link. Those that have filled up again by now are forgotten, whenever there are twice
+    /// as many as were left the last time.
     pub(crate) fn keep(&mut self, peer: UniqueAddress, meter: Meter, now: Instant) {
-        if self.0.len() >= REMEMBERED_MAX {
-            self.0
+        if self.meters.len() >= self.look_at {
+            self.meters
                 .retain(|_, meter| now.since(meter.control.at).as_secs() < CONTROL_BURST_SECONDS);
+            self.look_at = (self.meters.len() * 2).clamp(REMEMBERED_MIN, REMEMBERED_MAX);
         }
-        if self.0.len() < REMEMBERED_MAX {
-            self.0.insert(peer, meter);
+        if self.meters.len() < REMEMBERED_MAX {
+            self.meters.insert(peer, meter);
         }
     }
 }
@@ -187,6 +196,24 @@ mod tests {
         let (mut meter, _) = meter();
         admitted(&mut meter, JOIN, 100_000, 0);
         assert_eq!(admitted(&mut meter, HEARTBEAT, 5_000, 0), 2_000);
+    }
+
+    #[test]
+    fn peers_that_went_long_ago_are_forgotten_and_those_of_the_last_seconds_are_not() {
+        let limits = Limits::default();
+        let peer = |uid: u64| {
+            let address = quorate_core::ident::Address::new("h", 1).unwrap();
+            UniqueAddress::new(address, uid)
+        };
+        let mut remembered = Remembered::default();
+        for second in 0..10_000 {
+            let now = Instant::from_millis(second * 1_000);
+            remembered.keep(peer(second), Meter::new(&limits, now), now);
+            assert!(remembered.meters.len() <= 2 * REMEMBERED_MIN);
+        }
+        for second in 9_990..10_000 {
+            assert!(remembered.take(&peer(second)).is_some(), "{second}");
+        }
     }
 
     #[test]
