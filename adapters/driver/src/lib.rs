@@ -57,7 +57,8 @@ pub use tls::DevCa;
 #[cfg(feature = "tls")]
 pub use tls::{Credentials, Mtls, TlsError};
 pub use transport::{
-    Accepted, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Transport, Unproved,
+    Accepted, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read, Transport,
+    Unproved,
 };
 
 /// The core's types that the API speaks of.

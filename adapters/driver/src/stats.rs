@@ -47,6 +47,10 @@ pub struct LinkStats {
     pub renewals_cut_short: u64,
     /// Links that ended, at either end, because they were too old and had no successor.
     pub links_expired: u64,
+    /// Heartbeats sent beside the control link's stream, where the transport has a way for that.
+    pub heartbeats_in_datagrams: u64,
+    /// Heartbeats that would not fit there, or whose receiver takes no datagrams: sent over the stream.
+    pub heartbeats_over_stream: u64,
     pub dials: u64,
     pub dials_failed: u64,
     /// Dials that reached somebody who refused this node, or whom this node refused.

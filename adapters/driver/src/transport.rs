@@ -148,6 +148,26 @@ pub trait Listener: Send + 'static {
     fn accept(&mut self) -> impl Future<Output = io::Result<Accepted<Self::Reader, Self::Writer>>> + Send;
 }
 
+/// What one read has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes of the stream; 0 at its end.
+    Stream(usize),
+    /// A datagram of so many bytes, whole.
+    Datagram(usize),
+}
+
+/// The way of a link for single frames beside its stream, on a transport that has one: they may get lost, and do not wait for what
+/// was lost of the stream. The driver sends heartbeats so.
+pub trait Datagrams: fmt::Debug + Send + Sync {
+    /// Most bytes that one may have now; 0 if the peer takes none. May change while the link lives.
+    fn max_size(&self) -> usize;
+
+    /// Hands one over, or says that it cannot be: it has become too long, or the peer takes none. Never waits; what has no room
+    /// takes the place of older ones.
+    fn send(&self, bytes: &[u8]) -> bool;
+}
+
 /// The receiving half of a link.
 pub trait LinkReader: Send + 'static {
     /// Reads some bytes into `buffer` and says how many; 0 at the end of the stream.
@@ -158,6 +178,19 @@ pub trait LinkReader: Send + 'static {
     /// # Cancel safety
     /// The driver drops it only together with the reader.
     fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// The same for transports whose links carry datagrams too, each of at most 2 KiB (`buffer` has more); longer ones are
+    /// dropped.
+    ///
+    /// # Errors
+    /// The link is broken.
+    ///
+    /// # Cancel safety
+    /// As [`Self::read`].
+    fn read_next(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<Read>> + Send {
+        let read = self.read(buffer);
+        async { read.await.map(Read::Stream) }
+    }
 
     /// What the peer has proved with, on a transport with certificates; known from the first read on.
     fn peer_certificate(&self) -> Option<PeerCertificate> {
@@ -175,6 +208,11 @@ pub trait LinkWriter: Send + 'static {
     /// # Cancel safety
     /// The driver drops it only together with the writer.
     fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// The link's way for datagrams, if the transport has one: asked once, when the link was dialed.
+    fn datagrams(&self) -> Option<Arc<dyn Datagrams>> {
+        None
+    }
 
     /// Ends the stream in good order.
     ///

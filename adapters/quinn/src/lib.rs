@@ -48,14 +48,15 @@
 //!
 //! With certificates of your own: `Mtls::new("orders.cluster.internal", Credentials::from_pem_files(..)?)`.
 //!
-//! All nodes of a cluster speak QUIC, or all speak TCP. Heartbeats travel on the control link's stream; QUIC datagrams and
-//! 0-RTT are off. The port is UDP, and it is free a moment *after* [`Cluster::terminated`](quorate_driver::Cluster::terminated).
+//! All nodes of a cluster speak QUIC, or all speak TCP. Heartbeats travel as QUIC datagrams, or on
+//! the control link's stream to a peer that takes none. 0-RTT and resumption are off: every connection proves its certificates anew. The port is UDP, and it is free a moment *after* [`Cluster::terminated`](quorate_driver::Cluster::terminated).
 //!
 //! | feature | adds |
 //! |---|---|
 //! | `dev-certs` | a certificate authority that lives as long as the program, for demonstrations and tests |
 #![forbid(unsafe_code)]
 
+mod datagrams;
 mod link;
 mod links;
 mod port;

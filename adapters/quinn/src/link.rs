@@ -1,11 +1,14 @@
 //! One link: a bidirectional stream. Decides nothing.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt};
-use quorate_driver::{LinkReader, LinkWriter, PeerCertificate, Unproved};
+use quorate_driver::{Datagrams, LinkReader, LinkWriter, PeerCertificate, Read, Unproved};
+
+use crate::datagrams::{Receiving, Sending};
 
 /// How long the good end of a link waits for the peer to have received everything. The kernel goes on delivering for a TCP
 /// connection that was closed; here nobody would.
@@ -18,6 +21,8 @@ pub struct QuicReader {
     /// The connection, until the first answer on a link that this node dialed.
     unanswered: Option<Connection>,
     certificate: Option<PeerCertificate>,
+    /// Datagrams of a link that the peer dialed.
+    datagrams: Option<Receiving>,
 }
 
 /// What the peer of a connection has proved with.
@@ -33,7 +38,10 @@ fn certificate_of(connection: &Connection) -> Option<PeerCertificate> {
 
 /// The sending half.
 #[derive(Debug)]
-pub struct QuicWriter(SendStream);
+pub struct QuicWriter {
+    stream: SendStream,
+    datagrams: Option<Arc<Sending>>,
+}
 
 /// QUIC's error codes for what went wrong in the TLS handshake: 0x100 and the alert (RFC 9001, 4.8).
 const TLS_ALERTS: std::ops::Range<u64> = 0x100..0x200;
@@ -57,14 +65,16 @@ impl QuicReader {
             stream,
             certificate: certificate_of(&connection),
             unanswered: Some(connection),
+            datagrams: None,
         }
     }
 
-    pub(crate) fn accepted(stream: RecvStream, connection: &Connection) -> Self {
+    pub(crate) fn accepted(stream: RecvStream, connection: &Connection, datagrams: Receiving) -> Self {
         Self {
             stream,
             certificate: certificate_of(connection),
             unanswered: None,
+            datagrams: Some(datagrams),
         }
     }
 }
@@ -89,25 +99,60 @@ impl LinkReader for QuicReader {
         Ok(count.unwrap_or(0))
     }
 
+    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<Read> {
+        let Some(mut datagrams) = self.datagrams.take() else {
+            return self.read(buffer).await.map(Read::Stream);
+        };
+        // Both wait without losing anything when they are dropped. Datagrams first: a busy stream is always ready.
+        let read = tokio::select! {
+            biased;
+            datagram = datagrams.next() => match buffer.get_mut(..datagram.len()) {
+                Some(room) => {
+                    room.copy_from_slice(&datagram);
+                    Ok(Read::Datagram(datagram.len()))
+                }
+                None => Ok(Read::Datagram(0)),
+            },
+            read = self.read(buffer) => read.map(Read::Stream),
+        };
+        self.datagrams = Some(datagrams);
+        read
+    }
+
     fn peer_certificate(&self) -> Option<PeerCertificate> {
         self.certificate.clone()
     }
 }
 
 impl QuicWriter {
-    pub(crate) const fn new(stream: SendStream) -> Self {
-        Self(stream)
+    /// Of a link that this node dialed: only who dials sends frames.
+    pub(crate) fn dialed(stream: SendStream, connection: Connection) -> Self {
+        let datagrams = Some(Arc::new(Sending::new(connection, &stream)));
+        Self { stream, datagrams }
+    }
+
+    /// Of a link that carries no heartbeats.
+    pub(crate) const fn only_stream(stream: SendStream) -> Self {
+        Self {
+            stream,
+            datagrams: None,
+        }
     }
 }
 
 impl LinkWriter for QuicWriter {
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        Ok(self.0.write_all(bytes).await?)
+        Ok(self.stream.write_all(bytes).await?)
+    }
+
+    fn datagrams(&self) -> Option<Arc<dyn Datagrams>> {
+        let datagrams = self.datagrams.clone()?;
+        Some(datagrams)
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.0.finish().map_err(io::Error::other)?;
-        let received = tokio::time::timeout(CLOSE_LIMIT, self.0.stopped());
+        self.stream.finish().map_err(io::Error::other)?;
+        let received = tokio::time::timeout(CLOSE_LIMIT, self.stream.stopped());
         received.await?.map(drop).map_err(io::Error::other)
     }
 }

@@ -31,6 +31,9 @@ const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 /// control link all it can use.
 const CONNECTION_WINDOW_BYTES: u32 = 2 * STREAM_WINDOW_BYTES;
 
+/// Datagrams that wait to be sent, or to be looked at: a few hundred heartbeats. The oldest go first.
+const DATAGRAM_BUFFER_BYTES: usize = 32 * 1024;
+
 /// QUIC with mutual TLS. Clones share the port and the connections.
 #[derive(Clone)]
 pub struct QuicLinks {
@@ -47,7 +50,8 @@ struct Inside {
     mtls: Mtls,
     /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates would stay.
     connection_age_max: Option<Duration>,
-    transport: Arc<TransportConfig>,
+    dialing: Arc<TransportConfig>,
+    accepting: Arc<TransportConfig>,
     endpoint: OnceLock<Endpoint>,
     connections: Mutex<BTreeMap<Address, Slot>>,
 }
@@ -56,21 +60,24 @@ impl QuicLinks {
     /// QUIC with these certificates; links may become as old as that.
     #[must_use]
     pub fn new(mtls: Mtls, max_link_age: Option<Duration>) -> Self {
-        let mut transport = TransportConfig::default();
-        transport
-            .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX))
-            .max_concurrent_uni_streams(VarInt::from_u32(0))
-            .datagram_receive_buffer_size(None)
-            .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
-            .receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES))
-            .max_idle_timeout(IdleTimeout::try_from(SILENCE_MAX).ok())
-            .keep_alive_interval(Some(PROBE_INTERVAL));
+        Self::build(mtls, max_link_age, Some(DATAGRAM_BUFFER_BYTES))
+    }
+
+    /// The same for a node that takes no datagrams: its peers send it heartbeats over the stream.
+    #[must_use]
+    pub fn without_datagrams(mtls: Mtls, max_link_age: Option<Duration>) -> Self {
+        Self::build(mtls, max_link_age, None)
+    }
+
+    fn build(mtls: Mtls, max_link_age: Option<Duration>, datagrams: Option<usize>) -> Self {
         Self {
             inside: Arc::new(Inside {
                 mtls,
                 // The driver renews links after seven eighths of their time at the latest.
                 connection_age_max: max_link_age.map(|age| age / 8),
-                transport: Arc::new(transport),
+                // Only who dials sends frames; what cannot receive datagrams may not send any either.
+                dialing: Arc::new(transport(Some(DATAGRAM_BUFFER_BYTES))),
+                accepting: Arc::new(transport(datagrams)),
                 endpoint: OnceLock::new(),
                 connections: Mutex::new(BTreeMap::new()),
             }),
@@ -81,7 +88,7 @@ impl QuicLinks {
     pub(crate) fn server_config(&self) -> io::Result<Arc<quinn::ServerConfig>> {
         let tls = QuicServerConfig::try_from(self.inside.mtls.server_config()).map_err(io::Error::other)?;
         let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
-        config.transport_config(Arc::clone(&self.inside.transport));
+        config.transport_config(Arc::clone(&self.inside.accepting));
         config.migration(false);
         Ok(Arc::new(config))
     }
@@ -89,7 +96,7 @@ impl QuicLinks {
     fn client_config(&self) -> io::Result<quinn::ClientConfig> {
         let tls = QuicClientConfig::try_from(self.inside.mtls.client_config()).map_err(io::Error::other)?;
         let mut config = quinn::ClientConfig::new(Arc::new(tls));
-        config.transport_config(Arc::clone(&self.inside.transport));
+        config.transport_config(Arc::clone(&self.inside.dialing));
         Ok(config)
     }
 
@@ -120,6 +127,21 @@ impl QuicLinks {
             .map_err(io::Error::other)?;
         connecting.await.map_err(lost)
     }
+}
+
+/// What both ends of a connection offer; `datagrams` is for how many bytes of them there is room.
+fn transport(datagrams: Option<usize>) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_MAX))
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .datagram_receive_buffer_size(datagrams)
+        .datagram_send_buffer_size(DATAGRAM_BUFFER_BYTES)
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES))
+        .max_idle_timeout(IdleTimeout::try_from(SILENCE_MAX).ok())
+        .keep_alive_interval(Some(PROBE_INTERVAL));
+    transport
 }
 
 fn is_open(connection: &Connection) -> bool {
@@ -174,7 +196,11 @@ impl Transport for QuicLinks {
             LinkKind::User => 0,
         };
         writer.set_priority(priority).map_err(io::Error::other)?;
-        Ok((QuicReader::dialed(reader, connection), QuicWriter::new(writer)))
+        let writer = match kind {
+            LinkKind::Control => QuicWriter::dialed(writer, connection.clone()),
+            LinkKind::User => QuicWriter::only_stream(writer),
+        };
+        Ok((QuicReader::dialed(reader, connection), writer))
     }
 }
 
@@ -192,5 +218,40 @@ impl fmt::Debug for QuicLinks {
         f.debug_struct("QuicLinks")
             .field("endpoint", &self.inside.endpoint)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use quorate_driver::{DevCa, LinkReader, LinkWriter, Listener};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_connection_carries_anything_before_its_handshake() {
+        let authority = DevCa::new("tests.cluster.internal").unwrap();
+        let links = || QuicLinks::new(authority.mtls().unwrap(), None);
+        let (one, other) = (links(), links());
+        let mut port = one.bind("127.0.0.1:0").await.unwrap();
+        let _own = other.bind("127.0.0.1:0").await.unwrap();
+        let there = port.local_address().unwrap();
+        let to = Address::new("127.0.0.1", there.port()).unwrap();
+        // One round trip: a ticket to come back with would have arrived by then.
+        let (mut reader, mut writer) = other.dial(&to, LinkKind::Control).await.unwrap();
+        writer.write_all(b"ping").await.unwrap();
+        let mut link = port.accept().await.unwrap();
+        let mut buffer = [0; 8];
+        assert_eq!(link.reader.read(&mut buffer).await.unwrap(), 4);
+        link.writer.write_all(b"pong").await.unwrap();
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 4);
+        let endpoint = other.inside.endpoint.get().unwrap();
+        let name = other.inside.mtls.peer_name().to_str();
+        let again = endpoint.connect_with(other.client_config().unwrap(), there, &name);
+        let Err(connecting) = again.unwrap().into_0rtt() else {
+            panic!("it has sent before it was believed");
+        };
+        connecting.await.unwrap();
     }
 }

@@ -10,6 +10,7 @@ use quorate_driver::{Accepted, Listener, Unproved};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use crate::datagrams::Receivers;
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::links::QuicLinks;
 
@@ -112,11 +113,26 @@ async fn shake_hands(transport: &QuicLinks, incoming: Incoming) -> io::Result<Co
 }
 
 async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>) {
-    while let Ok((writer, reader)) = connection.accept_bi().await {
+    let receivers = Receivers::default();
+    loop {
+        let (writer, reader) = tokio::select! {
+            stream = connection.accept_bi() => match stream {
+                Ok(stream) => stream,
+                Err(_) => return,
+            },
+            datagram = connection.read_datagram() => {
+                match datagram {
+                    Ok(datagram) => receivers.hand_over(&datagram),
+                    Err(_) => return,
+                }
+                continue;
+            }
+        };
+        let receiving = receivers.of(reader.id());
         let link = Accepted {
             remote: connection.remote_address(),
-            reader: QuicReader::accepted(reader, connection),
-            writer: QuicWriter::new(writer),
+            reader: QuicReader::accepted(reader, connection, receiving),
+            writer: QuicWriter::only_stream(writer),
         };
         if links.send(Ok(link)).await.is_err() {
             return;

@@ -214,6 +214,7 @@ fn shown(action: &Action) -> String {
             format!("Write {link}: {} bytes, {:x}", bytes.len(), hash.finish())
         }
         Action::Resume { link, .. } => format!("Resume {link}"),
+        Action::Datagram { link, bytes } => format!("Datagram {link}: {} bytes", bytes.len()),
         Action::Drain(link) => format!("Drain {link}"),
         Action::Finish(link) => format!("Finish {link}"),
         Action::Abort(link) => format!("Abort {link}"),

@@ -36,10 +36,15 @@ impl Chunk {
 pub(crate) enum LinkInput {
     /// The link that `Action::Dial` asked for is open.
     Dialed(LinkId),
+    /// The link that is being dialed can carry datagrams of so many bytes; 0 if this transport can and the peer takes none. Comes
+    /// before `Dialed`.
+    Datagrams(LinkId, usize),
     /// It could not be opened.
     DialFailed(LinkId, std::io::Error),
     /// Bytes arrived. No more will before `Action::Resume`.
     Received(LinkId, Chunk),
+    /// A datagram arrived. No more will, and no bytes, before `Action::Resume`.
+    Datagram(LinkId, Chunk),
     /// What `Action::Write` handed over is written; the buffer comes back.
     Written(LinkId, Vec<u8>),
     /// The transport has seen what the peer proves itself with. Comes before the first bytes.
@@ -57,7 +62,9 @@ impl LinkInput {
         match self {
             Self::Dialed(link)
             | Self::DialFailed(link, _)
+            | Self::Datagrams(link, _)
             | Self::Received(link, _)
+            | Self::Datagram(link, _)
             | Self::Written(link, _)
             | Self::Identified(link, _)
             | Self::Unproved(link, _)
@@ -77,6 +84,8 @@ pub(crate) enum Action {
     },
     /// Write these bytes behind what was handed over before.
     Write { link: LinkId, bytes: Vec<u8> },
+    /// Send this beside the stream.
+    Datagram { link: LinkId, bytes: Vec<u8> },
     /// Read on, into this buffer.
     Resume { link: LinkId, chunk: Chunk },
     /// Write what was handed over, then end the stream and read until the peer does.

@@ -59,6 +59,13 @@ pub(crate) struct InLink {
     read_bytes_drawn: usize,
 }
 
+impl InLink {
+    /// It is not idle.
+    pub(crate) const fn heard_at(&mut self, now: Instant) {
+        self.last_byte = now;
+    }
+}
+
 /// All accepted links.
 #[derive(Debug)]
 pub(crate) struct Inbound {

@@ -9,6 +9,9 @@ mod announce;
 mod base;
 mod budget;
 mod conduct;
+#[cfg(test)]
+mod datagram_tests;
+mod datagrams;
 mod entities;
 mod inbound;
 mod inbuf;
@@ -170,6 +173,7 @@ impl<M: Machine> Pump<M> {
         let mine = self.outbound.is_mine(link);
         match input {
             LinkInput::Dialed(link) => self.outbound.dialed(&mut self.base, link),
+            LinkInput::Datagrams(link, max) => self.outbound.takes_datagrams(link, max),
             LinkInput::DialFailed(link, error) => match Unproved::of(&error) {
                 Some(why) => self.outbound.unproved(&mut self.base, link, why),
                 None => self.outbound.failed(&mut self.base, link, &error),
@@ -179,6 +183,9 @@ impl<M: Machine> Pump<M> {
                     .received(&mut self.base, &self.quarantine, link, chunk);
             }
             LinkInput::Received(link, chunk) => self.received(link, chunk),
+            // Only who dials sends: nothing that this node could use.
+            LinkInput::Datagram(link, chunk) if mine => self.base.act(Action::Resume { link, chunk }),
+            LinkInput::Datagram(link, chunk) => self.datagram(link, chunk),
             LinkInput::Written(link, buffer) => self.outbound.written(&mut self.base, link, buffer),
             LinkInput::Identified(link, certificate) if mine => self.outbound.identified(link, certificate),
             LinkInput::Identified(link, certificate) => self.inbound.identified(link, certificate),
@@ -190,6 +197,12 @@ impl<M: Machine> Pump<M> {
             LinkInput::Closed(link) => self.inbound.closed(&mut self.base, link),
         }
         self.settle();
+    }
+
+    /// The transport did not take a datagram; most bytes that it takes now.
+    pub(crate) fn datagram_unsent(&mut self, link: LinkId, bytes: &[u8], max: usize) {
+        self.outbound.datagram_unsent(&mut self.base, link, bytes, max);
+        self.outbound.flush(&mut self.base);
     }
 
     /// The transport has turned strangers away before they had a link: how many, and why the last one.

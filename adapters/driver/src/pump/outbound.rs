@@ -4,6 +4,7 @@
 //! A message waits at most until the third dial in a row has failed, or until the first dial that fails after the handshake
 //! limit; it then comes back as unreachable. What was written to a link that breaks is lost, and the core hears `Down`.
 
+mod datagrams;
 mod dialing;
 mod renewal;
 
@@ -26,6 +27,7 @@ use super::timers::Due;
 use super::way::{Renewal, State, Way};
 use crate::stats::LinkState;
 use crate::transport::LinkKind;
+use datagrams::is_heartbeat;
 use dialing::jittered;
 
 /// The two ways to one address.
@@ -61,6 +63,8 @@ pub(crate) struct Outbound {
     /// Grows with every dial of this incarnation, so that a later link always has the larger epoch.
     epoch: u32,
     encoder: Encoder,
+    /// Most bytes of a datagram, for links of transports that have them.
+    datagram_bytes_max: BTreeMap<LinkId, usize>,
     /// Some queue was long when last looked at.
     maybe_slow: bool,
 }
@@ -76,6 +80,9 @@ impl Outbound {
 
     /// Takes a message. The hot path: nothing but encoding, if the link is open and has room.
     pub(crate) fn send(&mut self, base: &mut Base, view: &View, to: Target, message: Message) {
+        if is_heartbeat(&message) && self.send_beside(base, &to, &message) {
+            return;
+        }
         let kind = kind_of(message.lane());
         if !self.peers.contains_key(to.address()) {
             self.peers.insert(to.address().clone(), Peer::default());

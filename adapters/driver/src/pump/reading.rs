@@ -15,7 +15,7 @@ use super::rates::Verdict;
 use crate::transport::LinkKind;
 
 /// What stood at the front of a link's bytes.
-enum Found {
+pub(super) enum Found {
     Handled,
     OldEpoch,
     WrongLane(UniqueAddress),
@@ -142,7 +142,7 @@ impl<M: Machine> Pump<M> {
         true
     }
 
-    fn judge(&mut self, link: LinkId, found: Found) {
+    pub(super) fn judge(&mut self, link: LinkId, found: Found) {
         match found {
             Found::Handled => self.base.stats.frames_received += 1,
             Found::OldEpoch => self.base.stats.frames_of_old_epoch += 1,

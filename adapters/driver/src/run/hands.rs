@@ -15,7 +15,7 @@ use super::link::{Control, Inputs, serve};
 use crate::pump::{LinkId, LinkInput};
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, TaskSet, race};
-use crate::transport::{Accepted, LinkKind, Listener, Transport, Unproved};
+use crate::transport::{Accepted, LinkKind, LinkWriter, Listener, Transport, Unproved};
 
 /// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -154,6 +154,10 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
             };
             match dialed {
                 Ok((reader, writer)) => {
+                    if let Some(datagrams) = writer.datagrams() {
+                        inputs.push(LinkInput::Datagrams(link, datagrams.max_size()));
+                        control.send_datagrams_by(datagrams);
+                    }
                     inputs.push(LinkInput::Dialed(link));
                     serve(reader, writer, link, control, inputs).await;
                 }
@@ -169,6 +173,12 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
 
     pub(crate) fn control(&self, link: LinkId) -> Option<&Control> {
         self.links.get(&link).map(Arc::as_ref)
+    }
+
+    /// Sends beside a link's stream. If the transport does not take it: most bytes that it takes now.
+    pub(crate) fn send_datagram(&self, link: LinkId, bytes: &[u8]) -> Option<usize> {
+        let datagrams = self.links.get(&link)?.datagrams()?;
+        (!datagrams.send(bytes)).then(|| datagrams.max_size())
     }
 
     /// The link's tasks finish by themselves.

@@ -4,13 +4,13 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
 use crate::pump::limits::READ_BYTES_MIN;
 use crate::pump::{Chunk, LinkId, LinkInput};
 use crate::sync::{Either, Notify, both, lock, race};
-use crate::transport::{LinkReader, LinkWriter, Unproved};
+use crate::transport::{Datagrams, LinkReader, LinkWriter, Read, Unproved};
 
 /// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and one end under
 /// way, and as many writes as the pump has handed over.
@@ -72,6 +72,7 @@ pub(crate) struct Control {
     orders: Mutex<Orders>,
     reader: Notify,
     writer: Notify,
+    datagrams: OnceLock<Arc<dyn Datagrams>>,
 }
 
 /// What a writer does next.
@@ -86,6 +87,16 @@ impl Control {
     pub(crate) fn write(&self, bytes: Vec<u8>) {
         lock(&self.orders).write.push_back(bytes);
         self.writer.notify();
+    }
+
+    /// The link has a way for datagrams.
+    pub(crate) fn send_datagrams_by(&self, datagrams: Arc<dyn Datagrams>) {
+        // It is set once, before the pump hears that the link is there.
+        let _ = self.datagrams.set(datagrams);
+    }
+
+    pub(crate) fn datagrams(&self) -> Option<&dyn Datagrams> {
+        self.datagrams.get().map(Arc::as_ref)
     }
 
     pub(crate) fn resume(&self, chunk: Chunk) {
@@ -193,18 +204,22 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
     loop {
         let read = race(
             control.until_aborted(&control.reader),
-            reader.read(&mut chunk.buffer),
+            reader.read_next(&mut chunk.buffer),
         );
         match read.await {
             Either::Left(()) => return,
-            Either::Right(Ok(0)) => return inputs.push(LinkInput::Closed(link)),
+            Either::Right(Ok(Read::Stream(0))) => return inputs.push(LinkInput::Closed(link)),
             Either::Right(Err(error)) => {
                 return inputs.push(match Unproved::of(&error) {
                     Some(why) => LinkInput::Unproved(link, why.clone()),
                     None => LinkInput::Broken(link),
                 });
             }
-            Either::Right(Ok(len)) => {
+            Either::Right(Ok(Read::Datagram(len))) => {
+                chunk.len = len;
+                inputs.push(LinkInput::Datagram(link, chunk));
+            }
+            Either::Right(Ok(Read::Stream(len))) => {
                 if !identified {
                     identified = true;
                     if let Some(certificate) = reader.peer_certificate() {

@@ -187,6 +187,11 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                         control.resume(chunk);
                     }
                 }
+                Action::Datagram { link, bytes } => {
+                    if let Some(max) = self.hands.send_datagram(link, &bytes) {
+                        self.pump.datagram_unsent(link, &bytes, max);
+                    }
+                }
                 Action::Drain(link) => {
                     if let Some(control) = self.hands.control(link) {
                         control.drain();

@@ -1,0 +1,112 @@
+//! Frames beside a link's stream: QUIC datagrams that begin with the number of the stream they belong to (eight bytes, big-endian), as
+//! HTTP/3 has it. Decides nothing about what is in them. Spec: `docs/WIRE.md` 3.6.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quinn::{Connection, SendStream, StreamId, VarInt};
+use quorate_driver::Datagrams;
+use tokio::sync::mpsc;
+
+/// Bytes of the stream's number.
+const NUMBER_BYTES: usize = 8;
+
+/// Most bytes of a datagram that is taken from a peer: more than a packet of the usual networks holds.
+const BYTES_MAX: usize = 2_048;
+
+/// Datagrams that wait for one link to be read. The newest is dropped: a link that is not read has older ones to answer.
+const WAITING_MAX: usize = 16;
+
+fn number(stream: StreamId) -> u64 {
+    VarInt::from(stream).into_inner()
+}
+
+/// The sending side of one link.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    connection: Connection,
+    stream: u64,
+}
+
+impl Sending {
+    pub(crate) fn new(connection: Connection, stream: &SendStream) -> Self {
+        Self {
+            connection,
+            stream: number(stream.id()),
+        }
+    }
+}
+
+impl Datagrams for Sending {
+    fn max_size(&self) -> usize {
+        let whole = self.connection.max_datagram_size().unwrap_or(0);
+        whole.min(BYTES_MAX).saturating_sub(NUMBER_BYTES)
+    }
+
+    fn send(&self, bytes: &[u8]) -> bool {
+        let datagram = [&self.stream.to_be_bytes()[..], bytes].concat();
+        self.connection.send_datagram(datagram.into()).is_ok()
+    }
+}
+
+type Links = Arc<Mutex<BTreeMap<u64, mpsc::Sender<Vec<u8>>>>>;
+
+/// Who gets the datagrams of one accepted connection.
+#[derive(Debug, Default)]
+pub(crate) struct Receivers(Links);
+
+/// The receiving side of one link; takes itself out of the list when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    links: Links,
+    stream: u64,
+    waiting: mpsc::Receiver<Vec<u8>>,
+}
+
+impl Receivers {
+    /// The receiving side of the link on this stream.
+    pub(crate) fn of(&self, stream: StreamId) -> Receiving {
+        let (sender, waiting) = mpsc::channel(WAITING_MAX);
+        let stream = number(stream);
+        locked(&self.0).insert(stream, sender);
+        Receiving {
+            links: Arc::clone(&self.0),
+            stream,
+            waiting,
+        }
+    }
+
+    /// Gives a datagram to its link. One without a link, too long or too short is dropped.
+    pub(crate) fn hand_over(&self, datagram: &[u8]) {
+        let Some((stream, bytes)) = datagram.split_first_chunk::<NUMBER_BYTES>() else {
+            return;
+        };
+        if bytes.len() > BYTES_MAX {
+            return;
+        }
+        if let Some(link) = locked(&self.0).get(&u64::from_be_bytes(*stream)) {
+            // Full: lost, as any datagram may be.
+            let _ = link.try_send(bytes.to_vec());
+        }
+    }
+}
+
+impl Receiving {
+    /// The next datagram. Never ends.
+    pub(crate) async fn next(&mut self) -> Vec<u8> {
+        match self.waiting.recv().await {
+            Some(datagram) => datagram,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        locked(&self.links).remove(&self.stream);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
