@@ -108,7 +108,7 @@ impl<R: Rng> Node<R> {
             Signal::DrainRequested => machines.sharding.on_drain_requested(cx),
             Signal::Drained => machines.membership.on_drained(cx),
             Signal::Paused { since } => machines.resolver.on_paused(cx, since),
-            Signal::StillMember => machines.resolver.on_still_member(),
+            Signal::StillMember => machines.resolver.on_still_member(cx),
         }
     }
 

@@ -4,6 +4,7 @@
 //! 8.5, 8.7.
 
 mod lease;
+mod missed;
 mod watch;
 
 use alloc::collections::BTreeSet;
@@ -15,6 +16,7 @@ use crate::config::ValidConfig;
 use crate::cx::Cx;
 use crate::downing::decision::{Decision, can_be_downed, is_counted};
 use crate::downing::resolver::lease::{Lease, Pending};
+use crate::downing::resolver::missed::Missed;
 use crate::downing::strategy::{Strategy, Verdict, counted, judge};
 use crate::downing::view::{DowningView, IndirectRule, Observation};
 use crate::event::{DowningEvent, DowningWait, Event};
@@ -41,10 +43,8 @@ pub(crate) struct Resolver {
     unstable_since: Option<Instant>,
     /// Whether somebody came back since then: members that only fail are not flapping.
     is_flapping: bool,
-    /// Since when full members are missing without interruption: the others may miss this side as long.
-    lost_since: Option<Instant>,
-    /// Since when this process may have been missed because it stood still, until somebody still counts it in.
-    doubted_since: Option<Instant>,
+    /// Since when the others may have missed this side.
+    missed: Missed,
     /// Who complains about whom within this data center.
     rows: Vec<Observation>,
     /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every change of
@@ -71,8 +71,7 @@ impl Resolver {
             rows_changed_at: None,
             unstable_since: None,
             is_flapping: false,
-            lost_since: None,
-            doubted_since: None,
+            missed: Missed::default(),
             rows: Vec::new(),
             heard: BTreeSet::new(),
             nobody_told: false,
@@ -88,8 +87,7 @@ impl Resolver {
             self.rows.clear();
             self.heard.clear();
             self.unstable_since = None;
-            self.lost_since = None;
-            self.doubted_since = None;
+            self.missed = Missed::default();
             self.lease.forget();
             cx.timers.cancel(&Timer::Downing);
             return;
@@ -100,8 +98,9 @@ impl Resolver {
         if watch::is_unsettled(before, after) {
             self.restart(cx);
         }
-        self.lost_since = watch::is_anybody_lost(after).then(|| self.lost_since.unwrap_or(cx.mono()));
-        if self.lost_since.is_none() {
+        let is_anybody_lost = watch::is_anybody_lost(after);
+        self.missed.on_view(cx.mono(), is_anybody_lost);
+        if !is_anybody_lost {
             self.unstable_since = None;
         } else if watch::is_unstable(before, after) {
             if self.unstable_since.is_none() {
@@ -118,7 +117,7 @@ impl Resolver {
         if self.strategy.is_none() {
             return;
         }
-        self.doubted_since.get_or_insert(since);
+        self.missed.on_paused(since);
         self.restart(cx);
         self.unstable_since = self.unstable_since.map(|_| cx.mono());
         self.lease.on_paused();
@@ -127,8 +126,9 @@ impl Resolver {
     }
 
     /// Somebody who was reached since this process stood still counts it in.
-    pub(crate) fn on_still_member(&mut self) {
-        self.doubted_since = None;
+    pub(crate) fn on_still_member(&mut self, cx: &Cx<'_>) {
+        let stable_after = cx.config.stable_after(cx.view().members().len());
+        self.missed.on_still_member(cx.mono() + stable_after);
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>) {
@@ -317,10 +317,9 @@ impl Resolver {
     /// missed this one, and gives it back `release_after` after that: then it would be granted once more, and both would
     /// stay. A quarter of that time is left for the sides to miss each other at different times.
     fn is_in_time_for_the_lease(&self, cx: &Cx<'_>) -> bool {
-        let missed = self.lost_since.into_iter().chain(self.doubted_since).min();
         let stable_after = cx.config.stable_after(cx.view().members().len());
         let latest = stable_after + self.lease.release_after() / 4 * 3;
-        self.lease.is_held() || missed.is_none_or(|since| cx.mono().since(since) <= latest)
+        self.lease.is_held() || self.missed.for_how_long(cx.mono()) <= latest
     }
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.

@@ -12,6 +12,7 @@ use crate::downing::decision::Decision;
 use crate::event::{DowningEvent, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::{LeaseName, LeaseOrder, LeaseOutcome};
+use crate::membership::member::Status;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -118,7 +119,10 @@ impl Lease {
                 self.acquire(cx, pending);
                 None
             }
-            State::Acquiring { pending, .. } => Some(pending.denied("the lease did not answer in time")),
+            State::Acquiring { pending, .. } => pending
+                .of_members(cx.view())?
+                .denied("the lease did not answer in time")
+                .into(),
             State::Held { .. } | State::Releasing { .. } => {
                 self.release(cx);
                 None
@@ -130,6 +134,10 @@ impl Lease {
     pub(super) fn on_outcome(&mut self, cx: &mut Cx<'_>, outcome: LeaseOutcome) -> Option<DowningEvent> {
         match (outcome, core::mem::replace(&mut self.state, State::Free)) {
             (LeaseOutcome::Granted { .. }, State::Acquiring { pending, .. }) => {
+                let Some(pending) = pending.of_members(cx.view()) else {
+                    self.release(cx);
+                    return None;
+                };
                 let downed: BTreeSet<UniqueAddress> = pending.event.down.iter().cloned().collect();
                 self.state = State::Held {
                     downed,
@@ -137,9 +145,10 @@ impl Lease {
                 };
                 Some(pending.event)
             }
-            (LeaseOutcome::Denied | LeaseOutcome::Lost, State::Acquiring { pending, .. }) => {
-                Some(pending.denied("the other side holds the lease"))
-            }
+            (LeaseOutcome::Denied | LeaseOutcome::Lost, State::Acquiring { pending, .. }) => pending
+                .of_members(cx.view())?
+                .denied("the other side holds the lease")
+                .into(),
             // Nobody waits for it any more: an answer that came too late must not block the other side.
             (LeaseOutcome::Granted { .. }, State::Free) => {
                 self.release(cx);
@@ -231,6 +240,21 @@ impl Lease {
 }
 
 impl Pending {
+    /// What is left of the decision: incarnations that are members still. `None` if all whom it was to down are Down or gone:
+    /// another leader of this side was granted the lease, and the decision is carried out already.
+    fn of_members(mut self, view: &View) -> Option<Self> {
+        let is_done = |node: &UniqueAddress| {
+            view.member(node)
+                .is_none_or(|member| member.status == Status::Down)
+        };
+        if self.event.down.iter().all(is_done) {
+            return None;
+        }
+        self.event.down.retain(|node| view.member(node).is_some());
+        self.down_if_denied.retain(|node| view.member(node).is_some());
+        Some(self)
+    }
+
     pub(super) fn denied(self, reason: &'static str) -> DowningEvent {
         let decision = if self.event.decision.is_indirectly_connected() {
             Decision::DownIndirectlyConnected

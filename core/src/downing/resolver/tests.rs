@@ -27,7 +27,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The resolver of node `me`, stable after 2 s.
+    /// The resolver of node `me`, stable after 2 s, with the reference's rule.
     fn of(me: u64) -> Self {
         Self::with(me, DowningStrategy::KeepMajority { role: None })
     }
@@ -36,6 +36,7 @@ impl Bench {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
         config.downing.stable_after = Some(ms(2000));
         config.downing.strategy = strategy;
+        config.downing.rule = IndirectRule::Classic;
         config.downing.down_all_when_unstable = DownAllWhenUnstable::Off;
         Self::of_config(me, config)
     }
@@ -717,32 +718,58 @@ fn s_8_5_after_a_pause_a_decision_that_waits_for_the_lease_is_made_again() {
     assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["acquire"]));
 }
 
-/// What becomes of node 1's decision about node 2 of three if the process stood still for so long, when node 2 fell silent.
-fn after_a_pause(pause: Duration, is_still_member: bool) -> (Vec<u64>, Vec<&'static str>) {
+/// What becomes of node 1's decision about node 2 of three if the process stood still for so long; node 2 falls silent so long
+/// after somebody counted this node in, or nobody does.
+fn after_a_pause(pause: Duration, counted_in: Option<Duration>) -> (Vec<u64>, Vec<&'static str>) {
     let strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
     let mut bench = Bench::with(1, strategy);
     bench.see(3, &[]);
     let since = bench.fixture.mono();
     bench.fixture.stand_still(pause);
     bench.resolver.on_paused(&mut bench.fixture.cx(), since);
-    bench.see(3, &[(1, 2)]);
-    if is_still_member {
-        bench.resolver.on_still_member();
+    if let Some(ago) = counted_in {
+        bench.resolver.on_still_member(&bench.fixture.cx());
+        bench.run_for(ago);
     }
+    bench.see(3, &[(1, 2)]);
     bench.run_for(ms(2000));
     (bench.downed(), bench.orders())
 }
 
 #[test]
 fn s_8_5_a_process_that_stood_still_does_not_ask_for_a_lease_that_was_held_and_given_back_meanwhile() {
+    let (asks, goes) = ((vec![], vec!["acquire"]), (vec![1, 3], vec![]));
     // Stable after 2 s, given back after 40 s: three quarters of that count.
-    assert_eq!(after_a_pause(ms(30_000), false), (vec![], vec!["acquire"]));
-    assert_eq!(after_a_pause(ms(30_001), false), (vec![1, 3], vec![]));
-    assert_eq!(
-        after_a_pause(ms(60_000), true),
-        (vec![], vec!["acquire"]),
-        "somebody counts it in: nobody took over"
-    );
+    assert_eq!(after_a_pause(ms(30_000), None), asks);
+    assert_eq!(after_a_pause(ms(30_001), None), goes);
+    // Who counts it in may have stood still with it; who is there for a stable period after that was not lost meanwhile.
+    assert_eq!(after_a_pause(ms(60_000), Some(ms(1_999))), goes);
+    assert_eq!(after_a_pause(ms(60_000), Some(ms(2_000))), asks);
+}
+
+#[test]
+fn i_24_a_refused_decision_that_another_leader_has_carried_out_is_dropped() {
+    let up = |uid| (uid, Status::Up);
+    for outcome in [Some(GRANTED), Some(LeaseOutcome::Denied), None] {
+        let mut bench = with_lease(&[(1, 2)]);
+        bench.see_of(&[up(1), (2, Status::Down), up(3)], &[(1, 2)], &[1]);
+        match outcome {
+            Some(outcome) => bench.answer(outcome),
+            None => bench.run_for(ms(5_000)),
+        }
+        let gives_back = outcome == Some(GRANTED);
+        let orders = if gives_back {
+            vec!["acquire", "release"]
+        } else {
+            vec!["acquire"]
+        };
+        assert_eq!((bench.downed(), bench.orders()), (vec![], orders), "{outcome:?}");
+    }
+    // Who is left of them is downed, and of this side only who is still there.
+    let mut bench = with_lease(&[(1, 2)]);
+    bench.see_of(&[up(1), up(2)], &[(1, 2)], &[1]);
+    bench.answer(LeaseOutcome::Denied);
+    assert_eq!(bench.downed(), [1]);
 }
 
 #[test]
