@@ -23,7 +23,8 @@ pub struct DowningConfig {
     /// Which side of a partition survives (default keep-majority). The same on all nodes: a node with another one is
     /// refused. Mirrors `split-brain-resolver.active-strategy`.
     pub strategy: DowningStrategy,
-    /// Which complaints tell that a split is not clean (default classic). The same on all nodes.
+    /// Which complaints tell that a split is not clean (default cascade-safe; the reference has the classic one only). The
+    /// same on all nodes.
     pub rule: IndirectRule,
     /// How long the picture must be unchanged before a decision (> 0; default `None`: by the number of members, 7 s up to 5,
     /// 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and never shorter than the failure detector
@@ -342,7 +343,7 @@ impl Default for DowningConfig {
     fn default() -> Self {
         Self {
             strategy: DowningStrategy::KeepMajority { role: None },
-            rule: IndirectRule::Classic,
+            rule: IndirectRule::CascadeSafe,
             stable_after: None,
             down_all_when_unstable: DownAllWhenUnstable::On,
             down_all_when_indirectly_connected: Some(0.5),

@@ -338,7 +338,7 @@ fn nodes_with_different_strategies_are_incompatible() {
         .iter()
         .map(|strategy| digest(&|config| config.downing.strategy = strategy.clone()))
         .collect();
-    digests.insert(digest(&|config| config.downing.rule = IndirectRule::CascadeSafe));
+    digests.insert(digest(&|config| config.downing.rule = IndirectRule::Classic));
     digests.insert(digest(&|config| {
         config.downing.down_all_when_indirectly_connected = None
     }));
