@@ -1,7 +1,8 @@
 //! I-23: nobody is downed earlier than the stable period after the last time somebody became unreachable or came back, or the
 //! process itself stood still, unless unrest lasts too long; and no decision comes later than the stable period and the
-//! patience for unrest after unrest began. Under the cascade-safe rule a side that would stay may wait until losses end if
-//! nobody came back, so that only the last of them counts. A decision that waits for the lease counts from when it was made.
+//! patience for unrest after unrest began. Under the cascade-safe rule patience may begin anew, as often as it ends before
+//! somebody came back: a side that would stay waits until losses end. A decision that waits for the lease counts from when it
+//! was made.
 //! Times are those of the process's own clock.
 
 use std::collections::BTreeMap;
@@ -21,8 +22,8 @@ struct Watch {
     changed: u64,
     /// Since when somebody is missing without a decision.
     unrest: Option<u64>,
-    /// Whether somebody came back since then.
-    is_flapping: bool,
+    /// When somebody came back for the first time since then.
+    flapping: Option<u64>,
     /// How long nothing had changed when the decision was made that waits for the lease.
     asked: Option<u64>,
 }
@@ -77,9 +78,11 @@ impl InTime {
         if change.lost || change.back || change.joined || change.downed {
             if watch.unrest.is_none() {
                 watch.unrest = Some(now);
-                watch.is_flapping = false;
+                watch.flapping = None;
             }
-            watch.is_flapping |= change.back;
+            if change.back {
+                watch.flapping.get_or_insert(now);
+            }
         }
         if !change.missing {
             watch.unrest = None;
@@ -110,21 +113,22 @@ impl InTime {
             watch.asked = Some(quiet);
             return Ok(());
         }
-        let unrest = watch.unrest.take().map_or(0, |since| moment.mono - since);
+        let (since, flapping) = (watch.unrest.take(), watch.flapping);
+        let unrest = since.map_or(0, |since| moment.mono - since);
         let was_quiet = watch.asked.take().unwrap_or(quiet);
-        let too_long = moment
-            .patience
-            .is_some_and(|patience| unrest > moment.stable_after + patience);
+        let patience = moment.patience.map(|patience| moment.stable_after + patience);
+        let too_long = patience.is_some_and(|patience| unrest > patience);
         if was_quiet < moment.stable_after && !too_long {
             return Err(format!("decides {was_quiet} us after the last change: {event:?}"));
         }
-        let latest = moment
-            .patience
-            .map(|patience| moment.stable_after + patience + moment.slack);
-        let waited = if moment.stays_patiently && !watch.is_flapping {
-            quiet
-        } else {
-            unrest
+        let latest = patience.map(|patience| patience + moment.slack);
+        let waited = match (since, flapping, patience) {
+            (Some(since), Some(back), Some(patience)) if moment.stays_patiently => {
+                // It ends a moment after it is over.
+                unrest - (back - since) / (patience + 1) * (patience + 1)
+            }
+            (_, None, _) if moment.stays_patiently => quiet,
+            _ => unrest,
         };
         if latest.is_some_and(|latest| waited > latest) {
             return Err(format!("decides {waited} us after unrest began: {event:?}"));
