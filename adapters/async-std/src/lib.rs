@@ -85,3 +85,8 @@ impl Adapter for AsyncStd {
         runtime::shutdown_signal().await
     }
 }
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

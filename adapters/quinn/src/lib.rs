@@ -99,3 +99,8 @@ impl Adapter for Quinn {
         quorate_tokio::Tokio::shutdown_signal().await
     }
 }
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -83,3 +83,8 @@ impl Adapter for Smol {
         runtime::shutdown_signal().await
     }
 }
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -86,3 +86,8 @@ impl Adapter for Tokio {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the own README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct OwnReadme;
