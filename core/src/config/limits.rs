@@ -9,7 +9,8 @@ pub struct Limits {
     /// Body bytes of a frame on the control lane (default 256 KiB, 1 KiB to 16 MiB): a full registration of 65,536
     /// shards still fits.
     pub control_frame_bytes_max: usize,
-    /// Body bytes of a frame on the gossip lane (default 4 MiB, 1 KiB to 16 MiB): a state of `members_max` members fits.
+    /// Body bytes of a frame on the gossip lane (default 4 MiB, 8 KiB to 16 MiB): a state of `members_max` members fits. In the
+    /// least, about fifteen members fit beside the room for one more.
     pub gossip_frame_bytes_max: usize,
     /// Body bytes of a frame on the user and reply lanes (default 4 MiB, 1 KiB to 16 MiB).
     pub user_frame_bytes_max: usize,

@@ -199,7 +199,7 @@ fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
         (
             "limits.gossip_frame_bytes_max",
             |c, v| c.limits.gossip_frame_bytes_max = v,
-            FRAME,
+            (8 << 10, FRAME.1),
         ),
         (
             "limits.user_frame_bytes_max",

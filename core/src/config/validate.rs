@@ -281,6 +281,8 @@ impl Config {
 
     fn check_limits(&self) -> Result<(), ConfigError> {
         const FRAME: ((usize, usize), &str) = ((1 << 10, 16 << 20), "1024 to 16777216 bytes");
+        // A joiner is admitted only while a member with everything as long as it may be would still fit.
+        const GOSSIP_FRAME: ((usize, usize), &str) = ((8 << 10, 16 << 20), "8192 to 16777216 bytes");
         let l = &self.limits;
         within(
             "limits.control_frame_bytes_max",
@@ -291,8 +293,8 @@ impl Config {
         within(
             "limits.gossip_frame_bytes_max",
             l.gossip_frame_bytes_max,
-            FRAME.0,
-            FRAME.1,
+            GOSSIP_FRAME.0,
+            GOSSIP_FRAME.1,
         )?;
         within(
             "limits.user_frame_bytes_max",

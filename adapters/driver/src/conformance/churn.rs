@@ -17,8 +17,8 @@ use crate::error::Termination;
 use crate::runtime::Runtime;
 use crate::security::Security;
 
-/// The setting of glibc's allocator that [`again_with_one_arena`] makes.
-const ARENAS: &str = "MALLOC_ARENA_MAX";
+/// The settings of glibc's allocator that [`again_with_one_arena`] makes; the first shows that they are made.
+const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "131072")];
 
 /// Nodes that stay.
 const STABLE: usize = 3;
@@ -82,17 +82,18 @@ impl fmt::Display for Held {
 }
 
 /// Runs this program again with one arena of glibc's allocator, unless it was started so, and says how that ended. For the
-/// `main` of a program that measures: each thread's own arena keeps what the thread gave back, so that the resident memory
-/// says how threads took turns and not what is held.
+/// `main` of a program that measures: each thread's own arena keeps what the thread gave back, and so does a heap that has
+/// learned to take blocks of megabytes, such as QUIC's receive buffers; then the resident memory says in which order things came
+/// and went, and not what is held.
 ///
 /// # Errors
 /// The program cannot be started.
 pub fn again_with_one_arena() -> io::Result<Option<ExitStatus>> {
-    if env::var_os(ARENAS).is_some() {
+    if env::var_os(ALLOCATOR[0].0).is_some() {
         return Ok(None);
     }
     let mut again = Command::new(env::current_exe()?);
-    again.args(env::args_os().skip(1)).env(ARENAS, "1");
+    again.args(env::args_os().skip(1)).envs(ALLOCATOR);
     again.status().map(Some)
 }
 
