@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use quorate_driver::conformance::{APPLICABILITY, Answered, COLUMNS, rows_of_the_table};
 
 /// Which column holds for which adapter, and the test file that has to run it.
-const ADAPTERS: [(&str, &str, &str); 6] = [
+const ADAPTERS: [(&str, &str, &str); 7] = [
     ("tokio", "TCP", "tokio/tests/conformance.rs"),
     ("tokio", "TCP with TLS", "tokio/tests/conformance.rs"),
     ("smol", "TCP", "smol/tests/conformance.rs"),
     ("smol", "TCP with TLS", "smol/tests/tls.rs"),
     ("async-std", "TCP", "async-std/tests/conformance.rs"),
     ("quinn", "QUIC", "quinn/tests/conformance.rs"),
+    ("quinn on smol", "QUIC", "quinn/tests/smol.rs"),
 ];
 
 fn root() -> PathBuf {

@@ -1,4 +1,4 @@
-//! Quorate clusters over QUIC, on tokio: one connection per peer and direction, one stream per link, TLS 1.3 with certificates
+//! Quorate clusters over QUIC, on tokio (or smol: feature `smol`): one connection per peer and direction, one stream per link, TLS 1.3 with certificates
 //! on both sides.
 //!
 //! A stream that waits for a lost packet holds up no other: heartbeats pass while user messages are resent. QUIC is never
@@ -53,6 +53,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `smol` | `QuinnSmol` and `SmolCluster`: the same on smol's global executor; tokio is linked, but not started |
 //! | `dev-certs` | a certificate authority that lives as long as the program, for demonstrations and tests |
 #![forbid(unsafe_code)]
 
@@ -60,6 +61,9 @@ mod datagrams;
 mod link;
 mod links;
 mod port;
+mod runtime;
+#[cfg(feature = "smol")]
+mod smol_adapter;
 
 use std::io;
 
@@ -68,6 +72,9 @@ pub use links::QuicLinks;
 pub use port::QuicPort;
 pub use quorate_driver::*;
 pub use quorate_tokio::TokioRuntime;
+pub use runtime::QuicRuntime;
+#[cfg(feature = "smol")]
+pub use smol_adapter::{QuinnSmol, SmolCluster};
 
 /// Tokio and QUIC: what fills in the driver's types.
 #[derive(Clone, Copy, Debug)]
@@ -85,19 +92,23 @@ impl Adapter for Quinn {
     }
 
     fn transport(security: &Security) -> io::Result<QuicLinks> {
-        let mtls = security.certificates().cloned();
-        mtls.map(|mtls| QuicLinks::new(mtls, security.max_link_age()))
-            .ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::Unsupported,
-                    "QUIC is always encrypted: use `Security::mtls`",
-                )
-            })
+        links(TokioRuntime::current()?, security)
     }
 
     async fn shutdown_signal() -> io::Result<()> {
         quorate_tokio::Tokio::shutdown_signal().await
     }
+}
+
+fn links<R: QuicRuntime>(runtime: R, security: &Security) -> io::Result<QuicLinks<R>> {
+    let mtls = security.certificates().cloned();
+    let links = mtls.map(|mtls| QuicLinks::new(runtime, mtls, security.max_link_age()));
+    links.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            "QUIC is always encrypted: use `Security::mtls`",
+        )
+    })
 }
 
 /// The README's examples compile.

@@ -9,6 +9,7 @@ use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarI
 use quorate_driver::{Datagrams, LinkReader, LinkWriter, PeerCertificate, Read, Unproved};
 
 use crate::datagrams::{Receiving, Sending};
+use crate::runtime::Timer;
 
 /// How long the good end of a link waits for the peer to have received everything. The kernel goes on delivering for a TCP
 /// connection that was closed; here nobody would.
@@ -41,6 +42,7 @@ fn certificate_of(connection: &Connection) -> Option<PeerCertificate> {
 pub struct QuicWriter {
     stream: SendStream,
     datagrams: Option<Arc<Sending>>,
+    timer: Timer,
 }
 
 /// QUIC's error codes for what went wrong in the TLS handshake: 0x100 and the alert (RFC 9001, 4.8).
@@ -126,16 +128,21 @@ impl LinkReader for QuicReader {
 
 impl QuicWriter {
     /// Of a link that this node dialed: only who dials sends frames.
-    pub(crate) fn dialed(stream: SendStream, connection: Connection) -> Self {
+    pub(crate) fn dialed(stream: SendStream, connection: Connection, timer: Timer) -> Self {
         let datagrams = Some(Arc::new(Sending::new(connection, &stream)));
-        Self { stream, datagrams }
+        Self {
+            stream,
+            datagrams,
+            timer,
+        }
     }
 
     /// Of a link that carries no heartbeats.
-    pub(crate) const fn only_stream(stream: SendStream) -> Self {
+    pub(crate) const fn only_stream(stream: SendStream, timer: Timer) -> Self {
         Self {
             stream,
             datagrams: None,
+            timer,
         }
     }
 }
@@ -152,7 +159,7 @@ impl LinkWriter for QuicWriter {
 
     async fn close(&mut self) -> io::Result<()> {
         self.stream.finish().map_err(io::Error::other)?;
-        let received = tokio::time::timeout(CLOSE_LIMIT, self.stream.stopped());
+        let received = self.timer.within(CLOSE_LIMIT, self.stream.stopped());
         received.await?.map(drop).map_err(io::Error::other)
     }
 }

@@ -11,9 +11,11 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 use quorate_driver::core::Address;
 use quorate_driver::{LinkKind, Mtls, Transport};
+use quorate_tokio::TokioRuntime;
 
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::port::QuicPort;
+use crate::runtime::{QuicRuntime, Timer};
 
 /// A connection on which nothing arrives for so long is dead. Its links end with it, and the next dial opens a new one.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -36,8 +38,8 @@ const DATAGRAM_BUFFER_BYTES: usize = 32 * 1024;
 
 /// QUIC with mutual TLS. Clones share the port and the connections.
 #[derive(Clone)]
-pub struct QuicLinks {
-    inside: Arc<Inside>,
+pub struct QuicLinks<R = TokioRuntime> {
+    inside: Arc<Inside<R>>,
 }
 
 /// A connection and when it was opened.
@@ -46,7 +48,9 @@ type Opened = (Connection, Instant);
 /// A connection, or the place where it will be: locked while it is dialed, so that links dialed meanwhile wait for it.
 type Slot = Arc<tokio::sync::Mutex<Option<Opened>>>;
 
-struct Inside {
+struct Inside<R> {
+    runtime: R,
+    timer: Timer,
     mtls: Mtls,
     /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates would stay.
     connection_age_max: Option<Duration>,
@@ -56,22 +60,24 @@ struct Inside {
     connections: Mutex<BTreeMap<Address, Slot>>,
 }
 
-impl QuicLinks {
+impl<R: QuicRuntime> QuicLinks<R> {
     /// QUIC with these certificates; links may become as old as that.
     #[must_use]
-    pub fn new(mtls: Mtls, max_link_age: Option<Duration>) -> Self {
-        Self::build(mtls, max_link_age, Some(DATAGRAM_BUFFER_BYTES))
+    pub fn new(runtime: R, mtls: Mtls, max_link_age: Option<Duration>) -> Self {
+        Self::build(runtime, mtls, max_link_age, Some(DATAGRAM_BUFFER_BYTES))
     }
 
     /// The same for a node that takes no datagrams: its peers send it heartbeats over the stream.
     #[must_use]
-    pub fn without_datagrams(mtls: Mtls, max_link_age: Option<Duration>) -> Self {
-        Self::build(mtls, max_link_age, None)
+    pub fn without_datagrams(runtime: R, mtls: Mtls, max_link_age: Option<Duration>) -> Self {
+        Self::build(runtime, mtls, max_link_age, None)
     }
 
-    fn build(mtls: Mtls, max_link_age: Option<Duration>, datagrams: Option<usize>) -> Self {
+    fn build(runtime: R, mtls: Mtls, max_link_age: Option<Duration>, datagrams: Option<usize>) -> Self {
         Self {
             inside: Arc::new(Inside {
+                timer: Timer::of(runtime.clone()),
+                runtime,
                 mtls,
                 // The driver renews links after seven eighths of their time at the latest.
                 connection_age_max: max_link_age.map(|age| age / 8),
@@ -82,6 +88,14 @@ impl QuicLinks {
                 connections: Mutex::new(BTreeMap::new()),
             }),
         }
+    }
+
+    pub(crate) fn runtime(&self) -> &R {
+        &self.inside.runtime
+    }
+
+    pub(crate) fn timer(&self) -> Timer {
+        self.inside.timer.clone()
     }
 
     /// How the next connection that a peer opens is accepted: with the certificates of the moment.
@@ -120,7 +134,7 @@ impl QuicLinks {
     async fn connect(&self, to: &Address) -> io::Result<Connection> {
         let endpoint = self.inside.endpoint.get().ok_or(io::ErrorKind::NotConnected)?;
         let here = endpoint.local_addr()?;
-        let there = resolve((to.host(), to.port()), |found| found.is_ipv4() == here.is_ipv4()).await?;
+        let there = resolve::<R>(to.to_string(), |found| found.is_ipv4() == here.is_ipv4()).await?;
         let name = self.inside.mtls.peer_name().to_str();
         let connecting = endpoint
             .connect_with(self.client_config()?, there, &name)
@@ -148,28 +162,23 @@ fn is_open(connection: &Connection) -> bool {
     connection.close_reason().is_none()
 }
 
-async fn resolve(
-    address: impl tokio::net::ToSocketAddrs,
+async fn resolve<R: QuicRuntime>(
+    address: String,
     usable: impl Fn(&SocketAddr) -> bool,
 ) -> io::Result<SocketAddr> {
-    let found = tokio::net::lookup_host(address).await?.find(usable);
+    let found = R::resolve(address).await?.into_iter().find(usable);
     found.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
-impl Transport for QuicLinks {
+impl<R: QuicRuntime> Transport for QuicLinks<R> {
     type Listener = QuicPort;
     type Reader = QuicReader;
     type Writer = QuicWriter;
 
     async fn bind(&self, address: &str) -> io::Result<QuicPort> {
-        let socket = std::net::UdpSocket::bind(resolve(address, |_| true).await?)?;
+        let socket = std::net::UdpSocket::bind(resolve::<R>(address.to_owned(), |_| true).await?)?;
         let server = Arc::unwrap_or_clone(self.server_config()?);
-        let endpoint = Endpoint::new(
-            EndpointConfig::default(),
-            Some(server),
-            socket,
-            Arc::new(quinn::TokioRuntime),
-        )?;
+        let endpoint = Endpoint::new(EndpointConfig::default(), Some(server), socket, R::quinn())?;
         if self.inside.endpoint.set(endpoint.clone()).is_err() {
             return Err(io::Error::other("this transport listens already"));
         }
@@ -197,14 +206,14 @@ impl Transport for QuicLinks {
         };
         writer.set_priority(priority).map_err(io::Error::other)?;
         let writer = match kind {
-            LinkKind::Control => QuicWriter::dialed(writer, connection.clone()),
-            LinkKind::User => QuicWriter::only_stream(writer),
+            LinkKind::Control => QuicWriter::dialed(writer, connection.clone(), self.timer()),
+            LinkKind::User => QuicWriter::only_stream(writer, self.timer()),
         };
         Ok((QuicReader::dialed(reader, connection), writer))
     }
 }
 
-impl Drop for Inside {
+impl<R> Drop for Inside<R> {
     /// Says good-bye to all peers at once: they need not wait for the silence to be long enough.
     fn drop(&mut self) {
         if let Some(endpoint) = self.endpoint.get() {
@@ -213,7 +222,7 @@ impl Drop for Inside {
     }
 }
 
-impl fmt::Debug for QuicLinks {
+impl<R> fmt::Debug for QuicLinks<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QuicLinks")
             .field("endpoint", &self.inside.endpoint)
@@ -232,7 +241,7 @@ mod tests {
     #[tokio::test]
     async fn no_connection_carries_anything_before_its_handshake() {
         let authority = DevCa::new("tests.cluster.internal").unwrap();
-        let links = || QuicLinks::new(authority.mtls().unwrap(), None);
+        let links = || QuicLinks::new(TokioRuntime::current().unwrap(), authority.mtls().unwrap(), None);
         let (one, other) = (links(), links());
         let mut port = one.bind("127.0.0.1:0").await.unwrap();
         let _own = other.bind("127.0.0.1:0").await.unwrap();

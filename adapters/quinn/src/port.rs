@@ -8,11 +8,11 @@ use std::time::Duration;
 use quinn::{Connection, Endpoint, Incoming};
 use quorate_driver::{Accepted, Listener, Unproved};
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
 
 use crate::datagrams::Receivers;
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::links::QuicLinks;
+use crate::runtime::{QuicRuntime, Timer};
 
 /// Connections there may be, both directions: a cluster of a thousand nodes twice over, and room for strangers who are being
 /// refused.
@@ -34,24 +34,15 @@ type Knock = io::Result<Link>;
 pub struct QuicPort {
     endpoint: Endpoint,
     links: mpsc::Receiver<Knock>,
-    accepting: AbortHandle,
 }
 
 impl QuicPort {
-    pub(crate) fn new(transport: QuicLinks, endpoint: Endpoint) -> Self {
+    pub(crate) fn new<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint) -> Self {
         let (sender, links) = mpsc::channel(ACCEPTED_WAITING_MAX);
-        let accepting = tokio::spawn(accept_all(transport, endpoint.clone(), sender));
-        Self {
-            endpoint,
-            links,
-            accepting: accepting.abort_handle(),
-        }
-    }
-}
-
-impl Drop for QuicPort {
-    fn drop(&mut self) {
-        self.accepting.abort();
+        let runtime = transport.runtime().clone();
+        // Ends when nobody receives any more.
+        runtime.spawn(accept_all(transport, endpoint.clone(), sender));
+        Self { endpoint, links }
     }
 }
 
@@ -69,8 +60,15 @@ impl Listener for QuicPort {
     }
 }
 
-async fn accept_all(transport: QuicLinks, endpoint: Endpoint, links: mpsc::Sender<Knock>) {
-    while let Some(incoming) = endpoint.accept().await {
+async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint, links: mpsc::Sender<Knock>) {
+    loop {
+        let incoming = tokio::select! {
+            () = links.closed() => return,
+            incoming = endpoint.accept() => incoming,
+        };
+        let Some(incoming) = incoming else {
+            return;
+        };
         if endpoint.open_connections() >= CONNECTIONS_MAX {
             incoming.refuse();
         } else if !incoming.remote_address_validated() {
@@ -78,19 +76,21 @@ async fn accept_all(transport: QuicLinks, endpoint: Endpoint, links: mpsc::Sende
             // from making this node compute signatures for addresses that are not theirs.
             let _ = incoming.retry();
         } else {
-            tokio::spawn(serve(transport.clone(), incoming, links.clone()));
+            let serving = serve(transport.clone(), incoming, links.clone());
+            transport.runtime().spawn(serving);
         }
     }
 }
 
 /// One peer's connection, from its handshake until either side has had enough.
-async fn serve(transport: QuicLinks, incoming: Incoming, links: mpsc::Sender<Knock>) {
+async fn serve<R: QuicRuntime>(transport: QuicLinks<R>, incoming: Incoming, links: mpsc::Sender<Knock>) {
     let remote = incoming.remote_address();
     match shake_hands(&transport, incoming).await {
         Ok(connection) => {
+            let timer = transport.timer();
             drop(transport);
             tokio::select! {
-                () = hand_out(&connection, &links) => {}
+                () = hand_out(&connection, &links, &timer) => {}
                 () = links.closed() => {}
             }
         }
@@ -106,13 +106,13 @@ async fn serve(transport: QuicLinks, incoming: Incoming, links: mpsc::Sender<Kno
     }
 }
 
-async fn shake_hands(transport: &QuicLinks, incoming: Incoming) -> io::Result<Connection> {
+async fn shake_hands<R: QuicRuntime>(transport: &QuicLinks<R>, incoming: Incoming) -> io::Result<Connection> {
     let connecting = incoming.accept_with(transport.server_config()?).map_err(lost)?;
-    let connected = tokio::time::timeout(HANDSHAKE_LIMIT, connecting).await?;
+    let connected = transport.timer().within(HANDSHAKE_LIMIT, connecting).await?;
     connected.map_err(lost)
 }
 
-async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>) {
+async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>, timer: &Timer) {
     let receivers = Receivers::default();
     loop {
         let (writer, reader) = tokio::select! {
@@ -132,7 +132,7 @@ async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>) {
         let link = Accepted {
             remote: connection.remote_address(),
             reader: QuicReader::accepted(reader, connection, receiving),
-            writer: QuicWriter::only_stream(writer),
+            writer: QuicWriter::only_stream(writer, timer.clone()),
         };
         if links.send(Ok(link)).await.is_err() {
             return;

@@ -22,7 +22,11 @@ impl Adapter for WithoutDatagrams {
 
     fn transport(security: &Security) -> io::Result<QuicLinks> {
         let mtls = security.certificates().cloned().unwrap();
-        Ok(QuicLinks::without_datagrams(mtls, security.max_link_age()))
+        Ok(QuicLinks::without_datagrams(
+            Self::runtime()?,
+            mtls,
+            security.max_link_age(),
+        ))
     }
 
     async fn shutdown_signal() -> io::Result<()> {

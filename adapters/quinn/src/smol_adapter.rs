@@ -1,0 +1,32 @@
+//! QUIC on smol. Decides nothing.
+
+use std::io;
+
+use quorate_driver::{Adapter, Security};
+use quorate_smol::{Smol, SmolRuntime};
+
+use crate::links::QuicLinks;
+
+/// Smol and QUIC: what fills in the driver's types.
+#[derive(Clone, Copy, Debug)]
+pub struct QuinnSmol;
+
+/// A running node on smol and QUIC. See [`quorate_driver::Cluster`].
+pub type SmolCluster = quorate_driver::Cluster<QuinnSmol>;
+
+impl Adapter for QuinnSmol {
+    type Runtime = SmolRuntime;
+    type Transport = QuicLinks<SmolRuntime>;
+
+    fn runtime() -> io::Result<SmolRuntime> {
+        Smol::runtime()
+    }
+
+    fn transport(security: &Security) -> io::Result<QuicLinks<SmolRuntime>> {
+        crate::links(Smol::runtime()?, security)
+    }
+
+    async fn shutdown_signal() -> io::Result<()> {
+        Smol::shutdown_signal().await
+    }
+}
