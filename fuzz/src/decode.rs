@@ -1,14 +1,15 @@
 //! Decoders: bytes of a frame or a handshake in; no panic, invariants after every success, one written form per value.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::vector_clock::ClockOrder;
 use quorate_core::message::{GossipBody, GossipEnvelope, Lane, Message};
 use quorate_core::wire::handshake::{
-    HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, HelloAnswer, RejectReason, decode_answer, decode_hello,
-    decode_proof, encode_answer, encode_hello, encode_proof,
+    AUTH_NONE, Acceptor, FEATURES, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck, HelloAnswer,
+    LinkKind, RejectReason, check_ack, decode_answer, decode_hello, decode_proof, encode_answer,
+    encode_hello, encode_proof,
 };
 use quorate_core::wire::{
     Decoded, HEADER_BYTES, MAGIC, PackedGossip, VERSION_MAX, WireError, decode_frame, decode_message,
@@ -193,11 +194,65 @@ fn walk(mut stream: &[u8]) {
     }
 }
 
+static ACCEPTOR: LazyLock<UniqueAddress> = LazyLock::new(|| {
+    let address = Address::new("acceptor", 2_551).expect("a legal host");
+    UniqueAddress::new(address, 5)
+});
+
+/// Whatever a hello says, an acceptor whom it was not meant for refuses it, and the dialer takes every consent as it was meant.
+fn check_answers(hello: &Hello) {
+    let strangers = ClusterName::new("strangers").expect("a legal name");
+    let meant = UniqueAddress::new(hello.to.clone(), hello.expected_uid.unwrap_or(5));
+    for (me, cluster, quarantined) in [
+        (&meant, &hello.cluster, false),
+        (&meant, &hello.cluster, true),
+        (&meant, &strangers, false),
+        (&*ACCEPTOR, &hello.cluster, false),
+    ] {
+        let acceptor = Acceptor {
+            me,
+            cluster,
+            features: FEATURES,
+            auth_method: AUTH_NONE,
+            quarantined,
+            nonce: [1; 16],
+        };
+        if let Ok(ack) = acceptor.answer(hello) {
+            assert!(!quarantined && *cluster == hello.cluster && *me.address() == hello.to);
+            assert_eq!(check_ack(hello, &ack), Ok(()), "{hello:?} {ack:?}");
+        }
+    }
+}
+
+/// Whatever a consent says, a dialer takes it only from whom it meant, for a version it speaks.
+fn check_consent(ack: &HelloAck) {
+    let dialer = Address::new("dialer", 2_552).expect("a legal host");
+    for expected_uid in [None, Some(5)] {
+        let hello = Hello {
+            versions: (VERSION_MAX, VERSION_MAX),
+            cluster: ClusterName::new("orders").expect("a legal name"),
+            from: UniqueAddress::new(dialer.clone(), 9),
+            to: ACCEPTOR.address().clone(),
+            expected_uid,
+            link: LinkKind::Control,
+            epoch: 1,
+            features: FEATURES,
+            auth_method: AUTH_NONE,
+            nonce: [2; 16],
+        };
+        if check_ack(&hello, ack).is_ok() {
+            assert_eq!((&hello.to, ack.version), (ack.from.address(), VERSION_MAX));
+            assert!(expected_uid.is_none_or(|uid| uid == ack.from.uid()));
+        }
+    }
+}
+
 fn check_handshake(bytes: &[u8]) {
     match decode_hello(bytes) {
         HandshakeDecoded::NeedMore(total) => assert!(total > bytes.len(), "asks for bytes it has"),
         HandshakeDecoded::Done { value, consumed } => {
             assert!(consumed <= bytes.len());
+            check_answers(&value);
             let mut again = Vec::new();
             encode_hello(&value, &mut again).expect("what was decoded can be encoded");
             let consumed = again.len();
@@ -209,6 +264,9 @@ fn check_handshake(bytes: &[u8]) {
         HandshakeDecoded::NeedMore(total) => assert!(total > bytes.len(), "asks for bytes it has"),
         HandshakeDecoded::Done { value, consumed } => {
             assert!(consumed <= bytes.len());
+            if let HelloAnswer::Ack(ack) = &value {
+                check_consent(ack);
+            }
             if matches!(&value, HelloAnswer::Reject(reject) if matches!(reject.reason, RejectReason::Other { .. }))
             {
                 return;
