@@ -211,6 +211,11 @@ impl<R: QuicRuntime> Transport for QuicLinks<R> {
         };
         Ok((QuicReader::dialed(reader, connection), writer))
     }
+
+    /// Reading and writing a stream copies bytes; what takes the processor is the work of the connection's own task.
+    fn links_run_in_loop(&self) -> bool {
+        true
+    }
 }
 
 impl<R> Drop for Inside<R> {

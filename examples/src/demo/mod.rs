@@ -12,7 +12,6 @@ mod report;
 mod screen;
 mod stage;
 mod tally;
-mod trust;
 mod worker;
 
 use std::path::PathBuf;
@@ -28,9 +27,10 @@ use self::options::{Command, NodeOptions, Options};
 use self::reader::Reader;
 use self::report::{NodeResult, Report};
 use self::screen::Screen;
-pub use self::stage::{Host, Stage};
-use self::trust::Authority;
+pub use self::stage::Stage;
 use crate::files::Files;
+use crate::hosts::Host;
+use crate::trust::Authority;
 use crate::words;
 
 /// Paths of which it is said that they were left out; the others are only counted.
@@ -109,7 +109,7 @@ async fn run<A: Adapter>(
     files: Files,
 ) -> Result<Report, Failure> {
     let name = format!("demo-{}", std::process::id());
-    let authority = Authority::of(stage).map_err(Failure::certificates)?;
+    let authority = Authority::new(stage.has_certificates).map_err(Failure::certificates)?;
     let security: Security = authority.own().map_err(Failure::certificates)?;
     let runtime = A::runtime().map_err(|error| Failure::Usage(error.to_string()))?;
     let node = NodeOptions {

@@ -9,9 +9,9 @@ use quorate_driver::core::{Address, View};
 use super::failure::Failure;
 use super::kind::WORKER;
 use super::options::{Kill, NodeOptions};
-use super::trust::Authority;
 use super::worker::READY;
 use crate::process::{self, ChildProcess};
+use crate::trust::Authority;
 
 /// How long a process may take until it listens; a loaded machine needs a second.
 const START_TIMEOUT: Duration = Duration::from_secs(20);

@@ -206,7 +206,7 @@ fn kill(value: OsString) -> Result<Kill, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::Host;
+    use crate::hosts::Host;
 
     struct Nowhere;
 

@@ -1,28 +1,13 @@
-//! What the demo can run on: a runtime with a transport, and how the links are protected there. Decides nothing.
+//! What the demo can run on: a host with a transport, and how the links are protected there. Decides nothing.
 
-use std::future::Future;
-use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
-
-use quorate_driver::Adapter;
 
 use super::failure::Failure;
 use super::options::{NodeOptions, Options};
 use super::report::Report;
 use super::worker;
-
-/// A runtime to run the demo in. Implemented by the program, so that this package needs to know no runtime but its own.
-pub trait Host: 'static {
-    /// The adapter of that runtime.
-    type Adapter: Adapter;
-
-    /// Runs a future to its end, within the runtime.
-    ///
-    /// # Errors
-    /// The runtime cannot be started.
-    fn block_on<T>(future: impl Future<Output = T>) -> io::Result<T>;
-}
+use crate::hosts::Host;
 
 /// One transport of the demo: its name and how to run there.
 #[derive(Clone, Copy, Debug)]

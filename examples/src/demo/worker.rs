@@ -10,9 +10,8 @@ use quorate_driver::{Cluster, ClusterError, Entity, EntityContext, Security, Sta
 
 use super::kind::{self, Content, Question, Told};
 use super::options::NodeOptions;
-use super::stage::Host;
-use super::trust;
-use crate::{files, process, words};
+use crate::hosts::Host;
+use crate::{files, process, trust, words};
 
 /// Files a node reads at the same time. Two keep a disk and a core busy and leave the other threads to the node's loop,
 /// which has to answer heartbeats.

@@ -7,7 +7,8 @@ use std::io;
 use std::process::ExitCode;
 
 use quorate_async_std::AsyncStd;
-use quorate_examples::demo::{self, Host, Stage};
+use quorate_examples::demo::{self, Stage};
+use quorate_examples::hosts::Host;
 
 const STAGES: [Stage; 1] = [Stage::plain::<OnAsyncStd>("async-std", "TCP (async-std)")];
 

@@ -1,14 +1,13 @@
-//! What the machine can do: a bare stream of length-delimited messages between the same two processes, with the same
-//! runtime, and nothing else: no kinds, no entities, no deadlines, no membership. It is multiplexed like ours: many tasks
-//! hand their messages to the one that writes.
+//! What the machine can do: a bare link of the same transport between the same two processes, on the same runtime, and nothing
+//! else: no kinds, no entities, no deadlines, no membership, no checksums. It is multiplexed like ours: many tasks hand their
+//! messages to the one that writes. An adapter's link is the runtime's socket, TLS session or QUIC stream and no more.
 //!
 //! A message is its length (u32), a lane (u32), and the payload; lengths count the payload only.
 
 use std::io;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
+use quorate_driver::core::Address;
+use quorate_driver::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Runtime, Security, Transport};
 use tokio::sync::mpsc;
 
 use crate::Failure;
@@ -29,37 +28,71 @@ fn put(out: &mut Vec<u8>, lane: u32, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// Calls `each` for every whole message and keeps the rest.
-fn take(buffer: &mut Vec<u8>, mut each: impl FnMut(u32, &[u8])) {
-    let mut rest = &buffer[..];
-    while let Some((header, behind)) = rest.split_first_chunk::<HEADER_BYTES>() {
-        let [a, b, c, d, e, f, g, h] = *header;
-        let (len, lane) = (
-            u32::from_le_bytes([a, b, c, d]) as usize,
-            u32::from_le_bytes([e, f, g, h]),
-        );
-        let Some(payload) = behind.get(..len) else { break };
-        each(lane, payload);
-        rest = &behind[len..];
-    }
-    let used = buffer.len() - rest.len();
-    buffer.drain(..used);
+/// Bytes on their way to whole messages.
+struct Incoming {
+    buffer: Vec<u8>,
+    filled: usize,
 }
 
-/// Answers everybody who connects.
-pub(crate) async fn serve(listener: TcpListener) -> io::Result<()> {
-    loop {
-        let (stream, _) = listener.accept().await?;
-        tokio::spawn(echo(stream));
+impl Incoming {
+    fn new() -> Self {
+        Self {
+            buffer: vec![0; BATCH_BYTES],
+            filled: 0,
+        }
+    }
+
+    /// Reads once, and calls `each` for every whole message; says whether the link goes on.
+    async fn read(
+        &mut self,
+        reader: &mut impl LinkReader,
+        mut each: impl FnMut(u32, &[u8]),
+    ) -> io::Result<bool> {
+        let space = self.buffer.get_mut(self.filled..).unwrap_or_default();
+        let read = reader.read(space).await?;
+        self.filled += read;
+        let mut rest = &self.buffer[..self.filled];
+        while let Some((header, behind)) = rest.split_first_chunk::<HEADER_BYTES>() {
+            let [a, b, c, d, e, f, g, h] = *header;
+            let (len, lane) = (
+                u32::from_le_bytes([a, b, c, d]) as usize,
+                u32::from_le_bytes([e, f, g, h]),
+            );
+            let Some(payload) = behind.get(..len) else { break };
+            each(lane, payload);
+            rest = &behind[len..];
+        }
+        let used = self.filled - rest.len();
+        self.buffer.copy_within(used..self.filled, 0);
+        self.filled -= used;
+        Ok(read > 0)
     }
 }
 
-async fn echo(mut stream: TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let (mut buffer, mut out) = (Vec::with_capacity(BATCH_BYTES), Vec::new());
+/// Where the asking end connects to: its address, and the task that answers everybody who does.
+pub(crate) async fn listen<A: Adapter>(
+    security: &Security,
+) -> io::Result<(String, impl Future<Output = ()> + Send)> {
+    let (runtime, transport) = (A::runtime()?, A::transport(security)?);
+    let mut listener = transport.bind("127.0.0.1:0").await?;
+    let address = listener.local_address()?.to_string();
+    let serve = async move {
+        // A transport may keep what its listener needs.
+        let _transport = transport;
+        while let Ok(accepted) = listener.accept().await {
+            runtime.spawn(async move {
+                let _ = echo(accepted.reader, accepted.writer).await;
+            });
+        }
+    };
+    Ok((address, serve))
+}
+
+async fn echo(mut reader: impl LinkReader, mut writer: impl LinkWriter) -> io::Result<()> {
+    let (mut incoming, mut out) = (Incoming::new(), Vec::new());
     let mut received: u64 = 0;
-    while stream.read_buf(&mut buffer).await? > 0 {
-        take(&mut buffer, |lane, payload| {
+    loop {
+        let more = incoming.read(&mut reader, |lane, payload| {
             if payload.is_empty() {
                 return put(&mut out, lane, &received.to_le_bytes());
             }
@@ -68,30 +101,45 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
                 put(&mut out, lane, payload);
             }
         });
-        stream.write_all(&out).await?;
-        out.clear();
-        buffer.reserve(BATCH_BYTES);
+        if !more.await? {
+            return Ok(());
+        }
+        if !out.is_empty() {
+            writer.write_all(&out).await?;
+            out.clear();
+        }
     }
-    Ok(())
 }
 
 /// The asking end. Each lane has one message in flight at most.
-pub(crate) struct Client {
+pub(crate) struct Client<A: Adapter> {
     queue: mpsc::Sender<(u32, Vec<u8>)>,
     answers: Vec<tokio::sync::Mutex<mpsc::Receiver<Vec<u8>>>>,
+    /// What a transport dials from.
+    _port: (A::Transport, <A::Transport as Transport>::Listener),
 }
 
-impl Client {
-    pub(crate) async fn connect(to: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect(to).await?;
-        stream.set_nodelay(true)?;
-        let (reader, writer) = stream.into_split();
+impl<A: Adapter> Client<A> {
+    pub(crate) async fn connect(to: &str, security: &Security) -> Result<Self, Failure> {
+        let (runtime, transport) = (A::runtime()?, A::transport(security)?);
+        let listener = transport.bind("127.0.0.1:0").await?;
+        let to: std::net::SocketAddr = to.parse()?;
+        let to = Address::new(&to.ip().to_string(), to.port())?;
+        let (reader, writer) = transport.dial(&to, LinkKind::User).await?;
         let (queue, queued) = mpsc::channel(QUEUE_MESSAGES);
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..IN_FLIGHT).map(|_| mpsc::channel(1)).unzip();
-        tokio::spawn(write(writer, queued));
-        tokio::spawn(read(reader, senders));
+        runtime.spawn(async move {
+            let _ = write(writer, queued).await;
+        });
+        runtime.spawn(async move {
+            let _ = read(reader, senders).await;
+        });
         let answers = receivers.into_iter().map(tokio::sync::Mutex::new).collect();
-        Ok(Self { queue, answers })
+        Ok(Self {
+            queue,
+            answers,
+            _port: (transport, listener),
+        })
     }
 
     async fn exchange(&self, lane: usize, payload: Vec<u8>) -> Result<Vec<u8>, Failure> {
@@ -105,7 +153,10 @@ impl Client {
     }
 }
 
-impl System for Client {
+impl<A: Adapter> System for Client<A>
+where
+    <A::Transport as Transport>::Listener: Sync,
+{
     async fn ask(&self, lane: usize, payload: Vec<u8>) -> Result<usize, Failure> {
         Ok(self.exchange(lane, payload).await?.len())
     }
@@ -121,7 +172,7 @@ impl System for Client {
     }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut queue: mpsc::Receiver<(u32, Vec<u8>)>) -> io::Result<()> {
+async fn write(mut writer: impl LinkWriter, mut queue: mpsc::Receiver<(u32, Vec<u8>)>) -> io::Result<()> {
     let (mut messages, mut out) = (Vec::new(), Vec::with_capacity(BATCH_BYTES));
     while queue.recv_many(&mut messages, IN_FLIGHT).await > 0 {
         for (lane, payload) in messages.drain(..) {
@@ -133,16 +184,14 @@ async fn write(mut writer: OwnedWriteHalf, mut queue: mpsc::Receiver<(u32, Vec<u
     Ok(())
 }
 
-async fn read(mut reader: OwnedReadHalf, answers: Vec<mpsc::Sender<Vec<u8>>>) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(BATCH_BYTES);
-    while reader.read_buf(&mut buffer).await? > 0 {
-        take(&mut buffer, |lane, payload| {
-            if let Some(answer) = answers.get(lane as usize) {
-                // Each lane waits for one answer, so its place is free.
-                let _ = answer.try_send(payload.to_vec());
-            }
-        });
-        buffer.reserve(BATCH_BYTES);
-    }
+async fn read(mut reader: impl LinkReader, answers: Vec<mpsc::Sender<Vec<u8>>>) -> io::Result<()> {
+    let mut incoming = Incoming::new();
+    let each = |lane: u32, payload: &[u8]| {
+        if let Some(answer) = answers.get(lane as usize) {
+            // Each lane waits for one answer, so its place is free.
+            let _ = answer.try_send(payload.to_vec());
+        }
+    };
+    while incoming.read(&mut reader, each).await? {}
     Ok(())
 }

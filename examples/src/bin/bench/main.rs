@@ -1,5 +1,5 @@
-//! A smoke run of the message path: sharded `tell` and `ask` between two processes over loopback, beside a bare
-//! length-delimited tokio stream of the same payload in the same run. `docs/benchmarks.md` says how to read it.
+//! A smoke run of the message path: sharded `tell` and `ask` between two processes over loopback, beside a bare link of the
+//! same transport with the same payload in the same run. `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
 mod floor;
@@ -14,35 +14,73 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_lite::future;
 use lexopt::prelude::*;
+use quorate_driver::{Adapter, Runtime, Transport};
+use quorate_examples::hosts::{Host, OnSmol, OnTokio};
 use quorate_examples::process::{self, ChildProcess};
+use quorate_examples::trust::{self, Authority};
+use quorate_quinn::Quinn;
+use quorate_tokio::Tokio;
 
 use crate::measure::{Figures, Size, median};
-use crate::table::Row;
+use crate::table::{Row, Table};
 
 const HELP: &str = "\
-Measures sharded tell and ask between two processes over loopback, beside a bare length-delimited
-tokio stream of the same payload in the same run.
+Measures sharded tell and ask between two processes over loopback, beside a bare link of the same
+transport with the same payload in the same run.
 
 Usage: bench [OPTIONS]
 
 Options:
-      --quick  a few seconds: shows that it works, not how fast it is
-      --json   end standard output with one line of JSON
-  -h, --help   print this
+      --transport NAME  tokio (default), tokio-tls, smol, smol-tls, quinn, or all, one after the other
+      --quick           a few seconds each: shows that it works, not how fast it is
+      --json            end standard output with one line of JSON
+  -h, --help            print this
 ";
 
 /// The hidden subcommand of the process that answers.
 const SERVER: &str = "server-process";
 /// Bytes of the payloads.
 const PAYLOADS: [usize; 2] = [16, 1024];
-/// The longest a run may take; a measurement that hangs is a failure.
+/// The longest one transport may take; a measurement that hangs is a failure.
 const LIMIT: Duration = Duration::from_secs(300);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-#[derive(Clone, Copy, Debug, Default)]
+/// One transport: how to measure it, and how to be the process that answers.
+struct Stage {
+    name: &'static str,
+    has_certificates: bool,
+    measure: fn(&Stage, Size) -> Result<Vec<Row>, Failure>,
+    serve: fn() -> Result<(), Failure>,
+}
+
+impl Stage {
+    const fn of<H: Host>(name: &'static str, has_certificates: bool) -> Self
+    where
+        <<H::Adapter as Adapter>::Transport as Transport>::Listener: Sync,
+    {
+        Self {
+            name,
+            has_certificates,
+            measure: |stage, size| on::<H, _>(run::<H::Adapter>(stage, size)),
+            serve: || on::<H, _>(serve::<H::Adapter>()),
+        }
+    }
+}
+
+const STAGES: [Stage; 5] = [
+    Stage::of::<OnTokio<Tokio>>("tokio", false),
+    Stage::of::<OnTokio<Tokio>>("tokio-tls", true),
+    Stage::of::<OnSmol>("smol", false),
+    Stage::of::<OnSmol>("smol-tls", true),
+    Stage::of::<OnTokio<Quinn>>("quinn", true),
+];
+
+#[derive(Clone, Debug)]
 struct Options {
+    transport: String,
     quick: bool,
     json: bool,
 }
@@ -50,10 +88,12 @@ struct Options {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == SERVER) {
-        return end(on_runtime(serve()));
+        let name = arguments.next().unwrap_or_default();
+        let stage = STAGES.iter().find(|stage| name == stage.name);
+        return end(stage.map_or_else(|| Err("no such transport".into()), |stage| (stage.serve)()));
     }
     match parse() {
-        Ok(Some(options)) => end(on_runtime(run(options))),
+        Ok(Some(options)) => end(measure_all(&options)),
         Ok(None) => {
             print!("{HELP}");
             ExitCode::SUCCESS
@@ -66,15 +106,24 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options::default();
+    let mut options = Options {
+        transport: "tokio".to_owned(),
+        quick: false,
+        json: false,
+    };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
+            Long("transport") => options.transport = parser.value()?.string()?,
             Long("quick") => options.quick = true,
             Long("json") => options.json = true,
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
         }
+    }
+    let is_known = |name: &str| name == "all" || STAGES.iter().any(|stage| stage.name == name);
+    if !is_known(&options.transport) {
+        return Err(format!("no transport `{}`", options.transport).into());
     }
     Ok(Some(options))
 }
@@ -89,51 +138,72 @@ fn end(result: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Two worker threads for both sides and both systems.
-fn on_runtime(what: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let result = runtime.block_on(async {
-        match tokio::time::timeout(LIMIT, what).await {
-            Ok(result) => result,
-            Err(_) => Err(format!("not done after {LIMIT:?}").into()),
+fn measure_all(options: &Options) -> Result<(), Failure> {
+    let size = if options.quick { Size::QUICK } else { Size::FULL };
+    let mut tables = Vec::new();
+    for stage in &STAGES {
+        if options.transport == "all" || options.transport == stage.name {
+            let rows = (stage.measure)(stage, size)?;
+            let transport = stage.name;
+            let table = Table { transport, rows };
+            println!("{}", table.text(size));
+            tables.push(table);
         }
-    });
-    runtime.shutdown_background();
-    result
-}
-
-/// The process that answers: a node that hosts every entity, and the bare stream's other end.
-async fn serve() -> Result<(), Failure> {
-    process::end_with_parent()?;
-    let cluster = sharded::host().await?;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let mut out = std::io::stdout();
-    writeln!(out, "{} {}", cluster.address().address(), listener.local_addr()?)?;
-    out.flush()?;
-    floor::serve(listener).await?;
+    }
+    if options.json {
+        println!("{}", table::json(&tables));
+    }
     Ok(())
 }
 
-async fn run(options: Options) -> Result<(), Failure> {
-    let mut server = ChildProcess::start([SERVER.into()])?;
+/// Runs in a host, for so long at most.
+fn on<H: Host, T>(what: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    H::block_on(async {
+        let runtime = H::Adapter::runtime()?;
+        let limit = runtime.now().mono + LIMIT;
+        let too_long = async {
+            runtime.sleep_until(limit).await;
+            Err(format!("not done after {LIMIT:?}").into())
+        };
+        future::or(what, too_long).await
+    })?
+}
+
+/// The process that answers: a node that hosts every entity, and the bare link's other end.
+async fn serve<A: Adapter>() -> Result<(), Failure> {
+    let security = trust::introduced(&process::introduction()?)?;
+    process::end_with_parent()?;
+    let cluster = sharded::host::<A>(&security).await?;
+    let (address, floor) = floor::listen::<A>(&security).await?;
+    let mut out = std::io::stdout();
+    writeln!(out, "{} {address}", cluster.address().address())?;
+    out.flush()?;
+    floor.await;
+    Ok(())
+}
+
+async fn run<A: Adapter>(stage: &Stage, size: Size) -> Result<Vec<Row>, Failure>
+where
+    <A::Transport as Transport>::Listener: Sync,
+{
+    let authority = Authority::new(stage.has_certificates)?;
+    let (security, runtime) = (authority.own()?, A::runtime()?);
+    let mut server =
+        ChildProcess::start_introduced([SERVER.into(), stage.name.into()], &authority.introduction()?)?;
     let mut output = server.output().ok_or("the server process has no output")?;
-    let line = tokio::task::spawn_blocking(move || process::first_line(&mut output)).await??;
+    let line = blocking::unblock(move || process::first_line(&mut output)).await?;
     let (node, stream) = line
         .split_once(' ')
         .ok_or_else(|| format!("the server did not start: {line}"))?;
-    let sharded = Arc::new(sharded::Client::join(node).await?);
-    let floor = Arc::new(floor::Client::connect(stream).await?);
-    let size = if options.quick { Size::QUICK } else { Size::FULL };
+    let sharded = Arc::new(sharded::Client::<A>::join(node, &security).await?);
+    let floor = Arc::new(floor::Client::<A>::connect(stream, &security).await?);
     let mut rows = Vec::new();
     for bytes in PAYLOADS {
         // The two systems take turns, so that a slow moment of the machine meets both.
         let mut rounds: Vec<(Figures, Figures)> = Vec::new();
         for _ in 0..size.rounds {
-            let bare = measure::figures(&floor, bytes, size).await?;
-            rounds.push((measure::figures(&sharded, bytes, size).await?, bare));
+            let bare = measure::figures(&runtime, &floor, bytes, size).await?;
+            rounds.push((measure::figures(&runtime, &sharded, bytes, size).await?, bare));
         }
         let (ours, bare) = (
             median(rounds.iter().map(|r| &r.0)),
@@ -142,9 +212,5 @@ async fn run(options: Options) -> Result<(), Failure> {
         rows.push(Row { bytes, ours, bare });
     }
     drop(server);
-    println!("{}", table::text(&rows, size));
-    if options.json {
-        println!("{}", table::json(&rows));
-    }
-    Ok(())
+    Ok(rows)
 }

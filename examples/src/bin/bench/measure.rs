@@ -4,7 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinSet;
+use quorate_driver::Runtime;
+use tokio::sync::mpsc;
 
 use crate::Failure;
 
@@ -57,13 +58,14 @@ pub(crate) struct Figures {
 
 /// All measurements of one system with one size of payload.
 pub(crate) async fn figures<S: System>(
+    runtime: &impl Runtime,
     system: &Arc<S>,
     bytes: usize,
     size: Size,
 ) -> Result<Figures, Failure> {
     let mut figures = Figures::default();
     (figures.ask_p50_us, figures.ask_p99_us) = one_in_flight(&**system, bytes, size).await?;
-    figures.asks_per_s = many_in_flight(system, bytes, size).await?;
+    figures.asks_per_s = many_in_flight(runtime, system, bytes, size).await?;
     (figures.tells_per_s, figures.tells_arrived) = one_way(&**system, bytes, size).await?;
     Ok(figures)
 }
@@ -83,23 +85,33 @@ async fn one_in_flight(system: &impl System, bytes: usize, size: Size) -> Result
     Ok((at(50), at(99)))
 }
 
-async fn many_in_flight<S: System>(system: &Arc<S>, bytes: usize, size: Size) -> Result<f64, Failure> {
+async fn many_in_flight<S: System>(
+    runtime: &impl Runtime,
+    system: &Arc<S>,
+    bytes: usize,
+    size: Size,
+) -> Result<f64, Failure> {
     let started = Instant::now();
-    let mut lanes = JoinSet::new();
+    let (done, mut lanes) = mpsc::channel::<Result<u64, Failure>>(IN_FLIGHT);
     for lane in 0..IN_FLIGHT {
-        let system = Arc::clone(system);
-        lanes.spawn(async move {
-            let mut asked: u64 = 0;
-            while started.elapsed() < size.each {
-                check(system.ask(lane, vec![1; bytes]).await?, bytes)?;
-                asked += 1;
-            }
-            Ok::<u64, Failure>(asked)
+        let (system, done) = (Arc::clone(system), done.clone());
+        runtime.spawn(async move {
+            let asking = async {
+                let mut asked: u64 = 0;
+                while started.elapsed() < size.each {
+                    check(system.ask(lane, vec![1; bytes]).await?, bytes)?;
+                    asked += 1;
+                }
+                Ok(asked)
+            };
+            // Nobody listens any more only if another lane has failed.
+            let _ = done.send(asking.await).await;
         });
     }
+    drop(done);
     let mut asked = 0;
-    while let Some(lane) = lanes.join_next().await {
-        asked += lane??;
+    while let Some(lane) = lanes.recv().await {
+        asked += lane?;
     }
     Ok(asked as f64 / started.elapsed().as_secs_f64())
 }

@@ -4,8 +4,11 @@
 use std::future::Future;
 use std::time::Duration;
 
-use quorate_tokio::core::Status;
-use quorate_tokio::{Cluster, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError};
+use futures_lite::future::yield_now;
+use quorate_driver::core::Status;
+use quorate_driver::{
+    Adapter, Cluster, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError,
+};
 
 use crate::Failure;
 use crate::measure::{IN_FLIGHT, System};
@@ -38,39 +41,39 @@ impl Entity for Echo {
     }
 }
 
-async fn node(role: &str) -> Result<Cluster, StartError> {
-    let builder = Cluster::builder("bench")
+async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster<A>, StartError> {
+    let builder = Cluster::<A>::builder("bench")
         .bind("127.0.0.1:0")
         .role(role)
         .fast_profile();
-    builder.security(Security::insecure_plaintext()).start().await
+    builder.security(security.clone()).start().await
 }
 
 /// A node that hosts all entities and forms the cluster.
-pub(crate) async fn host() -> Result<Cluster, Failure> {
-    let cluster = node(SERVER).await?;
+pub(crate) async fn host<A: Adapter>(security: &Security) -> Result<Cluster<A>, Failure> {
+    let cluster = node::<A>(SERVER, security).await?;
     cluster.register(kind(), |_| Echo { received: 0 }).await?;
     cluster.join([cluster.address().address()]).await?;
     Ok(cluster)
 }
 
 /// The asking node.
-pub(crate) struct Client {
+pub(crate) struct Client<A: Adapter> {
     entities: Vec<EntityRef<Bytes, Bytes>>,
     // Dropping it would stop the node.
-    _cluster: Cluster,
+    _cluster: Cluster<A>,
 }
 
-impl Client {
+impl<A: Adapter> Client<A> {
     /// Joins the server's cluster and makes sure that every entity runs.
-    pub(crate) async fn join(server: &str) -> Result<Self, Failure> {
-        let cluster = node("client").await?;
+    pub(crate) async fn join(server: &str, security: &Security) -> Result<Self, Failure> {
+        let cluster = node::<A>("client", security).await?;
         let region = cluster.register_proxy(kind()).await?;
         cluster.join([server]).await?;
         cluster.up().await?;
         while cluster.members().iter().any(|member| member.status != Status::Up) {
             cluster.events().next().await.ok_or(ClusterError::Stopped)?;
-            tokio::task::yield_now().await;
+            yield_now().await;
         }
         let entities: Vec<_> = (0..IN_FLIGHT)
             .map(|number| region.entity(format!("echo-{number}")))
@@ -84,7 +87,7 @@ impl Client {
     }
 }
 
-impl System for Client {
+impl<A: Adapter> System for Client<A> {
     fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send {
         let ask = self.entities[lane].ask(&Bytes(payload)).timeout(TIMEOUT);
         async move { Ok(ask.await?.0.len()) }

@@ -12,10 +12,23 @@ pub(crate) struct Row {
     pub(crate) bare: Figures,
 }
 
-/// The table.
-pub(crate) fn text(rows: &[Row], size: Size) -> String {
+/// All rows of one transport.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) transport: &'static str,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Table {
+    /// For people.
+    pub(crate) fn text(&self, size: Size) -> String {
+        text(self.transport, &self.rows, size)
+    }
+}
+
+fn text(transport: &str, rows: &[Row], size: Size) -> String {
     let mut out = format!(
-        "Medians of {} rounds, two processes, loopback TCP.\n\n",
+        "{transport}: medians of {} rounds, two processes, loopback.\n\n",
         size.rounds
     );
     let head = format!("asks/s, {IN_FLIGHT} in flight");
@@ -24,7 +37,7 @@ pub(crate) fn text(rows: &[Row], size: Size) -> String {
         "| payload | system | ask p50 / p99 us, 1 in flight | {head} | one-way/s | arrived |\n|---|---|---|---|---|---|"
     );
     for row in rows {
-        for (name, f) in [("sharded entities", row.ours), ("bare stream", row.bare)] {
+        for (name, f) in [("sharded entities", row.ours), ("bare link", row.bare)] {
             let _ = writeln!(
                 out,
                 "| {} B | {name} | {:.1} / {:.1} | {:.0} | {:.0} | {:.1} % |",
@@ -49,20 +62,22 @@ pub(crate) fn text(rows: &[Row], size: Size) -> String {
     out
 }
 
-/// One object per payload.
-pub(crate) fn json(rows: &[Row]) -> String {
+/// One object per transport and payload.
+pub(crate) fn json(tables: &[Table]) -> String {
     let figures = |f: Figures| {
         format!(
             "{{\"ask_p50_us\":{:.2},\"ask_p99_us\":{:.2},\"asks_per_s\":{:.0},\"tells_per_s\":{:.0},\"tells_arrived\":{:.4}}}",
             f.ask_p50_us, f.ask_p99_us, f.asks_per_s, f.tells_per_s, f.tells_arrived
         )
     };
-    let objects: Vec<String> = rows
+    let rows = tables
         .iter()
-        .map(|row| {
+        .flat_map(|table| table.rows.iter().map(|row| (table.transport, row)));
+    let objects: Vec<String> = rows
+        .map(|(transport, row)| {
             let ratio = ratios(row);
             format!(
-                "{{\"payload_bytes\":{},\"sharded\":{},\"bare\":{},\"ratio\":{{\"ask_p50\":{:.3},\"asks_per_s\":{:.4},\
+                "{{\"transport\":\"{transport}\",\"payload_bytes\":{},\"sharded\":{},\"bare\":{},\"ratio\":{{\"ask_p50\":{:.3},\"asks_per_s\":{:.4},\
                  \"tells_per_s\":{:.4}}}}}",
                 row.bytes,
                 figures(row.ours),

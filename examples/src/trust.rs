@@ -1,41 +1,48 @@
-//! How the demo's processes know each other: not at all, or by certificates of an authority that the demo makes for one run.
-//! Keys go to the node processes through a pipe, never through a file, an argument or the environment.
+//! How a program's processes know each other: not at all, or by certificates of an authority that is made for one run. Keys go
+//! to child processes through a pipe, never through a file, an argument or the environment.
 
 use quorate_driver::{Credentials, DevCa, Mtls, Security, TlsError};
 
-use super::stage::Stage;
-
-/// The name in every certificate of the demo.
+/// The name in every certificate.
 const PEER_NAME: &str = "demo.cluster.internal";
 
 /// Who vouches for the processes of one run.
 #[derive(Debug)]
-pub(crate) enum Authority {
+pub enum Authority {
     /// Nobody: the links are plain.
     Nobody,
-    /// An authority that ends with the demo.
+    /// An authority that ends with this process.
     Development(Box<DevCa>),
 }
 
 impl Authority {
-    /// What the links of this stage need.
-    pub(crate) fn of(stage: &Stage) -> Result<Self, TlsError> {
-        if stage.has_certificates {
+    /// What links need that have certificates, or none.
+    ///
+    /// # Errors
+    /// The authority cannot be made.
+    pub fn new(has_certificates: bool) -> Result<Self, TlsError> {
+        if has_certificates {
             return Ok(Self::Development(Box::new(DevCa::new(PEER_NAME)?)));
         }
         Ok(Self::Nobody)
     }
 
     /// The security of this process.
-    pub(crate) fn own(&self) -> Result<Security, TlsError> {
+    ///
+    /// # Errors
+    /// No certificate can be made.
+    pub fn own(&self) -> Result<Security, TlsError> {
         match self {
             Self::Nobody => Ok(Security::insecure_plaintext()),
             Self::Development(ca) => Ok(Security::mtls(ca.mtls()?)),
         }
     }
 
-    /// What to tell a node process about its security: nothing, or its certificate, its key and the authority.
-    pub(crate) fn introduction(&self) -> Result<Vec<u8>, TlsError> {
+    /// What to tell a child process about its security: nothing, or its certificate, its key and the authority.
+    ///
+    /// # Errors
+    /// No certificate can be made.
+    pub fn introduction(&self) -> Result<Vec<u8>, TlsError> {
         let mut told = Vec::new();
         if let Self::Development(ca) = self {
             for part in ca.issue_pem()? {
@@ -47,8 +54,11 @@ impl Authority {
     }
 }
 
-/// A node process' security, from its [`Authority::introduction`].
-pub(crate) fn introduced(told: &[u8]) -> Result<Security, TlsError> {
+/// A child process' security, from its [`Authority::introduction`].
+///
+/// # Errors
+/// It is not one.
+pub fn introduced(told: &[u8]) -> Result<Security, TlsError> {
     if told.is_empty() {
         return Ok(Security::insecure_plaintext());
     }
