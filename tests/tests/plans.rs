@@ -131,3 +131,34 @@ fn s_3_7_the_node_that_is_cut_off_last_does_not_stay_alone_by_what_it_knew() {
     let outcome = play(306, &Plan::draw(306), safe, Show::Nothing);
     assert_eq!((outcome.parts, outcome.survivors), (1, 3));
 }
+
+#[test]
+fn i_21_two_sides_are_counted_where_a_strategy_lets_them_stay() {
+    let split = Plan {
+        nodes: 5,
+        events: vec![(0, Event::Split(vec![vec![0, 1, 2], vec![3, 4]]))],
+        cascade: false,
+        sick: None,
+    };
+    let auto_down = setting("auto-down", IndirectRule::Classic);
+    let outcome = play(1, &split, auto_down, Show::Nothing);
+    assert_eq!((outcome.parts, outcome.survivors), (2, 5));
+    assert_eq!(outcome.violation, None, "it promises nothing else");
+}
+
+#[test]
+fn i_19_a_node_that_stands_still_takes_nobody_with_it() {
+    let pauses = |plan: &Plan| {
+        let is_pause = |(_, event): &(u64, Event)| matches!(event, Event::Pause(..));
+        plan.sick.is_some() && plan.events.iter().all(is_pause)
+    };
+    let seeds = (0..).filter(|seed| pauses(&Plan::draw(*seed)));
+    for seed in seeds.take(6) {
+        for strategy in ["keep-majority", "lease-majority"] {
+            let safe = setting(strategy, IndirectRule::CascadeSafe);
+            let outcome = play(seed, &Plan::draw(seed), safe, Show::Nothing);
+            assert_eq!(outcome.healthy_downed, Some(0), "{seed} {strategy}");
+            assert!(outcome.parts == 1, "{seed} {strategy}");
+        }
+    }
+}

@@ -56,10 +56,11 @@ fn main() -> ExitCode {
         say(&format!("| {name} | crashes in a row | {} |", report.cascades));
         let _ = writeln!(
             std::io::stderr(),
-            "{name}: {} splits kept the right side; a healthy node downed in {} of {} plans with one sick node; not at rest: {} inside, {} outside; two sides: {:?}; needless outages after crashes in a row: {:?}",
+            "{name}: {} splits kept the right side; of {} plans with one sick node a healthy one was downed in {}, nobody left in {}; not at rest: {} inside, {} outside; two sides: {:?}; needless outages after crashes in a row: {:?}",
             report.kept_promises,
-            report.sick.1,
-            report.sick.0,
+            report.sick.plans,
+            report.sick.healthy_downed,
+            report.sick.empty,
             report.inside.stuck,
             report.outside.stuck,
             report.two_sided,

@@ -9,7 +9,7 @@ pub mod safe;
 mod tally;
 
 pub use play::{Outcome, Setting, play};
-pub use tally::{Report, Tally, run};
+pub use tally::{Report, Sick, Tally, run};
 
 use quorate_core::config::{DowningStrategy, LeaseMajorityConfig};
 use std::time::Duration;
@@ -43,6 +43,7 @@ pub fn strategy(name: &str, nodes: usize) -> DowningStrategy {
             ..LeaseMajorityConfig::default()
         }),
         "down-all" => DowningStrategy::DownAll,
+        "auto-down" => DowningStrategy::AutoDown,
         _ => DowningStrategy::KeepMajority { role: None },
     }
 }

@@ -25,6 +25,17 @@ pub struct Tally {
     pub survived: f64,
 }
 
+/// Plans in which one node is sick.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sick {
+    /// All of them.
+    pub plans: u64,
+    /// Those in which a healthy node was downed.
+    pub healthy_downed: u64,
+    /// Those that left nobody.
+    pub empty: u64,
+}
+
 /// What came of a setting.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -34,8 +45,8 @@ pub struct Report {
     pub outside: Tally,
     /// Crashes in a row (they are outside, too).
     pub cascades: Tally,
-    /// Plans with one sick node, and those of them in which a healthy one was downed (I-19).
-    pub sick: (u64, u64),
+    /// Plans with one sick node (I-19).
+    pub sick: Sick,
     /// Plans that began with a clean split whose right side was left, as promised (I-22).
     pub kept_promises: u64,
     /// Seeds of plans that left two sides.
@@ -96,8 +107,9 @@ impl Report {
             }
         }
         if let Some(downed) = outcome.healthy_downed {
-            self.sick.0 += 1;
-            self.sick.1 += u64::from(downed > 0);
+            self.sick.plans += 1;
+            self.sick.healthy_downed += u64::from(downed > 0);
+            self.sick.empty += u64::from(outcome.parts == 0);
         }
         self.violations
             .extend(outcome.violation.map(|violation| (seed, violation)));
