@@ -48,6 +48,8 @@ pub struct Host {
     pub(super) ready: BTreeSet<Id>,
     /// The same for strangers that knock.
     pub(super) knocking: bool,
+    /// The system gives no socket to the next of them.
+    pub(super) is_deaf: bool,
     pub(super) encoder: Encoder,
     pub(super) quarantined: VecDeque<UniqueAddress>,
     pub(super) inputs: VecDeque<Input<'static>>,
@@ -88,6 +90,7 @@ impl Host {
             not_before: BTreeMap::new(),
             ready: BTreeSet::new(),
             knocking: false,
+            is_deaf: false,
             encoder: Encoder::new(),
             quarantined: VecDeque::new(),
             inputs: VecDeque::new(),
@@ -240,7 +243,8 @@ impl Host {
                 .get(id)
                 .is_some_and(|link| has_room || !link.may_wait())
         };
-        let has_work = self.knocking || !self.inputs.is_empty() || self.ready.iter().any(readable);
+        let is_asked = self.knocking && !self.is_deaf;
+        let has_work = is_asked || !self.inputs.is_empty() || self.ready.iter().any(readable);
         let timeout = if has_work {
             Duration::ZERO
         } else {

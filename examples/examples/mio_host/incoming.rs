@@ -14,19 +14,29 @@ use quorate_core::wire::{Decoded, VERSION_MAX, VERSION_MIN, decode_frame};
 use super::host::Host;
 use super::link::{Got, Known, Role};
 
+/// Strangers that are let in before everybody else has a turn.
+const ACCEPTS_PER_TURN: usize = 64;
+
 impl Host {
-    /// Takes everybody who knocks, as far as there is room.
+    /// Takes those who knock, as far as there is room; a crowd takes several turns.
     pub(super) fn accept(&mut self) {
-        while self.knocking {
+        for _ in 0..ACCEPTS_PER_TURN {
+            if !self.knocking {
+                return;
+            }
             match self.listener.accept() {
                 Ok((stream, _)) if self.links.len() < self.limits.links_max => {
+                    self.is_deaf = false;
                     // Without a place in the poll it is dropped, and thereby closed.
                     let _ = self.adopt(stream, Role::Stranger);
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.knocking = false,
-                // Too many open files, a stranger that has gone: the next turn tries again.
-                Err(_) => return,
+                // Too many open files: tried again, but nobody stays awake for it.
+                Err(_) => {
+                    self.is_deaf = true;
+                    return;
+                }
             }
         }
     }
