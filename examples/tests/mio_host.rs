@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio_host::host::Host;
-use mio_host::program::until;
+use mio_host::program::{are_up, ask_from_mio, on_mio, on_tokio, until};
 use quorate_core::config::Config;
 use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
@@ -51,6 +51,58 @@ fn a_host_over_mio_and_nodes_on_tokio_form_one_cluster_and_answer_each_other() {
     assert!(outcome.dials >= 4, "two links to each of two peers");
     assert!(outcome.dials_after_cut >= 3, "{}", outcome.dials_after_cut);
     assert_eq!((outcome.end, outcome.left_behind), (HaltReason::Left, 2));
+}
+
+#[test]
+fn a_node_that_comes_back_at_its_address_is_another_incarnation_and_the_host_asks_that_one() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let start = |bind: &str, seed| {
+        let started = runtime.block_on(on_tokio(bind, seed));
+        started.unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (first, _region) = start("127.0.0.1:0", None);
+    let seed = first.address().address().clone();
+    let (second, _region) = start("127.0.0.1:0", Some(seed.clone()));
+    let mut host = on_mio(seed.clone()).unwrap_or_else(|error| panic!("{error}"));
+    let all_up = |host: &mut Host| {
+        until(host, "three members to be Up", |host| {
+            are_up(host, 3).then_some(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+    };
+    all_up(&mut host);
+    let dials = host.dials();
+    let gone = second.address().clone();
+    runtime.block_on(second.stop());
+    drop(second);
+
+    let again = runtime.spawn(async move {
+        let bind = format!("{}:{}", gone.address().host(), gone.address().port());
+        let started = on_tokio(&bind, Some(seed)).await;
+        (gone, started.unwrap_or_else(|error| panic!("{error}")))
+    });
+    until(&mut host, "the second node to come back", |_| {
+        again.is_finished().then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
+    let (gone, (again, _region)) = runtime.block_on(again).expect("it has come back");
+    assert_eq!(again.address().address(), gone.address());
+    until(&mut host, "the new incarnation to be Up", |host| {
+        let view = host.view();
+        let is_new = view.member(again.address()).is_some() && view.member(&gone).is_none();
+        (is_new && are_up(host, 3)).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
+    let lines = ask_from_mio(&mut host).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(lines.len(), 30);
+    until(&mut host, "a link to the new one", |host| {
+        (host.dials() > dials).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn config() -> Config {

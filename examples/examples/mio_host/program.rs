@@ -64,15 +64,17 @@ pub fn until<T>(
     }
 }
 
-fn are_up(host: &Host, count: usize) -> bool {
+/// Whether there are so many members, all Up.
+pub fn are_up(host: &Host, count: usize) -> bool {
     let members = host.view().members();
     members.len() == count && members.iter().all(|member| member.status == Status::Up)
 }
 
-async fn on_tokio(seed: Option<&Cluster>) -> Result<(Cluster, Greeters), Failure> {
-    let builder = Cluster::builder(CLUSTER).bind("127.0.0.1:0").fast_profile();
+/// A node on tokio that hosts greeters, as soon as it is Up. Without a seed it forms the cluster.
+pub async fn on_tokio(bind: &str, seed: Option<Address>) -> Result<(Cluster, Greeters), Failure> {
+    let builder = Cluster::builder(CLUSTER).bind(bind).fast_profile();
     let node = builder.security(Security::insecure_plaintext()).start().await?;
-    let seed = seed.unwrap_or(&node).address().address().clone();
+    let seed = seed.unwrap_or_else(|| node.address().address().clone());
     node.join([seed]).await?;
     node.up().await?;
     let kind = Kind::<String, String>::new(KIND).shards(SHARDS);
@@ -101,9 +103,10 @@ pub fn run() -> Result<Outcome, Failure> {
         .worker_threads(1)
         .enable_all()
         .build()?;
-    let (first, region) = runtime.block_on(on_tokio(None))?;
-    let (second, _) = runtime.block_on(on_tokio(Some(&first)))?;
-    let mut host = on_mio(first.address().address().clone())?;
+    let (first, region) = runtime.block_on(on_tokio("127.0.0.1:0", None))?;
+    let seed = first.address().address().clone();
+    let (second, _) = runtime.block_on(on_tokio("127.0.0.1:0", Some(seed.clone())))?;
+    let mut host = on_mio(seed)?;
     until(&mut host, "three members to be Up", |host| {
         are_up(host, 3).then_some(())
     })?;
@@ -165,7 +168,8 @@ fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> Resu
     Ok(runtime.block_on(asking)?)
 }
 
-fn ask_from_mio(host: &mut Host) -> Result<Vec<String>, Failure> {
+/// The host asks every entity once.
+pub fn ask_from_mio(host: &mut Host) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     for number in 0..ENTITIES {
         let token = host.command(Command::Ask {
