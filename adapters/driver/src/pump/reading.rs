@@ -33,7 +33,7 @@ impl<M: Machine> Pump<M> {
             return;
         };
         let kind = held.opened.as_ref().map(|opened| opened.kind);
-        if kind.is_some() {
+        if held.opened.as_ref().is_some_and(|opened| !opened.spoke) {
             self.inbound.speaks(&mut self.base, link);
         }
         match kind {
