@@ -78,3 +78,41 @@ fn hosts_name_only_steps_that_the_page_has() {
     }
     assert!(named > 8, "{named} steps named");
 }
+
+/// The variants of an enum in the core.
+fn variants(path: &str, name: &str) -> Vec<String> {
+    let text = read(path);
+    let body = text
+        .split_once(&format!("pub enum {name}"))
+        .and_then(|(_, rest)| rest.split_once("{\n")?.1.split_once("\n}"));
+    let (body, _) = body.unwrap_or_else(|| panic!("no enum {name} in {path}"));
+    let variant = |line: &str| {
+        let rest = line.strip_prefix("    ")?;
+        let is_variant = rest.starts_with(char::is_uppercase);
+        is_variant.then(|| rest.chars().take_while(char::is_ascii_alphanumeric).collect())
+    };
+    body.lines().filter_map(variant).collect()
+}
+
+#[test]
+fn every_input_and_every_effect_has_its_place_in_the_page() {
+    let page = read("docs/embedding.md");
+    for (path, name, shown) in [
+        ("core/src/input.rs", "Input", "`{}`"),
+        ("core/src/input.rs", "LinkEvent", "`Link({})`"),
+        ("core/src/input.rs", "DropReason", "{}"),
+        ("core/src/effect.rs", "Effect", "`{}`"),
+        ("core/src/effect.rs", "EntityOrder", "`{}`"),
+    ] {
+        let variants = variants(path, name);
+        assert!(variants.len() >= 3, "{name}: {variants:?}");
+        for variant in variants {
+            // Link events stand for `Input::Link`.
+            let expected = match variant.as_str() {
+                "Link" => "`Link(",
+                other => &shown.replace("{}", other),
+            };
+            assert!(page.contains(expected), "{name}::{variant}");
+        }
+    }
+}
