@@ -69,6 +69,27 @@ fn m_374_keep_oldest_keeps_its_side_unless_it_is_alone_against_several() {
 }
 
 #[test]
+fn m_375_a_cut_between_data_centers_ends_nobody() {
+    let mut sim = Sim::new(375)
+        .config(|config| config.data_center = "one".to_owned())
+        .nodes(3);
+    sim.run_until(all_up);
+    let mut sim = sim.config(|config| config.data_center = "two".to_owned());
+    for index in [3, 4] {
+        sim.start_with_seeds(index, &[0]);
+    }
+    sim.run_until(all_up);
+    sim.partition(0..3, 3..5);
+    sim.run_for(secs(30));
+    sim.expect_members(0..5, 0..5);
+    // Within its own data center each side decides as ever.
+    sim.crash(4);
+    sim.run_for(secs(30));
+    sim.expect_members(3..4, 0..4);
+    sim.expect_members(0..3, 0..5);
+}
+
+#[test]
 fn m_376_down_all_keeps_nobody() {
     assert_eq!(survivors(DowningStrategy::DownAll, 1, 2), (0, 0));
 }

@@ -25,10 +25,13 @@ impl SoundConvergence {
         if !oracle::converged(gossip, step.after.me(), confirmed) {
             return Err("takes a state for converged that is not".to_owned());
         }
-        let liar = oracle::required(gossip).into_iter().find(|node| {
-            let held = |process: &crate::sim::ProcessHistory| process.held(gossip.version(), facts.clock.1);
-            !confirmed.contains(*node) && !history.of(node).is_some_and(held)
-        });
+        let liar = oracle::required(gossip, step.after.me())
+            .into_iter()
+            .find(|node| {
+                let held =
+                    |process: &crate::sim::ProcessHistory| process.held(gossip.version(), facts.clock.1);
+                !confirmed.contains(*node) && !history.of(node).is_some_and(held)
+            });
         match liar {
             Some(node) => Err(format!("takes a state for converged that {node} never held")),
             None => Ok(()),

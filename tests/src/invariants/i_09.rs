@@ -12,10 +12,10 @@ use quorate_core::ident::UniqueAddress;
 
 use super::{Facts, Step, oracle};
 
-/// The leader of each converged clock.
+/// The leader of each converged clock, by data center.
 #[derive(Debug, Default)]
 pub(super) struct OneLeader {
-    leaders: HashMap<u64, Option<UniqueAddress>>,
+    leaders: HashMap<(u64, String), Option<UniqueAddress>>,
 }
 
 impl OneLeader {
@@ -34,7 +34,7 @@ impl OneLeader {
         let acting = oracle::leader(gossip, me, true);
         let first = self
             .leaders
-            .entry(facts.clock.1)
+            .entry((facts.clock.1, oracle::home(gossip, me).to_owned()))
             .or_insert_with(|| acting.cloned());
         if first.as_ref() == acting {
             return Ok(());

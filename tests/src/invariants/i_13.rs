@@ -22,7 +22,7 @@ impl OrderlyRemoval {
         let confirmed = &history.processes[step.process as usize].exiting_confirmed;
         for member in before.members().iter().filter(|m| !after.contains(&m.node)) {
             let node = &member.node;
-            let gone = oracle::missed(before, node, false);
+            let gone = oracle::missed(before, node, oracle::home(before, step.after.me()), false);
             let orderly = match member.status {
                 Status::Exiting => gone || confirmed.contains(node),
                 Status::Down => gone,

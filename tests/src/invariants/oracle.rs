@@ -1,11 +1,11 @@
 //! Convergence and leader worked out a second time, from the specification's words and in the plainest way, so that a
-//! mistake in the core's own functions cannot hide itself. One data center. Spec: membership 2.4, 2.7.
+//! mistake in the core's own functions cannot hide itself. Each data center has its own. Spec: membership 2.4, 2.7.
 
 use std::collections::BTreeSet;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::gossip::Gossip;
-use quorate_core::membership::member::Status;
+use quorate_core::membership::member::{Member, Status};
 use quorate_core::membership::reachability::Reach;
 
 const FULL: [Status; 4] = [
@@ -15,18 +15,25 @@ const FULL: [Status; 4] = [
     Status::ReadyForShutdown,
 ];
 
-/// The members whose having seen a state convergence waits for.
-pub(super) fn required(gossip: &Gossip) -> Vec<&UniqueAddress> {
-    let first = !gossip
+/// The data center that `me` is in; the one that has no name while it is no member.
+pub(super) fn home<'a>(gossip: &'a Gossip, me: &UniqueAddress) -> &'a str {
+    gossip.member(me).map_or("default", Member::data_center)
+}
+
+/// The members whose having seen a state convergence waits for in the data center of `me`.
+pub(super) fn required<'a>(gossip: &'a Gossip, me: &UniqueAddress) -> Vec<&'a UniqueAddress> {
+    let dc = home(gossip, me);
+    let mut own = gossip
         .members()
         .iter()
-        .any(|member| FULL.contains(&member.status));
+        .filter(|member| member.data_center() == dc);
+    let first = !own.any(|member| FULL.contains(&member.status));
     let blocking = |status: Status| {
         FULL.contains(&status) || (first && matches!(status, Status::Joining | Status::WeaklyUp))
     };
     let members = gossip.members().iter();
     members
-        .filter(|member| blocking(member.status))
+        .filter(|member| blocking(member.status) && (first || member.data_center() == dc))
         .map(|member| &member.node)
         .collect()
 }
@@ -34,24 +41,26 @@ pub(super) fn required(gossip: &Gossip) -> Vec<&UniqueAddress> {
 /// Whether `me` may take the state for converged; `confirmed` said that they are done exiting.
 pub(super) fn converged(gossip: &Gossip, me: &UniqueAddress, confirmed: &BTreeSet<UniqueAddress>) -> bool {
     let seen: BTreeSet<&UniqueAddress> = gossip.seen().collect();
-    let all_saw = required(gossip)
+    let dc = home(gossip, me);
+    let all_saw = required(gossip, me)
         .into_iter()
         .all(|node| seen.contains(node) || confirmed.contains(node));
     let nobody_missing = gossip.members().iter().all(|member| {
         member.node == *me
             || confirmed.contains(&member.node)
             || matches!(member.status, Status::Down | Status::Exiting)
-            || !missed(gossip, &member.node, true)
+            || member.data_center() != dc
+            || !missed(gossip, &member.node, dc, true)
     });
     all_saw && nobody_missing
 }
 
-/// Whether any observer takes `node` for unreachable or terminated.
-pub(super) fn missed(gossip: &Gossip, node: &UniqueAddress, without_downed: bool) -> bool {
+/// Whether any observer in a data center takes `node` for unreachable or terminated.
+pub(super) fn missed(gossip: &Gossip, node: &UniqueAddress, dc: &str, without_downed: bool) -> bool {
     gossip.reachability().records().iter().any(|record| {
-        let counts = gossip
-            .member(&record.observer)
-            .is_some_and(|observer| !without_downed || observer.status != Status::Down);
+        let counts = gossip.member(&record.observer).is_some_and(|observer| {
+            observer.data_center() == dc && (!without_downed || observer.status != Status::Down)
+        });
         counts && record.subject == *node && record.status != Reach::Reachable
     })
 }
@@ -69,10 +78,12 @@ pub(super) fn leader<'a>(
         Status::Exiting => 3,
         Status::Down | Status::Removed => 4,
     };
-    let available = gossip
-        .members()
-        .iter()
-        .filter(|m| m.status != Status::Down && (m.node == *me || !missed(gossip, &m.node, without_downed)));
+    let dc = home(gossip, me);
+    let available = gossip.members().iter().filter(|m| {
+        m.data_center() == dc
+            && m.status != Status::Down
+            && (m.node == *me || !missed(gossip, &m.node, dc, without_downed))
+    });
     let best = available.min_by_key(|member| (rank(member.status), &member.node));
     best.map(|member| &member.node)
 }
