@@ -102,7 +102,8 @@ pub struct LeaseMajorityConfig {
     /// `.acquire-lease-delay-for-minority`.
     pub acquire_lease_delay_for_minority: Duration,
     /// How long the lease is held after the last of the downed has been removed (default 40 s, > 0): the other side must
-    /// have given up by then. Mirrors `.release-after`.
+    /// have given up by then. A side that decides later than `stable_after` and three quarters of this after it first missed
+    /// somebody goes without asking, so it should be several times what the detector needs. Mirrors `.release-after`.
     pub release_after: Duration,
     /// A holder that is not heard of for this long loses the lease (default 120 s, > 0). Mirrors the lease's
     /// `heartbeat-timeout`.
