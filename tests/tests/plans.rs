@@ -162,3 +162,14 @@ fn i_19_a_node_that_stands_still_takes_nobody_with_it() {
         }
     }
 }
+
+#[test]
+fn f_17_answers_that_come_late_and_twice_do_not_hide_a_crash() {
+    // A node crashes in a split of two; copies of its answers went on arriving, and its side never decided.
+    let safe = setting("lease-majority", IndirectRule::CascadeSafe);
+    let outcome = play(4_913, &Plan::draw(4_913), safe, Show::Nothing);
+    assert_eq!(outcome.violation, None);
+    // A direction between the last two is cut: one side took the other for back, until the lease was free again.
+    let outcome = play(2_055, &Plan::draw(2_055), safe, Show::Nothing);
+    assert_eq!(outcome.violation, None);
+}

@@ -3,7 +3,7 @@
 //! signals verdicts to membership. Spec: membership 2.11,
 //! 2.13, 8.5, 8.6.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -47,6 +47,8 @@ pub(crate) struct Detector {
     /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that somebody
     /// notices their return.
     former: BTreeSet<UniqueAddress>,
+    /// The last round that each of them has answered.
+    answered: BTreeMap<UniqueAddress, u64>,
 }
 
 impl Detector {
@@ -63,6 +65,7 @@ impl Detector {
             doubt: None,
             receivers: BTreeSet::new(),
             former: BTreeSet::new(),
+            answered: BTreeMap::new(),
         }
     }
 
@@ -125,7 +128,7 @@ impl Detector {
             );
             return;
         }
-        if !self.is_active(from) {
+        if !self.is_active(from) || !self.is_news(from, response.sequence) {
             return;
         }
         if let Some(doubt) = &mut self.doubt {
@@ -164,6 +167,12 @@ impl Detector {
             assert!(node != view.me(), "a node does not monitor itself");
             assert!(view.member(node).is_some(), "only members are monitored: {node}");
         }
+        for node in self.answered.keys() {
+            assert!(
+                self.is_active(node),
+                "only who is asked can have answered: {node}"
+            );
+        }
         for node in self.registry.monitored() {
             assert!(self.is_active(node), "every monitored node is asked: {node}");
         }
@@ -192,6 +201,7 @@ impl Detector {
         }
         self.receivers.clear();
         self.former.clear();
+        self.answered.clear();
         self.registry.clear();
     }
 
@@ -222,8 +232,25 @@ impl Detector {
         }
     }
 
+    /// Whether this answer is to a later round than those `node` has answered. The same answer once more, or an older one that
+    /// comes behind, is no sign of life: it may have been on its way since before the node crashed.
+    fn is_news(&mut self, node: &UniqueAddress, sequence: u64) -> bool {
+        match self.answered.get_mut(node) {
+            Some(last) if *last >= sequence => false,
+            Some(last) => {
+                *last = sequence;
+                true
+            }
+            None => {
+                self.answered.insert(node.clone(), sequence);
+                true
+            }
+        }
+    }
+
     fn forget(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         self.registry.remove(node);
+        self.answered.remove(node);
         cx.timers.cancel(&first_heartbeat(node));
     }
 

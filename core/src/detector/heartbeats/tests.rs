@@ -286,6 +286,20 @@ fn b_50_an_answer_to_a_round_that_never_was_is_rejected() {
 }
 
 #[test]
+fn f_17_an_answer_that_comes_again_or_behind_a_later_one_is_no_sign_of_life() {
+    let mut bench = Bench::among(9, &[1, 2, 3]);
+    bench.run_for(secs(10), &[2, 3]);
+    let last = bench.detector.sequence;
+    // Node 2 has crashed; its answers of before come once more, every second.
+    for _ in 0..8 {
+        bench.run_for(secs(1), &[3]);
+        bench.answer_with(&n(2), last);
+        bench.answer_with(&n(2), last - 1);
+    }
+    assert_eq!(bench.verdicts(), Some((vec![2], vec![])));
+}
+
+#[test]
 fn m_243_silence_from_the_very_first_heartbeat_on_is_noticed() {
     let mut bench = Bench::new(3);
     bench.see(&[1, 2], &[]);
