@@ -93,11 +93,7 @@ impl<T: Transport> Transport for Secured<T> {
     }
 
     fn links_run_in_loop(&self) -> bool {
-        match self.security.protection() {
-            Protection::InsecurePlaintext | Protection::Psk(_) => self.inner.links_run_in_loop(),
-            #[cfg(feature = "tls")]
-            Protection::Mtls(_) => false,
-        }
+        self.inner.links_run_in_loop()
     }
 }
 
@@ -134,6 +130,22 @@ impl<R: LinkReader> LinkReader for SecuredReader<R> {
             Reading::Plaintext(reader) => reader.read(buffer).await,
             #[cfg(feature = "tls")]
             Reading::Tls(reader) => reader.read(buffer).await,
+        }
+    }
+
+    fn is_established(&self) -> bool {
+        match &self.0 {
+            Reading::Plaintext(reader) => reader.is_established(),
+            #[cfg(feature = "tls")]
+            Reading::Tls(reader) => reader.is_established(),
+        }
+    }
+
+    async fn establish(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Reading::Plaintext(reader) => reader.establish().await,
+            #[cfg(feature = "tls")]
+            Reading::Tls(reader) => reader.establish().await,
         }
     }
 

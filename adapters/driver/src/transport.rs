@@ -105,9 +105,9 @@ pub trait Transport: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = io::Result<(Self::Reader, Self::Writer)>> + Send;
 
     /// Whether the node's loop should drive the links itself, instead of a task for each. That saves two changes of task for
-    /// every batch of messages, and is right where reading and writing are system calls and no more. Work that takes the
-    /// processor (encryption, and handshakes above all, which strangers may ask for) would keep the loop from its
-    /// heartbeats. False unless an adapter says otherwise.
+    /// every batch of messages, and is right where reading and writing take about as long as copying the bytes or encrypting
+    /// them. What takes longer, handshakes above all, which strangers may ask for, happens in tasks of their own in any case:
+    /// dialing and [`LinkReader::establish`]. False unless an adapter says otherwise.
     fn links_run_in_loop(&self) -> bool {
         false
     }
@@ -190,6 +190,23 @@ pub trait LinkReader: Send + 'static {
     fn read_next(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<Read>> + Send {
         let read = self.read(buffer);
         async { read.await.map(Read::Stream) }
+    }
+
+    /// Whether [`Self::establish`] has nothing to do.
+    fn is_established(&self) -> bool {
+        true
+    }
+
+    /// Shakes hands, where a link that was accepted has to do that before it carries bytes. The driver limits the time this may
+    /// take; whoever reads without it shakes hands within the first read.
+    ///
+    /// # Errors
+    /// [`Unproved`] if one side does not believe the other; else the link is broken.
+    ///
+    /// # Cancel safety
+    /// The driver drops it only together with the reader.
+    fn establish(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        async { Ok(()) }
     }
 
     /// What the peer has proved with, on a transport with certificates; known from the first read on.

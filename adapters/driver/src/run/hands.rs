@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Context;
 use std::time::Duration;
 
 use async_channel::Sender;
 use quorate_core::ident::Address;
 
-use super::link::{Control, Inputs, serve};
+use super::link::{Control, Inputs, broken, serve};
 use crate::pump::{LinkId, LinkInput};
 use crate::runtime::Runtime;
-use crate::sync::{Either, Notify, TaskSet, race};
-use crate::transport::{Accepted, LinkKind, LinkWriter, Listener, Transport, Unproved};
+use crate::sync::{Either, Notify, TaskSet, lock, race};
+use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved};
 
 /// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -44,6 +45,31 @@ impl Drop for Running {
     }
 }
 
+/// Links on their way into the loop: at most those that were dialed and admitted since it last looked.
+struct Arrivals {
+    links: Mutex<Vec<Arriving>>,
+    tasks: Arc<Tasks>,
+}
+
+type Arriving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Arrivals {
+    fn push(&self, link: impl Future<Output = ()> + Send + 'static) {
+        let running = Running::of(&self.tasks);
+        lock(&self.links).push(Box::pin(async move {
+            link.await;
+            drop(running);
+        }));
+        self.tasks.wake.notify();
+    }
+
+    fn settle(&self, into: &mut TaskSet) {
+        for link in std::mem::take(&mut *lock(&self.links)) {
+            into.push(link);
+        }
+    }
+}
+
 /// See the module.
 pub(crate) struct Hands<R, T> {
     runtime: R,
@@ -51,6 +77,7 @@ pub(crate) struct Hands<R, T> {
     links: HashMap<LinkId, Arc<Control>>,
     /// Links that this node's loop drives itself: see [`Transport::links_run_in_loop`].
     in_loop: TaskSet,
+    arrivals: Arc<Arrivals>,
     inputs: Arc<Inputs>,
     tasks: Arc<Tasks>,
     stop_accepting: Arc<Notify>,
@@ -58,16 +85,22 @@ pub(crate) struct Hands<R, T> {
 
 impl<R: Runtime, T: Transport> Hands<R, T> {
     pub(crate) fn new(runtime: R, transport: T, inputs: Arc<Inputs>, wake: Arc<Notify>) -> Self {
+        let tasks = Arc::new(Tasks {
+            running: AtomicUsize::new(0),
+            wake,
+        });
+        let arrivals = Arrivals {
+            links: Mutex::default(),
+            tasks: Arc::clone(&tasks),
+        };
         Self {
             runtime,
             transport,
             links: HashMap::new(),
             in_loop: TaskSet::default(),
+            arrivals: Arc::new(arrivals),
             inputs,
-            tasks: Arc::new(Tasks {
-                running: AtomicUsize::new(0),
-                wake,
-            }),
+            tasks,
             stop_accepting: Arc::new(Notify::default()),
         }
     }
@@ -78,19 +111,6 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
             task.await;
             drop(running);
         });
-    }
-
-    /// Runs a link where the transport wants it.
-    fn run_link(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        if self.transport.links_run_in_loop() {
-            let running = Running::of(&self.tasks);
-            self.in_loop.push(async move {
-                task.await;
-                drop(running);
-            });
-        } else {
-            self.spawn(task);
-        }
     }
 
     /// Runs a user's task.
@@ -139,35 +159,55 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
     pub(crate) fn adopt(&mut self, link: LinkId, accepted: Accepted<T::Reader, T::Writer>) {
         let control = Arc::new(Control::default());
         self.links.insert(link, Arc::clone(&control));
-        let inputs = Arc::clone(&self.inputs);
-        self.run_link(serve(accepted.reader, accepted.writer, link, control, inputs));
+        let (mut reader, writer, inputs) = (accepted.reader, accepted.writer, Arc::clone(&self.inputs));
+        if !self.transport.links_run_in_loop() {
+            return self.spawn(serve(reader, writer, link, control, inputs));
+        }
+        if reader.is_established() {
+            self.arrivals.push(serve(reader, writer, link, control, inputs));
+            return;
+        }
+        let arrivals = Arc::clone(&self.arrivals);
+        self.spawn(async move {
+            match race(control.given_up(), reader.establish()).await {
+                Either::Left(()) => {}
+                Either::Right(Ok(())) => arrivals.push(serve(reader, writer, link, control, inputs)),
+                Either::Right(Err(error)) => inputs.push(broken(link, &error)),
+            }
+        });
     }
 
     pub(crate) fn dial(&mut self, link: LinkId, to: Address, kind: LinkKind) {
         let control = Arc::new(Control::default());
         self.links.insert(link, Arc::clone(&control));
         let (transport, inputs) = (self.transport.clone(), Arc::clone(&self.inputs));
-        self.run_link(async move {
+        let arrivals = Arc::clone(&self.arrivals);
+        self.spawn(async move {
             let dialed = match race(control.given_up(), transport.dial(&to, kind)).await {
                 Either::Left(()) => return,
                 Either::Right(dialed) => dialed,
             };
-            match dialed {
-                Ok((reader, writer)) => {
-                    if let Some(datagrams) = writer.datagrams() {
-                        inputs.push(LinkInput::Datagrams(link, datagrams.max_size()));
-                        control.send_datagrams_by(datagrams);
-                    }
-                    inputs.push(LinkInput::Dialed(link));
-                    serve(reader, writer, link, control, inputs).await;
-                }
-                Err(error) => inputs.push(LinkInput::DialFailed(link, error)),
+            let (reader, writer) = match dialed {
+                Ok(halves) => halves,
+                Err(error) => return inputs.push(LinkInput::DialFailed(link, error)),
+            };
+            if let Some(datagrams) = writer.datagrams() {
+                inputs.push(LinkInput::Datagrams(link, datagrams.max_size()));
+                control.send_datagrams_by(datagrams);
+            }
+            inputs.push(LinkInput::Dialed(link));
+            let serving = serve(reader, writer, link, control, inputs);
+            if transport.links_run_in_loop() {
+                arrivals.push(serving);
+            } else {
+                serving.await;
             }
         });
     }
 
     /// Drives the links of this loop as far as they get; see [`TaskSet::poll`].
     pub(crate) fn poll_links(&mut self, cx: Option<&mut Context<'_>>) {
+        self.arrivals.settle(&mut self.in_loop);
         self.in_loop.poll(cx);
     }
 

@@ -182,6 +182,14 @@ impl Control {
     }
 }
 
+/// What to say of a link that ended with this error.
+pub(crate) fn broken(link: LinkId, error: &std::io::Error) -> LinkInput {
+    match Unproved::of(error) {
+        Some(why) => LinkInput::Unproved(link, why.clone()),
+        None => LinkInput::Broken(link),
+    }
+}
+
 /// Reads and writes until the link ends or is closed: its task.
 pub(crate) async fn serve(
     reader: impl LinkReader,
@@ -210,10 +218,7 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
             Either::Left(()) => return,
             Either::Right(Ok(Read::Stream(0))) => return inputs.push(LinkInput::Closed(link)),
             Either::Right(Err(error)) => {
-                return inputs.push(match Unproved::of(&error) {
-                    Some(why) => LinkInput::Unproved(link, why.clone()),
-                    None => LinkInput::Broken(link),
-                });
+                return inputs.push(broken(link, &error));
             }
             Either::Right(Ok(Read::Datagram(len))) => {
                 chunk.len = len;

@@ -61,7 +61,7 @@ pub(crate) struct TaskSet {
 
 impl TaskSet {
     /// Adds a future; the next [`Self::poll`] looks at it first.
-    pub(crate) fn push(&mut self, future: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn push(&mut self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
         let key = self.next;
         self.next += 1;
         let alarm = Arc::new(Alarm {
@@ -70,7 +70,7 @@ impl TaskSet {
             woken: Arc::clone(&self.woken),
         });
         let member = Member {
-            future: Box::pin(future),
+            future,
             waker: Waker::from(Arc::clone(&alarm)),
             alarm,
         };
@@ -165,7 +165,7 @@ mod tests {
         let gates: Vec<Arc<Notify>> = (0..3).map(|_| Arc::default()).collect();
         let looks: Vec<Arc<AtomicUsize>> = (0..3).map(|_| Arc::default()).collect();
         for (gate, looks) in gates.iter().zip(&looks) {
-            set.push(through(gate, looks));
+            set.push(Box::pin(through(gate, looks)));
         }
         poll(&mut set, &owner);
         gates[1].notify();
@@ -179,7 +179,7 @@ mod tests {
     fn a_wake_up_while_the_owner_runs_schedules_nothing_and_is_not_lost() {
         let (mut set, owner) = (TaskSet::default(), Arc::<Owner>::default());
         let (gate, looks) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
-        set.push(through(&gate, &looks));
+        set.push(Box::pin(through(&gate, &looks)));
         poll(&mut set, &owner);
         set.poll(None);
         gate.notify();
@@ -192,8 +192,8 @@ mod tests {
     fn what_one_future_does_for_another_happens_in_the_same_call() {
         let (mut set, owner) = (TaskSet::default(), Arc::<Owner>::default());
         let (gate, looks) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
-        set.push(through(&gate, &looks));
-        set.push(async move { gate.notify() });
+        set.push(Box::pin(through(&gate, &looks)));
+        set.push(Box::pin(async move { gate.notify() }));
         poll(&mut set, &owner);
         assert_eq!((set.members.len(), owner.woken()), (0, 0));
     }
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn one_that_wakes_itself_for_ever_leaves_the_owner_its_turn() {
         let (mut set, owner) = (TaskSet::default(), Arc::<Owner>::default());
-        set.push(poll_fn(|cx| {
+        set.push(Box::pin(poll_fn(|cx| {
             cx.waker().wake_by_ref();
             Poll::<()>::Pending
-        }));
+        })));
         poll(&mut set, &owner);
         assert_eq!((set.members.len(), owner.woken()), (1, 1));
     }

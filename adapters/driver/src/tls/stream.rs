@@ -217,23 +217,26 @@ impl<R: LinkReader> Open<R> {
     }
 }
 
-impl<R: LinkReader> TlsReader<R> {
-    async fn read_or_shake_hands(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let ReaderState::Handshake(handshake) = &mut self.0 {
-            let outcome = handshake.as_mut().await;
-            self.0 = ReaderState::Failed;
-            self.0 = ReaderState::Open(outcome?);
-        }
+impl<R: LinkReader> LinkReader for TlsReader<R> {
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.establish().await?;
         match &mut self.0 {
             ReaderState::Open(open) => open.read(buffer).await,
             ReaderState::Handshake(_) | ReaderState::Failed => Err(io::ErrorKind::NotConnected.into()),
         }
     }
-}
 
-impl<R: LinkReader> LinkReader for TlsReader<R> {
-    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.read_or_shake_hands(buffer).await
+    fn is_established(&self) -> bool {
+        matches!(self.0, ReaderState::Open(_))
+    }
+
+    async fn establish(&mut self) -> io::Result<()> {
+        if let ReaderState::Handshake(handshake) = &mut self.0 {
+            let outcome = handshake.as_mut().await;
+            self.0 = ReaderState::Failed;
+            self.0 = ReaderState::Open(outcome?);
+        }
+        Ok(())
     }
 
     fn peer_certificate(&self) -> Option<PeerCertificate> {
