@@ -244,3 +244,6 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
 pub(crate) const fn source(remote: &SocketAddr) -> std::net::IpAddr {
     remote.ip()
 }
+
+#[cfg(test)]
+mod tests;
