@@ -11,7 +11,7 @@ use crate::lease::{LeaseOrder, LeaseOutcome};
 use crate::membership::gossip::Gossip;
 use crate::signal::Signal;
 
-const HOSTS: [&str; 5] = ["a", "b", "c", "d", "e"];
+const HOSTS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
 fn n(uid: u64) -> UniqueAddress {
     node(HOSTS[usize::try_from(uid - 1).unwrap()], uid)
@@ -471,6 +471,19 @@ fn s_3_8_whoever_comes_and_goes_is_unrest_under_the_cascade_safe_rule_too() {
     }
     bench.run_for(ms(1));
     assert_eq!(bench.downed(), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn s_3_8_unless_it_is_set_the_wait_is_that_of_as_many_members_as_there_are() {
+    for (members, wait) in [(5, 7_000), (6, 10_000), (12, 13_000)] {
+        let mut bench = Bench::of_config(1, Config::lan(ClusterName::new("test").unwrap()));
+        bench.see(members, &[]);
+        bench.see(members, &[(1, 3)]);
+        bench.run_for(ms(wait - 1));
+        assert_eq!(bench.downed(), [], "{members}");
+        bench.run_for(ms(1));
+        assert_eq!(bench.downed(), [3], "{members}");
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@ mod world;
 
 use core::time::Duration;
 
+use crate::config::Config;
 use crate::event::ShardingEvent;
+use crate::ident::ClusterName;
 use crate::input::{DropReason, Target};
 use crate::membership::member::Status;
 use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMessage};
@@ -51,6 +53,23 @@ fn s_082_s_085_a_crash_moves_the_dead_nodes_shards_only_and_only_after_the_margi
     world.run_for(secs(2));
     assert_eq!((world.counts(), kept(&world)), (alloc::vec![6, 0, 6, 0], 8));
     assert_eq!(world.handled(), 24, "what waited was delivered");
+}
+
+#[test]
+fn the_margin_is_that_of_the_members_before_the_removal() {
+    // Six members wait for 10 s, the five that are left would for 7 s; who is cut off still knows six.
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.rebalance_relative_limit = 1.0;
+    let mut world = World::with_config(3, 3, &config);
+    world.all_up();
+    world.touch_all(5);
+    world.crash_and_remove(&[1]);
+    world.touch_all(5);
+    world.run_for(secs(9));
+    assert_eq!(world.counts()[1], 0);
+    assert_eq!(world.hosts().len(), 8);
+    world.run_for(secs(2));
+    assert_eq!(world.hosts().len(), 12);
 }
 
 #[test]
