@@ -60,8 +60,13 @@ fn every_shared_vector_passes() {
 
 #[test]
 fn a_wrong_expectation_is_a_failure_with_the_difference() {
-    let wrong =
-        r#"{"vector_clock": [{"a": {"x": 1}, "b": {}, "cmp": "Same"}, {"a": {}, "b": {}, "cmp": "Same"}]}"#;
+    let case = |a: &str| {
+        format!(
+            r#"{{"a": {a}, "b": {{}}, "cmp": "Same", "merge": {a}, "prune": "x", "a_pruned": {{}},
+                "cmp_pruned_a_vs_b": "Same"}}"#
+        )
+    };
+    let wrong = format!(r#"{{"vector_clock": [{}, {}]}}"#, case(r#"{"x": 1}"#), case("{}"));
     let (code, out, _) = program("wrong.json", wrong.as_bytes());
     assert_eq!(code, Some(1));
     assert!(
@@ -147,6 +152,37 @@ fn every_expectation_of_every_case_is_checked() {
 }
 
 #[test]
+fn a_case_that_lacks_an_expectation_is_refused_and_not_passed() {
+    let text = std::fs::read_to_string(SHARED).expect("the vectors are part of the repository");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    let keys = file.as_object().expect("an object").keys();
+    let run = |key: &str, cases: &Value| vectors::run(&serde_json::json!({ key: cases }).to_string());
+    for key in keys.filter(|key| file[*key].is_array()) {
+        let Some(case) = file[key].as_array().and_then(|cases| cases.first()) else {
+            continue;
+        };
+        for name in case.as_object().expect("a case").keys() {
+            let mut without = case.clone();
+            without.as_object_mut().expect("a case").remove(name);
+            let result = run(key, &Value::from(vec![without.clone()]));
+            // A strategy has settings that others do not have.
+            let of_others =
+                key == "sbr" && ["quorum", "down_if_alone", "if_lease_denied"].contains(&name.as_str());
+            let is_skipped = matches!(&result, Ok(reports) if reports[0].result.is_none());
+            assert!(result.is_err() || of_others || is_skipped, "{key} without {name}");
+        }
+    }
+    let lease = file["sbr"]
+        .as_array()
+        .expect("cases")
+        .iter()
+        .find(|case| !case["if_lease_denied"].is_null());
+    let mut lease = lease.expect("one that asks for the lease").clone();
+    lease.as_object_mut().expect("a case").remove("if_lease_denied");
+    assert!(run("sbr", &Value::from(vec![lease])).is_err());
+}
+
+#[test]
 fn a_wrong_delay_and_a_wrong_list_without_the_lease_are_failures() {
     let case = |delay: &str, denied: &str| {
         format!(
@@ -179,7 +215,8 @@ fn an_expected_null_phi_means_infinite() {
     let case = |phi: &str| {
         format!(
             r#"{{"phi": [{{"threshold": 8.0, "max_sample": 10, "min_std": 100, "pause": 0, "first_estimate": 1000,
-                "heartbeats": [0], "queries_ms_after_last": [[100000000, {phi}, false]]}}]}}"#
+                "heartbeats": [0], "queries_ms_after_last": [[100000000, {phi}, false]], "mean": 1000, "std": 250,
+                "first_unavailable_ms": 2307}}]}}"#
         )
     };
     assert_eq!(counts(&case("null")), [("phi".to_owned(), Some((1, 0)))]);

@@ -282,13 +282,20 @@ impl Gossip {
     /// The member at this address; if two incarnations are there, the one that is not Down.
     #[must_use]
     pub fn member_at(&self, address: &Address) -> Option<&Member> {
-        let start = self
+        self.at(address)
+            .iter()
+            .min_by_key(|member| member.status == Status::Down)
+    }
+
+    /// All incarnations of an address that are members, in order of their uid. More than one for as long as it takes to
+    /// remove the old ones.
+    pub(super) fn at(&self, address: &Address) -> &[Member] {
+        let first = self
             .members
             .partition_point(|member| member.node.address() < address);
-        let here = self.members[start..]
-            .iter()
-            .take_while(|member| member.node.address() == address);
-        here.min_by_key(|member| member.status == Status::Down)
+        let from_here = &self.members[first..];
+        let count = from_here.partition_point(|member| member.node.address() == address);
+        &from_here[..count]
     }
 
     /// Whether this incarnation is a member.

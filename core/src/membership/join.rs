@@ -388,20 +388,6 @@ impl Membership {
         }
     }
 
-    /// A new incarnation wants in while an old one of its address is still a member: the old one is proven gone, by its
-    /// exact incarnation. The joiner keeps asking until it has been removed.
-    fn end_old_incarnation(&mut self, cx: &mut Cx<'_>, old: &UniqueAddress) {
-        let status = self.gossip.member(old).map_or(Status::Removed, |m| m.status);
-        let mut next = Gossip::clone(&self.gossip);
-        if next.reachability_mut().terminated(cx.me, old) {
-            cx.stats.incarnations_terminated += 1;
-            self.update(cx, next);
-        }
-        if status != Status::Down {
-            self.down(cx, old);
-        }
-    }
-
     fn welcome(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(

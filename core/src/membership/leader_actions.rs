@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::convergence;
 use crate::membership::gossip::Gossip;
+use crate::membership::incarnations::has_rival;
 use crate::membership::leader;
 use crate::membership::machine::Membership;
 use crate::membership::member::{Member, Status, UpNumber};
@@ -59,7 +60,7 @@ pub(super) fn plan(
             continue;
         }
         match member.status {
-            Status::Joining | Status::WeaklyUp if may_rise => {
+            Status::Joining | Status::WeaklyUp if may_rise && !has_rival(gossip, member) => {
                 number = number.next();
                 plan.up.push((node.clone(), number));
             }
@@ -86,7 +87,10 @@ pub(super) fn plan_weakly_up(gossip: &Gossip, dc: &str, config: &MembershipConfi
     }
     let reach = convergence::dc_reachability_excluding_downed_observers(gossip, dc);
     let rises = |m: &&Member| {
-        m.status == Status::Joining && m.data_center() == dc && reach.aggregate(&m.node) == Reach::Reachable
+        m.status == Status::Joining
+            && m.data_center() == dc
+            && reach.aggregate(&m.node) == Reach::Reachable
+            && !has_rival(gossip, m)
     };
     gossip
         .members()

@@ -213,6 +213,7 @@ impl Membership {
             self.tell(cx, change);
         }
         self.follow_own_status(cx, before.member(cx.me).map(|m| m.status));
+        self.end_rivals(cx);
     }
 
     fn tell(&mut self, cx: &mut Cx<'_>, change: MembershipChange) {

@@ -14,6 +14,7 @@ pub mod targets;
 pub mod vector_clock;
 
 mod exit;
+mod incarnations;
 mod join;
 mod leader_actions;
 pub(crate) mod machine;

@@ -21,6 +21,8 @@ Runs the deterministic cluster simulator.
                    membership: no entities, 60 s (600 gossip rounds), tombstones expire
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
+  --fresh N        N seeds that nobody has run before, drawn now; the first line says which, the last how
+                   to run them again (with --json the object takes its place)
   --faults LIST    faults that may happen, separated by commas: crash, restart, partition, loss,
                    delay, leave, reset, pause, slow, wall-clock, tick, one-way, partial, flap, clog,
                    burst, reorder, duplicate (default: all), or `none`
@@ -45,6 +47,7 @@ struct Options {
     coverage: u64,
     shrink: bool,
     seeds: Range<u64>,
+    fresh: bool,
     faults: Vec<FaultKind>,
     threads: usize,
     keep_going: bool,
@@ -69,6 +72,9 @@ fn main() -> ExitCode {
         return measure(scenario, &options);
     }
     let plan = plan_of(&options);
+    if options.fresh {
+        println!("seeds {}..{}", options.seeds.start, options.seeds.end);
+    }
     let report = if options.show == Show::Nothing {
         let hash = options.hash;
         let seen = |outcome: &Outcome| {
@@ -89,6 +95,9 @@ fn main() -> ExitCode {
     let rare = uncovered(&report, &options);
     for (kind, count) in &rare {
         println!("RARE {kind} fired {count} times, less than {}", options.coverage);
+    }
+    if options.fresh && !options.json {
+        println!("replay: {}", replay_fresh(&report, &options));
     }
     if report.violations.is_empty() && rare.is_empty() {
         ExitCode::SUCCESS
@@ -145,6 +154,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         coverage: 0,
         shrink: false,
         seeds: 0..100,
+        fresh: false,
         faults: FaultKind::ALL.to_vec(),
         threads: 2,
         keep_going: false,
@@ -170,6 +180,11 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             }
             Long("shrink") => options.shrink = true,
             Long("seeds") => options.seeds = parser.value()?.parse_with(parse_seeds)?,
+            Long("fresh") => {
+                let seeds = parser.value()?.parse_with(|text| in_range(text, 1, 1_000_000))? as u64;
+                options.seeds = drawn(seeds);
+                options.fresh = true;
+            }
             Long("faults") => {
                 options.faults = parse_faults(&parser.value()?.string()?)?;
             }
@@ -212,6 +227,13 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
         return Err("the range of seeds is empty".to_owned());
     }
     Ok(range)
+}
+
+/// A range of seeds from the operating system's entropy. Far above the fixed ranges of the tests, far below the end.
+fn drawn(seeds: u64) -> Range<u64> {
+    use std::hash::{BuildHasher, RandomState};
+    let first = (1 << 40) + RandomState::new().hash_one("seeds") % (1 << 40);
+    first..first + seeds
 }
 
 fn parse_scenario(text: &str) -> Result<Scenario, String> {
@@ -328,6 +350,26 @@ fn print_report(report: &Report, options: &Options) {
 }
 
 fn replay(seed: u64, plan: &Plan) -> String {
+    format!("{} --nodes {} --seeds {seed} --trace", command(plan), plan.nodes)
+}
+
+/// Runs the first seed that broke something again, or the whole range if none did.
+fn replay_fresh(report: &Report, options: &Options) -> String {
+    let plan = plan_of(options);
+    if let Some((seed, _)) = report.violations.first() {
+        return replay(*seed, &plan.of_seed(*seed));
+    }
+    let nodes = if options.mix {
+        " --mix".to_owned()
+    } else {
+        format!(" --nodes {}", plan.nodes)
+    };
+    let (first, end) = (options.seeds.start, options.seeds.end);
+    format!("{}{nodes} --seeds {first}..{end} --keep-going", command(&plan))
+}
+
+/// The program with all of a plan but its nodes.
+fn command(plan: &Plan) -> String {
     let faults: Vec<&str> = plan.faults.iter().map(|kind| kind.name()).collect();
     let faults = match plan.faults.len() {
         0 => " --faults none".to_owned(),
@@ -335,9 +377,8 @@ fn replay(seed: u64, plan: &Plan) -> String {
         _ => format!(" --faults {}", faults.join(",")),
     };
     format!(
-        "cargo run --release -p quorate-tests --bin sim -- --profile {} --nodes {} --chaos {} --seeds {seed}{faults} --trace",
+        "cargo run --release -p quorate-tests --bin sim -- --profile {} --chaos {}{faults}",
         plan.profile.name(),
-        plan.nodes,
         plan.chaos_seconds
     )
 }

@@ -94,6 +94,8 @@ impl InTime {
         if let Some(watch) = self.0.get_mut(&process) {
             watch.changed = now;
             watch.unrest = watch.unrest.map(|_| now);
+            // Whoever came back before still makes the unrest one that flaps, but patience is counted from now on.
+            watch.flapping = watch.flapping.map(|_| now);
             watch.asked = None;
         }
     }
@@ -134,5 +136,71 @@ impl InTime {
             return Err(format!("decides {waited} us after unrest began: {event:?}"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use quorate_core::downing::view::IndirectRule;
+    use quorate_core::ident::Address;
+
+    use super::*;
+    use crate::lease::MemoryLeases;
+
+    const SECOND: u64 = 1_000_000;
+
+    fn me() -> UniqueAddress {
+        let address = Address::new("a", 7355).expect("an address");
+        UniqueAddress::new(address, 1)
+    }
+
+    fn decision() -> DowningEvent {
+        DowningEvent {
+            strategy: "keep-majority",
+            rule: IndirectRule::CascadeSafe,
+            decision: Decision::DownReachable,
+            reason: "a test",
+            members: Vec::new(),
+            unreachable: Vec::new(),
+            indirectly_connected: BTreeSet::new().into_iter().collect(),
+            down: Vec::from([me()]),
+            waits_for: None,
+        }
+    }
+
+    /// Unrest since second 10, somebody back in second 11, standing still until second 20: what is said of a decision.
+    fn decides_at(second: u64) -> Result<(), String> {
+        let watch = Watch {
+            changed: 11 * SECOND,
+            unrest: Some(10 * SECOND),
+            flapping: Some(11 * SECOND),
+            asked: None,
+        };
+        let mut checker = InTime(BTreeMap::from([(0, watch)]));
+        checker.on_paused(0, 20 * SECOND);
+        let view = View::idle(me());
+        let moment = Moment {
+            at: second * SECOND,
+            mono: second * SECOND,
+            stable_after: 5 * SECOND,
+            patience: Some(5 * SECOND),
+            stays_patiently: true,
+            slack: SECOND,
+            margin: 5 * SECOND,
+            view: &Arc::new(view),
+            leases: &MemoryLeases::default(),
+        };
+        checker.on_downing(0, &decision(), &moment)
+    }
+
+    #[test]
+    fn i_23_waits_are_counted_from_the_end_of_a_pause_also_after_somebody_came_back_before_it() {
+        assert_eq!(decides_at(26), Ok(()), "six seconds after the pause");
+        assert_eq!(decides_at(31), Ok(()), "patience is over");
+        assert!(decides_at(24).is_err(), "not stable yet");
+        assert!(decides_at(32).is_err(), "later than patience and a tick allow");
     }
 }

@@ -10,34 +10,21 @@ use super::json::{Differences, IllFormed, Node, compare};
 pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let (a, b) = (clock(&case.get("a")?)?, clock(&case.get("b")?)?);
     let mut out = Differences::new();
-    if let Some(expected) = case.find("cmp")? {
-        let expected = order(&expected)?;
-        compare(&mut out, "cmp", &expected, &a.compare(&b));
-        compare(&mut out, "cmp of b to a", &mirrored(expected), &b.compare(&a));
+    let expected = order(&case.get("cmp")?)?;
+    compare(&mut out, "cmp", &expected, &a.compare(&b));
+    compare(&mut out, "cmp of b to a", &mirrored(expected), &b.compare(&a));
+    let expected = case.get("merge")?.counters()?;
+    for (what, left, right) in [("merge", &a, &b), ("merge of b with a", &b, &a)] {
+        let mut merged = left.clone();
+        merged.merge(right);
+        compare(&mut out, what, &expected, &entries(&merged));
     }
-    if let Some(expected) = case.find("merge")? {
-        let expected = expected.counters()?;
-        for (what, left, right) in [("merge", &a, &b), ("merge of b with a", &b, &a)] {
-            let mut merged = left.clone();
-            merged.merge(right);
-            compare(&mut out, what, &expected, &entries(&merged));
-        }
-    }
-    if let Some(node) = case.find("prune")? {
-        let mut pruned = a;
-        pruned.prune(&node.node()?);
-        if let Some(expected) = case.find("a_pruned")? {
-            compare(&mut out, "a_pruned", &expected.counters()?, &entries(&pruned));
-        }
-        if let Some(expected) = case.find("cmp_pruned_a_vs_b")? {
-            compare(
-                &mut out,
-                "cmp_pruned_a_vs_b",
-                &order(&expected)?,
-                &pruned.compare(&b),
-            );
-        }
-    }
+    let mut pruned = a;
+    pruned.prune(&case.get("prune")?.node()?);
+    let expected = case.get("a_pruned")?.counters()?;
+    compare(&mut out, "a_pruned", &expected, &entries(&pruned));
+    let expected = order(&case.get("cmp_pruned_a_vs_b")?)?;
+    compare(&mut out, "cmp_pruned_a_vs_b", &expected, &pruned.compare(&b));
     Ok(out)
 }
 

@@ -65,22 +65,19 @@ impl<'a> Node<'a> {
         IllFormed::new(self.path.clone(), why)
     }
 
-    /// A member that may be absent.
-    pub(super) fn find(&self, name: &str) -> Result<Option<Self>, IllFormed> {
+    /// A member. A case without one of its inputs, or of its expectations, would check less than it says: it is refused.
+    pub(super) fn get(&self, name: &str) -> Result<Self, IllFormed> {
         let object = self
             .value
             .as_object()
             .ok_or_else(|| self.refuse("expected an object"))?;
-        Ok(object.get(name).map(|value| Self {
+        let value = object
+            .get(name)
+            .ok_or_else(|| self.refuse(format!("`{name}` is missing")))?;
+        Ok(Self {
             path: format!("{}.{name}", self.path),
             value,
-        }))
-    }
-
-    /// A member that must be there.
-    pub(super) fn get(&self, name: &str) -> Result<Self, IllFormed> {
-        self.find(name)?
-            .ok_or_else(|| self.refuse(format!("`{name}` is missing")))
+        })
     }
 
     pub(super) fn items(&self) -> Result<Vec<Self>, IllFormed> {

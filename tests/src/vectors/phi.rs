@@ -25,14 +25,10 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let after = |ms: u64| Instant::from_millis(last_ms.saturating_add(ms));
     let mut out = Differences::new();
     for (name, found) in [("mean", detector.mean_ms()), ("std", detector.std_deviation_ms())] {
-        if let Some(expected) = case.find(name)? {
-            compare_floats(&mut out, name, Some(expected.float()?), found, SIX_DECIMALS);
-        }
+        let expected = case.get(name)?.float()?;
+        compare_floats(&mut out, name, Some(expected), found, SIX_DECIMALS);
     }
-    for query in case
-        .find("queries_ms_after_last")?
-        .map_or(Ok(Vec::new()), |list| list.items())?
-    {
+    for query in case.get("queries_ms_after_last")?.items()? {
         let [ms, phi, available] = query.tuple()?;
         let ms = ms.natural()?;
         let expected = phi.non_null().map(Node::float).transpose()?;
@@ -50,12 +46,10 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
             &detector.is_available(after(ms)),
         );
     }
-    if let Some(expected) = case.find("first_unavailable_ms")? {
-        let expected = expected.natural()?;
-        let first = expected.saturating_sub(SCAN_MS_MAX)..=expected;
-        let found = first.into_iter().find(|ms| !detector.is_available(after(*ms)));
-        compare(&mut out, "first_unavailable_ms", &Some(expected), &found);
-    }
+    let expected = case.get("first_unavailable_ms")?.natural()?;
+    let first = expected.saturating_sub(SCAN_MS_MAX)..=expected;
+    let found = first.into_iter().find(|ms| !detector.is_available(after(*ms)));
+    compare(&mut out, "first_unavailable_ms", &Some(expected), &found);
     Ok(out)
 }
 

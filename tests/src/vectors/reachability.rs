@@ -19,9 +19,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let merged = a.merge(|node| allowed.contains(node), &b);
     let mut out = Differences::new();
     for (name, table) in [("a", &a), ("b", &b), ("merged", &merged)] {
-        if let Some(expected) = case.find(name)? {
-            compare_table(&mut out, name, &expected, table)?;
-        }
+        compare_table(&mut out, name, &case.get(name)?, table)?;
     }
     let mirrored = b.merge(|node| allowed.contains(node), &a);
     compare(&mut out, "merge of b with a", &merged, &mirrored);
@@ -32,9 +30,8 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
             merged.all_unreachable_or_terminated(),
         ),
     ] {
-        if let Some(expected) = case.find(name)? {
-            compare(&mut out, name, &expected.nodes()?, &found.into_iter().collect());
-        }
+        let expected = case.get(name)?.nodes()?;
+        compare(&mut out, name, &expected, &found.into_iter().collect());
     }
     Ok(out)
 }
@@ -53,23 +50,17 @@ fn compare_table(
     expected: &Node<'_>,
     table: &Reachability,
 ) -> Result<(), IllFormed> {
-    if let Some(records) = expected.find("records")? {
-        let mut rows = records
-            .items()?
-            .iter()
-            .map(row)
-            .collect::<Result<Vec<Row>, _>>()?;
-        rows.sort();
-        let found = table.records().iter();
-        let found = found
-            .map(|r| (r.observer.clone(), r.subject.clone(), r.status, r.version))
-            .collect();
-        compare(out, &format!("{name}.records"), &rows, &found);
-    }
-    if let Some(versions) = expected.find("versions")? {
-        let found: BTreeMap<UniqueAddress, u64> = table.versions().iter().cloned().collect();
-        compare(out, &format!("{name}.versions"), &versions.counters()?, &found);
-    }
+    let rows = expected.get("records")?.items()?;
+    let mut rows = rows.iter().map(row).collect::<Result<Vec<Row>, _>>()?;
+    rows.sort();
+    let found = table.records().iter();
+    let found = found
+        .map(|r| (r.observer.clone(), r.subject.clone(), r.status, r.version))
+        .collect();
+    compare(out, &format!("{name}.records"), &rows, &found);
+    let versions = expected.get("versions")?.counters()?;
+    let found: BTreeMap<UniqueAddress, u64> = table.versions().iter().cloned().collect();
+    compare(out, &format!("{name}.versions"), &versions, &found);
     Ok(())
 }
 

@@ -38,9 +38,14 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     compare(&mut out, "down", &case.get("down")?.nodes()?, &down);
     let escalated = case.get("escalated_to_down_all")?.flag()?;
     compare(&mut out, "escalated", &escalated, &verdict.escalated);
-    if let Some(expected) = case.find("if_lease_denied")? {
+    if delay.is_some() {
         let denied: BTreeSet<UniqueAddress> = verdict.down_if_denied.into_iter().collect();
-        compare(&mut out, "if_lease_denied", &expected.nodes()?, &denied);
+        compare(
+            &mut out,
+            "if_lease_denied",
+            &case.get("if_lease_denied")?.nodes()?,
+            &denied,
+        );
     }
     Ok(out)
 }

@@ -81,3 +81,47 @@ fn every_old_incarnation_of_the_address_is_ended_the_live_one_first() {
     assert!(terminated(&rig, "a", "b#2"));
     assert!(!terminated(&rig, "a", "b"));
 }
+
+#[test]
+fn i_15_two_incarnations_admitted_by_members_that_had_not_heard_of_each_other_do_not_both_become_up() {
+    // b took d in, which crashed; c, which had not heard of that, took its successor in.
+    for status in ["J", "W", ""] {
+        let old = alloc::format!("d{status}");
+        let mut rig = Rig::member("a", state(&alloc::format!("a b {old} d#3J"), "a b d", "a"));
+        rig.leader_tick();
+        assert_eq!(rig.members(), alloc::format!("a b {old} d#3J"));
+    }
+    let mut rig = Rig::member("a", state("a b dD d#3J", "a b d", "a"));
+    rig.leader_tick();
+    assert_eq!(rig.members(), "a b dD d#3", "who is Down is nobody's rival");
+}
+
+#[test]
+fn i_15_nor_does_a_leader_without_convergence_admit_one_of_two_incarnations_weakly() {
+    let mut rig = Rig::member("a", reach(state("a b d#3J dJ eJ", "a", "a"), "a>b:U"));
+    rig.run(core::time::Duration::from_secs(30));
+    rig.leader_tick();
+    rig.run(core::time::Duration::from_secs(30));
+    assert_eq!(rig.members(), "a b dJ d#3J eW");
+}
+
+#[test]
+fn i_15_an_incarnation_ends_the_others_at_its_address_whoever_admitted_it() {
+    for old in ["d", "dJ", "dW", "dL", "dX"] {
+        let mut rig = Rig::member("d#3", state("a b d#3J", "a b", "a"));
+        rig.gossip("b", &state(&alloc::format!("a b {old} d#3J"), "a b", "a b"));
+        assert_eq!(rig.members(), "a b dD d#3J", "{old}");
+        assert!(terminated(&rig, "d#3", "d"));
+        assert!(rig.sent().contains("gossip"), "{old}: it says so");
+    }
+}
+
+#[test]
+fn i_15_an_incarnation_on_its_way_out_ends_nobody_at_its_address() {
+    for me in ["dL", "dX", "dD"] {
+        let mine = alloc::format!("a b {me}");
+        let mut rig = Rig::member("d", state(&mine, "a b d", "a"));
+        rig.gossip("b", &state(&alloc::format!("{mine} d#3J"), "a b d", "a b"));
+        assert!(rig.members().contains("d#3J"), "{me}: {}", rig.members());
+    }
+}

@@ -1,0 +1,52 @@
+//! Two incarnations at one address: which one goes, and that no two of them are Up at once. An address belongs to the
+//! process that listens there now, so whoever runs at it, or asks to join from it, is proof that the others are gone. Never
+//! decides by silence, and never ends an incarnation by its address alone. Spec: membership 2.1 (6b), 8.10.
+
+use alloc::vec::Vec;
+
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+use crate::membership::gossip::Gossip;
+use crate::membership::machine::Membership;
+use crate::membership::member::{Member, Status};
+
+/// Whether another incarnation of the member's address is in and not Down. Both cannot be alive, and which one is may not
+/// be known yet: two members can each have admitted one before they heard of each other. Until the other is Down nothing
+/// may be entrusted to this one.
+pub(super) fn has_rival(gossip: &Gossip, member: &Member) -> bool {
+    let here = gossip.at(member.node.address()).iter();
+    here.filter(|other| other.node != member.node)
+        .any(|other| other.status != Status::Down)
+}
+
+impl Membership {
+    /// A new incarnation wants in while an old one of its address is still a member: the old one is proven gone, by its
+    /// exact incarnation. The joiner keeps asking until it has been removed.
+    pub(super) fn end_old_incarnation(&mut self, cx: &mut Cx<'_>, old: &UniqueAddress) {
+        let status = self.gossip.member(old).map_or(Status::Removed, |m| m.status);
+        let mut next = Gossip::clone(&self.gossip);
+        if next.reachability_mut().terminated(cx.me, old) {
+            cx.stats.incarnations_terminated += 1;
+            self.update(cx, next);
+        }
+        if status != Status::Down {
+            self.down(cx, old);
+        }
+    }
+
+    /// This node runs at its address, so every other incarnation there has ended. Whoever admitted this one may not have
+    /// known of them, and nobody else would end them before the detector does. A node on its own way out leaves it to its
+    /// successor: it may be the old one.
+    pub(super) fn end_rivals(&mut self, cx: &mut Cx<'_>) {
+        let stays = |status: Status| status < Status::Leaving;
+        if !self.is_member() || !self.gossip.member(cx.me).is_some_and(|m| stays(m.status)) {
+            return;
+        }
+        let here = self.gossip.at(cx.me.address()).iter();
+        let rivals = here.filter(|m| m.node != *cx.me && m.status != Status::Down);
+        let rivals: Vec<UniqueAddress> = rivals.map(|m| m.node.clone()).collect();
+        for rival in &rivals {
+            self.end_old_incarnation(cx, rival);
+        }
+    }
+}
