@@ -1,5 +1,5 @@
 //! The facade a host owns: one input in, effects out. Composition only: which machine hears what is the router's, what
-//! they decide is theirs. Spec: architecture 2.
+//! they decide is theirs. Spec: `ARCHITECTURE.md`.
 
 use alloc::string::String;
 use alloc::sync::Arc;

@@ -1,5 +1,5 @@
 //! Time as a value: the host's monotonic clock in microseconds, and the wall clock where a value needs it.
-//! Never reads a clock. Arithmetic saturates, so no peer or host value can overflow it. Spec: architecture 2.
+//! Never reads a clock. Arithmetic saturates, so no peer or host value can overflow it. Spec: `ARCHITECTURE.md`.
 
 use core::fmt;
 use core::ops::{Add, Sub};

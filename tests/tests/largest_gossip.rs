@@ -1,5 +1,5 @@
 //! The largest legal gossip into the emptiest nodes, through a real frame: no panic, and work that is bounded by a few
-//! effects for each member. Spec: architecture 2 ("a bounded queue whose bound is not a protocol fact is a remote crash").
+//! effects for each member. Spec: `ARCHITECTURE.md` ("a bounded queue whose bound is not a protocol fact is a remote crash").
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! An adapter in one type: which runtime and which transport a [`crate::Cluster`] uses. Spec: architecture 4.
+//! An adapter in one type: which runtime and which transport a [`crate::Cluster`] uses. Spec: `ARCHITECTURE.md`.
 
 use std::future::Future;
 use std::io;

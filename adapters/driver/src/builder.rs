@@ -1,4 +1,4 @@
-//! How a node is described and started. Checks everything before anything runs. Spec: conventions 1.
+//! How a node is described and started. Checks everything before anything runs. Spec: `README.md`.
 
 use std::fmt;
 use std::marker::PhantomData;

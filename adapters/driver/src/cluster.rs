@@ -1,4 +1,4 @@
-//! The handle of a running node: what users hold. Spec: conventions 1.
+//! The handle of a running node: what users hold. Spec: `README.md`.
 
 use std::fmt;
 use std::future::Future;

@@ -1,5 +1,5 @@
 //! What users hear about the cluster, as a stream that starts with a snapshot and never loses the newest state.
-//! Spec: conventions 1.
+//! Spec: `README.md`.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

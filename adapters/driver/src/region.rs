@@ -1,5 +1,5 @@
 //! How users reach entities: a region by kind, an entity by id, `tell` without and `ask` with an answer.
-//! Spec: conventions 1, architecture 5.
+//! Spec: `README.md`.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};

@@ -1,4 +1,4 @@
-//! What the driver needs of an executor: a clock, a sleep and a spawn. Decides nothing. Spec: architecture 4.
+//! What the driver needs of an executor: a clock, a sleep and a spawn. Decides nothing. Spec: `ARCHITECTURE.md`.
 
 use std::future::Future;
 

@@ -1,5 +1,5 @@
 //! What the driver needs of a network: a place to be reached at, and one-way streams of bytes to peers. Decides nothing:
-//! framing, handshakes, retries and limits are the pump's. Spec: architecture 4.
+//! framing, handshakes, retries and limits are the pump's. Spec: `ARCHITECTURE.md`.
 //!
 //! A link is a pair of byte streams between two nodes, dialed by one of them; TCP maps it to a connection, QUIC to a
 //! bidirectional stream of one connection per peer. The kind of a link is told to the transport so that it can give the

@@ -1,6 +1,6 @@
 //! Downing over real sockets: a strategy of the application decides, and the log tells with stable markers what was decided
 //! and what cannot be meant. The tests share the process' log: each looks for what only it can have caused. Spec: membership 3,
-//! conventions 2 (log markers).
+//! `README.md`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

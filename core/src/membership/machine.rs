@@ -1,6 +1,6 @@
 //! The membership machine: this node's own copy of the gossip state, its phase, and the one way to change either.
 //! Never judges silence (the detector does) and never decides who has to go (the resolver or an operator does).
-//! Spec: membership 2.0; architecture 2.
+//! Spec: membership 2.0; `ARCHITECTURE.md`.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;

@@ -1,5 +1,5 @@
 //! The asks this node has open: when each must be answered at the latest, and whether its message has left the region's
-//! buffer. Answers each exactly once. Never sends a message. Spec: issue 2 (ask), sharding 10.2.
+//! buffer. Answers each exactly once. Never sends a message. Spec: `README.md`, sharding 10.2.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;

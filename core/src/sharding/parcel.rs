@@ -1,5 +1,5 @@
 //! A message to an entity while this node is responsible for it, and what becomes of one that cannot be delivered: its
-//! asker is answered, or it becomes a dead letter. Never decides where it goes. Spec: sharding 3 (I-7), reliability I-44.
+//! asker is answered, or it becomes a dead letter. Never decides where it goes. Spec: sharding 3, reliability I-44.
 
 use crate::cx::Cx;
 use crate::event::ShardingEvent;

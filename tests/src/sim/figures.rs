@@ -1,6 +1,6 @@
 //! Figures of large clusters with the documented timings: how long until a join, a crash or a cold start is known to everybody,
 //! and what it costs. Nothing is checked on the way; nodes, codec and network are the simulator's ordinary ones.
-//! Spec: performance B1.
+//! Spec: `docs/benchmarks.md`.
 
 use core::time::Duration;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! Nodes with certificates that must not let them in, over real links, as dialers and as those who are dialed: refused, counted
-//! as that, and the cluster goes on. Which words say why is tested in `tls`. Spec: reliability 3a, issue 6 "must show" 3.
+//! as that, and the cluster goes on. Which words say why is tested in `tls`. Spec: reliability 3a.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Who does not have the key, over real links: wrong, empty or cut proofs, a session that somebody recorded, an acceptor that
-//! cannot prove itself. Refused, counted as that, and the cluster goes on. Spec: reliability 3a, 3c (B-53, B-54), issue 6 "must
-//! show" 3.
+//! cannot prove itself. Refused, counted as that, and the cluster goes on. Spec: reliability 3a, 3c (B-53,
+//! B-54).
 
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{

@@ -8,7 +8,7 @@
 //! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the
 //! security (evaluated per test), and a function that runs a future to its end. The functions panic when the adapter fails;
 //! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`] and
-//! [`nodes_of_different_security_do_not_meet`]. Spec: architecture 4, reliability 3c.
+//! [`nodes_of_different_security_do_not_meet`]. Spec: `ARCHITECTURE.md`, reliability 3c.
 //!
 //! `bad_inputs!` adds the catalogue of bad inputs; transports on which every link is a connection of its own add
 //! `conformance_of_connections!`, those that can ask for a pre-shared key `conformance_of_keys!`, those with certificates

@@ -1,5 +1,5 @@
 //! Links that are renewed all the time, under load: every message is answered, none is handled twice, nobody is suspected, and
-//! nobody is connected any more who could not connect anew. Spec: reliability 3a (rotation), issue 6 "must show" 3.
+//! nobody is connected any more who could not connect anew. Spec: reliability 3a (rotation).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! What users write: entities and their handlers. How one runs is `task`, where its messages wait is `mailbox`.
-//! Spec: conventions 1, architecture 5.
+//! Spec: `README.md`.
 
 mod gate;
 mod mailbox;

@@ -1,5 +1,5 @@
 //! What the log says about events: one line per change of the membership with a stable `event` field, nothing per message.
-//! Decides nothing. Spec: conventions 1, 2 (log markers).
+//! Decides nothing. Spec: `README.md`.
 
 use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::ident::UniqueAddress;

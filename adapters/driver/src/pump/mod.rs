@@ -1,5 +1,5 @@
 //! Between core and sockets: synchronous, without I/O, without a clock; a test plays both sides. Owns the node and does what
-//! it orders, so that the loop only moves bytes and time. Spec: architecture 4.
+//! it orders, so that the loop only moves bytes and time. Spec: `ARCHITECTURE.md`.
 //!
 //! Everything that is refused, shed or lost here is counted, and what concerns a message goes back to the core as an input
 //! (I-44). Control links are read at once; user links only while there is room (sharding 10.2).

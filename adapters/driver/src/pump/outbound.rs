@@ -1,5 +1,5 @@
 //! Links that this node dials, two per peer: dialing on demand, the handshake, writing in batches, giving up. Every message
-//! it takes is written to a link or goes back to the core (I-44). Spec: architecture 4, sharding 10.2, 10.3.
+//! it takes is written to a link or goes back to the core (I-44). Spec: `ARCHITECTURE.md`, sharding 10.2, 10.3.
 //!
 //! A message waits at most until the third dial in a row has failed, or until the first dial that fails after the handshake
 //! limit; it then comes back as unreachable. What was written to a link that breaks is lost, and the core hears `Down`.

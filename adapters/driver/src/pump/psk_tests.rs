@@ -1,5 +1,5 @@
 //! The handshake with a pre-shared key: two pumps whose hands are the test, and whoever stands between them. Every refusal has
-//! a reason and is counted. Spec: `docs/WIRE.md` 3.4, reliability 3a, issue 6 "must show" 3.
+//! a reason and is counted. Spec: `docs/WIRE.md` 3.4, reliability 3a.
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::handshake::{

@@ -1,5 +1,5 @@
 //! What waits for one link, by lane: bounded, with a rule of its own for when the bound is reached. Decides what is shed and
-//! what is rejected; sends nothing. Spec: architecture 2 (lanes), sharding 10.3, I-95.
+//! what is rejected; sends nothing. Spec: `ARCHITECTURE.md`, sharding 10.3, I-95.
 
 use std::collections::VecDeque;
 

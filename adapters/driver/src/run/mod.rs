@@ -1,6 +1,6 @@
 //! The one loop of a node. It moves bytes and time between the pump and the runtime, in a fixed order: time, links and what
 //! entities report, commands, messages of this node's callers, messages of peers; each at most a bounded batch per turn, then
-//! one write per link. It decides nothing, and no user code runs on it. Spec: architecture 4, 6.
+//! one write per link. It decides nothing, and no user code runs on it. Spec: `ARCHITECTURE.md`.
 
 mod hands;
 mod link;

@@ -1,5 +1,5 @@
-//! Largest legal states, inflate bombs and the forms of a compressed state. Spec: reliability 3b, B-20 to B-25; issue "the
-//! largest legal gossip".
+//! Largest legal states, inflate bombs and the forms of a compressed state. Spec: reliability 3b, B-20 to
+//! B-25.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;

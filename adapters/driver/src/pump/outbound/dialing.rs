@@ -1,5 +1,5 @@
 //! Dialing: from a message that waits to an open link, or to giving up. Decides when to try again and when to say that a
-//! peer cannot be reached; the first failure never costs a message. Spec: architecture 4.
+//! peer cannot be reached; the first failure never costs a message. Spec: `ARCHITECTURE.md`.
 
 use std::time::Duration;
 
