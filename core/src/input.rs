@@ -81,7 +81,9 @@ pub enum LinkEvent {
         /// The incarnation.
         peer: UniqueAddress,
     },
-    /// The host could not keep a message.
+    /// The host gives a message back that it has not sent, not even in part: whoever waits for an answer hears that it was
+    /// not handled. What waited for a link comes back before that link's [`LinkEvent::Down`], after which the node takes
+    /// everything else for lost.
     Dropped {
         /// Whom it was for.
         to: Target,

@@ -359,6 +359,9 @@ pub enum ShardingBody {
     GracefulShutdownReq,
     /// Region to coordinator: I am gone in good order; no margin is needed.
     RegionStopped,
+    /// To a region that looks for a home: there is no region that could be one, or not even this kind where its coordinator
+    /// would be.
+    NobodyHosts,
 }
 
 /// A message to an entity on its way to the entity's home.

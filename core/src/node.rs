@@ -297,7 +297,9 @@ impl<R: Rng> Node<R> {
     fn refuse(&mut self, input: Input<'_>) {
         if let Input::Command { token, command } = input {
             let answer = match command {
-                Command::Ask { .. } => Answer::Asked(Err(crate::sharding::errors::AskFailure::NodeStopped)),
+                Command::Ask { .. } => {
+                    Answer::Asked(Err(crate::sharding::errors::AskFailure::NodeStoppedUnsent))
+                }
                 Command::JoinSeeds(_)
                 | Command::Join(_)
                 | Command::Leave

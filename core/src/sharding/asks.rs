@@ -125,8 +125,13 @@ impl Asks {
         true
     }
 
-    /// Answers every ask whose time has come, and returns those whose message is still in a buffer.
-    pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>) -> Vec<Expired> {
+    /// Answers every ask whose time has come, and returns those whose message is still in a buffer. `nobody_hosts` says of
+    /// which kinds that is certain as far as this node knows.
+    pub(crate) fn on_deadline(
+        &mut self,
+        cx: &mut Cx<'_>,
+        nobody_hosts: impl Fn(KindId) -> bool,
+    ) -> Vec<Expired> {
         self.armed = None;
         let mut buffered = Vec::new();
         while let Some((deadline, id)) = self.deadlines.first().copied() {
@@ -138,7 +143,11 @@ impl Asks {
             let reason = match open.stage {
                 Stage::Buffered => {
                     buffered.push(Expired { id, kind, shard });
-                    AskFailure::TimeoutBuffered
+                    if nobody_hosts(kind) {
+                        AskFailure::NobodyHosts
+                    } else {
+                        AskFailure::TimeoutBuffered
+                    }
                 }
                 Stage::Sent(_) => AskFailure::TimeoutSent,
             };
@@ -164,9 +173,14 @@ impl Asks {
 
     /// Answers everything: this node has stopped.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
-        let ids: Vec<u64> = self.open.keys().copied().collect();
-        for id in ids {
-            self.close(cx, id, Err(AskFailure::NodeStopped));
+        let stages = self.open.iter().map(|(id, open)| (*id, &open.stage));
+        let reason = |stage: &Stage| match stage {
+            Stage::Buffered => AskFailure::NodeStoppedUnsent,
+            Stage::Sent(_) => AskFailure::NodeStopped,
+        };
+        let all: Vec<(u64, AskFailure)> = stages.map(|(id, stage)| (id, reason(stage))).collect();
+        for (id, reason) in all {
+            self.close(cx, id, Err(reason));
         }
         self.armed = None;
         cx.timers.cancel(&Timer::AskDeadline);

@@ -14,6 +14,9 @@ pub enum AskFailure {
     /// The node the message was sent to is lost: it may have been handled.
     #[error("the entity's node was lost; the message may have been handled")]
     PeerLost,
+    /// The entity's node could not be reached, and the message came back unsent: not handled.
+    #[error("the entity's node could not be reached; the message was not sent and not handled")]
+    Unreachable,
     /// This region's buffer is full: not handled.
     #[error("the region's buffer is full; the message was not handled")]
     BufferFull,
@@ -32,18 +35,28 @@ pub enum AskFailure {
     /// The entity id is empty or too long: not handled.
     #[error("the entity id is empty or too long; the message was not handled")]
     BadEntityId,
+    /// No node hosts the kind: none with its role is a member, or none of those has registered it. Said when the ask's
+    /// time is over, because a node that hosts it may start until then: not handled.
+    #[error("no node hosts the entity kind; the message was not handled")]
+    NobodyHosts,
     /// The payload does not fit into a frame: not handled.
     #[error("the message is too large; it was not handled")]
     TooLarge,
+    /// The entity answered with more than fits into a frame: the message was handled, the answer is lost.
+    #[error("the entity's answer is too large to be sent; the message was handled")]
+    ReplyTooLarge,
     /// Too many asks of this node are open: not handled.
     #[error("too many open asks; the message was not handled")]
     TooManyOpenAsks,
     /// The entity stopped or failed before it answered: it may have been handled.
     #[error("the entity stopped before it answered; the message may have been handled")]
     EntityStopped,
-    /// This node is shutting down: it may have been handled.
+    /// This node stopped while it waited for the answer: the message may have been handled.
     #[error("this node stopped; the message may have been handled")]
     NodeStopped,
+    /// The node that held the message stopped before it sent or delivered it, or had stopped when it was asked: not handled.
+    #[error("the node stopped before it sent the message; the message was not handled")]
+    NodeStoppedUnsent,
 }
 
 impl AskFailure {
@@ -51,8 +64,15 @@ impl AskFailure {
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {
         match self {
-            Self::TimeoutSent | Self::PeerLost | Self::EntityStopped | Self::NodeStopped => true,
+            Self::TimeoutSent
+            | Self::PeerLost
+            | Self::EntityStopped
+            | Self::NodeStopped
+            | Self::ReplyTooLarge => true,
             Self::TimeoutBuffered
+            | Self::Unreachable
+            | Self::NobodyHosts
+            | Self::NodeStoppedUnsent
             | Self::BufferFull
             | Self::MailboxFull
             | Self::HandedOff

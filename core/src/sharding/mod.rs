@@ -45,6 +45,7 @@ use crate::sharding::kind::is_lost;
 use crate::sharding::parcel::{Parcel, Shared, fail};
 use crate::sharding::region::Region;
 use crate::sharding::slots::Slots;
+use crate::sharding::user::payload_bytes_max;
 use crate::timers::{CoordinatorTimer, RegionTimer};
 use crate::view::{Phase, View};
 
@@ -233,17 +234,35 @@ impl Sharding {
         self.asks.on_node_lost(cx, peer);
     }
 
-    /// The host could not keep a message. What regions and coordinators say to each other is repeated by itself.
-    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, _to: &Target, message: Message, reason: DropReason) {
-        let Message::Entity(envelope) = message else {
-            return;
-        };
-        let failure = match reason {
-            DropReason::QueueFull => AskFailure::MailboxFull,
-            DropReason::TooLarge => AskFailure::TooLarge,
-            DropReason::Unreachable => AskFailure::PeerLost,
-        };
-        fail(cx, &mut self.asks, envelope, failure);
+    /// The host gives a message back that it did not send. What regions and coordinators say to each other is repeated by
+    /// itself.
+    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, message: Message, reason: DropReason) {
+        match message {
+            Message::Entity(envelope) => {
+                let failure = match reason {
+                    DropReason::QueueFull => AskFailure::MailboxFull,
+                    DropReason::TooLarge => AskFailure::TooLarge,
+                    DropReason::Unreachable => AskFailure::Unreachable,
+                };
+                fail(cx, &mut self.asks, envelope, failure);
+            }
+            Message::AskReply(reply) => answer_again(cx, to, reply, reason),
+            Message::InitJoin(_)
+            | Message::InitJoinAck(_)
+            | Message::InitJoinNack
+            | Message::Join(_)
+            | Message::Welcome(_)
+            | Message::JoinRefused(_)
+            | Message::Removed { .. }
+            | Message::Leave(_)
+            | Message::Down(_)
+            | Message::Heartbeat(_)
+            | Message::HeartbeatRsp(_)
+            | Message::ExitingConfirmed { .. }
+            | Message::GossipStatus(_)
+            | Message::Gossip(_)
+            | Message::Sharding(_) => {}
+        }
     }
 
     /// A region's timer is due.
@@ -263,7 +282,13 @@ impl Sharding {
 
     /// The earliest deadline of an ask has come.
     pub(crate) fn on_ask_deadline(&mut self, cx: &mut Cx<'_>) {
-        for expired in self.asks.on_deadline(cx) {
+        let kinds = &self.kinds;
+        let view = alloc::sync::Arc::clone(cx.view());
+        let nobody_hosts = |kind: KindId| {
+            let machines = kinds.get(&kind);
+            machines.is_some_and(|machines| machines.region.nobody_hosts(&view))
+        };
+        for expired in self.asks.on_deadline(cx, nobody_hosts) {
             if let Some(machines) = self.kinds.get_mut(&expired.kind) {
                 machines.region.on_ask_expired(cx, expired.shard, expired.id);
             }
@@ -295,10 +320,15 @@ impl Sharding {
         }
     }
 
-    /// Sends an entity's answer straight to who asked.
+    /// Sends an entity's answer straight to who asked. One that would not fit into a frame is too large for an asker on
+    /// this node as well: it must not depend on where an entity lives whether it works.
     fn answer(&mut self, cx: &mut Cx<'_>, ask: AskRef, result: Result<Payload, AskFailure>) {
         let AskRef { asker, id } = ask;
         let to = asker.clone();
+        let result = match result {
+            Ok(payload) if payload.len() > payload_bytes_max(cx) => Err(AskFailure::ReplyTooLarge),
+            Ok(_) | Err(_) => result,
+        };
         cx.send(&asker, Message::AskReply(AskReply { id, to, result }));
     }
 
@@ -340,6 +370,7 @@ impl Sharding {
             ShardingBody::RegisterRefused { term, shard_count } => {
                 region.on_register_refused(shared!(self, cx), from, (term, shard_count));
             }
+            ShardingBody::NobodyHosts => region.on_nobody_hosts(cx, from),
             ShardingBody::RegionQuery { term } => region.on_region_query(shared!(self, cx), from, term),
             ShardingBody::ShardHomes { term, homes } => {
                 region.on_shard_homes(shared!(self, cx), from, (term, homes));
@@ -368,17 +399,22 @@ impl Sharding {
     }
 }
 
-/// A node without the kind hosts nothing of it; a coordinator that recovers needs to know. The rest comes early, before
-/// the kind is registered here, and is repeated by who sent it; nobody may be told to host what does not exist.
+/// A node without the kind hosts nothing of it; a coordinator that recovers needs to know, and a region that looks for its
+/// coordinator here can tell its users. The rest comes early, before the kind is registered here, and is repeated by who
+/// sent it; nobody may be told to host what does not exist.
 fn answer_for_unknown_kind(cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {
     match body {
         ShardingBody::RegionQuery { term } => {
             let body = ShardingBody::NoRegion { term };
             cx.send(from, Message::Sharding(ShardingMessage { kind, body }));
         }
-        ShardingBody::Register { .. }
-        | ShardingBody::GetShardHome { .. }
+        ShardingBody::Register { .. } => {
+            let body = ShardingBody::NobodyHosts;
+            cx.send(from, Message::Sharding(ShardingMessage { kind, body }));
+        }
+        ShardingBody::GetShardHome { .. }
         | ShardingBody::GracefulShutdownReq
+        | ShardingBody::NobodyHosts
         | ShardingBody::RegionStopped => {}
         ShardingBody::RegisterAck { .. }
         | ShardingBody::RegisterRefused { .. }
@@ -390,6 +426,21 @@ fn answer_for_unknown_kind(cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, 
         | ShardingBody::BeginHandOffAck { .. }
         | ShardingBody::HandOff { .. }
         | ShardingBody::ShardStopped { .. } => cx.reject(from, Rejection::UnknownKind),
+    }
+}
+
+/// An answer came back unsent. One that did not fit into a frame would leave its asker waiting for nothing; any other was
+/// for a node that has gone or does not read, and who waits there hears so from its own node.
+fn answer_again(cx: &mut Cx<'_>, to: &Target, reply: AskReply, reason: DropReason) {
+    match (to, reason) {
+        (Target::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
+            let result = Err(AskFailure::ReplyTooLarge);
+            cx.send(node, Message::AskReply(AskReply { result, ..reply }));
+        }
+        (
+            Target::Node(_) | Target::Address(_),
+            DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable,
+        ) => {}
     }
 }
 

@@ -18,7 +18,8 @@ use crate::sharding::{Machines, Sharding};
 /// Longest name of a kind in bytes: names appear in messages to operators.
 const KIND_NAME_BYTES_MAX: usize = 255;
 
-/// Bytes of a frame around an envelope's payload and entity id: kind, shard, asker with its longest host name, numbers.
+/// Bytes of a frame around an envelope's payload and entity id (kind, shard, asker with its longest host name, numbers), or
+/// around an answer's payload, which has fewer.
 const ENVELOPE_BYTES_MAX: usize = 256;
 
 impl Sharding {
@@ -146,9 +147,8 @@ impl Sharding {
     fn admit(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
         let limits = &cx.config.limits;
         let id_bytes = envelope.entity.as_bytes().len();
-        let room = limits.user_frame_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX);
         if self.halted {
-            return Err(AskFailure::NodeStopped);
+            return Err(AskFailure::NodeStoppedUnsent);
         }
         if !self.kinds.contains_key(&envelope.kind) {
             return Err(AskFailure::UnknownKind);
@@ -156,10 +156,16 @@ impl Sharding {
         if id_bytes == 0 || id_bytes > limits.entity_id_bytes_max {
             return Err(AskFailure::BadEntityId);
         }
-        if envelope.payload.len().saturating_add(id_bytes) > room {
+        if envelope.payload.len().saturating_add(id_bytes) > payload_bytes_max(cx) {
             return Err(AskFailure::TooLarge);
         }
         cx.stats.entity_messages_accepted += 1;
         Ok(())
     }
+}
+
+/// Most payload bytes, an entity's id included, that surely fit into a user frame.
+pub(super) fn payload_bytes_max(cx: &Cx<'_>) -> usize {
+    let frame = cx.config.limits.user_frame_bytes_max;
+    frame.saturating_sub(ENVELOPE_BYTES_MAX)
 }

@@ -130,6 +130,10 @@ const fn failure_code(failure: AskFailure) -> u8 {
         AskFailure::TooManyOpenAsks => 11,
         AskFailure::EntityStopped => 12,
         AskFailure::NodeStopped => 13,
+        AskFailure::Unreachable => 14,
+        AskFailure::NobodyHosts => 15,
+        AskFailure::ReplyTooLarge => 16,
+        AskFailure::NodeStoppedUnsent => 17,
     }
 }
 
@@ -148,6 +152,10 @@ const fn failure_of(code: u8) -> Result<AskFailure, WireError> {
         11 => AskFailure::TooManyOpenAsks,
         12 => AskFailure::EntityStopped,
         13 => AskFailure::NodeStopped,
+        14 => AskFailure::Unreachable,
+        15 => AskFailure::NobodyHosts,
+        16 => AskFailure::ReplyTooLarge,
+        17 => AskFailure::NodeStoppedUnsent,
         _ => return Err(WireError::Malformed { what: "ask failure" }),
     })
 }

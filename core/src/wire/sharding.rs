@@ -39,6 +39,7 @@ const HAND_OFF: u8 = 12;
 const SHARD_STOPPED: u8 = 13;
 const GRACEFUL_SHUTDOWN_REQ: u8 = 14;
 const REGION_STOPPED: u8 = 15;
+const NOBODY_HOSTS: u8 = 16;
 
 pub(super) fn put(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&message.kind.raw().to_le_bytes());
@@ -91,6 +92,10 @@ pub(super) fn put(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), Wi
             out.push(REGION_STOPPED);
             Ok(())
         }
+        ShardingBody::NobodyHosts => {
+            out.push(NOBODY_HOSTS);
+            Ok(())
+        }
     }
 }
 
@@ -141,6 +146,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError
         },
         GRACEFUL_SHUTDOWN_REQ => ShardingBody::GracefulShutdownReq,
         REGION_STOPPED => ShardingBody::RegionStopped,
+        NOBODY_HOSTS => ShardingBody::NobodyHosts,
         _ => {
             return Err(WireError::Malformed {
                 what: "sharding message",

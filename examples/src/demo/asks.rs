@@ -218,6 +218,7 @@ const fn may_pass(error: AskError) -> bool {
                 | AskFailure::BadEntityId
                 | AskFailure::TooLarge
                 | AskFailure::NodeStopped
+                | AskFailure::NodeStoppedUnsent
         ),
         // An error of a later version.
         _ => true,

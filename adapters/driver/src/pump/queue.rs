@@ -160,3 +160,47 @@ impl Queues {
         self.lanes[position(lane)].messages.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_core::ident::{Address, UniqueAddress};
+    use quorate_core::message::EntityEnvelope;
+    use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+
+    /// Queues with room for eight messages or for 80 bytes, and these messages' payloads in the user lane.
+    fn slow_with(payloads: &[usize]) -> bool {
+        let limits = Limits {
+            user_queue_messages_max: 8,
+            user_queue_bytes_max: 80,
+            ..Limits::default()
+        };
+        let to = UniqueAddress::new(Address::new("b", 1).unwrap(), 1);
+        let mut queues = Queues::default();
+        for bytes in payloads {
+            let message = Message::Entity(EntityEnvelope {
+                kind: KindId::of("files"),
+                shard: ShardId(0),
+                entity: EntityId::from("e"),
+                payload: vec![0; *bytes].into(),
+                ask: None,
+                hops: 0,
+            });
+            let queued = queues.push(&limits, Target::Node(to.clone()), message);
+            assert!(matches!(queued, Queued::Kept), "{queued:?}");
+        }
+        queues.is_slow(&limits)
+    }
+
+    #[test]
+    fn i_95_a_peer_is_slow_from_half_of_its_messages_on() {
+        assert!(!slow_with(&[1; 3]));
+        assert!(slow_with(&[1; 4]));
+    }
+
+    #[test]
+    fn i_95_a_peer_is_slow_from_half_of_its_bytes_on() {
+        assert!(!slow_with(&[39]));
+        assert!(slow_with(&[40]), "one large message is enough");
+    }
+}

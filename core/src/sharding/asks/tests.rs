@@ -33,7 +33,7 @@ fn a_timeout_says_whether_the_message_had_been_sent() {
     asks.sent(second, &node("b", 2));
     let due = fixture.mono() + secs(5);
     assert_eq!(fixture.next_timer(due), Some(Timer::AskDeadline));
-    let buffered = asks.on_deadline(&mut fixture.cx());
+    let buffered = asks.on_deadline(&mut fixture.cx(), |_| false);
     let (kind, shard) = KIND;
     assert_eq!(
         buffered,
@@ -80,7 +80,7 @@ fn a_lost_node_fails_exactly_the_asks_that_were_sent_there() {
     };
     assert_eq!(
         fixture.effects(),
-        vec![answered, failed(2, AskFailure::NodeStopped)]
+        vec![answered, failed(2, AskFailure::NodeStoppedUnsent)]
     );
     asks.check_invariants().unwrap();
 }
@@ -110,7 +110,7 @@ fn a_nearer_deadline_moves_the_timer_and_an_answered_one_fires_for_nothing() {
     );
     asks.close(&mut fixture.cx(), near, Ok(Box::from([])));
     assert_eq!(fixture.next_timer(start + secs(1)), Some(Timer::AskDeadline));
-    assert_eq!(asks.on_deadline(&mut fixture.cx()), vec![]);
+    assert_eq!(asks.on_deadline(&mut fixture.cx(), |_| false), vec![]);
     assert_eq!(
         fixture.timers.next(),
         Some((start + secs(9), &Timer::AskDeadline))

@@ -42,6 +42,9 @@ impl Coordinator {
             self.answer_requesters(cx, shard);
         } else if self.is_active() {
             self.allocate_soon(cx, shard);
+            if self.hosting_regions(cx).is_empty() {
+                self.say(cx, from, ShardingBody::NobodyHosts);
+            }
         }
     }
 

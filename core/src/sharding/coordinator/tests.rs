@@ -16,6 +16,8 @@ use crate::membership::member::{Status, UpNumber};
 use crate::reject::Rejection;
 use crate::sharding::ids::KindId;
 
+mod conflicts;
+
 const S: ShardId = ShardId(4);
 const MARGIN: Duration = Duration::from_secs(20);
 

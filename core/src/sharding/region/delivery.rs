@@ -126,7 +126,7 @@ impl Region {
             let reason = if forwarded {
                 AskFailure::HandedOff
             } else {
-                AskFailure::NodeStopped
+                AskFailure::NodeStoppedUnsent
             };
             parcel.fail(shared, reason);
             return;

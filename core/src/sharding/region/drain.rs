@@ -32,7 +32,7 @@ impl Region {
             self.request_shutdown(shared.cx);
             self.rearm_retry(shared.cx);
         } else {
-            self.fail_all(shared, AskFailure::NodeStopped);
+            self.fail_all(shared, AskFailure::NodeStoppedUnsent);
             self.stop_all(shared);
         }
         self.try_finish(shared);
@@ -48,7 +48,7 @@ impl Region {
         self.phase = Phase::Stopped;
         self.registered = None;
         self.homes.clear();
-        self.fail_all(shared, AskFailure::NodeStopped);
+        self.fail_all(shared, AskFailure::NodeStoppedUnsent);
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
             shard.kill(shared.cx);
@@ -71,7 +71,7 @@ impl Region {
         if self.phase != Phase::Draining {
             return;
         }
-        self.fail_all(shared, AskFailure::NodeStopped);
+        self.fail_all(shared, AskFailure::NodeStoppedUnsent);
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
             self.homes.remove(id);

@@ -23,6 +23,7 @@ impl Region {
         if !self.accept(shared.cx, from, &term) {
             return;
         }
+        self.nobody_hosts &= homes.is_empty();
         for (node, shards) in homes {
             for shard in shards {
                 if self.kind.has(shard) {

@@ -49,6 +49,8 @@ pub(crate) struct Region {
     registered: Option<Term>,
     /// The cluster's shard count, if it differs from ours.
     refused: Option<u32>,
+    /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
+    nobody_hosts: bool,
     retry_delay: Duration,
     /// Where shards live, this node included, as far as known.
     homes: BTreeMap<ShardId, UniqueAddress>,
@@ -68,6 +70,7 @@ impl Region {
             seen: None,
             registered: None,
             refused: None,
+            nobody_hosts: false,
             retry_delay: Duration::ZERO,
             homes: BTreeMap::new(),
             shards: BTreeMap::new(),

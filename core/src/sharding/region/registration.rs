@@ -44,6 +44,7 @@ impl Region {
             return;
         }
         self.refused = None;
+        self.nobody_hosts = false;
         self.retry_delay = Duration::ZERO;
         if self.registered.as_ref() != Some(&term) {
             self.registered = Some(term.clone());
@@ -74,6 +75,22 @@ impl Region {
         self.rearm_retry(shared.cx);
     }
 
+    /// The node that coordinates this kind, or would if it had it, says that nobody hosts it. Messages wait on, because a
+    /// node that does may start at any time.
+    pub(crate) fn on_nobody_hosts(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
+        let view = alloc::sync::Arc::clone(cx.view());
+        if self.kind.coordinator_candidates(&view).contains(from) {
+            self.nobody_hosts = self.shards.is_empty();
+        } else {
+            cx.reject(from, Rejection::WrongSender);
+        }
+    }
+
+    /// Whether, as far as this node knows, no node hosts the kind: no member may, or its coordinator says so.
+    pub(crate) fn nobody_hosts(&self, view: &View) -> bool {
+        self.nobody_hosts || view.by_age(self.kind.settings.role.as_ref()).is_empty()
+    }
+
     /// A coordinator that has just started asks whether this region hosts anything.
     pub(crate) fn on_region_query(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, term: Term) {
         if !self.accept(shared.cx, from, &term) {
@@ -95,6 +112,7 @@ impl Region {
         let entered = may_register(after.self_status()) && !may_register(before.self_status());
         let lost = self.registered.as_ref().is_some_and(|t| is_lost(after, &t.node));
         if lost || old.first() != new.first() {
+            self.nobody_hosts = false;
             self.registered = None;
             self.refused = None;
         } else if old == new && !entered {

@@ -21,6 +21,8 @@ use crate::sharding::parcel::Parcel;
 use crate::sharding::slots::Slots;
 use crate::timers::Timer;
 
+mod waiting;
+
 const SHARD: ShardId = ShardId(3);
 
 /// A region on node `b` (2); the coordinator is on `a` (1), which is older; `c` (3) is another member.

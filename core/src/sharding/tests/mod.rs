@@ -1,5 +1,6 @@
 //! Sharding of a whole small cluster: who hosts what after which event. Each machine's own tests are beside it.
 
+mod failures;
 mod world;
 
 use core::time::Duration;
@@ -223,7 +224,7 @@ fn s_107_a_downed_node_stops_everything_at_once() {
     assert_eq!(world.peers[0].answers[&done].as_deref(), Ok(b"?".as_slice()));
     assert_eq!(world.peers[0].answers[&sent], Err(AskFailure::NodeStopped));
     let late = world.ask(0, &entity_in(local), secs(5));
-    assert_eq!(world.peers[0].answers[&late], Err(AskFailure::NodeStopped));
+    assert_eq!(world.peers[0].answers[&late], Err(AskFailure::NodeStoppedUnsent));
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn a_message_the_host_dropped_fails_with_what_the_host_said() {
     for (reason, expected) in [
         (DropReason::QueueFull, AskFailure::MailboxFull),
         (DropReason::TooLarge, AskFailure::TooLarge),
-        (DropReason::Unreachable, AskFailure::PeerLost),
+        (DropReason::Unreachable, AskFailure::Unreachable),
     ] {
         let mut world = World::formed(2, 1);
         world.touch_all(2);

@@ -48,6 +48,13 @@ pub(super) fn entity_in(shard: u32) -> EntityId {
         .unwrap()
 }
 
+fn config() -> Config {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.downing.down_removal_margin = Some(super::MARGIN);
+    config.sharding.rebalance_relative_limit = 1.0;
+    config
+}
+
 pub(super) struct Peer {
     pub(super) fixture: Fixture,
     pub(super) sharding: Sharding,
@@ -79,13 +86,26 @@ pub(super) struct World {
 impl World {
     /// `workers` nodes with the role, then `others` without; nobody is a member, everybody has the kind.
     pub(super) fn new(workers: usize, others: usize) -> Self {
-        let mut config = Config::lan(ClusterName::new("test").unwrap());
-        config.downing.down_removal_margin = Some(super::MARGIN);
-        config.sharding.rebalance_relative_limit = 1.0;
-        Self::with_config(workers, others, &config)
+        Self::with_config(workers, others, &config())
+    }
+
+    /// As [`World::new`]; these nodes do not have the kind (yet).
+    pub(super) fn without_kind_on(lacking: &[usize], workers: usize, others: usize) -> Self {
+        Self::build(workers, others, &config(), lacking)
     }
 
     pub(super) fn with_config(workers: usize, others: usize, config: &Config) -> Self {
+        Self::build(workers, others, config, &[])
+    }
+
+    /// A node's user registers the kind.
+    pub(super) fn register(&mut self, at: usize, hosts: bool) {
+        self.with(at, |peer| {
+            peer.sharding.register(&mut peer.fixture.cx(), 0, settings(hosts));
+        });
+    }
+
+    fn build(workers: usize, others: usize, config: &Config, lacking: &[usize]) -> Self {
         let peers = (0..workers + others).map(|at| {
             let mut config = config.clone();
             if at < workers {
@@ -118,11 +138,8 @@ impl World {
             now,
             tokens: 0,
         };
-        for at in 0..workers + others {
-            world.with(at, |peer| {
-                let settings = settings(at < workers);
-                peer.sharding.register(&mut peer.fixture.cx(), 0, settings);
-            });
+        for at in (0..workers + others).filter(|at| !lacking.contains(at)) {
+            world.register(at, at < workers);
         }
         world
     }

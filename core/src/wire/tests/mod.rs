@@ -176,6 +176,10 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             "ask_failure",
             Message::AskReply(reply(Err(AskFailure::NodeStopped))),
         ),
+        (
+            "ask_failure_unsent",
+            Message::AskReply(reply(Err(AskFailure::NodeStoppedUnsent))),
+        ),
     ];
     all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
         (
@@ -235,6 +239,7 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         ("shard_stopped", ShardingBody::ShardStopped { term: t(), shard }),
         ("graceful_shutdown_req", ShardingBody::GracefulShutdownReq),
         ("region_stopped", ShardingBody::RegionStopped),
+        ("nobody_hosts", ShardingBody::NobodyHosts),
     ]
 }
 

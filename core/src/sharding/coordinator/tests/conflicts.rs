@@ -1,0 +1,117 @@
+//! Words of another term, and shards that more than one region claims.
+
+use super::*;
+
+/// The same node under the term it had as the oldest of other members.
+fn another_term() -> Term {
+    Term {
+        up_number: UpNumber::new(9),
+        node: a(),
+    }
+}
+
+fn hand_off() -> ShardingBody {
+    ShardingBody::HandOff {
+        term: term(),
+        shard: S,
+    }
+}
+
+fn conflict() -> Effect {
+    event(ShardingEvent::ShardConflict { shard: S })
+}
+
+#[test]
+fn b_59_no_region_counts_under_the_term_that_asked_only() {
+    let mut rig = Rig::on(a(), 64);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+    rig.register(&a(), &[]);
+    let late = another_term();
+    rig.act(|coordinator, cx, departures| coordinator.on_no_region(cx, departures, &b(), &late));
+    assert_eq!(
+        rig.phase(),
+        Some(CoordinatorPhase::Recovering),
+        "said to another coordinator: b may have a region by now"
+    );
+    rig.act(|coordinator, cx, departures| coordinator.on_no_region(cx, departures, &b(), &term()));
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
+}
+
+#[test]
+fn b_59_an_acknowledgement_counts_under_the_term_that_asked_only() {
+    let mut rig = Rig::moving();
+    rig.acks(&a());
+    rig.acks(&c());
+    let late = another_term();
+    let effects = rig.act(|coordinator, cx, _| coordinator.on_begin_hand_off_ack(cx, &b(), (&late, S)));
+    assert_eq!(effects, vec![], "b may still send to the old home");
+    assert_eq!(rig.acks(&b()), vec![says(b(), hand_off())]);
+}
+
+/// `b` hosts shard `S` and is being emptied; everybody has forgotten the home and `b` was told to stop.
+fn stopping() -> Rig {
+    let mut rig = Rig::moving();
+    for node in [a(), b(), c()] {
+        rig.acks(&node);
+    }
+    rig
+}
+
+#[test]
+fn a_second_claimant_during_a_hand_off_makes_it_a_conflict() {
+    let mut rig = stopping();
+    let effects = rig.register(&c(), &[S]);
+    assert!(effects.contains(&says(c(), hand_off())), "{effects:?}");
+    assert_eq!(rig.stopped(&b()), vec![], "c still runs it");
+    // The time limit passes: a shard with two claimants may not keep its home as one that merely moves does.
+    rig.asks_home(&b(), S);
+    let effects = rig.fire(Duration::from_secs(60));
+    assert!(effects.contains(&event(ShardingEvent::HandOffTimeout { shard: S })));
+    assert!(!effects.contains(&says(b(), home(S, b()))), "b has stopped it");
+    assert!(rig.coordinator.hand_offs[&S].conflict);
+}
+
+#[test]
+fn the_same_claim_again_during_a_hand_off_is_no_conflict() {
+    let mut rig = stopping();
+    rig.register(&b(), &[S]);
+    rig.asks_home(&c(), S);
+    let effects = rig.fire(Duration::from_secs(60));
+    assert!(effects.contains(&says(c(), home(S, b()))), "it stays where it is");
+}
+
+#[test]
+fn a_conflict_that_outlives_its_time_limit_begins_again_until_both_have_stopped() {
+    let mut rig = Rig::active();
+    rig.register(&b(), &[S]);
+    let effects = rig.register(&c(), &[S]);
+    assert!(effects.contains(&conflict()));
+    for node in [a(), b(), c()] {
+        rig.acks(&node);
+    }
+    rig.stopped(&b());
+    let timeout = event(ShardingEvent::HandOffTimeout { shard: S });
+    for round in 1..=3 {
+        let effects = rig.fire(Duration::from_secs(60));
+        assert!(effects.contains(&timeout), "round {round}");
+        assert!(
+            effects.contains(&says(c(), begin())),
+            "from the beginning: {round}"
+        );
+        assert_eq!(rig.asks_home(&b(), S), vec![], "told to nobody: {round}");
+        for node in [a(), b(), c()] {
+            rig.acks(&node);
+        }
+    }
+    let last = rig.stopped(&c());
+    let anew = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Notify(Event::Sharding {
+                event: ShardingEvent::ShardAllocated { .. },
+                ..
+            })
+        )
+    };
+    assert_eq!(last.iter().filter(|effect| anew(effect)).count(), 1, "{last:?}");
+}

@@ -1,0 +1,120 @@
+//! Messages that wait in a region: those that nobody waits for any more, what a nearly full buffer says, and what a region
+//! that ends does with them.
+
+use super::*;
+
+fn foreign_ask(id: u64, remaining: Duration, rig: &Rig) -> Parcel {
+    let ticket = AskTicket {
+        ask: AskRef { asker: c(), id },
+        remaining_ms: 0,
+    };
+    let mut parcel = parcel("asked", Some(ticket), 1);
+    parcel.deadline = Some(rig.fixture.mono() + remaining);
+    parcel
+}
+
+#[test]
+fn a_message_whose_asker_stopped_waiting_is_not_delivered() {
+    let mut rig = Rig::registered(true);
+    let (short, long) = (
+        foreign_ask(1, Duration::from_secs(1), &rig),
+        foreign_ask(2, Duration::from_secs(9), &rig),
+    );
+    rig.act(|region, shared| region.route(shared, short));
+    rig.act(|region, shared| region.route(shared, long));
+    rig.fixture.stand_still(Duration::from_secs(1));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let delivered: Vec<u64> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Entity(EntityOrder::Deliver {
+                reply_to: Some(ask), ..
+            }) => Some(ask.id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        delivered,
+        vec![2],
+        "the first one's asker was told that it timed out"
+    );
+    assert_eq!(rig.fixture.stats.entity_messages_expired, 1);
+    assert!(rig.region.buffers.is_empty());
+}
+
+/// With room for four messages and for forty bytes.
+fn small() -> Rig {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_messages_max = 4;
+    config.sharding.buffer_bytes_max = 40;
+    Rig::with_config(true, config)
+}
+
+#[test]
+fn i_45_a_buffer_has_room_below_three_quarters_of_its_messages() {
+    let mut rig = small();
+    for text in ["1", "2"] {
+        rig.route(text);
+    }
+    assert!(rig.region.has_capacity(&rig.fixture.config.sharding));
+    rig.route("3");
+    assert!(!rig.region.has_capacity(&rig.fixture.config.sharding));
+}
+
+#[test]
+fn i_45_a_buffer_has_room_below_three_quarters_of_its_bytes() {
+    let mut rig = small();
+    rig.route("28 bytes and an id of one...");
+    assert_eq!(rig.region.buffers.len(), 1);
+    assert!(rig.region.has_capacity(&rig.fixture.config.sharding), "29 of 40");
+    let mut rig = small();
+    rig.route("29 bytes and an id of one....");
+    assert!(!rig.region.has_capacity(&rig.fixture.config.sharding), "30 of 40");
+}
+
+#[test]
+fn a_draining_region_ends_only_when_what_it_buffers_has_gone() {
+    let mut rig = Rig::registered(true);
+    rig.route("1");
+    rig.act(|region, shared| region.drain(shared));
+    assert!(!rig.region.is_drained(), "a message waits for its home");
+    let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let drained = event(ShardingEvent::Drained);
+    assert_eq!(
+        effects,
+        vec![
+            sends(c(), envelope("1", None, 0)),
+            says(a(), ShardingBody::RegionStopped),
+            drained
+        ]
+    );
+    assert!(rig.region.is_drained());
+}
+
+#[test]
+fn what_still_waits_when_a_draining_regions_time_is_up_was_not_handled() {
+    let mut rig = Rig::registered(true);
+    rig.route("1");
+    rig.act(|region, shared| region.drain(shared));
+    let effects = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Drain));
+    let dead = event(ShardingEvent::DeadLetter {
+        shard: SHARD,
+        reason: AskFailure::NodeStoppedUnsent,
+    });
+    assert!(effects.contains(&dead), "{effects:?}");
+    assert!(!AskFailure::NodeStoppedUnsent.may_have_been_handled());
+    assert!(rig.region.is_drained());
+}
+
+#[test]
+fn that_nobody_hosts_is_believed_of_the_coordinators_node_until_a_coordinator_answers() {
+    let mut rig = Rig::new(true);
+    let effects = rig.act(|region, shared| region.on_nobody_hosts(shared.cx, &c()));
+    assert_eq!(effects, vec![rejected(c(), Rejection::WrongSender)]);
+    let view = Arc::clone(&rig.fixture.view);
+    assert!(!rig.region.nobody_hosts(&view));
+    rig.act(|region, shared| region.on_nobody_hosts(shared.cx, &a()));
+    assert!(rig.region.nobody_hosts(&view));
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    assert!(!rig.region.nobody_hosts(&view), "it may only be recovering");
+}
