@@ -222,6 +222,11 @@ impl Host {
             Effect::Notify(Event::StillMember) => self.in_doubt = false,
             Effect::Notify(_) => {} // facts for people; this program looks at the view instead
             Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Store(owner, request) => {
+                // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
+                let report = request.without_a_store();
+                self.inputs.push_back(Input::Stored(owner, report));
+            }
             Effect::Quarantine(node) => {
                 self.outbound
                     .retain(|_, outbound| outbound.peer.as_ref() != Some(&node));

@@ -7,8 +7,10 @@ use crate::ident::UniqueAddress;
 use crate::input::{Target, Token};
 use crate::lease::LeaseOrder;
 use crate::message::Message;
+use crate::owner::Owner;
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
+use crate::store::StoreRequest;
 use crate::time::Instant;
 use crate::timers::Timer;
 
@@ -54,6 +56,8 @@ pub enum Effect {
     Entity(EntityOrder),
     /// Something for the keeper of a lease.
     Lease(LeaseOrder),
+    /// Something for the node's store; answered with [`crate::input::Input::Stored`] once it is durable.
+    Store(Owner, StoreRequest),
     /// Refuse links from and to this incarnation from now on.
     Quarantine(UniqueAddress),
     /// The node is finished; flush what was sent, then close the links. No effect follows.

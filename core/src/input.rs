@@ -7,8 +7,10 @@ use core::time::Duration;
 use crate::ident::{Address, Role, UniqueAddress};
 use crate::lease::LeaseReport;
 use crate::message::{Lane, Message};
+use crate::owner::Owner;
 use crate::sharding::errors::AskFailure;
 use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, Slot};
+use crate::store::StoreReport;
 
 /// The caller's name for a command; the node's answer carries it. Never reused by the host while it is open.
 pub type Token = u64;
@@ -52,6 +54,8 @@ pub enum Input<'a> {
     Entity(EntityReport),
     /// The keeper of a lease reports.
     Lease(LeaseReport),
+    /// The node's store answers a request of [`crate::effect::Effect::Store`].
+    Stored(Owner, StoreReport),
 }
 
 /// What happened to the links to a peer.

@@ -23,11 +23,14 @@ pub mod math;
 pub mod membership;
 pub mod message;
 pub mod node;
+pub mod owner;
 pub mod reject;
 pub mod sharding;
 pub mod stats;
+pub mod store;
 pub mod time;
 pub mod timers;
+pub mod token;
 pub mod view;
 pub mod wire;
 

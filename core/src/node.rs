@@ -152,6 +152,7 @@ impl<R: Rng> Node<R> {
                     .tell(&mut self.base.cx(), kind, entity, payload);
             }
             Input::Lease(report) => self.machines.resolver.on_lease(&mut self.base.cx(), &report),
+            Input::Stored(owner, report) => self.route_stored(owner, report),
             Input::Entity(report) => self.machines.sharding.on_report(&mut self.base.cx(), report),
         }
         self.settle();

@@ -6,8 +6,10 @@ use crate::ident::UniqueAddress;
 use crate::input::{Command, LinkEvent, Token};
 use crate::message::{Lane, Message};
 use crate::node::Node;
+use crate::owner::Owner;
 use crate::reject::Rejection;
 use crate::signal::Signal;
+use crate::store::StoreReport;
 use crate::timers::Timer;
 use crate::wire;
 
@@ -23,6 +25,13 @@ impl<R: Rng> Node<R> {
                 }
                 self.base.cx().reject(from, Rejection::Wire(error));
             }
+        }
+    }
+
+    /// Sends the store's answer home. No machine of today asks a store for anything: an answer is nobody's.
+    pub(crate) fn route_stored(&mut self, owner: Owner, report: StoreReport) {
+        match owner {
+            Owner::Resolver | Owner::Ddata => drop(report),
         }
     }
 

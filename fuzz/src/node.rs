@@ -19,8 +19,11 @@ use quorate_core::message::{
     Join, Lane, Message, ShardingBody, ShardingMessage, Welcome,
 };
 use quorate_core::node::Node;
+use quorate_core::owner::Owner;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
+use quorate_core::store::memory::MemoryMap;
+use quorate_core::store::{StoreError, StoreReport, StoreRequest};
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::{Encoder, HEADER_BYTES, kind};
 use rand_chacha::ChaCha8Rng;
@@ -83,6 +86,7 @@ enum Act {
     Stopped(u8),
     Answered(u8),
     Refused(u8),
+    /// Answers the keeper of leases and the store, whoever was asked.
     Lease(u8),
 }
 
@@ -172,6 +176,8 @@ struct World {
     slots: Vec<Slot>,
     asks: Vec<AskRef>,
     leases: Vec<LeaseOrder>,
+    stores: Vec<(Owner, StoreRequest)>,
+    disk: MemoryMap,
     halted: bool,
     token: u64,
 }
@@ -202,6 +208,8 @@ impl World {
             slots: Vec::new(),
             asks: Vec::new(),
             leases: Vec::new(),
+            stores: Vec::new(),
+            disk: MemoryMap::new(),
             halted: false,
             token: 0,
         };
@@ -310,7 +318,10 @@ impl World {
                     }));
                 }
             }
-            Act::Lease(pick) => self.answer_lease(*pick),
+            Act::Lease(pick) => {
+                self.answer_lease(*pick);
+                self.answer_store(*pick);
+            }
         }
     }
 
@@ -370,6 +381,7 @@ impl World {
                 reply_to: Some(ask), ..
             }) => self.asks.push(ask),
             Effect::Lease(order) => self.leases.push(order),
+            Effect::Store(owner, request) => self.stores.push((owner, request)),
             Effect::Halt(_) => self.halted = true,
             Effect::Entity(_) | Effect::Notify(_) | Effect::Reply { .. } | Effect::Quarantine(_) => {}
         }
@@ -544,6 +556,24 @@ impl World {
         };
         let token = self.token;
         self.feed(Input::Command { token, command });
+    }
+
+    /// A store that does what it is asked, or fails in one of its ways.
+    fn answer_store(&mut self, pick: u8) {
+        let Some((owner, request)) = take(&mut self.stores, pick) else {
+            return;
+        };
+        let outcome = match pick % 8 {
+            0 => Err(StoreError::Full),
+            1 => Err(StoreError::OutcomeUnknown),
+            2 => Err(StoreError::Corrupt),
+            _ => self.disk.obey(owner.space(), &request.order),
+        };
+        let report = StoreReport {
+            id: request.id,
+            outcome,
+        };
+        self.feed(Input::Stored(owner, report));
     }
 
     fn answer_lease(&mut self, pick: u8) {

@@ -183,6 +183,11 @@ impl Board {
             }
             Effect::Notify(_) => {} // facts for people; a board with a console would print them
             Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Store(owner, request) => {
+                // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
+                let report = request.without_a_store();
+                self.inputs.push_back(Input::Stored(owner, report));
+            }
             Effect::Quarantine(node) => self.quarantine(node),
             Effect::Halt(reason) => self.halted = Some(reason),
         }

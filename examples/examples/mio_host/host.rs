@@ -223,6 +223,11 @@ impl Host {
             }
             Effect::Notify(_) => {} // facts for people
             Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Store(owner, request) => {
+                // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
+                let report = request.without_a_store();
+                self.inputs.push_back(Input::Stored(owner, report));
+            }
             Effect::Quarantine(node) => {
                 self.close_all_of(&node, |_| true);
                 self.quarantined.push_back(node);

@@ -17,6 +17,8 @@ pub enum Purpose {
     Entities,
     /// Uids, clock origins and start-up order.
     Processes,
+    /// How long disks take, and what a crash leaves on them.
+    Stores,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -29,6 +31,7 @@ impl Purpose {
             Self::Workload => 3,
             Self::Entities => 4,
             Self::Processes => 5,
+            Self::Stores => 6,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

@@ -53,6 +53,7 @@ impl Sim {
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Entity(order) => self.on_order(process, order),
             Effect::Lease(order) => self.on_lease_order(process, order),
+            Effect::Store(owner, request) => self.on_store_order(process, owner, request),
             Effect::Quarantine(node) => {
                 self.trace.begin(self.now, process, b'Q');
                 self.trace.number(node.uid());

@@ -22,6 +22,7 @@ use super::network::Network;
 use super::process::{Clock, Open, Process};
 use super::queue::Queue;
 use super::safety::Assumptions;
+use super::store::{Stores, Storing};
 use super::trace::{Show, Trace};
 use crate::invariants::{Cause, Checks, Step};
 use crate::lease::MemoryLeases;
@@ -78,6 +79,11 @@ pub(crate) enum Happening {
     },
     /// The keeper of a lease answers a process.
     LeaseAnswered { process: ProcessId, report: LeaseReport },
+    /// A disk has come to a process's request.
+    Stored {
+        process: ProcessId,
+        storing: Box<Storing>,
+    },
 }
 
 /// A simulated cluster.
@@ -98,6 +104,7 @@ pub struct Sim {
     pub(crate) assumptions: Assumptions,
     pub(crate) leases: MemoryLeases,
     pub(crate) lease_keeper: LeaseKeeper,
+    pub(crate) stores: Stores,
     pub(crate) violation: Option<Violation>,
     pub(crate) workload: Chance,
     pub(crate) entity_chance: Chance,
@@ -138,6 +145,7 @@ impl Sim {
             assumptions: Assumptions::default(),
             leases: MemoryLeases::default(),
             lease_keeper: LeaseKeeper::default(),
+            stores: Stores::new(seed),
             violation: None,
             workload: Chance::new(seed, Purpose::Workload),
             entity_chance: Chance::new(seed, Purpose::Entities),
@@ -199,6 +207,7 @@ impl Sim {
             Happening::Turn { process, slot } => self.on_turn(process, slot),
             Happening::Reported { process, report } => self.on_reported(process, *report),
             Happening::LeaseAnswered { process, report } => self.on_lease_answered(process, report),
+            Happening::Stored { process, storing } => self.on_stored(process, *storing),
         }
     }
 
@@ -209,7 +218,8 @@ impl Sim {
             Happening::Wake(process)
             | Happening::Turn { process, .. }
             | Happening::Reported { process, .. }
-            | Happening::LeaseAnswered { process, .. } => *process,
+            | Happening::LeaseAnswered { process, .. }
+            | Happening::Stored { process, .. } => *process,
             Happening::Dialled { from, .. } | Happening::Noticed { from, .. } => *from,
             Happening::Told { to, .. } => *to,
             Happening::Margin(_) => return None,

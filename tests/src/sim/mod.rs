@@ -20,6 +20,7 @@ mod process;
 mod queue;
 mod safety;
 mod script;
+mod store;
 mod trace;
 mod work;
 
@@ -31,5 +32,6 @@ pub use history::{History, Life, MessageRecord, ProcessHistory, ProcessId, Where
 pub use network::Weather;
 pub use safety::Assumptions;
 pub use script::{all_up, calm, secs};
+pub use store::{StoreCounts, StoreFault};
 pub use trace::Show;
 pub use work::{ENTITIES, KIND, SHARDS};

@@ -8,6 +8,8 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, EntityReport, LinkEvent, Target};
 use quorate_core::lease::LeaseReport;
 use quorate_core::message::Message;
+use quorate_core::owner::Owner;
+use quorate_core::store::StoreReport;
 use quorate_core::time::{Instant, Now};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -24,6 +26,7 @@ pub(crate) enum Feedback {
     Link(LinkEvent),
     Entity(EntityReport),
     Lease(LeaseReport),
+    Stored(Owner, StoreReport),
 }
 
 /// See the module.

@@ -401,6 +401,9 @@ impl<M: Machine> Pump<M> {
                         Some(Feedback::Lease(report)) => {
                             self.node.handle(self.base.now, Input::Lease(report));
                         }
+                        Some(Feedback::Stored(owner, report)) => {
+                            self.node.handle(self.base.now, Input::Stored(owner, report));
+                        }
                         Some(Feedback::Entity(report)) => {
                             self.node.handle(self.base.now, Input::Entity(report));
                         }
@@ -449,6 +452,10 @@ impl<M: Machine> Pump<M> {
             Effect::Lease(order) => {
                 let answer = self.leases.order(order);
                 self.base.feedback.extend(answer.map(Feedback::Lease));
+            }
+            Effect::Store(owner, request) => {
+                let report = request.without_a_store();
+                self.base.feedback.push_back(Feedback::Stored(owner, report));
             }
             Effect::Quarantine(node) => self.cut_off(node),
             Effect::Halt(reason) => {

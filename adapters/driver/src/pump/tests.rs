@@ -53,9 +53,12 @@ impl Machine for Script {
         self.heard.push(match input {
             Input::Frame { from, lane, .. } => Heard::Frame(from.clone(), lane),
             Input::Link(event) => Heard::Link(event),
-            Input::Tick | Input::Command { .. } | Input::Tell { .. } | Input::Entity(_) | Input::Lease(_) => {
-                Heard::Other
-            }
+            Input::Tick
+            | Input::Command { .. }
+            | Input::Tell { .. }
+            | Input::Entity(_)
+            | Input::Lease(_)
+            | Input::Stored(..) => Heard::Other,
         });
     }
 

@@ -350,6 +350,7 @@ fn show(effect: &Effect) -> Option<String> {
         )
         | Effect::Entity(_)
         | Effect::Lease(_)
+        | Effect::Store(..)
         | Effect::Halt(_) => unreachable!("not membership's: {effect:?}"),
     })
 }

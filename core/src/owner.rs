@@ -1,0 +1,24 @@
+//! Who asked the host for something, so that the answer finds its way home. Names only. Spec: second floor 2.
+
+use crate::store::Space;
+
+/// A machine that asks the host to keep something: its effects carry it, and the router hands the answers to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Owner {
+    /// The split-brain resolver, for its lease.
+    Resolver,
+    /// The replicator, for the keys that are durable.
+    Ddata,
+}
+
+impl Owner {
+    /// Its part of a store. These numbers are on disks: they are never given to another owner.
+    #[must_use]
+    pub const fn space(self) -> Space {
+        match self {
+            Self::Resolver => Space(1),
+            Self::Ddata => Space(2),
+        }
+    }
+}
