@@ -11,6 +11,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod config;
+pub mod ddata;
 pub mod detector;
 pub mod downing;
 pub mod effect;

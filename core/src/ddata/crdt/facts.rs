@@ -1,0 +1,126 @@
+//! Facts about a value that the replicator asks for before it accepts or sends it. Never changes anything. Spec: sharding
+//! 1.12, reliability I-68.
+
+use super::data::{FutureStamp, check_stamp};
+use super::{Data, DataType, Op};
+use crate::ident::UniqueAddress;
+
+impl Data {
+    /// The type of the value.
+    #[must_use]
+    pub const fn data_type(&self) -> DataType {
+        match self {
+            Self::GCounter(_) => DataType::GCounter,
+            Self::PnCounter(_) => DataType::PnCounter,
+            Self::GSet(_) => DataType::GSet,
+            Self::OrSet(_) => DataType::OrSet,
+            Self::OrMap(held) => DataType::OrMap(held.value_type()),
+            Self::OrMultiMap(_) => DataType::OrMultiMap,
+            Self::PnCounterMap(_) => DataType::PnCounterMap,
+            Self::LwwRegister(_) => DataType::LwwRegister,
+            Self::LwwMap(_) => DataType::LwwMap,
+            Self::Flag(_) => DataType::Flag,
+            Self::Custom(_) => DataType::Custom,
+        }
+    }
+
+    /// Whether deltas are to be joined in the order of their sender and without gaps. Sets with removal and maps stay
+    /// correct across a gap, but what they have not seen then waits in their bounded cloud.
+    #[must_use]
+    pub fn needs_causal_delivery(&self) -> bool {
+        match self {
+            Self::GCounter(_) | Self::PnCounter(_) | Self::GSet(_) | Self::LwwRegister(_) | Self::Flag(_) => {
+                false
+            }
+            Self::OrSet(_)
+            | Self::OrMap(_)
+            | Self::OrMultiMap(_)
+            | Self::PnCounterMap(_)
+            | Self::LwwMap(_) => true,
+            Self::Custom(held) => held.kind.needs_causal_delivery(),
+        }
+    }
+
+    /// The greatest last-writer-wins stamp in the value.
+    #[must_use]
+    pub fn newest_stamp(&self) -> Option<i64> {
+        match self {
+            Self::LwwRegister(held) => held.get().map(|held| held.stamp),
+            Self::LwwMap(held) => held.newest_stamp(),
+            Self::OrMap(held) => held.newest_stamp(),
+            Self::GCounter(_)
+            | Self::PnCounter(_)
+            | Self::GSet(_)
+            | Self::OrSet(_)
+            | Self::OrMultiMap(_)
+            | Self::PnCounterMap(_)
+            | Self::Flag(_)
+            | Self::Custom(_) => None,
+        }
+    }
+
+    /// Refuses a value from a peer with a stamp more than `skew_ms_max` ahead of this node's clock.
+    ///
+    /// # Errors
+    /// [`FutureStamp`] says by how much. A stamp that the first writer wins with cannot be judged.
+    pub fn check_stamps(&self, now_ms: i64, skew_ms_max: i64) -> Result<(), FutureStamp> {
+        check_stamp(self.newest_stamp(), now_ms, skew_ms_max)
+    }
+
+    /// The highest version of a dot of `node` that the value has seen. A peer's value that claims more of this node than
+    /// [`Minting::minted`](super::Minting::minted) is forged.
+    #[must_use]
+    pub fn highest_version_of(&self, node: &UniqueAddress) -> u64 {
+        match self {
+            Self::OrSet(held) => held.0.context.highest(node),
+            Self::OrMap(held) => held.map.context.highest(node),
+            Self::OrMultiMap(held) => held.0.context.highest(node),
+            Self::PnCounterMap(held) => held.0.context.highest(node),
+            Self::LwwMap(held) => held.0.context.highest(node),
+            Self::GCounter(_)
+            | Self::PnCounter(_)
+            | Self::GSet(_)
+            | Self::LwwRegister(_)
+            | Self::Flag(_)
+            | Self::Custom(_) => 0,
+        }
+    }
+
+    /// How many ranges of dots wait above gaps; 0 once everything has been seen.
+    #[must_use]
+    pub fn cloud(&self) -> usize {
+        match self {
+            Self::OrSet(held) => held.0.context.cloud(),
+            Self::OrMap(held) => held.map.context.cloud(),
+            Self::OrMultiMap(held) => held.0.context.cloud(),
+            Self::PnCounterMap(held) => held.0.context.cloud(),
+            Self::LwwMap(held) => held.0.context.cloud(),
+            Self::GCounter(_)
+            | Self::PnCounter(_)
+            | Self::GSet(_)
+            | Self::LwwRegister(_)
+            | Self::Flag(_)
+            | Self::Custom(_) => 0,
+        }
+    }
+}
+
+impl Op {
+    /// The type of value that the operation belongs to; of a map's values, what an update or put says.
+    #[must_use]
+    pub const fn is_for(&self, data_type: DataType) -> bool {
+        match self {
+            Self::GCounter(_) => matches!(data_type, DataType::GCounter),
+            Self::PnCounter(_) => matches!(data_type, DataType::PnCounter),
+            Self::GSet(_) => matches!(data_type, DataType::GSet),
+            Self::OrSet(_) => matches!(data_type, DataType::OrSet),
+            Self::OrMap(_) => matches!(data_type, DataType::OrMap(_)),
+            Self::OrMultiMap(_) => matches!(data_type, DataType::OrMultiMap),
+            Self::PnCounterMap(_) => matches!(data_type, DataType::PnCounterMap),
+            Self::LwwRegister(_) => matches!(data_type, DataType::LwwRegister),
+            Self::LwwMap(_) => matches!(data_type, DataType::LwwMap),
+            Self::Flag(_) => matches!(data_type, DataType::Flag),
+            Self::Custom(_) => matches!(data_type, DataType::Custom),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A register whose last write wins: the greater stamp, then the lower node, then the greater bytes, so that every replica
+//! picks the same one. Never reads a clock: the stamp comes from the clock handed in and only grows. Spec: sharding 1.13,
+//! reliability I-67, I-68.
+
+use core::cmp::Ordering;
+
+use super::Minting;
+use super::op::{Element, LwwRegisterOp};
+use crate::ident::UniqueAddress;
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Who wrote.
+    pub node: UniqueAddress,
+    /// When, in milliseconds since 1970 and growing with every write that has seen this one; negative and falling where
+    /// the first write wins.
+    pub stamp: i64,
+    /// What.
+    pub value: Element,
+}
+
+impl Written {
+    fn wins_over(&self, other: &Self) -> bool {
+        let order = self
+            .stamp
+            .cmp(&other.stamp)
+            .then_with(|| other.node.cmp(&self.node))
+            .then_with(|| self.value.cmp(&other.value));
+        order == Ordering::Greater
+    }
+}
+
+/// A register, empty before the first write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LwwRegister(Option<Written>);
+
+impl LwwRegister {
+    /// A register nobody has written.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(None)
+    }
+
+    pub(crate) const fn from_written(written: Option<Written>) -> Self {
+        Self(written)
+    }
+
+    /// The write that won, if there is one.
+    #[must_use]
+    pub const fn get(&self) -> Option<&Written> {
+        self.0.as_ref()
+    }
+
+    /// A write that loses leaves the register as it was.
+    pub(super) fn apply(&mut self, op: &LwwRegisterOp, minting: &Minting) -> Option<Self> {
+        let LwwRegisterOp::Set { value, clock } = op;
+        let previous = self.0.as_ref().map_or(0, |held| held.stamp);
+        let new = Self(Some(Written {
+            node: minting.me().clone(),
+            stamp: clock.stamp(minting.now_ms(), previous),
+            value: value.clone(),
+        }));
+        self.merge(&new).then_some(new)
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) -> bool {
+        let wins = match (&self.0, &other.0) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(mine), Some(theirs)) => theirs.wins_over(mine),
+        };
+        if wins {
+            self.0.clone_from(&other.0);
+        }
+        wins
+    }
+
+    /// The owner takes the write over as it is. Says the stamp.
+    pub(super) fn prune(&mut self, removed: &UniqueAddress, into: &UniqueAddress) -> Option<i64> {
+        let held = self.0.as_mut().filter(|held| held.node == *removed)?;
+        held.node = into.clone();
+        Some(held.stamp)
+    }
+
+    pub(super) fn clean(&mut self, removed: &UniqueAddress, folded: Option<Option<i64>>) -> bool {
+        let is_folded = self.0.as_ref().is_some_and(|held| {
+            held.node == *removed && folded.is_none_or(|stamp| stamp.is_some_and(|stamp| held.stamp <= stamp))
+        });
+        if is_folded {
+            self.0 = None;
+        }
+        is_folded
+    }
+}

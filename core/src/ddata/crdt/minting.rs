@@ -1,0 +1,77 @@
+//! Where dots and time stamps come from: one counter per node incarnation for all keys, so that no dot is ever used twice,
+//! and a clock that never falls. Never reads a clock and never knows a key. Spec: sharding 1.13, reliability I-68.
+
+use super::OpError;
+use crate::ident::UniqueAddress;
+
+/// Highest version of a dot. Eight bytes hold more; the highest bit stays free so that a range's end can be counted past.
+pub const VERSION_MAX: u64 = (1 << 63) - 1;
+
+/// More dots than one operation can mint: pruning mints one per element, and no value has that many.
+const OPERATION_DOTS_MAX: u64 = 1 << 32;
+
+/// The one source of dots and stamps of a node incarnation. The replicator keeps one for all its keys and hands it to
+/// every [`Data::apply`](super::Data::apply): a counter per key would use a dot again after the key was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Minting {
+    me: UniqueAddress,
+    minted: u64,
+    now_ms: i64,
+}
+
+impl Minting {
+    /// The source of an incarnation that has minted nothing yet, at time 0.
+    #[must_use]
+    pub const fn new(me: UniqueAddress) -> Self {
+        Self::resume(me, 0)
+    }
+
+    /// The source of an incarnation that has minted the versions up to `minted`.
+    #[must_use]
+    pub const fn resume(me: UniqueAddress, minted: u64) -> Self {
+        Self {
+            me,
+            minted,
+            now_ms: i64::MIN,
+        }
+    }
+
+    /// Sets the wall clock, in milliseconds since 1970. A clock that jumps back is ignored until it has caught up, so that
+    /// the stamps of this node only grow.
+    pub fn set_now(&mut self, now_ms: i64) {
+        self.now_ms = self.now_ms.max(now_ms);
+    }
+
+    /// The incarnation that mints.
+    #[must_use]
+    pub const fn me(&self) -> &UniqueAddress {
+        &self.me
+    }
+
+    /// How many versions have been minted; also the highest one.
+    #[must_use]
+    pub const fn minted(&self) -> u64 {
+        self.minted
+    }
+
+    /// The time that stamps are made from, in milliseconds since 1970; 0 if it was never set.
+    #[must_use]
+    pub const fn now_ms(&self) -> i64 {
+        if self.now_ms == i64::MIN { 0 } else { self.now_ms }
+    }
+
+    /// Whether an operation may mint for a value whose highest version of this node is `known`. A value that names more
+    /// than were minted was forged, and what is minted there would count as removed.
+    pub(super) const fn check(&self, known: u64) -> Result<(), OpError> {
+        if known > self.minted || self.minted >= VERSION_MAX - OPERATION_DOTS_MAX {
+            return Err(OpError::DotsExhausted);
+        }
+        Ok(())
+    }
+
+    /// A version that was never minted before; checked once per operation.
+    pub(super) const fn next(&mut self) -> u64 {
+        self.minted += 1;
+        self.minted
+    }
+}

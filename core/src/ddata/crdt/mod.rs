@@ -1,0 +1,51 @@
+//! Conflict-free replicated data types: values that replicas change on their own and that become equal once all have heard
+//! of all changes, in whatever order. Never reads a clock, never sends, never knows who else holds a value.
+//! Spec: sharding 1.13, 10.6, 10.8, 10.21; reliability I-60, I-61, I-64 to I-68.
+//!
+//! An operation ([`Op`]) changes a value ([`Data`]) and yields a [`Delta`]. Merging whole values and joining deltas lead to the
+//! same value. Sets with removal and all maps share one construction, `dotted`: every change is a dot, a value remembers
+//! which dots it has seen, and a dot that is seen but no longer there was removed.
+
+// What only the codec calls is not called before it lands.
+#![allow(dead_code)]
+
+mod context;
+mod counters;
+mod custom;
+mod data;
+mod delta;
+mod dotted;
+mod facts;
+mod few;
+mod gset;
+mod lww_map;
+mod lww_register;
+mod minting;
+mod op;
+mod or_map;
+mod or_multi_map;
+mod or_set;
+mod pn_counter_map;
+#[cfg(test)]
+mod tests;
+
+pub use context::{CLOUD_MAX, NODES_MAX};
+pub use counters::{GCounter, PnCounter, Tally};
+pub use custom::{
+    CUSTOM_NAME_BYTES_MAX, CUSTOM_TYPES_MAX, Custom, CustomChange, CustomDelta, CustomError, CustomType,
+    CustomTypes, RegisterError,
+};
+pub use data::{Applied, Data, DataType, FutureStamp, MergeError, Merged, Pruned, ValueType};
+pub use delta::Delta;
+pub use gset::{Flag, GSet};
+pub use lww_map::{LwwMap, LwwMapDelta};
+pub use lww_register::{LwwRegister, Written};
+pub use minting::{Minting, VERSION_MAX};
+pub use op::{
+    Clock, ELEMENT_BYTES_MAX, Element, FlagOp, GCounterOp, GSetOp, LwwMapOp, LwwRegisterOp, Op, OpError,
+    OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp,
+};
+pub use or_map::{OrMap, OrMapDelta};
+pub use or_multi_map::{Binding, OrMultiMap, OrMultiMapDelta};
+pub use or_set::{OrSet, OrSetDelta};
+pub use pn_counter_map::{PnCounterMap, PnCounterMapDelta};

@@ -1,0 +1,96 @@
+//! A set with removal: an add wins over a removal that has not seen it. Never keeps anything per removal. Spec: sharding
+//! 1.13, 10.6, 10.21.
+
+use super::dotted::{Change, Dotted, DottedDelta};
+use super::op::{Element, OpError, OrSetOp, check_element};
+use super::{MergeError, Minting};
+use crate::ident::UniqueAddress;
+
+/// A set with removal, in the order of the elements' bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrSet(pub(crate) Dotted<Element, ()>);
+
+/// What operations changed in an [`OrSet`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrSetDelta(pub(crate) DottedDelta<Element, ()>);
+
+impl OrSet {
+    /// The empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the element is in the set.
+    #[must_use]
+    pub fn contains(&self, element: &[u8]) -> bool {
+        self.0.entries.contains_key(element)
+    }
+
+    /// The elements in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Element> {
+        self.0.entries.keys()
+    }
+
+    /// How many elements there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.entries.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.entries.is_empty()
+    }
+
+    pub(super) fn apply(
+        &mut self,
+        op: &OrSetOp,
+        minting: &mut Minting,
+    ) -> Result<Option<OrSetDelta>, OpError> {
+        let delta = match op {
+            OrSetOp::Add(element) => {
+                check_element(element)?;
+                let mut change = Change::adding(&mut self.0, minting)?;
+                change.replace(element, (), minting);
+                change.finish()
+            }
+            OrSetOp::Remove(element) => {
+                let mut change = Change::of(&mut self.0);
+                change.remove(element, |_, _| true);
+                change.finish()
+            }
+            OrSetOp::Clear if self.is_empty() => None,
+            OrSetOp::Clear => {
+                let mut change = Change::of(&mut self.0);
+                change.clear();
+                change.finish()
+            }
+        };
+        Ok(delta.map(OrSetDelta))
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
+        self.0.merge(&other.0)
+    }
+
+    pub(super) fn merge_delta(&mut self, delta: &OrSetDelta) -> Result<bool, MergeError> {
+        self.0.merge_delta(&delta.0)
+    }
+
+    /// Adds again, as the minting node, what the removed node added.
+    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<u64, OpError> {
+        self.0.prune(
+            removed,
+            minting,
+            |_| true,
+            |context, live, _| {
+                Ok(live
+                    .iter()
+                    .any(|live| context.node(live.dot.node) == removed)
+                    .then_some(()))
+            },
+        )
+    }
+}
