@@ -51,7 +51,14 @@ fn settings() -> Vec<Setting> {
         "core/src/config/downing.rs",
         "core/src/config/limits.rs",
     );
-    let sections = ["membership", "failure_detector", "downing", "sharding", "limits"];
+    let sections = [
+        "membership",
+        "failure_detector",
+        "downing",
+        "sharding",
+        "executor",
+        "limits",
+    ];
     let mut all = settings_of(main, "Config", "");
     all.retain(|setting| !sections.contains(&setting.field.as_str()));
     all.extend(settings_of(main, "MembershipConfig", "membership."));
@@ -59,6 +66,7 @@ fn settings() -> Vec<Setting> {
     all.extend(settings_of(downing, "DowningConfig", "downing."));
     all.extend(settings_of(downing, "LeaseMajorityConfig", "downing.strategy."));
     all.extend(settings_of(main, "ShardingConfig", "sharding."));
+    all.extend(settings_of(main, "ExecutorConfig", "executor."));
     all.extend(settings_of(limits, "Limits", "limits."));
     all
 }

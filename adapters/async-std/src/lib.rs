@@ -77,7 +77,7 @@ impl Adapter for AsyncStd {
         Ok(AsyncStdRuntime::new())
     }
 
-    fn transport(security: &Security) -> io::Result<Secured<TcpLinks>> {
+    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<TcpLinks>> {
         Ok(Secured::new(TcpLinks, security))
     }
 

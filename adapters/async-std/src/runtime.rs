@@ -1,18 +1,50 @@
 //! Async-std's clock, spawn and signals. Decides nothing.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use async_channel::{Receiver, Sender};
+use async_executor::Executor;
 use async_signal::{Signal, Signals};
 use async_std::stream::StreamExt;
 use quorate_driver::Runtime;
 use quorate_driver::core::{Instant, Now};
 
-/// The global executor of [`async_std::task::spawn`] and a clock.
-#[derive(Clone, Copy, Debug)]
+/// The global executor of [`async_std::task::spawn`], or a node's own, and a clock.
+#[derive(Clone, Debug)]
 pub struct AsyncStdRuntime {
     origin: std::time::Instant,
+    own: Option<Arc<Own>>,
+}
+
+/// An executor with a thread of its own, which ends when nobody holds this any more: nothing is ever sent.
+#[derive(Debug)]
+struct Own {
+    executor: Arc<Executor<'static>>,
+    _hold: Sender<Infallible>,
+}
+
+/// How long tasks may go on after their node is gone: they say good-bye to their peers.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// Between two looks whether they are done.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A node's own executor, until nobody holds it any more and its tasks have ended. A task that panics is gone, the others
+/// go on.
+async fn drive(executor: Arc<Executor<'static>>, held: Receiver<Infallible>) {
+    let until_done = async {
+        // The error says that the last holder has let go.
+        let _ = held.recv().await;
+        let limit = std::time::Instant::now() + LINGER;
+        while !executor.is_empty() && std::time::Instant::now() < limit {
+            async_std::task::sleep(LOOK_AGAIN).await;
+        }
+    };
+    executor.run(until_done).await;
 }
 
 impl AsyncStdRuntime {
@@ -21,6 +53,7 @@ impl AsyncStdRuntime {
     pub fn new() -> Self {
         Self {
             origin: std::time::Instant::now(),
+            own: None,
         }
     }
 }
@@ -56,7 +89,26 @@ impl Runtime for AsyncStdRuntime {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         // The executor's threads catch what a task panics with, and run the others.
-        drop(async_std::task::spawn(task));
+        match &self.own {
+            Some(own) => own.executor.spawn(task).detach(),
+            None => drop(async_std::task::spawn(task)),
+        }
+    }
+
+    fn dedicated(&self) -> io::Result<Self> {
+        let executor = Arc::new(Executor::new());
+        let (hold, held) = async_channel::bounded(1);
+        let driven = Arc::clone(&executor);
+        let name = "quorate-node".to_owned();
+        let thread = std::thread::Builder::new().name(name);
+        thread.spawn(move || async_std::task::block_on(drive(driven, held)))?;
+        Ok(Self {
+            origin: self.origin,
+            own: Some(Arc::new(Own {
+                executor,
+                _hold: hold,
+            })),
+        })
     }
 }
 

@@ -21,11 +21,11 @@ pub trait Adapter: Sized + Send + Sync + 'static {
     /// The caller is in none.
     fn runtime() -> io::Result<Self::Runtime>;
 
-    /// A transport with the chosen security.
+    /// A transport with the chosen security, whose tasks run on `runtime`.
     ///
     /// # Errors
     /// The transport does not offer that security.
-    fn transport(security: &Security) -> io::Result<Self::Transport>;
+    fn transport(runtime: &Self::Runtime, security: &Security) -> io::Result<Self::Transport>;
 
     /// Completes at the next request of the system to end this process (SIGTERM or SIGINT).
     ///

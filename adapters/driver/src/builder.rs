@@ -1,6 +1,7 @@
 //! How a node is described and started. Checks everything before anything runs. Spec: `README.md`.
 
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::run;
 use crate::runtime::Runtime;
 use crate::security::{Method, Security};
 use crate::shared::Shared;
-use crate::sync::Notify;
+use crate::sync::{self, Notify};
 use crate::transport::{Listener, Transport};
 
 /// Where a node listens unless [`ClusterBuilder::bind`] says otherwise: loopback, so that nobody opens a port to the world
@@ -187,14 +188,15 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         }
         let seeds = self.seed_addresses()?;
         let environment = |what| move |error| StartError::Environment { what, error };
-        let runtime = A::runtime().map_err(environment("runtime"))?;
+        let users = A::runtime().map_err(environment("runtime"))?;
+        let runtime = users.dedicated().map_err(environment("thread of the node"))?;
         let security = self.security.clone().aging(config.limits.max_link_age);
-        let transport = A::transport(&security).map_err(environment("transport"))?;
+        let transport = A::transport(&runtime, &security).map_err(environment("transport"))?;
         let bind_error = |error| StartError::Bind {
             address: self.bind.clone(),
             error,
         };
-        let listener = transport.bind(&self.bind).await.map_err(bind_error)?;
+        let listener = bind(&runtime, &transport, &self.bind).await.map_err(bind_error)?;
         let port = listener.local_address().map_err(bind_error)?.port();
         let address = self.own_address(port)?;
         let (uid, seed) = entropy().map_err(environment("entropy"))?;
@@ -228,9 +230,17 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             None => Leases::default(),
         };
         let pump = Pump::new(config, me, rng, reports, &security, runtime.now())
+            .with_watched_executor()
             .with_leases(leases)
             .with_policy(self.policy);
-        run::start(&runtime, transport, listener, pump, Arc::clone(&shared), commands);
+        run::start(
+            (&runtime, users),
+            transport,
+            listener,
+            pump,
+            Arc::clone(&shared),
+            commands,
+        );
         let cluster = Cluster::new(shared);
         if !seeds.is_empty() {
             cluster.shared().core(Command::JoinSeeds(seeds)).await?;
@@ -308,6 +318,19 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         };
         Address::new(host, port).map_err(named)
     }
+}
+
+/// Listens in a task of the node's own runtime: some sockets belong to the runtime in which they are opened.
+async fn bind<R: Runtime, T: Transport>(
+    runtime: &R,
+    transport: &T,
+    address: &str,
+) -> io::Result<T::Listener> {
+    let (reply, bound) = sync::oneshot();
+    let (transport, address) = (transport.clone(), address.to_owned());
+    runtime.spawn(async move { reply.send(transport.bind(&address).await) });
+    let gone = || io::Error::other("the node's own thread has ended");
+    bound.await.unwrap_or_else(|| Err(gone()))
 }
 
 /// An address from `host:port`.

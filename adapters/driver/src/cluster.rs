@@ -80,6 +80,15 @@ impl<A> Cluster<A> {
         self.shared().hub.view()
     }
 
+    /// Whether this node takes work and can do it: it is Up or WeaklyUp, the executor that runs its
+    /// handlers makes progress, and it does not doubt, after a pause of the process, that it still is a member. What a load
+    /// balancer's probe should ask, best from a thread of its own: it answers even if the executor stands still. Costs one
+    /// lock.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.shared().hub.is_ready()
+    }
+
     /// All members, sorted by node. A copy of the moment.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {

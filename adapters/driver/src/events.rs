@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
 use quorate_core::event::Event;
+use quorate_core::membership::member::Status;
 use quorate_core::view::View;
 
 use crate::error::Termination;
@@ -49,6 +50,8 @@ pub(crate) struct Hub {
 #[derive(Debug)]
 struct HubInside {
     view: Arc<View>,
+    /// Whether work can be done here.
+    is_able: bool,
     subscribers: Vec<Arc<Mutex<Queue>>>,
     ended: Option<Termination>,
 }
@@ -58,6 +61,7 @@ impl Hub {
         Self {
             inside: Mutex::new(HubInside {
                 view,
+                is_able: true,
                 subscribers: Vec::new(),
                 ended: None,
             }),
@@ -72,9 +76,26 @@ impl Hub {
         lock(&self.inside).ended.clone()
     }
 
-    /// The picture that snapshots show from now on.
-    pub(crate) fn set_view(&self, view: &Arc<View>) {
+    /// Whether this node is a member that takes work, and can do it.
+    pub(crate) fn is_ready(&self) -> bool {
+        let inside = lock(&self.inside);
+        let takes_work = match inside.view.self_status() {
+            Status::WeaklyUp | Status::Up => true,
+            Status::Joining
+            | Status::PreparingForShutdown
+            | Status::ReadyForShutdown
+            | Status::Leaving
+            | Status::Exiting
+            | Status::Down
+            | Status::Removed => false,
+        };
+        takes_work && inside.is_able && inside.ended.is_none()
+    }
+
+    /// The picture that snapshots show from now on, and whether work can be done here.
+    pub(crate) fn set_view(&self, view: &Arc<View>, is_able: bool) {
         let mut inside = lock(&self.inside);
+        inside.is_able = is_able;
         if !Arc::ptr_eq(&inside.view, view) {
             inside.view = Arc::clone(view);
         }

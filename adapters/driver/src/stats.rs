@@ -78,6 +78,10 @@ pub struct LinkStats {
     pub dropped_unreachable: u64,
     pub dropped_too_large: u64,
     pub mailbox_refused: u64,
+    /// Handlers that held a thread of the application's executor for a second.
+    pub threads_held: u64,
+    /// How often that executor made no progress for a second, although the node itself did.
+    pub executor_stalls: u64,
     pub user_reads_paused: u64,
     /// Gauge: entities that run here.
     pub entities: u64,

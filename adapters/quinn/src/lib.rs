@@ -91,8 +91,8 @@ impl Adapter for Quinn {
         TokioRuntime::current()
     }
 
-    fn transport(security: &Security) -> io::Result<QuicLinks> {
-        links(TokioRuntime::current()?, security)
+    fn transport(runtime: &TokioRuntime, security: &Security) -> io::Result<QuicLinks> {
+        links(runtime.clone(), security)
     }
 
     async fn shutdown_signal() -> io::Result<()> {

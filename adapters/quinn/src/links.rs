@@ -178,7 +178,12 @@ impl<R: QuicRuntime> Transport for QuicLinks<R> {
     async fn bind(&self, address: &str) -> io::Result<QuicPort> {
         let socket = std::net::UdpSocket::bind(resolve::<R>(address.to_owned(), |_| true).await?)?;
         let server = Arc::unwrap_or_clone(self.server_config()?);
-        let endpoint = Endpoint::new(EndpointConfig::default(), Some(server), socket, R::quinn())?;
+        let endpoint = Endpoint::new(
+            EndpointConfig::default(),
+            Some(server),
+            socket,
+            self.inside.runtime.quinn(),
+        )?;
         if self.inside.endpoint.set(endpoint.clone()).is_err() {
             return Err(io::Error::other("this transport listens already"));
         }

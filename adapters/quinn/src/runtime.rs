@@ -6,15 +6,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorate_driver::Runtime;
 use quorate_tokio::TokioRuntime;
 
 /// A runtime that QUIC runs on.
 pub trait QuicRuntime: Runtime {
-    /// Quinn's view of it.
-    fn quinn() -> Arc<dyn quinn::Runtime>;
+    /// Quinn's view of it; what quinn spawns runs here.
+    fn quinn(&self) -> Arc<dyn quinn::Runtime>;
 
     /// The addresses behind a `host:port`.
     ///
@@ -23,9 +23,38 @@ pub trait QuicRuntime: Runtime {
     fn resolve(address: String) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
 }
 
+/// Quinn's own hooks, except that what it spawns runs where the node's other tasks do: quinn knows global executors only,
+/// and those are the users'.
+#[derive(Debug)]
+struct Hooks<R, Q> {
+    runtime: R,
+    rest: Q,
+}
+
+impl<R: Runtime + fmt::Debug, Q: quinn::Runtime> quinn::Runtime for Hooks<R, Q> {
+    fn new_timer(&self, at: Instant) -> Pin<Box<dyn quinn::AsyncTimer>> {
+        self.rest.new_timer(at)
+    }
+
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.runtime.spawn(task);
+    }
+
+    fn wrap_udp_socket(&self, socket: std::net::UdpSocket) -> io::Result<Arc<dyn quinn::AsyncUdpSocket>> {
+        self.rest.wrap_udp_socket(socket)
+    }
+
+    fn now(&self) -> Instant {
+        self.rest.now()
+    }
+}
+
 impl QuicRuntime for TokioRuntime {
-    fn quinn() -> Arc<dyn quinn::Runtime> {
-        Arc::new(quinn::TokioRuntime)
+    fn quinn(&self) -> Arc<dyn quinn::Runtime> {
+        Arc::new(Hooks {
+            runtime: self.clone(),
+            rest: quinn::TokioRuntime,
+        })
     }
 
     async fn resolve(address: String) -> io::Result<Vec<SocketAddr>> {
@@ -35,8 +64,11 @@ impl QuicRuntime for TokioRuntime {
 
 #[cfg(feature = "smol")]
 impl QuicRuntime for quorate_smol::SmolRuntime {
-    fn quinn() -> Arc<dyn quinn::Runtime> {
-        Arc::new(quinn::SmolRuntime)
+    fn quinn(&self) -> Arc<dyn quinn::Runtime> {
+        Arc::new(Hooks {
+            runtime: self.clone(),
+            rest: quinn::SmolRuntime,
+        })
     }
 
     async fn resolve(address: String) -> io::Result<Vec<SocketAddr>> {

@@ -22,8 +22,8 @@ impl Adapter for QuinnSmol {
         Smol::runtime()
     }
 
-    fn transport(security: &Security) -> io::Result<QuicLinks<SmolRuntime>> {
-        crate::links(Smol::runtime()?, security)
+    fn transport(runtime: &SmolRuntime, security: &Security) -> io::Result<QuicLinks<SmolRuntime>> {
+        crate::links(runtime.clone(), security)
     }
 
     async fn shutdown_signal() -> io::Result<()> {

@@ -20,10 +20,10 @@ impl Adapter for WithoutDatagrams {
         Quinn::runtime()
     }
 
-    fn transport(security: &Security) -> io::Result<QuicLinks> {
+    fn transport(runtime: &TokioRuntime, security: &Security) -> io::Result<QuicLinks> {
         let mtls = security.certificates().cloned().unwrap();
         Ok(QuicLinks::without_datagrams(
-            Self::runtime()?,
+            runtime.clone(),
             mtls,
             security.max_link_age(),
         ))

@@ -42,7 +42,7 @@
 //!
 //! Everything runs in [`smol::spawn`]'s global executor, which has one thread unless the environment variable
 //! `SMOL_THREADS` says otherwise. A handler that blocks its thread (files, long computations) belongs into
-//! `smol::unblock`, or it delays heartbeats. Nodes on other runtimes that speak TCP (`quorate-tokio`,
+//! `smol::unblock`, or every entity of the program waits for it; heartbeats do not, the node has a thread of its own. Nodes on other runtimes that speak TCP (`quorate-tokio`,
 //! `quorate-async-std`) are members of the same cluster.
 //!
 //! | feature | adds |
@@ -75,7 +75,7 @@ impl Adapter for Smol {
         Ok(SmolRuntime::new())
     }
 
-    fn transport(security: &Security) -> io::Result<Secured<TcpLinks>> {
+    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<TcpLinks>> {
         Ok(Secured::new(TcpLinks, security))
     }
 

@@ -1,19 +1,50 @@
 //! Smol's clock, spawn and signals. Decides nothing.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_signal::{Signal, Signals};
 use quorate_driver::Runtime;
 use quorate_driver::core::{Instant, Now};
-use smol::Timer;
+use smol::channel::{Receiver, Sender};
 use smol::stream::StreamExt;
+use smol::{Executor, Timer};
 
-/// The global executor of [`smol::spawn`] and a clock.
-#[derive(Clone, Copy, Debug)]
+/// The global executor of [`smol::spawn`], or a node's own, and a clock.
+#[derive(Clone, Debug)]
 pub struct SmolRuntime {
     origin: std::time::Instant,
+    own: Option<Arc<Own>>,
+}
+
+/// An executor with a thread of its own, which ends when nobody holds this any more: nothing is ever sent.
+#[derive(Debug)]
+struct Own {
+    executor: Arc<Executor<'static>>,
+    _hold: Sender<Infallible>,
+}
+
+/// How long tasks may go on after their node is gone: they say good-bye to their peers.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// Between two looks whether they are done.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A node's own executor, until nobody holds it any more and its tasks have ended. A task that panics is gone, the others
+/// go on.
+async fn drive(executor: Arc<Executor<'static>>, held: Receiver<Infallible>) {
+    let until_done = async {
+        // The error says that the last holder has let go.
+        let _ = held.recv().await;
+        let limit = std::time::Instant::now() + LINGER;
+        while !executor.is_empty() && std::time::Instant::now() < limit {
+            Timer::after(LOOK_AGAIN).await;
+        }
+    };
+    executor.run(until_done).await;
 }
 
 impl SmolRuntime {
@@ -22,6 +53,7 @@ impl SmolRuntime {
     pub fn new() -> Self {
         Self {
             origin: std::time::Instant::now(),
+            own: None,
         }
     }
 }
@@ -52,7 +84,27 @@ impl Runtime for SmolRuntime {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         // The executor's threads catch what a task panics with, and run the others.
-        smol::spawn(task).detach();
+        match &self.own {
+            Some(own) => own.executor.spawn(task).detach(),
+            None => smol::spawn(task).detach(),
+        }
+    }
+
+    fn dedicated(&self) -> io::Result<Self> {
+        let executor = Arc::new(Executor::new());
+        let (hold, held) = smol::channel::bounded(1);
+        let driven = Arc::clone(&executor);
+        let name = "quorate-node".to_owned();
+        std::thread::Builder::new()
+            .name(name)
+            .spawn(move || smol::block_on(drive(driven, held)))?;
+        Ok(Self {
+            origin: self.origin,
+            own: Some(Arc::new(Own {
+                executor,
+                _hold: hold,
+            })),
+        })
     }
 }
 

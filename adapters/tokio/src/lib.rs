@@ -73,7 +73,7 @@ impl Adapter for Tokio {
         TokioRuntime::current()
     }
 
-    fn transport(security: &Security) -> io::Result<Secured<TcpLinks>> {
+    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<TcpLinks>> {
         Ok(Secured::new(TcpLinks, security))
     }
 

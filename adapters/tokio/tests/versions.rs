@@ -190,7 +190,7 @@ macro_rules! adapter {
                 TokioRuntime::current()
             }
 
-            fn transport(_: &Security) -> io::Result<Links<$version>> {
+            fn transport(_: &TokioRuntime, _: &Security) -> io::Result<Links<$version>> {
                 Ok(Links)
             }
 

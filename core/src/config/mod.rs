@@ -40,6 +40,8 @@ pub struct Config {
     pub downing: DowningConfig,
     /// Sharding.
     pub sharding: ShardingConfig,
+    /// The executor that runs the application's handlers.
+    pub executor: ExecutorConfig,
     /// Limits on what peers and callers may send.
     pub limits: Limits,
 }
@@ -128,6 +130,15 @@ pub enum DetectorImplementation {
     PhiAccrual,
     /// Silent after the heartbeat interval and the acceptable pause, however regular the peer was.
     Deadline,
+}
+
+/// Settings of what a host watches about the executor that runs the application's handlers. The core does not read them.
+#[derive(Clone, Debug)]
+pub struct ExecutorConfig {
+    /// After how long without any progress of the executor, although the node itself runs, the node leaves instead of
+    /// keeping its shards (default 30 s, 1 s to 24 h; `None`: never). It is not ready, and says so, after one to two seconds
+    /// already. Pauses of the whole process do not count.
+    pub stall_timeout: Option<Duration>,
 }
 
 /// Settings of regions and coordinators.

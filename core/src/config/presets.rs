@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{
-    Config, DetectorImplementation, DowningConfig, FailureDetectorConfig, Limits, MembershipConfig,
-    ShardingConfig,
+    Config, DetectorImplementation, DowningConfig, ExecutorConfig, FailureDetectorConfig, Limits,
+    MembershipConfig, ShardingConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::app_version::AppVersion;
@@ -67,6 +67,15 @@ impl Default for ShardingConfig {
     }
 }
 
+impl Default for ExecutorConfig {
+    fn default() -> Self {
+        Self {
+            // As long as container platforms look on by default: three probes, ten seconds apart.
+            stall_timeout: Some(Duration::from_secs(30)),
+        }
+    }
+}
+
 impl Config {
     /// The documented defaults: made for a local network, with a fail-over of about 45 s.
     #[must_use]
@@ -80,6 +89,7 @@ impl Config {
             failure_detector: FailureDetectorConfig::default(),
             downing: DowningConfig::default(),
             sharding: ShardingConfig::default(),
+            executor: ExecutorConfig::default(),
             limits: Limits::default(),
         }
     }
@@ -111,6 +121,7 @@ impl Config {
         config.sharding.shard_start_timeout = ms(1_000);
         config.sharding.rebalance_interval = ms(500);
         config.sharding.rebalance_relative_limit = 0.5;
+        config.executor.stall_timeout = Some(ms(10_000));
         config
     }
 }

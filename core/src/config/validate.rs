@@ -171,6 +171,7 @@ impl Config {
         self.check_membership()?;
         self.check_failure_detector()?;
         self.check_sharding()?;
+        self.check_executor()?;
         self.check_limits()?;
         self.downing.check()?;
         Ok(ValidConfig {
@@ -276,6 +277,19 @@ impl Config {
             "sharding.rebalance_relative_limit",
             &r,
             "above 0, at most 1",
+        )
+    }
+
+    fn check_executor(&self) -> Result<(), ConfigError> {
+        const RANGE: core::ops::RangeInclusive<Duration> =
+            Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
+        let legal = |timeout: &Duration| RANGE.contains(timeout);
+        let timeout = self.executor.stall_timeout;
+        ensure(
+            timeout.as_ref().is_none_or(legal),
+            "executor.stall_timeout",
+            &timeout,
+            "1 s to 24 h, or none",
         )
     }
 

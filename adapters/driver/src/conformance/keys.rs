@@ -9,7 +9,7 @@ use quorate_core::wire::handshake::{
 };
 
 use super::strangers::{Stranger, goes_on, links, nodes_of_different_security_do_not_meet};
-use super::support::{eventually, first, node, within};
+use super::support::{eventually, first, node, transport, within};
 use crate::adapter::Adapter;
 use crate::cluster::Cluster;
 use crate::psk::{self, Psk};
@@ -140,7 +140,7 @@ pub async fn wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_co
 
 /// A dialer believes no acceptor that cannot prove that it has the key, whatever it says.
 pub async fn an_acceptor_without_the_key_is_refused<A: Adapter>() {
-    let transport = A::transport(&keyed(OTHER)).expect("the transport offers this security");
+    let transport = transport::<A>(&keyed(OTHER));
     let mut listener = transport.bind("127.0.0.1:0").await.expect("it listens");
     let port = listener.local_address().expect("it has a port").port();
     let here = Address::new("127.0.0.1", port).expect("an address");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_core::ident::Address;
 
-use super::support::{cluster, eventually, sleep, within};
+use super::support::{cluster, eventually, sleep, transport, within};
 use crate::adapter::Adapter;
 use crate::security::Security;
 use crate::sync::{Either, race};
@@ -29,8 +29,8 @@ async fn read_exactly(reader: &mut impl LinkReader, count: usize) -> Vec<u8> {
 
 /// A link without the pump: both directions, more bytes than any buffer holds, and the end.
 pub async fn a_link_carries_bytes_both_ways_and_ends<A: Adapter>(security: &Security) {
-    let one = A::transport(security).expect("the transport offers this security");
-    let other = A::transport(security).expect("the transport offers this security");
+    let one = transport::<A>(security);
+    let other = transport::<A>(security);
     let mut listener = one.bind("127.0.0.1:0").await.expect("it listens");
     let _other_listener = other.bind("127.0.0.1:0").await.expect("it listens");
     let port = listener.local_address().expect("it has a port").port();
@@ -76,7 +76,7 @@ pub async fn links_come_and_go_without_a_leak<A: Adapter>(security: &Security) {
     let node = &nodes[0];
     let open = async || node.stats().await.expect("the node runs").links.links_open;
     let before = open().await;
-    let transport = A::transport(security).expect("the transport offers this security");
+    let transport = transport::<A>(security);
     let _listener = transport.bind("127.0.0.1:0").await.expect("it listens");
     let mut dialed = 0;
     for cycle in 0..CYCLES {

@@ -10,13 +10,14 @@
 //! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`] and
 //! [`nodes_of_different_security_do_not_meet`]. Spec: `ARCHITECTURE.md`, reliability 3c.
 //!
-//! `bad_inputs!` adds the catalogue of bad inputs; transports on which every link is a connection of its own add
+//! `bad_inputs!` adds the catalogue of bad inputs, `conformance_of_blocking!` handlers that block their threads; transports on which every link is a connection of its own add
 //! `conformance_of_connections!`, those that can ask for a pre-shared key `conformance_of_keys!`, those with certificates
 //! `conformance_of_certificates!`. Which bad input is answered where: [`APPLICABILITY`].
 //!
 //! Not yet in the suite: a slow reader beside flowing heartbeats (tested in the pump and for tokio).
 
 mod bad_inputs;
+mod blocking;
 #[cfg(feature = "dev-certs")]
 mod certificates;
 mod churn;
@@ -36,6 +37,9 @@ pub use bad_inputs::{
     a_member_may_tell_a_node_that_it_is_down, a_removed_incarnation_is_refused,
     every_bad_input_has_its_reaction, half_a_frame_and_bytes_that_dribble_are_cut_off,
     plain_bytes_on_a_protected_port_are_refused, rows_of_the_table,
+};
+pub use blocking::{
+    a_node_whose_executor_stands_still_leaves, handlers_that_block_their_threads_harm_no_node,
 };
 #[cfg(feature = "dev-certs")]
 pub use certificates::{
@@ -128,6 +132,31 @@ macro_rules! bad_inputs {
             a_removed_incarnation_is_refused,
             a_member_may_tell_a_node_that_it_is_down,
         );
+    };
+}
+
+/// The same for handlers that block their threads: for a test file of its own, because whatever shares the executor stands
+/// still with them.
+#[macro_export]
+macro_rules! conformance_of_blocking {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        /// One after the other: each holds the whole executor.
+        static TURN: ::std::sync::Mutex<()> = ::std::sync::Mutex::new(());
+
+        $crate::conformance_of_blocking!(@ $adapter, $security, $block_on,
+            handlers_that_block_their_threads_harm_no_node,
+            a_node_whose_executor_stands_still_leaves,
+        );
+    };
+    (@ $adapter:ty, $security:expr, $block_on:expr, $($test:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                let _turn = TURN.lock().unwrap_or_else(::std::sync::PoisonError::into_inner);
+                let security: $crate::Security = $security;
+                $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>(&security)));
+            }
+        )+
     };
 }
 

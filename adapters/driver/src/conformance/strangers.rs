@@ -9,7 +9,7 @@ use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
 };
 
-use super::support::{eventually, first, joined, node, sleep, within};
+use super::support::{eventually, first, joined, node, sleep, transport, within};
 use crate::adapter::Adapter;
 use crate::cluster::Cluster;
 use crate::error::Termination;
@@ -28,7 +28,7 @@ pub(super) struct Stranger<T: Transport> {
 
 impl<T: Transport> Stranger<T> {
     pub(super) async fn new<A: Adapter<Transport = T>>(security: &Security) -> Self {
-        let transport = A::transport(security).expect("the transport offers this security");
+        let transport = transport::<A>(security);
         let _listener = transport.bind("127.0.0.1:0").await.expect("it listens");
         Self { transport, _listener }
     }

@@ -33,6 +33,11 @@ pub(super) fn runtime<A: Adapter>() -> A::Runtime {
     A::runtime().expect("the test runs in the adapter's runtime")
 }
 
+/// A transport without a node.
+pub(super) fn transport<A: Adapter>(security: &Security) -> A::Transport {
+    A::transport(&runtime::<A>(), security).expect("the transport offers this security")
+}
+
 pub(super) async fn sleep<A: Adapter>(duration: Duration) {
     let runtime = runtime::<A>();
     runtime.sleep_until(runtime.now().mono + duration).await;

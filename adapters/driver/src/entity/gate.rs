@@ -62,6 +62,11 @@ impl Gate {
         self.wake();
     }
 
+    /// Whether the node doubts that it is a member.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::SeqCst)
+    }
+
     /// Ready if an entity may begin; remembers who may not.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         if self.is_open() {

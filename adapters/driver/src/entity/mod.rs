@@ -2,6 +2,7 @@
 //! Spec: `README.md`.
 
 mod gate;
+mod holding;
 mod mailbox;
 mod task;
 
@@ -20,9 +21,10 @@ pub(crate) use task::{Reports, Start, Starter, TypedStarter};
 
 /// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time.
 ///
-/// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes. It must not
-/// block the thread: reading a file or computing for milliseconds belongs on the runtime's blocking threads
-/// (tokio: `spawn_blocking`). If a handler panics the entity is gone, its asks fail with
+/// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes. It should not
+/// block the thread: other entities wait then. Reading a file or computing for milliseconds belongs on the runtime's blocking
+/// threads (tokio: `spawn_blocking`). A handler that holds a thread for a second is named in a warning (`thread_held`); the
+/// node itself runs on a thread of its own and goes on. If a handler panics the entity is gone, its asks fail with
 /// [`EntityStopped`](quorate_core::sharding::errors::AskFailure::EntityStopped), and the next message starts a new one.
 ///
 /// State is in memory only: it is lost when the entity's shard moves to another node or its node dies.

@@ -12,6 +12,7 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 
 use super::gate::Gate;
+use super::holding::Holding;
 use super::mailbox::{Budget, Delivery, Mailbox};
 use super::{Entity, EntityContext};
 use crate::codec;
@@ -28,6 +29,8 @@ pub(crate) struct Reports {
     pub(crate) wake: Arc<Notify>,
     /// Whether entities may begin with a message.
     pub(crate) gate: Gate,
+    /// Who holds threads of the executor.
+    pub(crate) holding: Holding,
 }
 
 impl Reports {
@@ -122,9 +125,14 @@ impl Life {
     /// Runs a handler; `None` if the entity has to stop before it is done.
     async fn unless_killed<T>(&self, handler: impl Future<Output = T>) -> Option<T> {
         let mut handler = pin!(handler);
-        poll_fn(|cx| match handler.as_mut().poll(cx) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
+        poll_fn(|cx| {
+            let held = self.start.reports.holding.begin(self.start.slot);
+            let polled = handler.as_mut().poll(cx);
+            drop(held);
+            match polled {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
+            }
         })
         .await
     }

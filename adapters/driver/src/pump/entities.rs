@@ -20,6 +20,8 @@ struct Registered {
 
 struct Live {
     generation: u32,
+    kind: KindId,
+    id: EntityId,
     mailbox: Arc<Mailbox>,
 }
 
@@ -85,6 +87,21 @@ impl Entities {
         }
     }
 
+    /// Whether entities may not begin at the moment.
+    pub(crate) fn are_held_back(&self) -> bool {
+        self.reports.gate.is_held()
+    }
+
+    /// Those whose handlers have held a thread for so many looks, `kind/id`; `None` for one that is gone meanwhile.
+    pub(crate) fn holders(&self, looks: u64) -> Vec<Option<String>> {
+        let name = |slot| {
+            let live = self.find(slot)?;
+            let kind = self.kinds.get(&live.kind).map_or("", |kind| &kind.name);
+            Some(format!("{}/{}", kind.escape_debug(), live.id))
+        };
+        self.reports.holding.look(looks).into_iter().map(name).collect()
+    }
+
     /// Moves what entities reported to an empty `into`.
     pub(crate) fn take_reports(&self, into: &mut VecDeque<EntityReport>) {
         self.reports.take(into);
@@ -142,6 +159,7 @@ impl Entities {
             return Err(EntityReport::Stopped { slot });
         };
         let mailbox = Arc::new(Mailbox::default());
+        let named = id.clone();
         let task = starter.start(Start {
             context: EntityContext {
                 kind: Arc::clone(name),
@@ -158,6 +176,8 @@ impl Entities {
         }
         self.slots[index] = Some(Live {
             generation: slot.generation,
+            kind,
+            id: named,
             mailbox,
         });
         self.live += 1;

@@ -13,6 +13,7 @@ mod conduct;
 mod datagram_tests;
 mod datagrams;
 mod entities;
+mod executor;
 mod inbound;
 mod inbuf;
 pub(crate) mod limits;
@@ -55,6 +56,7 @@ pub(crate) use action::{Action, Chunk, LinkId, LinkInput, Source};
 use base::{Base, Feedback};
 use conduct::Conduct;
 use entities::Entities;
+use executor::Executor;
 use inbound::Inbound;
 use limits::{FEEDBACK_PER_TURN, REPORTS_PER_TURN, SWEEP_INTERVAL};
 use machine::Machine;
@@ -81,6 +83,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     quarantine: Quarantine,
     conduct: Conduct,
     entities: Entities,
+    executor: Executor,
     replies: Replies,
     leases: Leases,
     policy: Policy,
@@ -119,6 +122,7 @@ impl<M: Machine> Pump<M> {
             quarantine: Quarantine::default(),
             conduct: Conduct::default(),
             entities: Entities::new(reports),
+            executor: Executor::default(),
             replies: Replies::default(),
             leases: Leases::default(),
             policy: Policy::default(),
@@ -154,6 +158,7 @@ impl<M: Machine> Pump<M> {
                         .timers
                         .arm(self.base.now.mono + SWEEP_INTERVAL, Due::Sweep);
                 }
+                Due::Executor => self.look_at_executor(),
             }
             self.settle();
         }

@@ -14,6 +14,8 @@ use crate::sync::Sender;
 pub(crate) enum Waiting {
     /// An ask.
     Ask(Sender<Result<Payload, AskFailure>>),
+    /// Nobody: the driver gave the command itself.
+    Nobody,
     /// A command.
     Command(Sender<Answer>),
     /// A registration; the kind is forgotten again if it is refused and was new.
@@ -48,6 +50,7 @@ impl Replies {
                 });
                 None
             }
+            Waiting::Nobody => None,
             Waiting::Command(reply) => {
                 reply.send(answer);
                 None

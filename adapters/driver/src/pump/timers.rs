@@ -21,6 +21,8 @@ pub(crate) enum Due {
     Expiry(LinkId),
     /// Look for idle links of strangers.
     Sweep,
+    /// Look at the users' executor.
+    Executor,
 }
 
 /// Deadlines. Who arms one removes it.

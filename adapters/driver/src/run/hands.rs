@@ -73,6 +73,8 @@ impl Arrivals {
 /// See the module.
 pub(crate) struct Hands<R, T> {
     runtime: R,
+    /// Where entities run.
+    users: R,
     transport: T,
     links: HashMap<LinkId, Arc<Control>>,
     /// Links that this node's loop drives itself: see [`Transport::links_run_in_loop`].
@@ -84,7 +86,7 @@ pub(crate) struct Hands<R, T> {
 }
 
 impl<R: Runtime, T: Transport> Hands<R, T> {
-    pub(crate) fn new(runtime: R, transport: T, inputs: Arc<Inputs>, wake: Arc<Notify>) -> Self {
+    pub(crate) fn new(runtime: R, users: R, transport: T, inputs: Arc<Inputs>, wake: Arc<Notify>) -> Self {
         let tasks = Arc::new(Tasks {
             running: AtomicUsize::new(0),
             wake,
@@ -95,6 +97,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
         };
         Self {
             runtime,
+            users,
             transport,
             links: HashMap::new(),
             in_loop: TaskSet::default(),
@@ -115,7 +118,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
 
     /// Runs a user's task.
     pub(crate) fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(task);
+        self.users.spawn(task);
     }
 
     /// Listens until [`Self::stop_accepting`]. A full channel makes it wait: what the kernel does with strangers meanwhile

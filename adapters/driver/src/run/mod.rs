@@ -1,6 +1,7 @@
 //! The one loop of a node. It moves bytes and time between the pump and the runtime, in a fixed order: time, links and what
 //! entities report, commands, messages of this node's callers, messages of peers; each at most a bounded batch per turn, then
-//! one write per link. It decides nothing, and no user code runs on it. Spec: `ARCHITECTURE.md`.
+//! one write per link. It decides nothing, and no user code runs on it: it and the links have a runtime of their own, entities
+//! run on the users'. Spec: `ARCHITECTURE.md`.
 
 mod hands;
 mod link;
@@ -42,9 +43,9 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long links that were cut may take to let go of their sockets: one look at each task.
 const CUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs a node in tasks of `runtime` until it has ended.
+/// Runs a node in tasks of `runtime`, and its entities in tasks of `users`, until it has ended.
 pub(crate) fn start<R: Runtime, T: Transport>(
-    runtime: &R,
+    (runtime, users): (&R, R),
     transport: T,
     listener: T::Listener,
     pump: Pump,
@@ -54,7 +55,13 @@ pub(crate) fn start<R: Runtime, T: Transport>(
     let wake = Arc::clone(&shared.wake);
     let inputs = Arc::new(Inputs::new(Arc::clone(&wake)));
     let (knocks_in, knocks) = async_channel::bounded(KNOCKS_WAITING_MAX);
-    let hands = Hands::new(runtime.clone(), transport, Arc::clone(&inputs), Arc::clone(&wake));
+    let hands = Hands::new(
+        runtime.clone(),
+        users,
+        transport,
+        Arc::clone(&inputs),
+        Arc::clone(&wake),
+    );
     hands.listen(listener, knocks_in, wake);
     let node = Loop {
         runtime: runtime.clone(),
@@ -173,7 +180,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     }
 
     fn act(&mut self) {
-        self.shared.hub.set_view(self.pump.view());
+        self.shared.hub.set_view(self.pump.view(), self.pump.is_able());
         while let Some(action) = self.pump.next_action() {
             match action {
                 Action::Dial { link, to, kind } => self.hands.dial(link, to, kind),
@@ -275,7 +282,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         tracing::info!(
             target: "cluster::membership", event = "terminated", me = %self.shared.me, how = ?termination
         );
-        self.shared.hub.set_view(self.pump.view());
+        self.shared.hub.set_view(self.pump.view(), false);
         self.shared.hub.end(&termination);
         self.commands.ended.close();
     }

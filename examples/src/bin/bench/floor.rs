@@ -73,7 +73,8 @@ impl Incoming {
 pub(crate) async fn listen<A: Adapter>(
     security: &Security,
 ) -> io::Result<(String, impl Future<Output = ()> + Send)> {
-    let (runtime, transport) = (A::runtime()?, A::transport(security)?);
+    let runtime = A::runtime()?;
+    let transport = A::transport(&runtime, security)?;
     let mut listener = transport.bind("127.0.0.1:0").await?;
     let address = listener.local_address()?.to_string();
     let serve = async move {
@@ -121,7 +122,8 @@ pub(crate) struct Client<A: Adapter> {
 
 impl<A: Adapter> Client<A> {
     pub(crate) async fn connect(to: &str, security: &Security) -> Result<Self, Failure> {
-        let (runtime, transport) = (A::runtime()?, A::transport(security)?);
+        let runtime = A::runtime()?;
+        let transport = A::transport(&runtime, security)?;
         let listener = transport.bind("127.0.0.1:0").await?;
         let to: std::net::SocketAddr = to.parse()?;
         let to = Address::new(&to.ip().to_string(), to.port())?;

@@ -49,6 +49,10 @@ impl Runtime for Later {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         lock(&self.0).push(Box::pin(task));
     }
+
+    fn dedicated(&self) -> io::Result<Self> {
+        Ok(self.clone())
+    }
 }
 
 /// A transport without a network.
@@ -141,7 +145,13 @@ impl Bench {
     fn adopting(in_loop: bool, established: bool, refuses: bool) -> Self {
         let (runtime, wake) = (Later::default(), Arc::<Notify>::default());
         let inputs = Arc::new(Inputs::new(Arc::clone(&wake)));
-        let mut hands = Hands::new(runtime.clone(), Fake { in_loop }, Arc::clone(&inputs), wake);
+        let mut hands = Hands::new(
+            runtime.clone(),
+            runtime.clone(),
+            Fake { in_loop },
+            Arc::clone(&inputs),
+            wake,
+        );
         let said = Arc::default();
         let reader = FakeReader {
             established,

@@ -1,0 +1,5 @@
+//! Handlers that block their threads harm no node.
+
+use quorate_smol::{Security, Smol};
+
+quorate_driver::conformance_of_blocking!(Smol, Security::insecure_plaintext(), smol::block_on);
