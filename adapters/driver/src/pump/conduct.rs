@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::time::Instant;
+use quorate_core::wire::Reaction;
+
+use super::Pump;
+use super::machine::Machine;
 
 /// Violations within [`WINDOW`] that end in quarantine.
 const VIOLATIONS_MAX: u32 = 3;
@@ -31,6 +35,36 @@ impl Conduct {
         let (_, count) = self.0.entry(peer.clone()).or_insert((now, 0));
         *count += 1;
         *count >= VIOLATIONS_MAX
+    }
+}
+
+impl<M: Machine> Pump<M> {
+    /// The core could not read a frame that looked whole.
+    pub(super) fn react(&mut self, peer: &UniqueAddress, reaction: Reaction) {
+        match reaction {
+            Reaction::Drop => {}
+            Reaction::Close | Reaction::CloseAndCount => {
+                self.base.stats.links_closed_for_violation += 1;
+                self.inbound.abort_peer(&mut self.base, peer);
+                if reaction == Reaction::CloseAndCount {
+                    self.misbehaved(peer);
+                }
+            }
+        }
+    }
+
+    pub(super) fn misbehaved(&mut self, peer: &UniqueAddress) {
+        if self.conduct.violated(peer, self.base.now.mono) {
+            self.cut_off(peer.clone());
+        }
+    }
+
+    /// Refuses links from and to an incarnation from now on.
+    pub(super) fn cut_off(&mut self, node: UniqueAddress) {
+        tracing::info!(target: "cluster::transport", event = "quarantined", peer = %node);
+        self.inbound.abort_peer(&mut self.base, &node);
+        self.outbound.quarantine(&mut self.base, &node);
+        self.quarantine.insert(node);
     }
 }
 

@@ -48,7 +48,6 @@ use quorate_core::node::Node;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
-use quorate_core::wire::Reaction;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
@@ -469,33 +468,5 @@ impl<M: Machine> Pump<M> {
                 self.base.act(Action::Halt(reason));
             }
         }
-    }
-
-    /// The core could not read a frame that looked whole.
-    fn react(&mut self, peer: &UniqueAddress, reaction: Reaction) {
-        match reaction {
-            Reaction::Drop => {}
-            Reaction::Close | Reaction::CloseAndCount => {
-                self.base.stats.links_closed_for_violation += 1;
-                self.inbound.abort_peer(&mut self.base, peer);
-                if reaction == Reaction::CloseAndCount {
-                    self.misbehaved(peer);
-                }
-            }
-        }
-    }
-
-    fn misbehaved(&mut self, peer: &UniqueAddress) {
-        if self.conduct.violated(peer, self.base.now.mono) {
-            self.cut_off(peer.clone());
-        }
-    }
-
-    /// Refuses links from and to an incarnation from now on.
-    fn cut_off(&mut self, node: UniqueAddress) {
-        tracing::info!(target: "cluster::transport", event = "quarantined", peer = %node);
-        self.inbound.abort_peer(&mut self.base, &node);
-        self.outbound.quarantine(&mut self.base, &node);
-        self.quarantine.insert(node);
     }
 }
