@@ -29,10 +29,13 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorate_core::config::{Config, Limits};
-use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output, Wake};
-use quorate_core::event::Event;
+use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output, ShardingAnswer, Wake};
+use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, DropReason, EntityReport, Input, KindSettings, LinkEvent, Target, Token};
+use quorate_core::input::{
+    Command, DropReason, EntityReport, Input, KindSettings, LinkEvent, MembershipCommand, ShardingCommand,
+    Target, Token,
+};
 use quorate_core::membership::member::Status;
 use quorate_core::message::Message;
 use quorate_core::node::Node;
@@ -218,8 +221,8 @@ impl Host {
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
             }
-            Effect::Notify(Event::Paused { .. }) => self.in_doubt = true,
-            Effect::Notify(Event::StillMember) => self.in_doubt = false,
+            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.in_doubt = true,
+            Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
             Effect::Notify(_) => {} // facts for people; this program looks at the view instead
             Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
@@ -561,8 +564,8 @@ fn live(
         role: None,
         hosts: true,
     };
-    host.command(Command::RegisterKind(kind));
-    host.command(Command::Join(seed.clone())); // the first node's own address: it forms the cluster
+    host.command(Command::Sharding(ShardingCommand::RegisterKind(kind)));
+    host.command(Command::Membership(MembershipCommand::Join(seed.clone()))); // the first node's own address: it forms the cluster
     host.run_until("three members to be Up", |host| members_up(host, 3))?;
     println!("{} {}: three members are Up", host.name, host.me);
     stage.formed.fetch_add(1, Ordering::SeqCst);
@@ -579,7 +582,7 @@ fn live(
         "second" => host.run_until("the first to ask", |_| is_set(&stage.all_may_leave))?,
         _ => host.run_until("the first to ask", |_| is_set(&stage.third_may_leave))?,
     }
-    host.command(Command::Leave);
+    host.command(Command::Membership(MembershipCommand::Leave));
     host.run_until("its end", |host| host.halted.is_some())?;
     host.halted.ok_or_else(|| "not halted".into())
 }
@@ -610,12 +613,12 @@ fn ask_until_others_answer(host: &mut Host) -> Result<Vec<String>, Failure> {
 fn ask_all(host: &mut Host) -> Result<Vec<String>, Failure> {
     let tokens: Vec<Token> = (0..30)
         .map(|number| {
-            host.command(Command::Ask {
+            host.command(Command::Sharding(ShardingCommand::Ask {
                 kind: KindId::of(KIND),
                 entity: EntityId::from(format!("greeter-{number}").as_str()),
                 payload: Payload::from(*b"everybody"),
                 timeout: Duration::from_secs(10),
-            })
+            }))
         })
         .collect();
     host.run_until("thirty answers", |host| {
@@ -624,7 +627,9 @@ fn ask_all(host: &mut Host) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
     for token in tokens {
         match host.answers.remove(&token) {
-            Some(Answer::Asked(Ok(payload))) => texts.push(String::from_utf8_lossy(&payload).into_owned()),
+            Some(Answer::Sharding(ShardingAnswer::Asked(Ok(payload)))) => {
+                texts.push(String::from_utf8_lossy(&payload).into_owned())
+            }
             other => return Err(format!("an ask ended with {other:?}").into()),
         }
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output};
+use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output, ShardingAnswer};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, EntityReport, Input, KindSettings};
+use quorate_core::input::{Command, EntityReport, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::node::Node;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::time::{Instant, Now};
@@ -31,17 +31,17 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
         role: None,
         hosts: true,
     };
-    let ask = Command::Ask {
+    let ask = Command::Sharding(ShardingCommand::Ask {
         kind: KindId::of("echo"),
         entity: EntityId::from("one"),
         payload: b"hello".as_slice().into(),
         timeout: Duration::from_secs(10),
-    };
+    });
     let mut wanted = [
-        Command::RegisterKind(echo),
-        Command::Join(me.address().clone()),
+        Command::Sharding(ShardingCommand::RegisterKind(echo)),
+        Command::Membership(MembershipCommand::Join(me.address().clone())),
         ask,
-        Command::Leave,
+        Command::Membership(MembershipCommand::Leave),
     ]
     .into_iter();
     let mut said = Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
                 // Effects: done at once and in their order. What comes of them is the next input.
                 Output::Effect(Effect::Reply { token: of, answer }) => {
                     is_answered = of == token;
-                    if let Answer::Asked(Ok(payload)) = answer {
+                    if let Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) = answer {
                         said = payload.into_vec();
                     }
                 }

@@ -10,15 +10,16 @@ use crate::effect::{Answer, Effect, EntityOrder};
 use crate::event::{Event, ShardingEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{Target, Token};
-use crate::lease::LeaseOrder;
+use crate::lease::protocol::LeaseOrder;
 use crate::message::Message;
 use crate::outbox::Outbox;
 use crate::reject::Rejection;
-use crate::sharding::ids::KindId;
+use crate::sharding::state::ids::KindId;
 use crate::signal::Signals;
 use crate::stats::Stats;
 use crate::time::{Instant, Now};
-use crate::timers::{Timer, Timers};
+use crate::timer::Timer;
+use crate::timers::Timers;
 use crate::view::View;
 
 /// A machine's surroundings for the length of one call.

@@ -5,14 +5,16 @@ use alloc::vec::Vec;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
 use crate::input::{Target, Token};
-use crate::lease::LeaseOrder;
+use crate::lease::protocol::LeaseOrder;
+pub use crate::membership::protocol::CommandError as MembershipCommandError;
 use crate::message::Message;
 use crate::owner::Owner;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
+pub use crate::sharding::protocol::{
+    Answer as ShardingAnswer, CommandError as ShardingCommandError, EntityOrder,
+};
 use crate::store::StoreRequest;
 use crate::time::Instant;
-use crate::timers::Timer;
+use crate::timer::Timer;
 
 /// What [`crate::node::Node::poll`] yields: work, or the permission to sleep.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,79 +73,23 @@ pub enum Answer {
     Done,
     /// It was refused.
     Refused(CommandError),
-    /// An ask's result.
-    Asked(Result<Payload, AskFailure>),
+    /// What sharding found out.
+    Sharding(ShardingAnswer),
 }
 
 /// Why a command was refused. The caller's mistake, never the peer's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// The node is already a member or joining.
-    #[error("this node has already joined or is joining a cluster")]
-    AlreadyJoined,
-    /// No seeds were given.
-    #[error("the list of seeds is empty")]
-    NoSeeds,
-    /// No member has this address.
-    #[error("no such member")]
-    UnknownMember,
-    /// The node has not joined yet.
-    #[error("this node is not a member of a cluster")]
-    NotAMember,
-    /// A node cannot remove itself while there are others; it leaves.
-    #[error("a node does not remove itself while there are other members; it leaves")]
-    NotMyself,
     /// The node has halted.
     #[error("this node has stopped")]
     Stopped,
-    /// The name of a kind is empty or longer than 255 bytes.
-    #[error("the kind's name must have 1 to 255 bytes")]
-    BadKindName,
-    /// The number of shards is out of range.
-    #[error("a kind has 1 to 65536 shards")]
-    BadShardCount,
-    /// Another kind has the same hash, or the same kind was registered with other settings.
-    #[error("the kind is already registered with other settings, or its name collides with another kind's")]
-    KindConflict,
-    /// A node without the role cannot host; it may register as a proxy.
-    #[error("this node lacks the role that hosts the kind")]
-    RoleMissing,
-}
-
-/// What the host does with entities. Orders for one slot keep their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntityOrder {
-    /// Start an entity in this slot.
-    Start {
-        /// Where.
-        slot: Slot,
-        /// Its kind.
-        kind: KindId,
-        /// Its shard.
-        shard: ShardId,
-        /// Its id.
-        entity: EntityId,
-    },
-    /// Put a message into the mailbox of the entity in this slot.
-    Deliver {
-        /// Where.
-        slot: Slot,
-        /// The bytes.
-        payload: Payload,
-        /// Set if an answer is expected.
-        reply_to: Option<AskRef>,
-    },
-    /// Stop the entity once it has handled what is in its mailbox, then report `Stopped`.
-    Stop {
-        /// Where.
-        slot: Slot,
-    },
-    /// Stop the entity now, dropping its mailbox (asks in it are answered `EntityStopped`), then report `Stopped`.
-    Kill {
-        /// Where.
-        slot: Slot,
-    },
+    /// Membership refused it.
+    #[error(transparent)]
+    Membership(MembershipCommandError),
+    /// Sharding refused it.
+    #[error(transparent)]
+    Sharding(ShardingCommandError),
 }
 
 /// Why the node is finished.

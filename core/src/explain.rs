@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::config::MembershipConfig;
-use crate::event::DowningEvent;
+use crate::event::DowningReport;
 use crate::ident::{Role, UniqueAddress};
-use crate::membership::convergence::{self, Blocker};
-use crate::membership::leader;
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::Reach;
+use crate::membership::state::convergence::{self, Blocker};
+use crate::membership::state::leader;
+use crate::membership::state::member::{Member, Status};
+use crate::membership::state::reachability::Reach;
 use crate::view::{Phase, View};
 
 /// Everything that can be said about why the cluster is not further, as one node sees it. Shown as one line per finding.
@@ -84,7 +84,7 @@ pub enum Finding {
         waits_for: WaitsFor,
     },
     /// What the split-brain resolver would decide now, and what it waits for.
-    Downing(DowningEvent),
+    Downing(DowningReport),
     /// Members are unreachable and nobody will down them: there is no strategy.
     NoDowningStrategy,
 }
@@ -112,7 +112,7 @@ pub(crate) fn explain(
     exiting_confirmed: &BTreeSet<UniqueAddress>,
     config: &MembershipConfig,
     has_strategy: bool,
-    downing: Option<DowningEvent>,
+    downing: Option<DowningReport>,
 ) -> Explanation {
     let me = view.me();
     let mut findings = Vec::new();

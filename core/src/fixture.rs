@@ -12,16 +12,17 @@ use crate::config::{Config, ValidConfig};
 use crate::cx::Cx;
 use crate::effect::Effect;
 use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::leader;
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::reachability::Reach;
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::leader;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::reachability::Reach;
 use crate::outbox::Outbox;
 use crate::signal::{Signal, Signals};
 use crate::stats::Stats;
 use crate::time::{Instant, Now};
-use crate::timers::{Timer, Timers};
+use crate::timer::Timer;
+use crate::timers::Timers;
 use crate::view::{Phase, View};
 
 /// Everything a machine under test touches.

@@ -1,15 +1,12 @@
 //! What a host tells the node: time, bytes, link changes, commands and what entities did.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::time::Duration;
-
-use crate::ident::{Address, Role, UniqueAddress};
-use crate::lease::LeaseReport;
+use crate::ident::{Address, UniqueAddress};
+use crate::lease::protocol::LeaseReport;
+pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
 use crate::message::{Lane, Message};
 use crate::owner::Owner;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, Slot};
+pub use crate::sharding::protocol::{Command as ShardingCommand, EntityReport, KindSettings};
+use crate::sharding::state::ids::{EntityId, KindId, Payload};
 use crate::store::StoreReport;
 
 /// The caller's name for a command; the node's answer carries it. Never reused by the host while it is open.
@@ -129,85 +126,11 @@ impl Target {
     }
 }
 
-/// What an application or an operator asks of the node.
-#[derive(Clone, Debug)]
+/// What a caller wants. Each command is answered once, by [`crate::effect::Effect::Reply`].
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Become a member through these seeds; the first seed may form a new cluster. Answered when the process started.
-    JoinSeeds(Vec<Address>),
-    /// Become a member through this node; my own address forms a cluster of one.
-    Join(Address),
-    /// Leave gracefully: this node hands its work over, then halts.
-    Leave,
-    /// Move another member to Leaving.
-    LeaveMember(Address),
-    /// Move a member to Down.
-    Down(DownTarget),
-    /// Remove a member at once, without convergence and without waiting for proof that it stopped. The last resort of an
-    /// operator: if it still runs, it hears that it was removed and stops, but until then it may do what others now do
-    /// too.
-    Remove(DownTarget),
-    /// Prepare the whole cluster for a full shutdown: nobody joins or rises any more. There is no way back.
-    PrepareForShutdown,
-    /// Host or reach entities of a kind.
-    RegisterKind(KindSettings),
-    /// A message to an entity, with an answer. Answered with [`crate::effect::Answer::Asked`], exactly once.
-    Ask {
-        /// The entity's kind.
-        kind: KindId,
-        /// The entity.
-        entity: EntityId,
-        /// The bytes.
-        payload: Payload,
-        /// How long to wait (1 ms to 24 h; clamped).
-        timeout: Duration,
-    },
-}
-
-/// Whom to down or remove.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DownTarget {
-    /// The live incarnation at this address.
-    Address(Address),
-    /// Exactly this incarnation.
-    Node(UniqueAddress),
-}
-
-/// An entity kind on this node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindSettings {
-    /// The kind's name, 1 to 255 bytes.
-    pub name: Arc<str>,
-    /// How many shards it has, 1 to [`crate::sharding::ids::SHARDS_MAX`]; the same on every node.
-    pub shards: u32,
-    /// Members with this role host it and run its coordinator; all members if `None`. The same on every node.
-    pub role: Option<Role>,
-    /// Whether this node hosts entities (it must have the role) or only reaches them (a proxy region).
-    pub hosts: bool,
-}
-
-/// What the host of the entities says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntityReport {
-    /// An entity answered an ask (or failed to).
-    Answered {
-        /// The ask.
-        ask: AskRef,
-        /// Its answer.
-        result: Result<Payload, AskFailure>,
-    },
-    /// An entity has stopped and nothing of it runs any more. Messages that were in its mailbox were answered or
-    /// reported before.
-    Stopped {
-        /// Its slot.
-        slot: Slot,
-    },
-    /// A delivery was refused by the entity's mailbox.
-    Refused {
-        /// Its slot.
-        slot: Slot,
-        /// The ask, if it was one.
-        ask: Option<AskRef>,
-        /// Why.
-        reason: AskFailure,
-    },
+    /// Of membership.
+    Membership(MembershipCommand),
+    /// Of sharding.
+    Sharding(ShardingCommand),
 }

@@ -30,15 +30,18 @@ pub mod sharding;
 pub mod stats;
 pub mod store;
 pub mod time;
-pub mod timers;
+pub mod timer;
 pub mod token;
 pub mod view;
 pub mod wire;
 
+mod bytes;
 mod cx;
 #[cfg(test)]
 mod fixture;
+mod lane;
 mod outbox;
 mod rng;
 mod router;
 mod signal;
+mod timers;

@@ -10,14 +10,15 @@ use crate::config::{DowningStrategy, ValidConfig};
 use crate::cx::Cx;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
-use crate::effect::{Answer, CommandError, Effect, Output, Wake};
-use crate::event::{DowningEvent, Event};
+use crate::effect::{Answer, CommandError, Effect, Output, ShardingAnswer, Wake};
+use crate::event::{DowningReport, Event, MembershipEvent};
 use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
-use crate::input::{Command, Input};
+use crate::input::{Command, Input, ShardingCommand};
 use crate::membership::machine::Membership;
 use crate::outbox::Outbox;
 use crate::sharding::Sharding;
+use crate::sharding::state::errors::AskFailure;
 use crate::signal::Signals;
 use crate::stats::Stats;
 use crate::time::{Instant, Now};
@@ -204,7 +205,7 @@ impl<R: Rng> Node<R> {
     /// What the split-brain resolver would decide now, and what it waits for; `None` while nobody is unreachable.
     /// Linear in the state.
     #[must_use]
-    pub fn explain_downing(&self) -> Option<DowningEvent> {
+    pub fn explain_downing(&self) -> Option<DowningReport> {
         let base = &self.base;
         self.machines
             .resolver
@@ -291,24 +292,19 @@ impl<R: Rng> Node<R> {
         self.halted = true;
         self.base.timers.clear();
         let effects = &mut self.base.outbox.effects;
-        effects.push_back(Effect::Notify(Event::SelfRemoved));
+        effects.push_back(Effect::Notify(Event::Membership(MembershipEvent::SelfRemoved)));
         effects.push_back(Effect::Halt(reason));
     }
 
     fn refuse(&mut self, input: Input<'_>) {
         if let Input::Command { token, command } = input {
             let answer = match command {
-                Command::Ask { .. } => {
-                    Answer::Asked(Err(crate::sharding::errors::AskFailure::NodeStoppedUnsent))
+                Command::Sharding(ShardingCommand::Ask { .. }) => {
+                    Answer::Sharding(ShardingAnswer::Asked(Err(AskFailure::NodeStoppedUnsent)))
                 }
-                Command::JoinSeeds(_)
-                | Command::Join(_)
-                | Command::Leave
-                | Command::LeaveMember(_)
-                | Command::Down(_)
-                | Command::Remove(_)
-                | Command::PrepareForShutdown
-                | Command::RegisterKind(_) => Answer::Refused(CommandError::Stopped),
+                Command::Membership(_) | Command::Sharding(ShardingCommand::RegisterKind(_)) => {
+                    Answer::Refused(CommandError::Stopped)
+                }
             };
             self.base
                 .outbox

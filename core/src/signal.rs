@@ -19,6 +19,8 @@ pub(crate) enum Signal {
         /// The picture now.
         after: Arc<View>,
     },
+    /// Said by membership; heard by the detector: this node sent a state or the version of one.
+    GossipHeard(UniqueAddress),
     /// Said by the detector; heard by membership: whom I now observe as silent or back.
     Verdicts(Verdicts),
     /// Said by the resolver; heard by membership.
@@ -49,6 +51,7 @@ pub(crate) struct Verdicts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signals {
     view_before: Option<Arc<View>>,
+    gossip_heard: Option<UniqueAddress>,
     verdicts: Option<Verdicts>,
     down: Option<BTreeSet<UniqueAddress>>,
     drain_requested: bool,
@@ -61,6 +64,11 @@ impl Signals {
     /// Says that the picture changed away from `before`; the oldest unheard `before` is kept.
     pub(crate) fn view_changed(&mut self, before: Arc<View>) {
         self.view_before.get_or_insert(before);
+    }
+
+    /// Says that `from` gossips. The detector asks whether anybody does, so the last one is enough.
+    pub(crate) fn gossip_heard(&mut self, from: UniqueAddress) {
+        self.gossip_heard = Some(from);
     }
 
     /// Says what the detector found; a later verdict about a node replaces an unheard earlier one.
@@ -102,8 +110,11 @@ impl Signals {
         self.still_member = true;
     }
 
-    /// Takes the next statement; the picture first, so that everything else is heard with it in mind.
+    /// Takes the next statement; the picture before all that speaks of it, so that it is heard with it in mind.
     pub(crate) fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
+        if let Some(from) = self.gossip_heard.take() {
+            return Some(Signal::GossipHeard(from));
+        }
         if let Some(before) = self.view_before.take() {
             return Some(Signal::ViewChanged {
                 before,

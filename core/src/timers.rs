@@ -2,97 +2,8 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::ident::{Address, UniqueAddress};
-use crate::sharding::ids::{KindId, ShardId};
 use crate::time::Instant;
-
-/// Everything that can be waited for. Setting a timer again moves it. Timers due at one instant fire in the order of
-/// this type, which makes a step deterministic.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Timer {
-    /// Membership's periodic and one-off tasks.
-    Membership(MembershipTimer),
-    /// The failure detector's.
-    Detector(DetectorTimer),
-    /// The downing machine's stability tick.
-    Downing,
-    /// The earliest deadline of an open ask.
-    AskDeadline,
-    /// A kind's region.
-    Region(KindId, RegionTimer),
-    /// A kind's coordinator.
-    Coordinator(KindId, CoordinatorTimer),
-}
-
-/// Timers of the membership machine.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MembershipTimer {
-    /// A gossip round.
-    Gossip,
-    /// The first extra round of a sped-up interval.
-    GossipExtraFirst,
-    /// The second extra round of a sped-up interval.
-    GossipExtraSecond,
-    /// Leader actions.
-    LeaderActions,
-    /// The join target did not answer with a Welcome.
-    JoinRetry,
-    /// The seed process asks again.
-    SeedRetry,
-    /// The first seed gives up waiting for the others and forms the cluster.
-    SeedSelfJoin,
-    /// The join process as a whole takes too long; give up.
-    JoinAbort,
-    /// The local work was not handed over in time; go on anyway.
-    ExitDrain,
-    /// The leader did not move this leaving node on in time; go anyway.
-    ExitLeaving,
-    /// Links of a gracefully removed incarnation are refused from now on.
-    Quarantine(UniqueAddress),
-}
-
-/// Timers of the failure detector.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DetectorTimer {
-    /// Send heartbeats.
-    Heartbeat,
-    /// Look for silent and recovered members.
-    Reaper,
-    /// A receiver that never answered is taken to have started its silence.
-    FirstHeartbeat(Address),
-}
-
-/// Timers of a shard region.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RegionTimer {
-    /// Register again, or ask again for the homes of buffered shards.
-    Retry,
-    /// More buffered messages are waiting to be flushed than one step may send.
-    Flush,
-    /// The entities of a shard that hands off did not stop in time.
-    ShardStop(ShardId),
-    /// The region has not handed everything over in time; what is left is stopped now.
-    Drain,
-}
-
-/// Timers of a shard coordinator.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CoordinatorTimer {
-    /// The removal margin after the last older member's removal has passed.
-    Takeover,
-    /// Ask the members that have not registered yet once more.
-    Recovery,
-    /// More shards wait for a home than one step may allocate.
-    Allocate,
-    /// Look at the balance.
-    Rebalance,
-    /// A region did not say that it started a shard.
-    ShardStart(ShardId),
-    /// A hand-off took too long.
-    HandOff(ShardId),
-    /// The removal margin of a lost region has passed; its shards may be allocated again.
-    RegionLost(UniqueAddress),
-}
+use crate::timer::Timer;
 
 /// Deadlines by timer and by time.
 #[derive(Clone, Debug, Default)]
@@ -156,29 +67,33 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timer::{DowningTimer, MembershipTimer};
 
     #[test]
     fn a_timer_set_again_moves_and_fires_once() {
         let mut timers = Timers::default();
-        timers.set(Timer::Downing, Instant::from_millis(5));
-        timers.set(Timer::Downing, Instant::from_millis(9));
+        timers.set(Timer::Downing(DowningTimer::Tick), Instant::from_millis(5));
+        timers.set(Timer::Downing(DowningTimer::Tick), Instant::from_millis(9));
         assert_eq!(timers.pop_due(Instant::from_millis(8)), None);
         assert_eq!(timers.next().map(|(at, _)| at), Some(Instant::from_millis(9)));
-        assert_eq!(timers.pop_due(Instant::from_millis(9)), Some(Timer::Downing));
+        assert_eq!(
+            timers.pop_due(Instant::from_millis(9)),
+            Some(Timer::Downing(DowningTimer::Tick))
+        );
         assert_eq!(timers.pop_due(Instant::MAX), None);
     }
 
     #[test]
     fn timers_of_one_instant_fire_in_the_order_of_the_type() {
         let mut timers = Timers::default();
-        timers.set(Timer::Downing, Instant::ZERO);
+        timers.set(Timer::Downing(DowningTimer::Tick), Instant::ZERO);
         timers.set(Timer::Membership(MembershipTimer::Gossip), Instant::ZERO);
         assert_eq!(
             timers.pop_due(Instant::ZERO),
             Some(Timer::Membership(MembershipTimer::Gossip))
         );
-        timers.cancel(&Timer::Downing);
-        assert!(!timers.is_set(&Timer::Downing));
+        timers.cancel(&Timer::Downing(DowningTimer::Tick));
+        assert!(!timers.is_set(&Timer::Downing(DowningTimer::Tick)));
         assert_eq!(timers.pop_due(Instant::MAX), None);
     }
 }

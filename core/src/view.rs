@@ -5,10 +5,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ident::{Address, Role, UniqueAddress};
-use crate::membership::gossip::Gossip;
-use crate::membership::leader;
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::Reach;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::leader;
+use crate::membership::state::member::{Member, Status};
+use crate::membership::state::reachability::Reach;
 
 /// Where this node is in its own life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

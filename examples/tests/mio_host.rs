@@ -18,9 +18,9 @@ use std::time::Duration;
 use mio_host::host::Host;
 use mio_host::program::{are_up, ask_from_mio, on_mio, on_tokio, until};
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, HaltReason};
+use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, KindSettings};
+use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::wire::handshake::{
@@ -221,7 +221,7 @@ fn without_room_user_links_wait_unread_while_control_links_are_served() {
     config.sharding.buffer_messages_max = 4;
     let mut host = bind(config);
     let me = host.address().address().clone();
-    host.command(Command::Join(me));
+    host.command(Command::Membership(MembershipCommand::Join(me)));
     until(&mut host, "itself to be Up", |host| {
         let up = host.view().members().iter().any(|m| m.status == Status::Up);
         up.then_some(())
@@ -229,19 +229,19 @@ fn without_room_user_links_wait_unread_while_control_links_are_served() {
     .unwrap_or_else(|error| panic!("{error}"));
 
     // Nobody hosts this kind: what is asked of it waits in the region's buffer.
-    host.command(Command::RegisterKind(KindSettings {
+    host.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
         name: Arc::from("nowhere"),
         shards: 1,
         role: Some(quorate_core::ident::Role::new("nobody").expect("a role")),
         hosts: false,
-    }));
+    })));
     let ask = |host: &mut Host| {
-        host.command(Command::Ask {
+        host.command(Command::Sharding(ShardingCommand::Ask {
             kind: KindId::of("nowhere"),
             entity: EntityId::from("one"),
             payload: vec![0].into(),
             timeout: Duration::from_secs(2),
-        })
+        }))
     };
     let asks: Vec<_> = (0..4).map(|_| ask(&mut host)).collect();
     until(&mut host, "no room", |host| (!host.has_room()).then_some(()))
@@ -278,7 +278,10 @@ fn without_room_user_links_wait_unread_while_control_links_are_served() {
 
     for token in asks {
         let answer = until(&mut host, "an ask to end", |host| host.answer(token));
-        assert!(matches!(answer, Ok(Answer::Asked(Err(_)))));
+        assert!(matches!(
+            answer,
+            Ok(Answer::Sharding(ShardingAnswer::Asked(Err(_))))
+        ));
     }
     until(&mut host, "room", |host| host.has_room().then_some(())).unwrap_or_else(|error| panic!("{error}"));
     assert!(

@@ -12,8 +12,8 @@ use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::Member;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
-use quorate_core::message::{GossipEnvelope, Message};
-use quorate_core::wire::{HEADER_BYTES, encode_message, kind};
+use quorate_core::message::{GossipEnvelope, MembershipMsg, Message, ShardingMsg};
+use quorate_core::wire::{HEADER_BYTES, encode_message};
 use quorate_fuzz::KINDS;
 
 fn from_hex(text: &str) -> Vec<u8> {
@@ -47,10 +47,10 @@ fn large_gossip() -> Vec<u8> {
     );
     let gossip = Arc::new(gossip.expect("a legal state"));
     let mut out = Vec::new();
-    let message = Message::Gossip(GossipEnvelope {
+    let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
         to: node(1),
         gossip: gossip.into(),
-    });
+    }));
     encode_message(&message, 0, &Limits::default(), &mut out).expect("it fits");
     out
 }
@@ -85,7 +85,7 @@ fn main() -> io::Result<()> {
         let (number, body) = (u16::from_le_bytes([frame[4], frame[5]]), &frame[HEADER_BYTES..]);
         let pick = KINDS.iter().position(|known| *known == number).unwrap_or(0);
         write("message_decode", name, &[&[pick as u8], body].concat())?;
-        if let Some(pick) = [kind::SHARDING, kind::SHARDING, kind::ENTITY, kind::ASK_REPLY]
+        if let Some(pick) = [ShardingMsg::SHARDING.kind, ShardingMsg::SHARDING.kind, ShardingMsg::ENTITY.kind, ShardingMsg::ASK_REPLY.kind]
             .iter()
             .position(|known| *known == number)
         {

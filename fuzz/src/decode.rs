@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::vector_clock::ClockOrder;
-use quorate_core::message::{GossipBody, GossipEnvelope, Lane, Message};
+use quorate_core::message::{GossipBody, GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg};
 use quorate_core::wire::handshake::{
     AUTH_NONE, Acceptor, FEATURES, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck, HelloAnswer,
     LinkKind, RejectReason, check_ack, decode_answer, decode_hello, decode_proof, encode_answer,
@@ -20,7 +20,7 @@ use crate::{KINDS, LIMITS};
 
 /// The body of a gossip frame: what is accepted keeps the invariants and has one form.
 pub fn gossip_decode(data: &[u8]) {
-    check_body(kind::GOSSIP, data);
+    check_body(MembershipMsg::GOSSIP.kind, data);
 }
 
 /// A kind by the first byte, then a body of that kind.
@@ -36,7 +36,7 @@ pub fn sharding(data: &[u8]) {
     let Some((pick, body)) = data.split_first() else {
         return;
     };
-    let kinds = [kind::SHARDING, kind::SHARDING, kind::ENTITY, kind::ASK_REPLY];
+    let kinds = [ShardingMsg::SHARDING.kind, ShardingMsg::SHARDING.kind, ShardingMsg::ENTITY.kind, ShardingMsg::ASK_REPLY.kind];
     check_body(kinds[usize::from(*pick) % kinds.len()], body);
 }
 
@@ -106,8 +106,8 @@ fn check_body(kind: u16, body: &[u8]) {
         return;
     };
     let state = match &message {
-        Message::Gossip(envelope) => Some((&envelope.to, &envelope.gossip)),
-        Message::Welcome(welcome) => Some((&welcome.to, &welcome.gossip)),
+        Message::Membership(MembershipMsg::Gossip(envelope)) => Some((&envelope.to, &envelope.gossip)),
+        Message::Membership(MembershipMsg::Welcome(welcome)) => Some((&welcome.to, &welcome.gossip)),
         _ => None,
     };
     if let Some((_, GossipBody::Packed(packed))) = state {
@@ -152,16 +152,16 @@ fn check_state(packed: &PackedGossip) {
 /// The state as a peer would read it; as it is, if it does not fit a frame.
 pub(crate) fn packed(gossip: &Gossip) -> GossipBody {
     let held = GossipBody::Held(Arc::new(gossip.clone()));
-    let message = Message::Gossip(GossipEnvelope {
+    let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
         to: nobody(),
         gossip: held.clone(),
-    });
+    }));
     let frame = encode(&message);
     let Some(body) = frame.get(HEADER_BYTES..) else {
         return held;
     };
-    match decode_message(kind::GOSSIP, Lane::Gossip, body, &LIMITS) {
-        Ok(Message::Gossip(again)) => again.gossip,
+    match decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, body, &LIMITS) {
+        Ok(Message::Membership(MembershipMsg::Gossip(again))) => again.gossip,
         other => panic!("what was written is read: {other:?}"),
     }
 }

@@ -9,8 +9,10 @@ mod node;
 
 use std::sync::LazyLock;
 
+use quorate_core::message::ShardingMsg;
+use quorate_core::message::MembershipMsg;
+use quorate_core::message::DetectorMsg;
 use quorate_core::config::Limits;
-use quorate_core::wire::kind;
 
 pub use decode::{
     frame_header, gossip_decode, handshake, mend_frame, mended_handshake, message_decode, sharding,
@@ -36,24 +38,24 @@ pub const TARGETS: [Target; 8] = [
 
 /// The kinds that [`message_decode`] picks from by its first byte.
 pub const KINDS: [u16; 18] = [
-    kind::INIT_JOIN,
-    kind::INIT_JOIN_ACK,
-    kind::INIT_JOIN_NACK,
-    kind::JOIN,
-    kind::WELCOME,
-    kind::LEAVE,
-    kind::DOWN,
-    kind::HEARTBEAT,
-    kind::HEARTBEAT_RSP,
-    kind::EXITING_CONFIRMED,
-    kind::GOSSIP_STATUS,
-    kind::GOSSIP,
-    kind::SHARDING,
-    kind::ENTITY,
-    kind::ASK_REPLY,
+    MembershipMsg::INIT_JOIN.kind,
+    MembershipMsg::INIT_JOIN_ACK.kind,
+    MembershipMsg::INIT_JOIN_NACK.kind,
+    MembershipMsg::JOIN.kind,
+    MembershipMsg::WELCOME.kind,
+    MembershipMsg::LEAVE.kind,
+    MembershipMsg::DOWN.kind,
+    DetectorMsg::HEARTBEAT.kind,
+    DetectorMsg::HEARTBEAT_RSP.kind,
+    MembershipMsg::EXITING_CONFIRMED.kind,
+    MembershipMsg::GOSSIP_STATUS.kind,
+    MembershipMsg::GOSSIP.kind,
+    ShardingMsg::SHARDING.kind,
+    ShardingMsg::ENTITY.kind,
+    ShardingMsg::ASK_REPLY.kind,
     u16::MAX,
-    kind::JOIN_REFUSED,
-    kind::REMOVED,
+    MembershipMsg::JOIN_REFUSED.kind,
+    MembershipMsg::REMOVED.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

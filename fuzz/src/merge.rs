@@ -9,8 +9,8 @@ use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::merge::{merge, with_merged_seen};
 use quorate_core::membership::reachability::Reach;
 use quorate_core::membership::vector_clock::ClockOrder;
-use quorate_core::message::{GossipBody, Lane, Message};
-use quorate_core::wire::{decode_message, kind};
+use quorate_core::message::{GossipBody, Lane, MembershipMsg, Message};
+use quorate_core::wire::{decode_message};
 
 use crate::LIMITS;
 use crate::decode::packed;
@@ -35,8 +35,8 @@ pub fn gossip_merge(data: &[u8]) {
 }
 
 fn decoded(body: &[u8]) -> Option<GossipBody> {
-    match decode_message(kind::GOSSIP, Lane::Gossip, body, &LIMITS) {
-        Ok(Message::Gossip(envelope)) => Some(envelope.gossip),
+    match decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, body, &LIMITS) {
+        Ok(Message::Membership(MembershipMsg::Gossip(envelope))) => Some(envelope.gossip),
         _ => None,
     }
 }

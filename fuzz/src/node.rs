@@ -5,19 +5,14 @@ use arbitrary::{Arbitrary, Unstructured};
 use quorate_core::config::{Config, DowningStrategy};
 use quorate_core::effect::{Effect, EntityOrder, Output};
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
-use quorate_core::input::{
-    Command, DownTarget, DropReason, EntityReport, Input, KindSettings, LinkEvent, Target,
-};
-use quorate_core::lease::{LeaseOrder, LeaseOutcome, LeaseReport};
+use quorate_core::input::{Command, DownTarget, DropReason, EntityReport, Input, KindSettings, LinkEvent, MembershipCommand, ShardingCommand, Target};
+use quorate_core::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::reachability::Reach;
 use quorate_core::membership::vector_clock::VectorClock;
-use quorate_core::message::{
-    AskReply, AskTicket, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck,
-    Join, Lane, Message, ShardingBody, ShardingMessage, Welcome,
-};
+use quorate_core::message::{AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg, Welcome};
 use quorate_core::node::Node;
 use quorate_core::owner::Owner;
 use quorate_core::sharding::errors::AskFailure;
@@ -277,12 +272,12 @@ impl World {
             Act::Gossip(from, forged) => {
                 let gossip = self.forge(forged).into();
                 let to = peer(forged.to);
-                self.hear(&peer(*from), &Message::Gossip(GossipEnvelope { to, gossip }));
+                self.hear(&peer(*from), &Message::Membership(MembershipMsg::Gossip(GossipEnvelope { to, gossip })));
             }
             Act::Welcome(from, forged) => {
                 let gossip = self.forge(forged).into();
                 let to = peer(forged.to);
-                self.hear(&peer(*from), &Message::Welcome(Welcome { to, gossip }));
+                self.hear(&peer(*from), &Message::Membership(MembershipMsg::Welcome(Welcome { to, gossip })));
             }
             Act::Status(from, entries, digest) => {
                 let mut version = VectorClock::new();
@@ -294,7 +289,7 @@ impl World {
                     version,
                     seen_digest: u64::from(*digest),
                 };
-                self.hear(&peer(*from), &Message::GossipStatus(status));
+                self.hear(&peer(*from), &Message::Membership(MembershipMsg::GossipStatus(status)));
             }
             Act::Ask(order) => self.order(order),
             Act::Stopped(pick) => {
@@ -441,24 +436,24 @@ impl World {
             node: peer(node),
         };
         match word {
-            Word::InitJoin(config_digest) => Message::InitJoin(InitJoin {
+            Word::InitJoin(config_digest) => Message::Membership(MembershipMsg::InitJoin(InitJoin {
                 config_digest: *config_digest,
-            }),
-            Word::InitJoinAck(compatible) => Message::InitJoinAck(InitJoinAck {
+            })),
+            Word::InitJoinAck(compatible) => Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
                 compatible: *compatible,
-            }),
-            Word::InitJoinNack => Message::InitJoinNack,
-            Word::Join(to) => Message::Join(Join {
+            })),
+            Word::InitJoinNack => Message::Membership(MembershipMsg::InitJoinNack),
+            Word::Join(to) => Message::Membership(MembershipMsg::Join(Join {
                 to: peer(*to),
                 roles: Roles::default(),
                 app_version: AppVersion::default(),
-            }),
-            Word::Leave(who) => Message::Leave(peer(*who)),
-            Word::Down(who) => Message::Down(peer(*who)),
-            Word::Beat(to, sequence) => Message::Heartbeat(beat(*to, *sequence)),
-            Word::Echo(to, sequence) => Message::HeartbeatRsp(beat(*to, *sequence)),
-            Word::Confirmed(to) => Message::ExitingConfirmed { to: peer(*to) },
-            Word::Removed(to) => Message::Removed { to: peer(*to) },
+            })),
+            Word::Leave(who) => Message::Membership(MembershipMsg::Leave(peer(*who))),
+            Word::Down(who) => Message::Membership(MembershipMsg::Down(peer(*who))),
+            Word::Beat(to, sequence) => Message::Detector(DetectorMsg::Heartbeat(beat(*to, *sequence))),
+            Word::Echo(to, sequence) => Message::Detector(DetectorMsg::HeartbeatRsp(beat(*to, *sequence))),
+            Word::Confirmed(to) => Message::Membership(MembershipMsg::ExitingConfirmed { to: peer(*to) }),
+            Word::Removed(to) => Message::Membership(MembershipMsg::Removed { to: peer(*to) }),
             Word::Shard(what, shards, shard, node) => {
                 let hosted = shards
                     .iter()
@@ -490,11 +485,11 @@ impl World {
                     8 => ShardingBody::ShardStarted { term, shard },
                     _ => ShardingBody::BeginHandOff { term, shard },
                 };
-                Message::Sharding(ShardingMessage { kind: files(), body })
+                Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind: files(), body }))
             }
             Word::Entity(at, asker) => {
                 let entity = entity(*at);
-                Message::Entity(EntityEnvelope {
+                Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
                     kind: files(),
                     shard: ShardId(u32::from(*at % 10)),
                     entity,
@@ -507,45 +502,45 @@ impl World {
                         remaining_ms: 1_000,
                     }),
                     hops: at / 32,
-                })
+                }))
             }
-            Word::Reply(id, to) => Message::AskReply(AskReply {
+            Word::Reply(id, to) => Message::Sharding(ShardingMsg::AskReply(AskReply {
                 id: u64::from(*id),
                 to: peer(*to),
                 result: Ok((*b"reply").into()),
-            }),
+            })),
         }
     }
 
     fn order(&mut self, order: &Order) {
         self.token += 1;
         let command = match order {
-            Order::JoinSeeds(seeds) => Command::JoinSeeds(
+            Order::JoinSeeds(seeds) => Command::Membership(MembershipCommand::JoinSeeds(
                 seeds
                     .iter()
                     .take(4)
                     .map(|at| peer(*at).address().clone())
                     .collect(),
-            ),
-            Order::Join(at) => Command::Join(peer(*at).address().clone()),
-            Order::Leave => Command::Leave,
-            Order::LeaveMember(at) => Command::LeaveMember(peer(*at).address().clone()),
-            Order::Down(at, false) => Command::Down(DownTarget::Node(peer(*at))),
-            Order::Down(at, true) => Command::Down(DownTarget::Address(peer(*at).address().clone())),
-            Order::Remove(at) => Command::Remove(DownTarget::Node(peer(*at))),
-            Order::Prepare => Command::PrepareForShutdown,
-            Order::Register(hosts) => Command::RegisterKind(KindSettings {
+            )),
+            Order::Join(at) => Command::Membership(MembershipCommand::Join(peer(*at).address().clone())),
+            Order::Leave => Command::Membership(MembershipCommand::Leave),
+            Order::LeaveMember(at) => Command::Membership(MembershipCommand::LeaveMember(peer(*at).address().clone())),
+            Order::Down(at, false) => Command::Membership(MembershipCommand::Down(DownTarget::Node(peer(*at)))),
+            Order::Down(at, true) => Command::Membership(MembershipCommand::Down(DownTarget::Address(peer(*at).address().clone()))),
+            Order::Remove(at) => Command::Membership(MembershipCommand::Remove(DownTarget::Node(peer(*at)))),
+            Order::Prepare => Command::Membership(MembershipCommand::PrepareForShutdown),
+            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
                 name: "files".into(),
                 shards: 10,
                 role: None,
                 hosts: *hosts,
-            }),
-            Order::Ask(at, ms) => Command::Ask {
+            })),
+            Order::Ask(at, ms) => Command::Sharding(ShardingCommand::Ask {
                 kind: files(),
                 entity: entity(*at),
                 payload: (*b"ask").into(),
                 timeout: std::time::Duration::from_millis(u64::from(*ms)),
-            },
+            }),
             Order::Tell(at) => {
                 return self.feed(Input::Tell {
                     kind: files(),

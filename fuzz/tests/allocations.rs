@@ -13,7 +13,7 @@ use quorate_core::membership::member::Member;
 use quorate_core::membership::merge::merge;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::{ClockOrder, VectorClock};
-use quorate_core::message::{GossipEnvelope, Lane, Message};
+use quorate_core::message::{GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg};
 use quorate_core::wire::{HEADER_BYTES, decode_message, encode_message, kind};
 use quorate_fuzz::counting::allocated;
 
@@ -29,14 +29,14 @@ fn state_body(claims: [u16; 9], records: u32) -> Vec<u8> {
 fn claims_without_bytes_allocate_next_to_nothing() {
     let limits = Limits::default();
     let bodies = [
-        (kind::GOSSIP, Lane::Gossip, state_body([10_000; 9], 160_000)),
+        (MembershipMsg::GOSSIP.kind, Lane::Gossip, state_body([10_000; 9], 160_000)),
         (
-            kind::GOSSIP,
+            MembershipMsg::GOSSIP.kind,
             Lane::Gossip,
             state_body([0, 0, 0, 0, 10_000, 0, 10_000, 10_000, 4096], 160_000),
         ),
         (
-            kind::GOSSIP_STATUS,
+            MembershipMsg::GOSSIP_STATUS.kind,
             Lane::Gossip,
             [
                 &state_body([0; 9], 0)[..12],
@@ -45,12 +45,12 @@ fn claims_without_bytes_allocate_next_to_nothing() {
             .concat(),
         ),
         (
-            kind::SHARDING,
+            ShardingMsg::SHARDING.kind,
             Lane::Control,
             [&[0; 8][..], &[1, 0, 64, 0, 0, 0, 0xFF, 0xFF, 0, 0]].concat(),
         ),
         (
-            kind::JOIN,
+            MembershipMsg::JOIN.kind,
             Lane::Control,
             [&state_body([0; 9], 0)[..12], &[1, b'1', 32]].concat(),
         ),
@@ -73,10 +73,10 @@ fn a_bomb_allocates_nothing_and_a_stream_that_goes_on_only_what_it_may() {
     body.push(1);
     body.extend(u32::MAX.to_le_bytes());
     body.resize(300_000, 0);
-    let (bytes, _, decoded) = allocated(|| decode_message(kind::GOSSIP, Lane::Gossip, &body, &limits));
+    let (bytes, _, decoded) = allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &limits));
     assert!(decoded.is_err() && bytes < 1_024, "{bytes}");
     body[13..17].copy_from_slice(&(4_u32 << 20).to_le_bytes());
-    let (bytes, _, decoded) = allocated(|| decode_message(kind::GOSSIP, Lane::Gossip, &body, &limits));
+    let (bytes, _, decoded) = allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &limits));
     assert!(
         decoded.is_err() && bytes < limits.decompressed_bytes_max + (64 << 10),
         "{bytes}"
@@ -104,7 +104,7 @@ fn every_message_of_the_corpus_costs_a_bounded_multiple_of_its_bytes() {
         let (bytes, calls, message) = allocated(|| decode_message(kind, lane, body, &Limits::default()));
         let Ok(message) = message else { continue };
         decoded += 1;
-        if let Message::Entity(envelope) = &message {
+        if let Message::Sharding(ShardingMsg::Entity(envelope)) = &message {
             // The id and the payload once each, and the asker's host.
             assert!(calls <= 3, "{calls} allocations for an entity's message");
             assert!(bytes <= 128 + envelope.payload.len() + envelope.entity.as_bytes().len());
@@ -116,7 +116,7 @@ fn every_message_of_the_corpus_costs_a_bounded_multiple_of_its_bytes() {
             body.len()
         );
         // A compressed state pays for its inflater, its inflated bytes (here at most 4 times) and the state itself.
-        let state = matches!(message, Message::Gossip(_)) && body.len() > 1_000;
+        let state = matches!(message, Message::Membership(MembershipMsg::Gossip(_))) && body.len() > 1_000;
         let bound = if state {
             4 * 8 * body.len() + (16 << 10)
         } else {
@@ -170,10 +170,10 @@ fn dense_states() -> [(&'static str, Gossip); 3] {
 const INFLATER_BYTES: usize = 16 << 10;
 
 fn frame_of(gossip: Gossip) -> (Message, Vec<u8>) {
-    let message = Message::Gossip(GossipEnvelope {
+    let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
         to: node("r"),
         gossip: Arc::new(gossip).into(),
-    });
+    }));
     let mut frame = Vec::new();
     encode_message(&message, 0, &Limits::default(), &mut frame).expect("it fits");
     (message, frame)
@@ -187,7 +187,7 @@ fn a_state_costs_at_most_two_bytes_for_each_of_its_bytes_and_sixteen_allocations
         assert_eq!(body[12], 1, "{name} travels compressed");
         let inflated = u32::from_le_bytes(body[13..17].try_into().expect("four bytes")) as usize;
         let (bytes, calls, again) =
-            allocated(|| decode_message(kind::GOSSIP, Lane::Gossip, body, &Limits::default()));
+            allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, body, &Limits::default()));
         println!("{name}: {inflated} inflated bytes, {bytes} held in {calls} calls");
         assert_eq!(again.as_ref(), Ok(&message));
         assert!(
@@ -203,12 +203,12 @@ fn a_state_without_news_allocates_nothing() {
     let (_, gossip) = dense_states().into_iter().next().expect("a state");
     let (_, frame) = frame_of(gossip.clone());
     let received = decode_message(
-        kind::GOSSIP,
+        MembershipMsg::GOSSIP.kind,
         Lane::Gossip,
         &frame[HEADER_BYTES..],
         &Limits::default(),
     );
-    let Ok(Message::Gossip(received)) = received else {
+    let Ok(Message::Membership(MembershipMsg::Gossip(received))) = received else {
         panic!("a gossip");
     };
     let mut newer = gossip.clone();

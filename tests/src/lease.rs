@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::lease::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
+use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
 
 /// All leases of one keeper. Times are microseconds of whatever clock the caller goes by.
 #[derive(Clone, Debug, Default)]

@@ -8,14 +8,14 @@ use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, Output};
 use quorate_core::event::Event;
 use quorate_core::ident::{Address, ClusterName, Role, Roles, UniqueAddress};
-use quorate_core::input::{Command, Input};
+use quorate_core::input::{Command, Input, MembershipCommand};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::member_set::MemberSet;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
-use quorate_core::message::{GossipEnvelope, InitJoinAck, Message, Welcome};
+use quorate_core::message::{GossipEnvelope, InitJoinAck, MembershipMsg, Message, Welcome};
 use quorate_core::node::Node;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
@@ -160,14 +160,14 @@ fn node(me: &UniqueAddress) -> Node<ChaCha8Rng> {
 fn the_largest_welcome_makes_an_empty_node_a_member_with_bounded_work() {
     let (me, seed) = (unique(0), unique(1));
     let mut node = node(&me);
-    let command = Command::JoinSeeds(vec![seed.address().clone()]);
+    let command = Command::Membership(MembershipCommand::JoinSeeds(vec![seed.address().clone()]));
     node.handle(now(1), Input::Command { token: 1, command });
     drain(&mut node);
     feed(
         &mut node,
         now(2),
         &seed,
-        &Message::InitJoinAck(InitJoinAck { compatible: true }),
+        &Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })),
     );
     let gossip = Arc::new(largest(&me));
     let count = gossip.members().len();
@@ -176,10 +176,10 @@ fn the_largest_welcome_makes_an_empty_node_a_member_with_bounded_work() {
         &mut node,
         now(3),
         &seed,
-        &Message::Welcome(Welcome {
+        &Message::Membership(MembershipMsg::Welcome(Welcome {
             to: me.clone(),
             gossip: gossip.into(),
-        }),
+        })),
     );
     assert_eq!(node.view().phase(), Phase::Member);
     assert_eq!(node.view().members().len(), count);
@@ -204,7 +204,12 @@ fn the_largest_gossip_into_a_node_that_asked_for_nothing_changes_nothing() {
         to: me.clone(),
         gossip: Arc::new(largest(&me)).into(),
     };
-    let effects = feed(&mut node, now(1), &stranger, &Message::Gossip(envelope));
+    let effects = feed(
+        &mut node,
+        now(1),
+        &stranger,
+        &Message::Membership(MembershipMsg::Gossip(envelope)),
+    );
     assert!(effects.len() <= 1, "{effects:?}");
     assert_eq!(node.view().members().len(), 0);
     node.check_invariants().expect("a well-formed node");
@@ -215,19 +220,19 @@ fn the_largest_gossip_into_a_node_that_asked_for_nothing_changes_nothing() {
 fn b_29_with_one_member_more_the_largest_welcome_is_refused_and_changes_nothing() {
     let (me, seed) = (unique(0), unique(1));
     let mut node = node(&me);
-    let command = Command::JoinSeeds(vec![seed.address().clone()]);
+    let command = Command::Membership(MembershipCommand::JoinSeeds(vec![seed.address().clone()]));
     node.handle(now(1), Input::Command { token: 1, command });
     drain(&mut node);
-    let ack = Message::InitJoinAck(InitJoinAck { compatible: true });
+    let ack = Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true }));
     feed(&mut node, now(2), &seed, &ack);
     let mut theirs = config().limits;
     theirs.members_max += 1;
     let gossip = Arc::new(with_members(&me, theirs.members_max));
     assert_eq!(gossip.members().len(), config().limits.members_max + 1);
-    let welcome = Message::Welcome(Welcome {
+    let welcome = Message::Membership(MembershipMsg::Welcome(Welcome {
         to: me.clone(),
         gossip: gossip.into(),
-    });
+    }));
     let before = *node.stats();
     let effects = feed_encoded(&mut node, now(3), &seed, &welcome, &theirs);
     let [

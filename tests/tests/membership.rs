@@ -5,6 +5,7 @@ use core::time::Duration;
 use quorate_core::config::DowningStrategy;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
+use quorate_core::message::MembershipMsg;
 use quorate_tests::sim::{Sim, all_up, secs};
 
 fn millis(millis: u64) -> Duration {
@@ -302,11 +303,10 @@ fn m_420_a_black_hole_between_two_is_found_by_both_and_by_nobody_else_and_heals(
 fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
     use quorate_core::config::Config;
     use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-    use quorate_core::input::{Command, Input};
+    use quorate_core::input::{Command, Input, MembershipCommand};
     use quorate_core::message::Lane;
     use quorate_core::node::Node;
     use quorate_core::time::{Instant, Now};
-    use quorate_core::wire::kind;
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
@@ -318,7 +318,7 @@ fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
     let config = Config::fast(ClusterName::new("sim").expect("a legal name"));
     let config = config.validate().expect("the preset is legal");
     let mut alone = Node::new(config, node(1, 1), ChaCha8Rng::seed_from_u64(142), now);
-    let join = Command::Join(node(1, 1).address().clone());
+    let join = Command::Membership(MembershipCommand::Join(node(1, 1).address().clone()));
     alone.handle(
         now,
         Input::Command {
@@ -334,7 +334,7 @@ fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
             Input::Frame {
                 from: &from,
                 lane: Lane::Gossip,
-                kind: kind::GOSSIP,
+                kind: MembershipMsg::GOSSIP.kind,
                 body,
             },
         );

@@ -188,3 +188,17 @@ fn the_map_knows_every_room() {
         );
     }
 }
+
+#[test]
+fn no_rooms_of_the_core_import_each_other_and_no_arrow_points_up() {
+    use quorate_tests::rooms::Rooms;
+
+    let rooms = Rooms::read(&root().join("core/src")).expect("the core's sources can be read");
+    assert!(rooms.arrows.len() > 30, "the walk found the rooms");
+    for room in rooms.arrows.keys() {
+        assert!(Rooms::floor(room).is_some(), "{room} stands on no floor");
+    }
+    let none: [std::collections::BTreeSet<String>; 0] = [];
+    assert_eq!(rooms.cycles(), none, "cargo run -p quorate-tests --bin rooms");
+    assert_eq!(rooms.upward(), [], "cargo run -p quorate-tests --bin rooms");
+}

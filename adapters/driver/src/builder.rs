@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quorate_core::config::{Config, DowningStrategy, ValidConfig};
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
-use quorate_core::input::Command;
+use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::view::View;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -243,7 +243,10 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         );
         let cluster = Cluster::new(shared);
         if !seeds.is_empty() {
-            cluster.shared().core(Command::JoinSeeds(seeds)).await?;
+            cluster
+                .shared()
+                .core(Command::Membership(MembershipCommand::JoinSeeds(seeds)))
+                .await?;
         }
         Ok(cluster)
     }

@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::effect::CommandError;
+use quorate_core::effect::{CommandError, MembershipCommandError};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::{NameError, UniqueAddress};
-use quorate_core::input::{Command, DownTarget};
+use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::{Member, Status};
 use quorate_core::sharding::ids::KindId;
 use quorate_core::view::View;
@@ -113,8 +113,10 @@ impl<A> Cluster<A> {
     pub async fn join(&self, seeds: impl IntoIterator<Item = impl ToString>) -> Result<(), ClusterError> {
         let seeds = parse_addresses(seeds)?;
         let command = match seeds.as_slice() {
-            [only] if only == self.address().address() => Command::Join(only.clone()),
-            _ => Command::JoinSeeds(seeds),
+            [only] if only == self.address().address() => {
+                Command::Membership(MembershipCommand::Join(only.clone()))
+            }
+            _ => Command::Membership(MembershipCommand::JoinSeeds(seeds)),
         };
         self.shared().core(command).await
     }
@@ -147,9 +149,15 @@ impl<A> Cluster<A> {
     /// # Cancel safety
     /// Dropping it stops waiting; once asked, the node goes on leaving.
     pub async fn leave(&self) -> Result<Termination, ClusterError> {
-        match self.shared().core(Command::Leave).await {
+        match self
+            .shared()
+            .core(Command::Membership(MembershipCommand::Leave))
+            .await
+        {
             Ok(()) | Err(ClusterError::Stopped) => {}
-            Err(ClusterError::Refused(CommandError::NotAMember)) => self.shared().stop(),
+            Err(ClusterError::Refused(CommandError::Membership(MembershipCommandError::NotAMember))) => {
+                self.shared().stop()
+            }
             Err(error) => return Err(error),
         }
         Ok(self.terminated().await)
@@ -165,7 +173,9 @@ impl<A> Cluster<A> {
     pub async fn leave_member(&self, address: impl ToString) -> Result<(), ClusterError> {
         let text = address.to_string();
         let address = parse_address(&text).map_err(|error| ClusterError::Name { value: text, error })?;
-        self.shared().core(Command::LeaveMember(address)).await
+        self.shared()
+            .core(Command::Membership(MembershipCommand::LeaveMember(address)))
+            .await
     }
 
     /// Declares a member Down, as `host:port` or, for exactly one incarnation, as `host:port#uid` (the form in which a
@@ -179,7 +189,9 @@ impl<A> Cluster<A> {
     /// Dropping it may or may not send the request.
     pub async fn down(&self, member: impl ToString) -> Result<(), ClusterError> {
         let target = parse_down_target(&member.to_string())?;
-        self.shared().core(Command::Down(target)).await
+        self.shared()
+            .core(Command::Membership(MembershipCommand::Down(target)))
+            .await
     }
 
     /// Removes a member at once, as `host:port` or `host:port#uid`: without waiting for convergence, and without proof that it
@@ -193,7 +205,9 @@ impl<A> Cluster<A> {
     /// Dropping it may or may not remove the member.
     pub async fn remove(&self, member: impl ToString) -> Result<(), ClusterError> {
         let target = parse_down_target(&member.to_string())?;
-        self.shared().core(Command::Remove(target)).await
+        self.shared()
+            .core(Command::Membership(MembershipCommand::Remove(target)))
+            .await
     }
 
     /// Prepares the whole cluster for a full shutdown: all Up members become PreparingForShutdown and, once everybody knows,
@@ -205,7 +219,9 @@ impl<A> Cluster<A> {
     /// # Cancel safety
     /// Dropping it may or may not begin the preparation.
     pub async fn prepare_for_shutdown(&self) -> Result<(), ClusterError> {
-        self.shared().core(Command::PrepareForShutdown).await
+        self.shared()
+            .core(Command::Membership(MembershipCommand::PrepareForShutdown))
+            .await
     }
 
     /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the

@@ -206,6 +206,7 @@ mod tests {
     use quorate_core::ident::{Address, UniqueAddress};
 
     use super::*;
+    use quorate_core::event::DetectorEvent;
 
     fn hub() -> Arc<Hub> {
         let address = Address::new("a", 1).unwrap();
@@ -214,7 +215,7 @@ mod tests {
 
     fn paused(micros: u64) -> ClusterEvent {
         let excess = std::time::Duration::from_micros(micros);
-        ClusterEvent::Event(Event::Paused { excess })
+        ClusterEvent::Event(Event::Detector(DetectorEvent::Paused { excess }))
     }
 
     fn taken(events: &Events) -> Vec<ClusterEvent> {

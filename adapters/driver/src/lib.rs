@@ -67,8 +67,11 @@ pub mod core {
         Config, ConfigError, CustomStrategy, DowningStrategy, LeaseMajorityConfig, ValidConfig,
     };
     pub use quorate_core::downing::{decision::Decision, strategy::Strategy, view::DowningView};
-    pub use quorate_core::effect::{CommandError, HaltReason};
-    pub use quorate_core::event::{Event, JoinFailure, ShardingEvent};
+    pub use quorate_core::effect::{CommandError, HaltReason, MembershipCommandError, ShardingCommandError};
+    pub use quorate_core::event::{
+        DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent,
+        ShardingEvent, ShutdownPhase,
+    };
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
     pub use quorate_core::membership::events::MembershipChange;
     pub use quorate_core::membership::member::{Member, Status};

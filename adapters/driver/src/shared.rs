@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
-use quorate_core::effect::Answer;
+use quorate_core::effect::{Answer, ShardingAnswer};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, KindSettings};
@@ -195,7 +195,7 @@ impl Shared {
 
 fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
-        Some(Answer::Done | Answer::Asked(_)) => Ok(()),
+        Some(Answer::Done | Answer::Sharding(ShardingAnswer::Asked(_))) => Ok(()),
         Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
         None => Err(ClusterError::Stopped),
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::log::Log;
 use common::{all_up, node, until, within};
 use quorate_tokio::core::{
-    Config, CustomStrategy, Decision, DowningStrategy, DowningView, Event, HaltReason, JoinFailure, Role,
-    Strategy,
+    Config, CustomStrategy, Decision, DowningEvent, DowningStrategy, DowningView, Event, HaltReason,
+    JoinFailure, MembershipEvent, Role, Strategy,
 };
 use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Security, Termination, Tokio};
 
@@ -86,7 +86,9 @@ async fn a_strategy_of_the_application_keeps_a_minority() {
     let decision = within(async {
         loop {
             match events.next().await {
-                Some(ClusterEvent::Event(Event::Downing(decision))) => return decision,
+                Some(ClusterEvent::Event(Event::Downing(DowningEvent::Decision(decision)))) => {
+                    return decision;
+                }
                 Some(_) => {}
                 None => panic!("the referee ended"),
             }
@@ -135,9 +137,9 @@ async fn a_node_with_a_strategy_of_another_name_is_refused() {
     within(async {
         loop {
             match events.next().await {
-                Some(ClusterEvent::Event(Event::JoinFailed {
+                Some(ClusterEvent::Event(Event::Membership(MembershipEvent::JoinFailed {
                     reason: JoinFailure::IncompatibleConfig,
-                })) => return,
+                }))) => return,
                 Some(_) => {}
                 None => panic!("the node ended"),
             }

@@ -11,7 +11,7 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, decode_answer, encode_hello,
 };
-use quorate_tokio::core::{Config, Event, MembershipChange};
+use quorate_tokio::core::{Config, Event, MembershipChange, MembershipEvent};
 use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, LinkStats, Security, Tokio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -143,7 +143,7 @@ async fn strangers_are_refused_with_a_reason_and_the_cluster_goes_on() {
     all_up(&second, 2).await;
     let mut noticed = Vec::new();
     while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
-        if let ClusterEvent::Event(Event::Membership { change, .. }) = event {
+        if let ClusterEvent::Event(Event::Membership(MembershipEvent::Changed { change, .. })) = event {
             noticed.push(change);
         }
     }
@@ -180,7 +180,8 @@ async fn after_the_handshake_a_length_of_four_gigabytes_or_half_a_frame_ends_the
         stream
     };
     let mut frame = Vec::new();
-    let message = quorate_core::message::Message::InitJoinNack;
+    let message =
+        quorate_core::message::Message::Membership(quorate_core::message::MembershipMsg::InitJoinNack);
     quorate_core::wire::encode_message(
         &message,
         1,

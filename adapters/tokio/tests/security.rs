@@ -6,7 +6,7 @@ mod common;
 
 use common::log::Log;
 use common::{all_up, node_of, within};
-use quorate_tokio::core::{Event, JoinFailure};
+use quorate_tokio::core::{Event, JoinFailure, MembershipEvent};
 use quorate_tokio::{Cluster, ClusterEvent, Credentials, DevCa, Mtls, Psk, Security};
 
 const NAME: &str = "tests.cluster.internal";
@@ -132,9 +132,9 @@ async fn a_joiner_that_is_not_admitted_hears_so(log: &Log) {
     stranger.join([member.address().address()]).await.unwrap();
     within(async {
         loop {
-            if let Some(ClusterEvent::Event(Event::JoinFailed {
+            if let Some(ClusterEvent::Event(Event::Membership(MembershipEvent::JoinFailed {
                 reason: JoinFailure::Refused { reason },
-            })) = events.next().await
+            }))) = events.next().await
             {
                 break assert_eq!(
                     reason.to_string(),

@@ -9,8 +9,9 @@ use std::io;
 use std::time::Duration;
 
 use common::{LIMIT, within};
+use quorate_core::message::DetectorMsg;
 use quorate_core::wire::handshake::{HandshakeDecoded, decode_hello, encode_hello};
-use quorate_core::wire::{FLAG_EXTENDED, HEADER_BYTES, kind};
+use quorate_core::wire::{FLAG_EXTENDED, HEADER_BYTES};
 use quorate_driver::core::{Address, Config, Status};
 use quorate_driver::{Accepted, Adapter, Cluster, LinkKind, LinkWriter, Listener, Security, Transport};
 use quorate_tokio::{TcpLinkReader, TcpLinkWriter, TcpLinks, TcpPort, TokioRuntime};
@@ -127,7 +128,7 @@ fn translated(version: Version, bytes: &[u8]) -> Vec<u8> {
         rest = tail;
         let is = u16::from_le_bytes([frame[4], frame[5]]);
         out.extend(with_extension(frame));
-        if is == kind::HEARTBEAT {
+        if is == DetectorMsg::HEARTBEAT.kind {
             out.extend(of_unknown_kind(frame));
         }
     }

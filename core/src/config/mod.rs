@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::{ClusterName, Role};
-use crate::membership::app_version::AppVersion;
+use crate::membership::state::app_version::AppVersion;
 
 /// Settings of one node. Start from a preset ([`Config::lan`], [`Config::fast`]), change fields, then
 /// [`Config::validate`].

@@ -10,7 +10,7 @@ use super::{
     MembershipConfig, ShardingConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
-use crate::membership::app_version::AppVersion;
+use crate::membership::state::app_version::AppVersion;
 
 impl Default for MembershipConfig {
     fn default() -> Self {

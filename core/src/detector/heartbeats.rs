@@ -14,15 +14,15 @@ use crate::detector::doubt::Doubt;
 use crate::detector::phi::PhiSettings;
 use crate::detector::registry::Registry;
 use crate::detector::ring::HeartbeatRing;
-use crate::event::Event;
+use crate::event::{DetectorEvent, Event};
 use crate::ident::{Address, UniqueAddress};
-use crate::membership::member::Member;
-use crate::membership::reachability::Reach;
-use crate::message::{Heartbeat, Message};
+use crate::membership::state::member::Member;
+use crate::membership::state::reachability::Reach;
+use crate::message::{DetectorMsg, Heartbeat, Message};
 use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
-use crate::timers::{DetectorTimer, Timer};
+use crate::timer::{DetectorTimer, Timer};
 use crate::view::{Phase, View};
 
 /// At most one pause in this time is forgiven: a process that stands still again and again is too slow to judge others
@@ -99,6 +99,14 @@ impl Detector {
         }
     }
 
+    /// Another node speaks.
+    pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, msg: DetectorMsg) {
+        match msg {
+            DetectorMsg::Heartbeat(heartbeat) => self.on_heartbeat(cx, from, heartbeat),
+            DetectorMsg::HeartbeatRsp(response) => self.on_heartbeat_rsp(cx, from, response),
+        }
+    }
+
     /// Answers who asks for this very incarnation, whatever its status.
     pub(crate) fn on_heartbeat(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, heartbeat: Heartbeat) {
         if heartbeat.to != *cx.me {
@@ -110,7 +118,7 @@ impl Detector {
             to: from.clone(),
             ..heartbeat
         };
-        cx.send(from, Message::HeartbeatRsp(echo));
+        cx.send(from, Message::Detector(DetectorMsg::HeartbeatRsp(echo)));
     }
 
     /// Takes a sign of life from a receiver.
@@ -269,7 +277,7 @@ impl Detector {
                 sent_at_micros: now.as_micros(),
             };
             cx.stats.heartbeats_sent += 1;
-            cx.send(node, Message::Heartbeat(heartbeat));
+            cx.send(node, Message::Detector(DetectorMsg::Heartbeat(heartbeat)));
             let timer = first_heartbeat(node);
             if !self.registry.is_monitoring(node) && !cx.timers.is_set(&timer) {
                 cx.wake(timer, first_expected);
@@ -341,7 +349,7 @@ impl Detector {
             self.registry.shift(excess, now);
             cx.stats.pauses_compensated += 1;
         }
-        cx.notify(Event::Paused { excess });
+        cx.notify(Event::Detector(DetectorEvent::Paused { excess }));
         cx.signals.paused(since);
         self.doubt = Some(Doubt::after(self.sequence));
         let view = Arc::clone(cx.view());
@@ -355,7 +363,7 @@ impl Detector {
     fn believe(&mut self, cx: &mut Cx<'_>) {
         self.doubt = None;
         cx.signals.still_member();
-        cx.notify(Event::StillMember);
+        cx.notify(Event::Detector(DetectorEvent::StillMember));
     }
 }
 

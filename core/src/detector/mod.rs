@@ -6,5 +6,6 @@ mod doubt;
 pub(crate) mod heartbeats;
 pub mod history;
 pub mod phi;
+pub mod protocol;
 pub(crate) mod registry;
 pub mod ring;

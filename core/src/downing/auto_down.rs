@@ -1,9 +1,9 @@
 //! Auto-down: whoever is unreachable goes. **Prone to split brains**: in a partition each side downs the other, and both
 //! go on. A pure function of a [`DowningView`]. Spec: membership 4 (`auto-down-unreachable-after`).
 
-use crate::downing::decision::Decision;
-use crate::downing::strategy::Strategy;
-use crate::downing::view::DowningView;
+use crate::downing::state::decision::Decision;
+use crate::downing::state::strategy::Strategy;
+use crate::downing::state::view::DowningView;
 
 /// The strategy; it has no setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Down-all: when anybody is unreachable, everybody goes. A pure function of a [`DowningView`]. Spec: membership 3.6.
 
-use crate::downing::decision::Decision;
-use crate::downing::strategy::Strategy;
-use crate::downing::view::DowningView;
+use crate::downing::state::decision::Decision;
+use crate::downing::state::strategy::Strategy;
+use crate::downing::state::view::DowningView;
 
 /// The strategy; it has no setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 
 use core::cmp::Ordering;
 
-use crate::downing::decision::{Decision, is_counted, is_counted_and_stays, may_be_counted};
-use crate::downing::strategy::Strategy;
-use crate::downing::view::DowningView;
+use crate::downing::state::decision::{Decision, is_counted, is_counted_and_stays, may_be_counted};
+use crate::downing::state::strategy::Strategy;
+use crate::downing::state::view::DowningView;
 use crate::ident::Role;
-use crate::membership::member::Status;
+use crate::membership::state::member::Status;
 
 /// The strategy and its one setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Keep-oldest: the side that holds the oldest member stays, unless that member is alone. A pure function of a
 //! [`DowningView`]. Spec: membership 3.5.
 
-use crate::downing::decision::{Decision, is_counted, is_counted_and_stays};
-use crate::downing::strategy::{BROKEN_LINKS, Strategy};
-use crate::downing::view::DowningView;
+use crate::downing::state::decision::{Decision, is_counted, is_counted_and_stays};
+use crate::downing::state::strategy::{BROKEN_LINKS, Strategy};
+use crate::downing::state::view::DowningView;
 use crate::ident::Role;
-use crate::membership::member::Status;
+use crate::membership::state::member::Status;
 
 /// The strategy and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ impl KeepOldest {
 
     fn oldest(&self, view: &DowningView, statuses: fn(Status) -> bool) -> Oldest {
         // By age and then by identity: a key that changes with the status would lose members.
-        let age = |member: &&crate::membership::member::Member| (member.up_number, member.node.clone());
+        let age =
+            |member: &&crate::membership::state::member::Member| (member.up_number, member.node.clone());
         let Some(oldest) = view.counted(self.role(), statuses).min_by_key(age) else {
             return Oldest::Nobody;
         };

@@ -4,9 +4,9 @@
 use core::cmp::Ordering;
 use core::time::Duration;
 
-use crate::downing::decision::{Decision, is_counted};
-use crate::downing::strategy::{BROKEN_LINKS, Strategy};
-use crate::downing::view::DowningView;
+use crate::downing::state::decision::{Decision, is_counted};
+use crate::downing::state::strategy::{BROKEN_LINKS, Strategy};
+use crate::downing::state::view::DowningView;
 use crate::ident::Role;
 
 /// The strategy and those of its settings that a decision depends on.

@@ -2,14 +2,16 @@
 //! acts. Marks nobody unreachable itself. Spec: membership 3, 8.7.
 
 pub mod auto_down;
-pub mod decision;
 pub mod down_all;
 pub mod keep_majority;
 pub mod keep_oldest;
 pub mod lease_majority;
+pub mod protocol;
 pub(crate) mod resolver;
+pub(crate) mod state;
 pub mod static_quorum;
-pub mod strategy;
+mod strategies;
 #[cfg(test)]
 pub(crate) mod table;
-pub mod view;
+
+pub use state::{decision, strategy, view};

@@ -14,17 +14,18 @@ use core::time::Duration;
 
 use crate::config::ValidConfig;
 use crate::cx::Cx;
-use crate::downing::decision::{Decision, can_be_downed, is_counted};
 use crate::downing::resolver::lease::{Lease, Pending};
 use crate::downing::resolver::missed::Missed;
-use crate::downing::strategy::{Strategy, Verdict, counted, judge};
-use crate::downing::view::{DowningView, IndirectRule, Observation};
-use crate::event::{DowningEvent, DowningWait, Event};
+use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
+use crate::downing::state::strategy::{Strategy, Verdict, counted, judge};
+use crate::downing::state::view::{DowningView, IndirectRule, Observation};
+use crate::event::{DowningEvent, DowningReport, DowningWait, Event};
 use crate::ident::UniqueAddress;
-use crate::lease::LeaseReport;
-use crate::membership::member::{Member, Status};
+use crate::lease::protocol::LeaseReport;
+use crate::membership::state::member::{Member, Status};
 use crate::time::Instant;
-use crate::timers::Timer;
+use crate::timer::DowningTimer;
+use crate::timer::Timer;
 use crate::view::{Phase, View};
 
 /// How often the question is asked again once the picture is stable, because leadership may come to this node late.
@@ -89,7 +90,7 @@ impl Resolver {
             self.unstable_since = None;
             self.missed = Missed::default();
             self.lease.forget();
-            cx.timers.cancel(&Timer::Downing);
+            cx.timers.cancel(&Timer::Downing(DowningTimer::Tick));
             return;
         }
         self.lease.on_view(cx.mono(), after);
@@ -131,7 +132,13 @@ impl Resolver {
         self.missed.on_still_member(cx.mono() + stable_after);
     }
 
-    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: &DowningTimer) {
+        match timer {
+            DowningTimer::Tick => self.on_tick(cx),
+        }
+    }
+
+    fn on_tick(&mut self, cx: &mut Cx<'_>) {
         let view = Arc::clone(cx.view());
         if let Some(event) = self.lease.on_time(cx) {
             self.carry_out(cx, event);
@@ -195,7 +202,7 @@ impl Resolver {
     }
 
     /// What would be decided now, and what it waits for; `None` without a strategy or if nobody could go.
-    pub(crate) fn explain(&self, config: &ValidConfig, now: Instant, view: &View) -> Option<DowningEvent> {
+    pub(crate) fn explain(&self, config: &ValidConfig, now: Instant, view: &View) -> Option<DowningReport> {
         let strategy = self.strategy.as_deref()?;
         if view.self_member().is_none() || !somebody_could_go(view) {
             return None;
@@ -216,7 +223,7 @@ impl Resolver {
         } else {
             Some(DowningWait::Leader)
         };
-        Some(DowningEvent {
+        Some(DowningReport {
             waits_for,
             ..event(strategy, config, &picture, verdict)
         })
@@ -328,8 +335,8 @@ impl Resolver {
             (self.strategy.is_some() && somebody_could_go(view)).then(|| self.ask_again_at(cx, view));
         let at = watched.into_iter().chain(self.lease.next_at()).min();
         match at {
-            Some(at) => cx.wake(Timer::Downing, at),
-            None => cx.timers.cancel(&Timer::Downing),
+            Some(at) => cx.wake(Timer::Downing(DowningTimer::Tick), at),
+            None => cx.timers.cancel(&Timer::Downing(DowningTimer::Tick)),
         }
     }
 
@@ -338,7 +345,7 @@ impl Resolver {
         let stable_at = self.stable_at(cx.config, view);
         if cx.mono() < stable_at {
             at = stable_at;
-        } else if let Some(set) = cx.timers.at(&Timer::Downing) {
+        } else if let Some(set) = cx.timers.at(&Timer::Downing(DowningTimer::Tick)) {
             at = at.min(set);
         }
         let unstable = self.unstable_until(cx.config, view);
@@ -359,10 +366,15 @@ impl Resolver {
         };
         let members = watch::own_members(after).filter(counts).count();
         if let Some(members_max) = strategy.members_max().filter(|max| members > *max) {
-            cx.notify(Event::TooManyMembersToDecide { members, members_max });
+            cx.notify(Event::Downing(DowningEvent::TooManyMembersToDecide {
+                members,
+                members_max,
+            }));
         }
         if let Some(role) = strategy.role().filter(|_| members == 0) {
-            cx.notify(Event::NobodyHasDowningRole { role: role.clone() });
+            cx.notify(Event::Downing(DowningEvent::NobodyHasDowningRole {
+                role: role.clone(),
+            }));
         }
     }
 
@@ -403,7 +415,7 @@ impl Resolver {
             return self.carry_out(cx, event);
         }
         event.waits_for = self.lease.waits_for();
-        cx.notify(Event::Downing(event));
+        cx.notify(Event::Downing(DowningEvent::Decision(event)));
     }
 
     /// Members come and go without end: no side can know what the other one sees, so everybody goes. Every node says
@@ -419,7 +431,7 @@ impl Resolver {
         self.carry_out(cx, event);
     }
 
-    fn carry_out(&mut self, cx: &mut Cx<'_>, event: DowningEvent) {
+    fn carry_out(&mut self, cx: &mut Cx<'_>, event: DowningReport) {
         if event.down.is_empty() {
             let is_news = event.decision == Decision::DownNobody && !self.nobody_told;
             if !is_news {
@@ -432,7 +444,7 @@ impl Resolver {
             self.restart(cx);
             self.unstable_since = None;
         }
-        cx.notify(Event::Downing(event));
+        cx.notify(Event::Downing(DowningEvent::Decision(event)));
     }
 
     /// What the strategy looks at: this data center, where who is Down counts as unreachable.
@@ -468,9 +480,9 @@ fn event(
     config: &ValidConfig,
     picture: &DowningView,
     verdict: Verdict,
-) -> DowningEvent {
+) -> DowningReport {
     let (members, unreachable) = counted(strategy, picture);
-    DowningEvent {
+    DowningReport {
         strategy: strategy.name(),
         rule: config.downing.rule,
         decision: verdict.decision,

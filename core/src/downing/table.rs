@@ -4,11 +4,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::downing::strategy::{Strategy, judge};
-use crate::downing::view::{DowningView, Observation};
+use crate::downing::state::strategy::{Strategy, judge};
+use crate::downing::state::view::{DowningView, Observation};
 use crate::ident::{Address, Role, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::member::{Member, Status, UpNumber};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::member::{Member, Status, UpNumber};
 
 pub(crate) fn node(name: char) -> UniqueAddress {
     UniqueAddress::new(

@@ -5,20 +5,20 @@ use alloc::vec::Vec;
 
 use crate::config::DowningStrategy;
 use crate::cx::Cx;
-use crate::effect::{Answer, CommandError, HaltReason};
-use crate::event::{Event, ShutdownPhase};
+use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
+use crate::event::{Event, MembershipEvent, ShutdownPhase};
 use crate::ident::UniqueAddress;
 use crate::input::{DownTarget, Token};
-use crate::membership::convergence;
-use crate::membership::gossip::Gossip;
-use crate::membership::leader;
 use crate::membership::machine::{Exit, Membership};
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::Reach;
 use crate::membership::spread::FAREWELL_TARGETS;
-use crate::message::Message;
-use crate::reject::Rejection;
-use crate::timers::{MembershipTimer, Timer};
+use crate::membership::state::convergence;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::leader;
+use crate::membership::state::member::{Member, Status};
+use crate::membership::state::reachability::Reach;
+use crate::message::{MembershipMsg, Message};
+use crate::reject::{MembershipRejection, Rejection};
+use crate::timer::{MembershipTimer, Timer};
 
 /// Leader candidates that hear that an exiting node is done, because the first may itself be on its way out.
 const CONFIRMED_TO: usize = 2;
@@ -43,7 +43,7 @@ impl Membership {
     fn is_said_by_member(&self, cx: &mut Cx<'_>, from: &UniqueAddress) -> bool {
         let known = self.is_member() && self.gossip.contains(from);
         if !known && self.is_member() {
-            cx.reject(from, Rejection::NotMember);
+            cx.reject(from, Rejection::Membership(MembershipRejection::NotMember));
         }
         known
     }
@@ -112,10 +112,12 @@ impl Membership {
     /// Somebody wants a member removed at once.
     pub(crate) fn on_remove_command(&mut self, cx: &mut Cx<'_>, token: Token, target: &DownTarget) {
         let refusal = if !self.is_member() {
-            CommandError::NotAMember
+            CommandError::Membership(MembershipCommandError::NotAMember)
         } else {
             match self.target(cx.me, target) {
-                Some(node) if node == *cx.me && self.gossip.members().len() > 1 => CommandError::NotMyself,
+                Some(node) if node == *cx.me && self.gossip.members().len() > 1 => {
+                    CommandError::Membership(MembershipCommandError::NotMyself)
+                }
                 Some(node) => {
                     cx.reply(token, Answer::Done);
                     return self.remove(cx, &node);
@@ -125,7 +127,7 @@ impl Membership {
                 {
                     return cx.reply(token, Answer::Done);
                 }
-                None => CommandError::UnknownMember,
+                None => CommandError::Membership(MembershipCommandError::UnknownMember),
             }
         };
         cx.reply(token, Answer::Refused(refusal));
@@ -146,7 +148,10 @@ impl Membership {
     /// Lets one that was a member know that it is not any more.
     pub(super) fn tell_removed(&self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         cx.stats.removed_told += 1;
-        cx.send(node, Message::Removed { to: node.clone() });
+        cx.send(
+            node,
+            Message::Membership(MembershipMsg::Removed { to: node.clone() }),
+        );
     }
 
     /// A member says that this node was removed: the others have gone on without it, and so it must not go on. Not
@@ -175,7 +180,10 @@ impl Membership {
     /// Somebody wants the whole cluster to prepare for its shutdown.
     pub(crate) fn on_prepare_command(&mut self, cx: &mut Cx<'_>, token: Token) {
         if !self.is_member() {
-            return cx.reply(token, Answer::Refused(CommandError::NotAMember));
+            return cx.reply(
+                token,
+                Answer::Refused(CommandError::Membership(MembershipCommandError::NotAMember)),
+            );
         }
         cx.reply(token, Answer::Done);
         self.prepare_for_shutdown(cx);
@@ -211,9 +219,9 @@ impl Membership {
         if self.exit == Exit::Drained || !self.is_member() {
             return;
         }
-        cx.notify(Event::ShutdownPhaseTimedOut {
+        cx.notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownPhase::HandOver,
-        });
+        }));
         self.on_drained(cx);
     }
 
@@ -241,9 +249,9 @@ impl Membership {
         if !self.is_member() || !self.gossip.member(cx.me).is_some_and(leaving) {
             return;
         }
-        cx.notify(Event::ShutdownPhaseTimedOut {
+        cx.notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownPhase::Exiting,
-        });
+        }));
         self.push_to_random(cx, FAREWELL_TARGETS);
         self.halt(cx, HaltReason::Left);
     }
@@ -257,7 +265,7 @@ impl Membership {
         }
         self.push_to_random(cx, FAREWELL_TARGETS);
         for node in self.leaders_without_me(cx) {
-            let confirmed = Message::ExitingConfirmed { to: node.clone() };
+            let confirmed = Message::Membership(MembershipMsg::ExitingConfirmed { to: node.clone() });
             cx.send(&node, confirmed);
         }
         self.halt(cx, HaltReason::Left);

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use crate::cx::Cx;
 use crate::ident::UniqueAddress;
-use crate::membership::gossip::Gossip;
 use crate::membership::machine::Membership;
-use crate::membership::member::{Member, Status};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status};
 
 /// Whether another incarnation of the member's address is in and not Down. Both cannot be alive, and which one is may not
 /// be known yet: two members can each have admitted one before they heard of each other. Until the other is Down nothing

@@ -7,21 +7,21 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::cx::Cx;
-use crate::effect::{Answer, CommandError, HaltReason};
-use crate::event::{Event, JoinFailure};
+use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
+use crate::event::{Event, JoinFailure, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::Token;
-use crate::membership::gossip::Gossip;
 use crate::membership::leader_actions::is_shutting_down;
 use crate::membership::machine::Membership;
-use crate::membership::member::{Member, Status};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status};
 use crate::membership::targets;
 use crate::message::{
-    GossipBody, GossipEnvelope, InitJoin, InitJoinAck, Join, JoinRefused, Message, Welcome,
+    GossipBody, GossipEnvelope, InitJoin, InitJoinAck, Join, JoinRefused, MembershipMsg, Message, Welcome,
 };
-use crate::reject::{JoinRefusal, Rejection};
+use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 use crate::rng;
-use crate::timers::{MembershipTimer, Timer};
+use crate::timer::{MembershipTimer, Timer};
 use crate::wire;
 
 /// The first seed asks the others this often, or five times within its timeout if that is shorter.
@@ -66,11 +66,11 @@ impl Membership {
     /// Somebody wants this node to join through these contacts.
     pub(crate) fn on_join_command(&mut self, cx: &mut Cx<'_>, token: Token, contacts: Vec<Address>) {
         let refusal = match &self.joining {
-            Joining::Done => Some(CommandError::AlreadyJoined),
+            Joining::Done => Some(CommandError::Membership(MembershipCommandError::AlreadyJoined)),
             Joining::Over => Some(CommandError::Stopped),
-            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => {
-                contacts.is_empty().then_some(CommandError::NoSeeds)
-            }
+            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => contacts
+                .is_empty()
+                .then_some(CommandError::Membership(MembershipCommandError::NoSeeds)),
         };
         if let Some(error) = refusal {
             return cx.reply(token, Answer::Refused(error));
@@ -108,7 +108,10 @@ impl Membership {
     fn ask_unanswered(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
         let config_digest = cx.config.compatibility_digest();
         for contact in &seeding.unanswered {
-            cx.send_to_address(contact, Message::InitJoin(InitJoin { config_digest }));
+            cx.send_to_address(
+                contact,
+                Message::Membership(MembershipMsg::InitJoin(InitJoin { config_digest })),
+            );
         }
         let timeout = cx.config.membership.seed_node_timeout;
         let pause = if seeding.first {
@@ -126,9 +129,9 @@ impl Membership {
             Joining::Idle | Joining::Done | Joining::Over => {}
             Joining::Seeding(_) | Joining::Waiting { .. } => {
                 Self::cancel_join_timers(cx);
-                cx.notify(Event::JoinFailed {
+                cx.notify(Event::Membership(MembershipEvent::JoinFailed {
                     reason: JoinFailure::Aborted,
-                });
+                }));
                 self.halt(cx, HaltReason::JoinAborted);
             }
         }
@@ -147,7 +150,7 @@ impl Membership {
             let reason = JoinFailure::NoSeedAnswered {
                 attempt: seeding.attempt - 1,
             };
-            cx.notify(Event::JoinFailed { reason });
+            cx.notify(Event::Membership(MembershipEvent::JoinFailed { reason }));
         }
         self.ask_unanswered(cx, seeding);
     }
@@ -173,9 +176,9 @@ impl Membership {
             return;
         };
         let (contacts, attempt) = (contacts.clone(), attempt.saturating_add(1));
-        cx.notify(Event::JoinFailed {
+        cx.notify(Event::Membership(MembershipEvent::JoinFailed {
             reason: JoinFailure::NoWelcome,
-        });
+        }));
         self.ask_contacts(cx, contacts, attempt);
     }
 
@@ -197,7 +200,7 @@ impl Membership {
             roles: cx.config.node_roles().clone(),
             app_version: cx.config.app_version.clone(),
         };
-        cx.send(target, Message::Join(join));
+        cx.send(target, Message::Membership(MembershipMsg::Join(join)));
     }
 
     fn wake_join_retry(cx: &mut Cx<'_>) {
@@ -211,9 +214,9 @@ impl Membership {
         let answer = match own {
             Some(status) if self.is_member() && !status.is_terminal() => {
                 let compatible = ask.config_digest == cx.config.compatibility_digest();
-                Message::InitJoinAck(InitJoinAck { compatible })
+                Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible }))
             }
-            Some(_) | None => Message::InitJoinNack,
+            Some(_) | None => Message::Membership(MembershipMsg::InitJoinNack),
         };
         cx.send(from, answer);
     }
@@ -230,9 +233,9 @@ impl Membership {
             }
         };
         if !ack.compatible {
-            cx.notify(Event::JoinFailed {
+            cx.notify(Event::Membership(MembershipEvent::JoinFailed {
                 reason: JoinFailure::IncompatibleConfig,
-            });
+            }));
             if cx.config.membership.enforce_config_on_join {
                 return self.halt(cx, HaltReason::IncompatibleConfig);
             }
@@ -303,9 +306,15 @@ impl Membership {
     /// Says no, to the joiner and to the users here.
     fn refuse_join(cx: &mut Cx<'_>, joiner: &UniqueAddress, reason: JoinRefusal) {
         cx.stats.joins_refused += 1;
-        cx.reject(joiner, Rejection::JoinRefused(reason));
+        cx.reject(
+            joiner,
+            Rejection::Membership(MembershipRejection::JoinRefused(reason)),
+        );
         let to = joiner.clone();
-        cx.send(joiner, Message::JoinRefused(JoinRefused { to, reason }));
+        cx.send(
+            joiner,
+            Message::Membership(MembershipMsg::JoinRefused(JoinRefused { to, reason })),
+        );
     }
 
     /// An address is used again: an old incarnation of it that left in good order has nothing more to say.
@@ -338,9 +347,9 @@ impl Membership {
         }
         let reason = refused.reason;
         if expected {
-            cx.notify(Event::JoinFailed {
+            cx.notify(Event::Membership(MembershipEvent::JoinFailed {
                 reason: JoinFailure::Refused { reason },
-            });
+            }));
             if reason.is_final() {
                 Self::cancel_join_timers(cx);
                 self.halt(cx, HaltReason::JoinRefused);
@@ -392,10 +401,10 @@ impl Membership {
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(
             to,
-            Message::Welcome(Welcome {
+            Message::Membership(MembershipMsg::Welcome(Welcome {
                 to: to.clone(),
                 gossip,
-            }),
+            })),
         );
     }
 
@@ -413,7 +422,7 @@ impl Membership {
             return;
         }
         let Some(about_me) = welcome.gossip.about(cx.me) else {
-            return cx.reject(from, Rejection::NotInGossip);
+            return cx.reject(from, Rejection::Membership(MembershipRejection::NotInGossip));
         };
         if self.is_forged(cx, from, about_me.counter) {
             return;
@@ -429,10 +438,10 @@ impl Membership {
         cx.stats.gossips_sent += 1;
         cx.send(
             from,
-            Message::Gossip(GossipEnvelope {
+            Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
                 to: from.clone(),
                 gossip,
-            }),
+            })),
         );
     }
 

@@ -7,16 +7,16 @@ use core::time::Duration;
 
 use crate::config::MembershipConfig;
 use crate::cx::Cx;
-use crate::event::Event;
+use crate::event::{Event, MembershipEvent};
 use crate::ident::{Role, UniqueAddress};
-use crate::membership::convergence;
-use crate::membership::gossip::Gossip;
 use crate::membership::incarnations::has_rival;
-use crate::membership::leader;
 use crate::membership::machine::Membership;
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::reachability::Reach;
-use crate::timers::{MembershipTimer, Timer};
+use crate::membership::state::convergence;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::leader;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::reachability::Reach;
+use crate::timer::{MembershipTimer, Timer};
 
 /// Leader ticks without convergence after which users are told, and then again after each [`INCAPACITATED_AGAIN`].
 const INCAPACITATED_AFTER: u64 = 20;
@@ -143,7 +143,7 @@ impl Membership {
             self.ticks_without_convergence += 1;
             let ticks = self.ticks_without_convergence;
             if ticks == INCAPACITATED_AFTER || ticks.is_multiple_of(INCAPACITATED_AGAIN) {
-                cx.notify(Event::LeaderIncapacitated { ticks });
+                cx.notify(Event::Membership(MembershipEvent::LeaderIncapacitated { ticks }));
             }
             return self.admit_weakly(cx, ticks);
         }

@@ -7,20 +7,21 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::cx::Cx;
-use crate::effect::{Answer, CommandError, HaltReason};
-use crate::event::Event;
+use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
+use crate::event::{Event, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
-use crate::input::{DownTarget, Token};
-use crate::membership::convergence;
-use crate::membership::events::{self, MembershipChange};
-use crate::membership::gossip::{Gossip, GossipError};
+use crate::input::{DownTarget, MembershipCommand, Token};
 use crate::membership::join::Joining;
-use crate::membership::leader;
-use crate::membership::member::Status;
+use crate::membership::state::convergence;
+use crate::membership::state::events::{self, MembershipChange};
+use crate::membership::state::gossip::{Gossip, GossipError};
+use crate::membership::state::leader;
+use crate::membership::state::member::Status;
+use crate::message::MembershipMsg;
 use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
-use crate::timers::{MembershipTimer, Timer};
+use crate::timer::{MembershipTimer, Timer};
 use crate::view::{Phase, View};
 
 /// The largest step by which a peer's claim may move my own clock entry forward. Far above what a node changes within
@@ -69,6 +70,45 @@ impl Membership {
             told_up: false,
             tombstones_since: BTreeMap::new(),
             halt: None,
+        }
+    }
+
+    /// Another node (or this one itself) speaks.
+    pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, msg: MembershipMsg) {
+        match msg {
+            MembershipMsg::InitJoin(ask) => self.on_init_join(cx, from, ask),
+            MembershipMsg::InitJoinAck(ack) => self.on_init_join_ack(cx, from, ack),
+            MembershipMsg::InitJoinNack => self.on_init_join_nack(cx, from),
+            MembershipMsg::Join(join) => self.on_join(cx, from, &join),
+            MembershipMsg::JoinRefused(refused) => self.on_join_refused(cx, from, &refused),
+            MembershipMsg::Removed { to } => self.on_removed(cx, from, &to),
+            MembershipMsg::Welcome(welcome) => self.on_welcome(cx, from, &welcome),
+            MembershipMsg::Leave(node) => self.on_leave(cx, from, &node),
+            MembershipMsg::Down(node) => self.on_down(cx, from, &node),
+            MembershipMsg::ExitingConfirmed { to } => self.on_exiting_confirmed(cx, from, &to),
+            MembershipMsg::GossipStatus(status) => {
+                self.on_gossip_status(cx, from, &status);
+                cx.signals.gossip_heard(from.clone());
+            }
+            MembershipMsg::Gossip(envelope) => {
+                self.on_gossip(cx, from, &envelope);
+                cx.signals.gossip_heard(from.clone());
+            }
+        }
+    }
+
+    /// A caller wants something.
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: MembershipCommand) {
+        match command {
+            MembershipCommand::JoinSeeds(seeds) => self.on_join_command(cx, token, seeds),
+            MembershipCommand::Join(contact) => {
+                self.on_join_command(cx, token, alloc::vec![contact]);
+            }
+            MembershipCommand::Leave => self.on_leave_command(cx, token, None),
+            MembershipCommand::LeaveMember(address) => self.on_leave_command(cx, token, Some(&address)),
+            MembershipCommand::Down(target) => self.on_down_command(cx, token, &target),
+            MembershipCommand::Remove(target) => self.on_remove_command(cx, token, &target),
+            MembershipCommand::PrepareForShutdown => self.on_prepare_command(cx, token),
         }
     }
 
@@ -134,7 +174,10 @@ impl Membership {
             None => Some(me.clone()),
         };
         match node {
-            None => cx.reply(token, Answer::Refused(CommandError::UnknownMember)),
+            None => cx.reply(
+                token,
+                Answer::Refused(CommandError::Membership(MembershipCommandError::UnknownMember)),
+            ),
             Some(node) if node == me && !self.is_member() => {
                 cx.reply(token, Answer::Done);
                 self.halt(cx, HaltReason::Left);
@@ -149,7 +192,10 @@ impl Membership {
     /// Somebody wants a member down.
     pub(crate) fn on_down_command(&mut self, cx: &mut Cx<'_>, token: Token, target: &DownTarget) {
         let Some(node) = self.target(cx.me, target) else {
-            return cx.reply(token, Answer::Refused(CommandError::UnknownMember));
+            return cx.reply(
+                token,
+                Answer::Refused(CommandError::Membership(MembershipCommandError::UnknownMember)),
+            );
         };
         cx.reply(token, Answer::Done);
         self.down(cx, &node);
@@ -240,9 +286,9 @@ impl Membership {
             | MembershipChange::ReachabilityChanged => {}
         }
         let view = Arc::clone(cx.view());
-        cx.notify(Event::Membership { change, view });
+        cx.notify(Event::Membership(MembershipEvent::Changed { change, view }));
         if became_up && !core::mem::replace(&mut self.told_up, true) {
-            cx.notify(Event::SelfUp);
+            cx.notify(Event::Membership(MembershipEvent::SelfUp));
         }
     }
 

@@ -1,17 +1,8 @@
 //! Who is in the cluster, in which status, and whether everybody knows. Spec: membership 1, 2, 8.
 
-pub mod app_version;
-pub mod clock_pruning;
-pub mod convergence;
-pub mod events;
-pub mod gossip;
-pub mod leader;
-pub mod member;
-pub mod member_set;
-pub mod merge;
-pub mod reachability;
+pub mod protocol;
+pub(crate) mod state;
 pub mod targets;
-pub mod vector_clock;
 
 mod exit;
 mod incarnations;
@@ -22,3 +13,8 @@ mod spread;
 
 #[cfg(test)]
 mod tests;
+
+pub use state::{
+    app_version, clock_pruning, convergence, events, gossip, leader, member, member_set, merge, reachability,
+    vector_clock,
+};

@@ -5,16 +5,16 @@ use alloc::sync::Arc;
 
 use crate::cx::Cx;
 use crate::ident::UniqueAddress;
-use crate::membership::gossip::Gossip;
 use crate::membership::machine::{CLOCK_JUMP_MAX, Exit, Membership};
-use crate::membership::merge;
-use crate::membership::reachability::Reach;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::merge;
+use crate::membership::state::reachability::Reach;
+use crate::membership::state::vector_clock::ClockOrder;
 use crate::membership::targets;
-use crate::membership::vector_clock::ClockOrder;
-use crate::message::{GossipBody, GossipEnvelope, GossipStatus, Message};
-use crate::reject::Rejection;
+use crate::message::{GossipBody, GossipEnvelope, GossipStatus, MembershipMsg, Message};
+use crate::reject::{MembershipRejection, Rejection};
 use crate::rng;
-use crate::timers::{MembershipTimer, Timer};
+use crate::timer::{MembershipTimer, Timer};
 
 /// How many members hear at once that this node goes (a constant of the reference).
 pub(super) const FAREWELL_TARGETS: usize = 5;
@@ -100,10 +100,10 @@ impl Membership {
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(
             to,
-            Message::Gossip(GossipEnvelope {
+            Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
                 to: to.clone(),
                 gossip,
-            }),
+            })),
         );
     }
 
@@ -114,7 +114,7 @@ impl Membership {
             version: self.gossip.version().clone(),
             seen_digest: self.gossip.seen_digest(),
         };
-        cx.send(to, Message::GossipStatus(status));
+        cx.send(to, Message::Membership(MembershipMsg::GossipStatus(status)));
     }
 
     /// A member says which version it holds.
@@ -135,7 +135,7 @@ impl Membership {
             return;
         }
         let Some(about_me) = envelope.gossip.about(cx.me) else {
-            return cx.reject(from, Rejection::NotInGossip);
+            return cx.reject(from, Rejection::Membership(MembershipRejection::NotInGossip));
         };
         if self.is_forged(cx, from, about_me.counter) {
             return;
@@ -224,14 +224,17 @@ impl Membership {
             return false;
         }
         if !self.gossip.contains(from) {
-            cx.reject(from, Rejection::NotMember);
+            cx.reject(from, Rejection::Membership(MembershipRejection::NotMember));
             if self.gossip.tombstones().contains(from) {
                 self.tell_removed(cx, from);
             }
             return false;
         }
         if self.gossip.reachability().status(cx.me, from) != Reach::Reachable {
-            cx.reject(from, Rejection::SenderUnreachable);
+            cx.reject(
+                from,
+                Rejection::Membership(MembershipRejection::SenderUnreachable),
+            );
             return false;
         }
         true
@@ -248,7 +251,10 @@ impl Membership {
             self.own_clock = claimed;
         }
         cx.stats.rejected_forged_clock += 1;
-        cx.reject(from, Rejection::ForgedClock { claimed, own });
+        cx.reject(
+            from,
+            Rejection::Membership(MembershipRejection::ForgedClock { claimed, own }),
+        );
         true
     }
 }

@@ -4,10 +4,10 @@
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
-use crate::membership::convergence::data_center_of;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::Reach;
+use crate::membership::state::convergence::data_center_of;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status};
+use crate::membership::state::reachability::Reach;
 
 /// How likely a round prefers members that have not seen the state: `config_p` up to `limit` members, a tenth of it from
 /// three times `limit` on, and in between on the straight line. A `limit` of 0 counts as every cluster being large.

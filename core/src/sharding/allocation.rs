@@ -5,9 +5,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use crate::membership::app_version::AppVersion;
-use crate::membership::member::{Member, Status};
-use crate::sharding::ids::ShardId;
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::member::{Member, Status};
+use crate::sharding::state::ids::ShardId;
 use crate::view::View;
 
 /// A region as allocation sees it.

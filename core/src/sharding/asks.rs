@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::cx::Cx;
-use crate::effect::Answer;
+use crate::effect::{Answer, ShardingAnswer};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{KindId, Payload, ShardId};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{KindId, Payload, ShardId};
 use crate::time::Instant;
-use crate::timers::Timer;
+use crate::timer::ShardingTimer;
+use crate::timer::Timer;
 
 /// Shortest and longest time an ask may wait; anything else is clamped.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
@@ -121,7 +122,7 @@ impl Asks {
             Ok(_) => cx.stats.asks_answered += 1,
             Err(_) => cx.stats.asks_failed += 1,
         }
-        cx.reply(open.token, Answer::Asked(result));
+        cx.reply(open.token, Answer::Sharding(ShardingAnswer::Asked(result)));
         true
     }
 
@@ -183,7 +184,7 @@ impl Asks {
             self.close(cx, id, Err(reason));
         }
         self.armed = None;
-        cx.timers.cancel(&Timer::AskDeadline);
+        cx.timers.cancel(&Timer::Sharding(ShardingTimer::AskDeadline));
     }
 
     /// Asks without an answer.
@@ -220,7 +221,7 @@ impl Asks {
         };
         if self.armed.is_none_or(|armed| armed > *due) {
             self.armed = Some(*due);
-            cx.wake(Timer::AskDeadline, *due);
+            cx.wake(Timer::Sharding(ShardingTimer::AskDeadline), *due);
         }
     }
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::{Role, Roles, UniqueAddress};
-use crate::membership::member::{Status, UpNumber};
+use crate::membership::state::member::{Status, UpNumber};
 use crate::time::Instant;
 use crate::view::View;
 

@@ -7,8 +7,8 @@ use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
 use crate::sharding::Sharding;
 use crate::sharding::coordinator::CoordinatorState;
-use crate::sharding::ids::KindId;
 use crate::sharding::region::RegionState;
+use crate::sharding::state::ids::KindId;
 
 impl Sharding {
     /// Registered kinds with their names, by id.

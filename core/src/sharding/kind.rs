@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::input::KindSettings;
-use crate::membership::member::Status;
-use crate::sharding::ids::{KindId, ShardId};
+use crate::membership::state::member::Status;
+use crate::sharding::state::ids::{KindId, ShardId};
 use crate::view::View;
 
 /// A registered kind. Cheap to clone.

@@ -17,14 +17,14 @@ pub mod allocation;
 mod asks;
 mod coordinator;
 mod departures;
-pub mod errors;
-pub mod ids;
 mod inspect;
 mod kind;
 mod parcel;
+pub mod protocol;
 mod region;
 mod shard;
 mod slots;
+pub(crate) mod state;
 mod user;
 
 use alloc::collections::BTreeMap;
@@ -34,23 +34,24 @@ use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{DropReason, EntityReport, Target};
-use crate::message::{AskReply, EntityEnvelope, Message, ShardingBody, ShardingMessage};
-use crate::reject::Rejection;
+use crate::message::{AskReply, EntityEnvelope, Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::{Asks, Stage};
 use crate::sharding::coordinator::{Coordinator, Registration};
 use crate::sharding::departures::Departures;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, KindId, Payload, ShardId};
 use crate::sharding::kind::is_lost;
 use crate::sharding::parcel::{Parcel, Shared, fail};
 use crate::sharding::region::Region;
 use crate::sharding::slots::Slots;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, KindId, Payload, ShardId};
 use crate::sharding::user::payload_bytes_max;
-use crate::timers::{CoordinatorTimer, RegionTimer};
+use crate::timer::{CoordinatorTimer, RegionTimer, ShardingTimer};
 use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState};
 pub use region::RegionState;
+pub use state::{errors, ids};
 
 /// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and
 /// [`Sharding::coordinator`].
@@ -78,8 +79,26 @@ impl Sharding {
         Self::default()
     }
 
+    /// Another node (or this one itself) speaks.
+    pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, msg: ShardingMsg) {
+        match msg {
+            ShardingMsg::Kind(message) => self.on_kind_message(cx, from, message),
+            ShardingMsg::Entity(envelope) => self.on_entity(cx, from, envelope),
+            ShardingMsg::AskReply(reply) => self.on_ask_reply(cx, from, reply),
+        }
+    }
+
+    /// A timer is due.
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: ShardingTimer) {
+        match timer {
+            ShardingTimer::AskDeadline => self.on_ask_deadline(cx),
+            ShardingTimer::Region(kind, timer) => self.on_region_timer(cx, kind, &timer),
+            ShardingTimer::Coordinator(kind, timer) => self.on_coordinator_timer(cx, kind, &timer),
+        }
+    }
+
     /// Another node's region or coordinator speaks.
-    pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: ShardingMessage) {
+    fn on_kind_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: ShardingMessage) {
         let ShardingMessage { kind, body } = message;
         if self.halted {
             return;
@@ -93,7 +112,7 @@ impl Sharding {
     }
 
     /// A message to an entity comes from another node.
-    pub(crate) fn on_entity(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
+    fn on_entity(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
         cx.stats.entity_messages_accepted += 1;
         if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
             cx.reject(from, rejection);
@@ -117,7 +136,7 @@ impl Sharding {
     }
 
     /// An answer to an ask of this node.
-    pub(crate) fn on_ask_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: AskReply) {
+    fn on_ask_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: AskReply) {
         let AskReply { id, to, result } = reply;
         if to != *cx.me {
             cx.reject(from, Rejection::WrongReceiver { to });
@@ -236,9 +255,9 @@ impl Sharding {
 
     /// The host gives a message back that it did not send. What regions and coordinators say to each other is repeated by
     /// itself.
-    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, message: Message, reason: DropReason) {
-        match message {
-            Message::Entity(envelope) => {
+    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: ShardingMsg, reason: DropReason) {
+        match msg {
+            ShardingMsg::Entity(envelope) => {
                 let failure = match reason {
                     DropReason::QueueFull => AskFailure::MailboxFull,
                     DropReason::TooLarge => AskFailure::TooLarge,
@@ -246,42 +265,28 @@ impl Sharding {
                 };
                 fail(cx, &mut self.asks, envelope, failure);
             }
-            Message::AskReply(reply) => answer_again(cx, to, reply, reason),
-            Message::InitJoin(_)
-            | Message::InitJoinAck(_)
-            | Message::InitJoinNack
-            | Message::Join(_)
-            | Message::Welcome(_)
-            | Message::JoinRefused(_)
-            | Message::Removed { .. }
-            | Message::Leave(_)
-            | Message::Down(_)
-            | Message::Heartbeat(_)
-            | Message::HeartbeatRsp(_)
-            | Message::ExitingConfirmed { .. }
-            | Message::GossipStatus(_)
-            | Message::Gossip(_)
-            | Message::Sharding(_) => {}
+            ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
+            ShardingMsg::Kind(_) => {}
         }
     }
 
     /// A region's timer is due.
-    pub(crate) fn on_region_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: RegionTimer) {
+    fn on_region_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: &RegionTimer) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
-            machines.region.on_timer(shared!(self, cx), &timer);
+            machines.region.on_timer(shared!(self, cx), timer);
         }
         self.say_if_drained(cx);
     }
 
     /// A coordinator's timer is due.
-    pub(crate) fn on_coordinator_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: CoordinatorTimer) {
+    fn on_coordinator_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: &CoordinatorTimer) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
-            machines.coordinator.on_timer(cx, &self.departures, &timer);
+            machines.coordinator.on_timer(cx, &self.departures, timer);
         }
     }
 
     /// The earliest deadline of an ask has come.
-    pub(crate) fn on_ask_deadline(&mut self, cx: &mut Cx<'_>) {
+    fn on_ask_deadline(&mut self, cx: &mut Cx<'_>) {
         let kinds = &self.kinds;
         let view = alloc::sync::Arc::clone(cx.view());
         let nobody_hosts = |kind: KindId| {
@@ -298,17 +303,26 @@ impl Sharding {
     /// Checks what a peer sent (B-58).
     fn check_received(&self, cx: &Cx<'_>, envelope: &EntityEnvelope) -> Result<(), (Rejection, AskFailure)> {
         let Some(machines) = self.kinds.get(&envelope.kind) else {
-            return Err((Rejection::UnknownKind, AskFailure::UnknownKind));
+            return Err((
+                Rejection::Sharding(ShardingRejection::UnknownKind),
+                AskFailure::UnknownKind,
+            ));
         };
         let id_bytes = envelope.entity.as_bytes().len();
         if id_bytes == 0 || id_bytes > cx.config.limits.entity_id_bytes_max {
             let what = "length of an entity id";
-            return Err((Rejection::OutOfRange { what }, AskFailure::BadEntityId));
+            return Err((
+                Rejection::Sharding(ShardingRejection::OutOfRange { what }),
+                AskFailure::BadEntityId,
+            ));
         }
         let shards = machines.region.kind().settings.shards;
         if envelope.shard != ShardId::of(&envelope.entity, shards) {
             let what = "shard";
-            return Err((Rejection::OutOfRange { what }, AskFailure::ShardCountMismatch));
+            return Err((
+                Rejection::Sharding(ShardingRejection::OutOfRange { what }),
+                AskFailure::ShardCountMismatch,
+            ));
         }
         Ok(())
     }
@@ -329,7 +343,10 @@ impl Sharding {
             Ok(payload) if payload.len() > payload_bytes_max(cx) => Err(AskFailure::ReplyTooLarge),
             Ok(_) | Err(_) => result,
         };
-        cx.send(&asker, Message::AskReply(AskReply { id, to, result }));
+        cx.send(
+            &asker,
+            Message::Sharding(ShardingMsg::AskReply(AskReply { id, to, result })),
+        );
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {
@@ -406,11 +423,17 @@ fn answer_for_unknown_kind(cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, 
     match body {
         ShardingBody::RegionQuery { term } => {
             let body = ShardingBody::NoRegion { term };
-            cx.send(from, Message::Sharding(ShardingMessage { kind, body }));
+            cx.send(
+                from,
+                Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
+            );
         }
         ShardingBody::Register { .. } => {
             let body = ShardingBody::NobodyHosts;
-            cx.send(from, Message::Sharding(ShardingMessage { kind, body }));
+            cx.send(
+                from,
+                Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
+            );
         }
         ShardingBody::GetShardHome { .. }
         | ShardingBody::GracefulShutdownReq
@@ -425,7 +448,9 @@ fn answer_for_unknown_kind(cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, 
         | ShardingBody::BeginHandOff { .. }
         | ShardingBody::BeginHandOffAck { .. }
         | ShardingBody::HandOff { .. }
-        | ShardingBody::ShardStopped { .. } => cx.reject(from, Rejection::UnknownKind),
+        | ShardingBody::ShardStopped { .. } => {
+            cx.reject(from, Rejection::Sharding(ShardingRejection::UnknownKind))
+        }
     }
 }
 
@@ -435,7 +460,10 @@ fn answer_again(cx: &mut Cx<'_>, to: &Target, reply: AskReply, reason: DropReaso
     match (to, reason) {
         (Target::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
             let result = Err(AskFailure::ReplyTooLarge);
-            cx.send(node, Message::AskReply(AskReply { result, ..reply }));
+            cx.send(
+                node,
+                Message::Sharding(ShardingMsg::AskReply(AskReply { result, ..reply })),
+            );
         }
         (
             Target::Node(_) | Target::Address(_),

@@ -3,10 +3,10 @@
 
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
-use crate::message::{AskReply, EntityEnvelope, Message};
+use crate::message::{AskReply, EntityEnvelope, Message, ShardingMsg};
 use crate::sharding::asks::Asks;
-use crate::sharding::errors::AskFailure;
 use crate::sharding::slots::Slots;
+use crate::sharding::state::errors::AskFailure;
 use crate::time::Instant;
 
 /// The surroundings of a region's calls: the node's and the two tables that all kinds share.
@@ -82,5 +82,5 @@ pub(crate) fn fail(cx: &mut Cx<'_>, asks: &mut Asks, envelope: EntityEnvelope, r
         to: to.clone(),
         result: Err(reason),
     };
-    cx.send(&to, Message::AskReply(reply));
+    cx.send(&to, Message::Sharding(ShardingMsg::AskReply(reply)));
 }

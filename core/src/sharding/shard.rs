@@ -5,9 +5,9 @@ use alloc::collections::BTreeMap;
 
 use crate::cx::Cx;
 use crate::effect::EntityOrder;
-use crate::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
 use crate::sharding::parcel::{Parcel, Shared};
 use crate::sharding::slots::Tenant;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
 
 /// Whether a shard works.
 #[derive(Clone, Debug, PartialEq, Eq)]

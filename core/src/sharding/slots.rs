@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use crate::sharding::ids::{EntityId, KindId, ShardId, Slot};
+use crate::sharding::state::ids::{EntityId, KindId, ShardId, Slot};
 
 /// Who lives, or lived last, in a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,15 +4,15 @@
 use core::time::Duration;
 
 use crate::cx::Cx;
-use crate::effect::{Answer, CommandError};
-use crate::input::{KindSettings, Token};
+use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
+use crate::input::{KindSettings, ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
 use crate::sharding::coordinator::Coordinator;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, SHARDS_MAX, ShardId};
 use crate::sharding::kind::Kind;
 use crate::sharding::parcel::{Parcel, Shared, fail};
 use crate::sharding::region::Region;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, SHARDS_MAX, ShardId};
 use crate::sharding::{Machines, Sharding};
 
 /// Longest name of a kind in bytes: names appear in messages to operators.
@@ -23,8 +23,21 @@ const KIND_NAME_BYTES_MAX: usize = 255;
 const ENVELOPE_BYTES_MAX: usize = 256;
 
 impl Sharding {
+    /// A caller wants something.
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: ShardingCommand) {
+        match command {
+            ShardingCommand::RegisterKind(settings) => self.register(cx, token, settings),
+            ShardingCommand::Ask {
+                kind,
+                entity,
+                payload,
+                timeout,
+            } => self.ask(cx, token, kind, entity, payload, timeout),
+        }
+    }
+
     /// A user registers a kind.
-    pub(crate) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: KindSettings) {
+    fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: KindSettings) {
         let answer = match self.check_registration(cx, &settings) {
             Err(error) => Answer::Refused(error),
             Ok(true) => Answer::Done,
@@ -63,7 +76,7 @@ impl Sharding {
     }
 
     /// A user's message that expects an answer.
-    pub(crate) fn ask(
+    fn ask(
         &mut self,
         cx: &mut Cx<'_>,
         token: Token,
@@ -92,7 +105,7 @@ impl Sharding {
             Ok(opened) => opened,
             Err(reason) => {
                 cx.stats.asks_failed += 1;
-                cx.reply(token, Answer::Asked(Err(reason)));
+                cx.reply(token, Answer::Sharding(ShardingAnswer::Asked(Err(reason))));
                 return;
             }
         };
@@ -110,19 +123,19 @@ impl Sharding {
             return Err(CommandError::Stopped);
         }
         if settings.name.is_empty() || settings.name.len() > KIND_NAME_BYTES_MAX {
-            return Err(CommandError::BadKindName);
+            return Err(CommandError::Sharding(ShardingCommandError::BadKindName));
         }
         if settings.shards == 0 || settings.shards > SHARDS_MAX {
-            return Err(CommandError::BadShardCount);
+            return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
         }
         let lacks_role = |role| !cx.config.node_roles().contains(role);
         if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {
-            return Err(CommandError::RoleMissing);
+            return Err(CommandError::Sharding(ShardingCommandError::RoleMissing));
         }
         match self.kinds.get(&KindId::of(&settings.name)) {
             None => Ok(false),
             Some(known) if known.region.kind().settings == *settings => Ok(true),
-            Some(_) => Err(CommandError::KindConflict),
+            Some(_) => Err(CommandError::Sharding(ShardingCommandError::KindConflict)),
         }
     }
 

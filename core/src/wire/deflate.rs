@@ -18,7 +18,7 @@ use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use super::WireError;
+use crate::bytes::WireError;
 use crate::config::Limits;
 
 /// Fastest level: on structured states 4 to 7 % larger than level 6 at a tenth of its time (performance B2).

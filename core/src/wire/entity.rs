@@ -9,13 +9,13 @@
 
 use alloc::vec::Vec;
 
-use super::WireError;
-use super::bytes::{Reader, put_node};
 use super::sharding::{put_shard, read_shard};
+use crate::bytes::WireError;
+use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::message::{AskReply, AskTicket, EntityEnvelope};
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, Payload};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload};
 
 const FLAG_ASK: u8 = 1;
 

@@ -7,8 +7,8 @@
     clippy::panic
 )]
 
-use super::WireError;
-use super::bytes::Reader;
+use crate::bytes::Reader;
+use crate::bytes::WireError;
 
 /// Skips the block at the start of a body: its length, then its fields. What follows is the message.
 pub(super) fn skip(body: &[u8]) -> Result<&[u8], WireError> {

@@ -10,11 +10,11 @@
 
 use alloc::vec::Vec;
 
-use super::WireError;
-use super::bytes::Reader;
 use super::extension;
+use crate::bytes::Reader;
+use crate::bytes::WireError;
 use crate::config::Limits;
-use crate::message::Lane;
+use crate::message::{Lane, Tag};
 
 /// Bytes of a frame's header.
 pub const HEADER_BYTES: usize = 20;
@@ -210,15 +210,14 @@ pub(super) fn begin_frame(out: &mut Vec<u8>) {
 pub(super) fn finish_frame(
     out: &mut [u8],
     start: usize,
-    lane: Lane,
-    kind: u16,
+    tag: Tag,
     epoch: u32,
     limits: &Limits,
 ) -> Result<(), WireError> {
     let incomplete = WireError::Unencodable { what: "frame" };
     let frame = out.get_mut(start..).ok_or(WireError::Incomplete)?;
     let (head, body) = frame.split_first_chunk_mut::<HEADER_BYTES>().ok_or(incomplete)?;
-    let max = body_bytes_max(lane, limits);
+    let max = body_bytes_max(tag.lane, limits);
     let too_large = WireError::TooLarge {
         bytes: body.len() as u64,
         max: max as u64,
@@ -227,7 +226,7 @@ pub(super) fn finish_frame(
     if body.len() > max {
         return Err(too_large);
     }
-    write_header(head, lane, kind, 0, len, epoch);
+    write_header(head, tag.lane, tag.kind, 0, len, epoch);
     let sum = checksum(head, body);
     if let Some(place) = head.last_chunk_mut::<4>() {
         *place = sum.to_le_bytes();

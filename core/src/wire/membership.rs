@@ -9,49 +9,81 @@
 
 use alloc::vec::Vec;
 
-use super::WireError;
-use super::bytes::{Reader, put_node, put_text};
-use crate::ident::{DATA_CENTER_ROLE_PREFIX, DEFAULT_DATA_CENTER, ROLES_MAX, Role, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::message::{Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused};
-use crate::reject::JoinRefusal;
+use super::deflate::Packer;
+use super::gossip;
+use crate::bytes::WireError;
+use crate::bytes::{Reader, put_node, put_text};
+use crate::config::Limits;
+use crate::ident::{DEFAULT_DATA_CENTER, ROLES_MAX, Role, Roles};
+use crate::membership::protocol::{
+    GossipEnvelope, InitJoin, InitJoinAck, Join, JoinRefusal, JoinRefused, Msg, Welcome,
+};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::packed::roles::{data_center, wire_roles};
+use crate::message::Tag;
 
-pub(super) fn put_init_join(body: InitJoin, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.extend_from_slice(&body.config_digest.to_le_bytes());
-    Ok(())
-}
-
-pub(super) fn read_init_join(reader: &mut Reader<'_>) -> Result<InitJoin, WireError> {
-    Ok(InitJoin {
-        config_digest: reader.u64()?,
-    })
-}
-
-pub(super) fn put_init_join_ack(body: InitJoinAck, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.push(u8::from(body.compatible));
-    Ok(())
-}
-
-pub(super) fn read_init_join_ack(reader: &mut Reader<'_>) -> Result<InitJoinAck, WireError> {
-    Ok(InitJoinAck {
-        compatible: reader.bool("compatible")?,
-    })
-}
-
-/// One zero: a frame's body is never empty.
-pub(super) fn put_init_join_nack(out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.push(0);
-    Ok(())
-}
-
-pub(super) fn read_init_join_nack(reader: &mut Reader<'_>) -> Result<(), WireError> {
-    match reader.u8()? {
-        0 => Ok(()),
-        _ => Err(WireError::Malformed { what: "InitJoinNack" }),
+pub(super) fn put(
+    msg: &Msg,
+    limits: &Limits,
+    packer: &mut Packer,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    match msg {
+        Msg::InitJoin(body) => {
+            out.extend_from_slice(&body.config_digest.to_le_bytes());
+            Ok(())
+        }
+        Msg::InitJoinAck(body) => {
+            out.push(u8::from(body.compatible));
+            Ok(())
+        }
+        Msg::InitJoinNack => {
+            // A frame's body is never empty.
+            out.push(0);
+            Ok(())
+        }
+        Msg::Join(body) => put_join(body, out),
+        Msg::Leave(node) | Msg::Down(node) => put_node(out, node),
+        Msg::JoinRefused(body) => put_join_refused(body, out),
+        Msg::ExitingConfirmed { to } | Msg::Removed { to } => put_node(out, to),
+        Msg::GossipStatus(body) => gossip::put_status(body, limits, out),
+        Msg::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, limits, packer, out),
+        Msg::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, limits, packer, out),
     }
 }
 
-pub(super) fn put_join_refused(body: &JoinRefused, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result<Msg, WireError> {
+    Ok(match tag {
+        Msg::INIT_JOIN => Msg::InitJoin(InitJoin {
+            config_digest: reader.u64()?,
+        }),
+        Msg::INIT_JOIN_ACK => Msg::InitJoinAck(InitJoinAck {
+            compatible: reader.bool("compatible")?,
+        }),
+        Msg::INIT_JOIN_NACK => match reader.u8()? {
+            0 => Msg::InitJoinNack,
+            _ => return Err(WireError::Malformed { what: "InitJoinNack" }),
+        },
+        Msg::JOIN => Msg::Join(read_join(reader)?),
+        Msg::JOIN_REFUSED => Msg::JoinRefused(read_join_refused(reader)?),
+        Msg::REMOVED => Msg::Removed { to: reader.node()? },
+        Msg::LEAVE => Msg::Leave(reader.node()?),
+        Msg::DOWN => Msg::Down(reader.node()?),
+        Msg::EXITING_CONFIRMED => Msg::ExitingConfirmed { to: reader.node()? },
+        Msg::GOSSIP_STATUS => Msg::GossipStatus(gossip::read_status(reader, limits)?),
+        Msg::WELCOME => {
+            let (to, gossip) = gossip::read_addressed(reader, limits)?;
+            Msg::Welcome(Welcome { to, gossip })
+        }
+        Msg::GOSSIP => {
+            let (to, gossip) = gossip::read_addressed(reader, limits)?;
+            Msg::Gossip(GossipEnvelope { to, gossip })
+        }
+        Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
+    })
+}
+
+fn put_join_refused(body: &JoinRefused, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.push(match body.reason {
         JoinRefusal::ShuttingDown => 1,
         JoinRefusal::ReceiverLeaving => 2,
@@ -67,7 +99,7 @@ pub(super) fn put_join_refused(body: &JoinRefused, out: &mut Vec<u8>) -> Result<
 }
 
 /// A number that this version does not know is kept: a later version may have more reasons.
-pub(super) fn read_join_refused(reader: &mut Reader<'_>) -> Result<JoinRefused, WireError> {
+fn read_join_refused(reader: &mut Reader<'_>) -> Result<JoinRefused, WireError> {
     let reason = match reader.u8()? {
         0 => return Err(WireError::Malformed { what: "join refusal" }),
         1 => JoinRefusal::ShuttingDown,
@@ -86,26 +118,7 @@ pub(super) fn read_join_refused(reader: &mut Reader<'_>) -> Result<JoinRefused, 
     })
 }
 
-pub(super) fn put_node_only(node: &UniqueAddress, out: &mut Vec<u8>) -> Result<(), WireError> {
-    put_node(out, node)
-}
-
-pub(super) fn put_heartbeat(body: &Heartbeat, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.extend_from_slice(&body.sequence.to_le_bytes());
-    out.extend_from_slice(&body.sent_at_micros.to_le_bytes());
-    put_node(out, &body.to)
-}
-
-pub(super) fn read_heartbeat(reader: &mut Reader<'_>) -> Result<Heartbeat, WireError> {
-    let (sequence, sent_at_micros) = (reader.u64()?, reader.u64()?);
-    Ok(Heartbeat {
-        to: reader.node()?,
-        sequence,
-        sent_at_micros,
-    })
-}
-
-pub(super) fn put_join(body: &Join, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn put_join(body: &Join, out: &mut Vec<u8>) -> Result<(), WireError> {
     put_node(out, &body.to)?;
     put_text(out, body.app_version.as_str(), "app version")?;
     let written = wire_roles(&body.roles);
@@ -118,7 +131,7 @@ pub(super) fn put_join(body: &Join, out: &mut Vec<u8>) -> Result<(), WireError> 
     Ok(())
 }
 
-pub(super) fn read_join(reader: &mut Reader<'_>) -> Result<Join, WireError> {
+fn read_join(reader: &mut Reader<'_>) -> Result<Join, WireError> {
     let to = reader.node()?;
     let app_version = read_app_version(reader.text("app version")?)?;
     let count = usize::from(reader.u8()?);
@@ -138,25 +151,6 @@ pub(super) fn read_join(reader: &mut Reader<'_>) -> Result<Join, WireError> {
         roles: read_roles(roles)?,
         app_version,
     })
-}
-
-/// The roles as they are written: without the default data center, which a reader adds where none is named (M-448).
-pub(super) fn wire_roles(roles: &Roles) -> impl Iterator<Item = &Role> + Clone {
-    roles
-        .as_slice()
-        .iter()
-        .filter(|role| data_center(role) != Some(DEFAULT_DATA_CENTER))
-}
-
-/// The role that has no written form.
-pub(super) const DEFAULT_DATA_CENTER_ROLE: &str = "dc-default";
-
-pub(super) fn is_data_center(name: &str) -> bool {
-    name.starts_with(DATA_CENTER_ROLE_PREFIX)
-}
-
-pub(super) fn data_center(role: &Role) -> Option<&str> {
-    role.as_str().strip_prefix(DATA_CENTER_ROLE_PREFIX)
 }
 
 /// A role name; the default data center has no written form.

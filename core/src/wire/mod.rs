@@ -1,27 +1,25 @@
 //! Bytes: the only room that knows a serialised form. Limits first, then version, then decode, then validate.
 //! Spec: membership 5, reliability 3b, 3c; `docs/WIRE.md` is normative.
 
-mod bytes;
 mod codec;
 mod deflate;
+mod detector;
 mod entity;
-mod error;
 mod extension;
 mod frame;
 mod gossip;
 pub mod handshake;
 pub mod kind;
 mod membership;
-mod nodes;
 mod sharding;
 #[cfg(test)]
 mod tests;
 
+pub use crate::bytes::{Reaction, WireError};
+pub use crate::membership::state::packed::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};
 pub use codec::{Encoder, decode_message, encode_message};
-pub use error::{Reaction, WireError};
 pub use frame::{
     Decoded, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
     decode_frame,
 };
 pub(crate) use gossip::has_room;
-pub use gossip::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};

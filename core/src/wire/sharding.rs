@@ -9,11 +9,13 @@
 
 use alloc::vec::Vec;
 
-use super::WireError;
-use super::bytes::{Reader, put_node};
-use crate::membership::member::UpNumber;
-use crate::message::{ShardingBody, ShardingMessage};
-use crate::sharding::ids::{KindId, SHARDS_MAX, ShardId, Term};
+use super::entity;
+use crate::bytes::WireError;
+use crate::bytes::{Reader, put_node};
+use crate::config::Limits;
+use crate::membership::state::member::UpNumber;
+use crate::message::{ShardingBody, ShardingMessage, ShardingMsg as Msg, Tag};
+use crate::sharding::state::ids::{KindId, SHARDS_MAX, ShardId, Term};
 
 /// Shards are numbered `0..SHARDS_MAX`, which two bytes hold exactly.
 const _: () = assert!(SHARDS_MAX == 1 << 16);
@@ -41,7 +43,24 @@ const GRACEFUL_SHUTDOWN_REQ: u8 = 14;
 const REGION_STOPPED: u8 = 15;
 const NOBODY_HOSTS: u8 = 16;
 
-pub(super) fn put(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+    match msg {
+        Msg::Kind(body) => put_kind(body, out),
+        Msg::Entity(body) => entity::put_envelope(body, limits, out),
+        Msg::AskReply(body) => entity::put_reply(body, out),
+    }
+}
+
+pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result<Msg, WireError> {
+    Ok(match tag {
+        Msg::SHARDING => Msg::Kind(read_kind(reader)?),
+        Msg::ENTITY => Msg::Entity(entity::read_envelope(reader, limits)?),
+        Msg::ASK_REPLY => Msg::AskReply(entity::read_reply(reader)?),
+        Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
+    })
+}
+
+fn put_kind(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&message.kind.raw().to_le_bytes());
     match &message.body {
         ShardingBody::Register {
@@ -99,7 +118,7 @@ pub(super) fn put(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), Wi
     }
 }
 
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
+fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
     let kind = KindId::from_raw(reader.u64()?);
     let body = match reader.u8()? {
         REGISTER => read_register(reader)?,

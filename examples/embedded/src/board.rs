@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use heapless::spsc::Consumer;
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Answer, Effect, HaltReason, Output};
-use quorate_core::event::Event;
+use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, LinkEvent, Token};
 use quorate_core::node::Node;
@@ -176,8 +176,8 @@ impl Board {
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
             }
-            Effect::Notify(Event::Paused { .. }) => self.lamps.hold(),
-            Effect::Notify(Event::StillMember) => {
+            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.lamps.hold(),
+            Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.lamps.release();
                 self.inputs.extend(reports.into_iter().map(Input::Entity));
             }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cap::Cap;
 use heapless::spsc::Consumer;
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, HaltReason};
+use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, KindSettings, Token};
+use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand, Token};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::time::Instant;
@@ -74,13 +74,16 @@ impl<'a> Machine<'a> {
         let config = config.clone().validate().expect("legal settings");
         let seed = [u8::try_from(uid).expect("a small uid"); 32];
         let mut board = Board::new(config, me, seed, &[address(3 - number)], shared);
-        board.command(Command::RegisterKind(KindSettings {
+        board.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
             name: Arc::from(KIND),
             shards: 6,
             role: None,
             hosts: true,
-        }));
-        board.command(Command::JoinSeeds(vec![address(1), address(2)]));
+        })));
+        board.command(Command::Membership(MembershipCommand::JoinSeeds(vec![
+            address(1),
+            address(2),
+        ])));
         Self {
             board,
             shared,
@@ -142,12 +145,12 @@ impl World<'_> {
     }
 
     fn ask(&mut self, at: usize, lamp: u8, message: &[u8]) -> Token {
-        self.machines[at].command(Command::Ask {
+        self.machines[at].command(Command::Sharding(ShardingCommand::Ask {
             kind: KindId::of(KIND),
             entity: EntityId::from(format!("lamp-{lamp}").as_str()),
             payload: message.into(),
             timeout: std::time::Duration::from_secs(5),
-        })
+        }))
     }
 
     /// Switches every lamp from one board and looks from the other.
@@ -158,7 +161,7 @@ impl World<'_> {
                 let answer = self.until("an answer", |world| world.machines[at].board.answer(token));
                 assert_eq!(
                     answer,
-                    Answer::Asked(Ok([on].into())),
+                    Answer::Sharding(ShardingAnswer::Asked(Ok([on].into()))),
                     "lamp {lamp} from board {at}"
                 );
             }
@@ -177,7 +180,10 @@ impl World<'_> {
         self.machines[1].stuck = false;
         for token in asks {
             let answer = self.until("an ask to end", |world| world.machines[0].board.answer(token));
-            assert!(matches!(answer, Answer::Asked(_)), "{answer:?}");
+            assert!(
+                matches!(answer, Answer::Sharding(ShardingAnswer::Asked(_))),
+                "{answer:?}"
+            );
         }
         self.both_up();
         self.switch_all(1, 1);
@@ -247,7 +253,10 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
     // Every ask ends: with an answer, or with the news that there is none.
     for token in asks {
         let answer = world.until("an ask to end", |world| world.machines[0].board.answer(token));
-        assert!(matches!(answer, Answer::Asked(_)), "{answer:?}");
+        assert!(
+            matches!(answer, Answer::Sharding(ShardingAnswer::Asked(_))),
+            "{answer:?}"
+        );
     }
     let damaged = world.machines[1].board.counters().packets_damaged;
     assert!(damaged > 0, "some packets had holes");
@@ -262,7 +271,7 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
     assert!(heap < 48 << 10, "{heap} bytes");
 
     // The second leaves; the first goes on alone, with all lamps.
-    world.machines[1].command(Command::Leave);
+    world.machines[1].command(Command::Membership(MembershipCommand::Leave));
     let end = world.until("the second to leave", |world| world.machines[1].board.halted());
     assert_eq!(end, HaltReason::Left);
     world.until("the first to be alone", |world| {
@@ -271,7 +280,7 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
     for lamp in 0..LAMPS {
         let token = world.ask(0, lamp, &[1]);
         let answer = world.until("an answer", |world| world.machines[0].board.answer(token));
-        assert_eq!(answer, Answer::Asked(Ok([1].into())));
+        assert_eq!(answer, Answer::Sharding(ShardingAnswer::Asked(Ok([1].into()))));
     }
 }
 

@@ -10,7 +10,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token as Id};
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Answer, Effect, HaltReason, Output, Wake};
-use quorate_core::event::Event;
+use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, LinkEvent, Token};
 use quorate_core::node::Node;
@@ -216,8 +216,8 @@ impl Host {
             }) if error.reaction() != Reaction::Drop => {
                 self.close_all_of(&peer, |link| matches!(link.role, Role::Inbound(_)));
             }
-            Effect::Notify(Event::Paused { .. }) => self.entities.hold(),
-            Effect::Notify(Event::StillMember) => {
+            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.entities.hold(),
+            Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.entities.release();
                 self.inputs.extend(reports.into_iter().map(Input::Entity));
             }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, HaltReason};
+use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::ident::{Address, ClusterName};
-use quorate_core::input::{Command, KindSettings};
+use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_tokio::{Cluster, EntityContext, Kind, Region, Security};
@@ -87,13 +87,13 @@ pub async fn on_tokio(bind: &str, seed: Option<Address>) -> Result<(Cluster, Gre
 /// A host that joins `seed` and hosts greeters as soon as it is a member.
 pub fn on_mio(seed: Address) -> Result<Host, Failure> {
     let mut host = Host::bind(Config::fast(ClusterName::new(CLUSTER)?))?;
-    host.command(Command::RegisterKind(KindSettings {
+    host.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
         name: Arc::from(KIND),
         shards: SHARDS,
         role: None,
         hosts: true,
-    }));
-    host.command(Command::JoinSeeds(vec![seed]));
+    })));
+    host.command(Command::Membership(MembershipCommand::JoinSeeds(vec![seed])));
     Ok(host)
 }
 
@@ -119,7 +119,7 @@ pub fn run() -> Result<Outcome, Failure> {
     asked_after_cut.extend(ask_from_tokio(&runtime, &region, &mut host)?);
     let dials_after_cut = host.dials() - dials;
 
-    host.command(Command::Leave);
+    host.command(Command::Membership(MembershipCommand::Leave));
     let end = until(&mut host, "its end", |host| host.halted())?;
     host.finish(PATIENCE)?;
     runtime.block_on(async {
@@ -172,14 +172,16 @@ fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> Resu
 pub fn ask_from_mio(host: &mut Host) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     for number in 0..ENTITIES {
-        let token = host.command(Command::Ask {
+        let token = host.command(Command::Sharding(ShardingCommand::Ask {
             kind: KindId::of(KIND),
             entity: EntityId::from(format!("greeter-{number}").as_str()),
             payload: postcard::to_allocvec("you")?.into(),
             timeout: Duration::from_secs(10),
-        });
+        }));
         match until(host, "an answer", |host| host.answer(token))? {
-            Answer::Asked(Ok(payload)) => lines.push(entities::read_answer(&payload)?),
+            Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) => {
+                lines.push(entities::read_answer(&payload)?)
+            }
             other => return Err(format!("an ask ended with {other:?}").into()),
         }
     }

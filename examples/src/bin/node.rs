@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use lexopt::prelude::*;
 use quorate_core::membership::events::diff;
-use quorate_tokio::core::{Address, Event, MembershipChange, View};
+use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, View};
 use quorate_tokio::{Cluster, ClusterEvent, Events, Security, Termination};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -154,7 +154,7 @@ async fn print_events(mut events: Events, idle: View) {
     let mut last = Arc::new(idle);
     while let Some(event) = events.next().await {
         match event {
-            ClusterEvent::Event(Event::Membership { change, view }) => {
+            ClusterEvent::Event(Event::Membership(MembershipEvent::Changed { change, view })) => {
                 print(&change);
                 last = view;
             }

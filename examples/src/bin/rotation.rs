@@ -9,7 +9,7 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use quorate_driver::core::{Config, Event, MembershipChange, Status};
+use quorate_driver::core::{Config, Event, MembershipChange, MembershipEvent, Status};
 use quorate_driver::{
     Adapter, Cluster, ClusterEvent, DevCa, Entity, EntityContext, EntityRef, Kind, Mtls, Psk, Region,
     Runtime, Security,
@@ -241,10 +241,10 @@ async fn run<A: Adapter>(options: &Options) -> Result<(), Failed> {
     while let Some(event) = events.next().await {
         let unreachable = matches!(
             event,
-            ClusterEvent::Event(Event::Membership {
+            ClusterEvent::Event(Event::Membership(MembershipEvent::Changed {
                 change: MembershipChange::Unreachable(_),
                 ..
-            })
+            }))
         );
         suspected += u32::from(unreachable);
     }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future;
 use quorate_core::membership::events::diff;
-use quorate_driver::core::{Event, MembershipChange, Status, UniqueAddress, View};
+use quorate_driver::core::{
+    DowningEvent, Event, MembershipChange, MembershipEvent, Status, UniqueAddress, View,
+};
 use quorate_driver::{Adapter, AskError, Cluster, ClusterEvent, Events, Runtime, Security};
 
 use super::asks::{self, Answer, Asks, Job};
@@ -298,7 +300,7 @@ impl<A: Adapter> Reader<A> {
 
     fn on_event(&mut self, event: Option<ClusterEvent>) -> Result<(), Failure> {
         match event {
-            Some(ClusterEvent::Event(Event::Membership { change, view })) => {
+            Some(ClusterEvent::Event(Event::Membership(MembershipEvent::Changed { change, view }))) => {
                 self.view = view;
                 self.on_change(&change);
             }
@@ -307,7 +309,7 @@ impl<A: Adapter> Reader<A> {
                 self.view = view;
                 changes.iter().for_each(|change| self.on_change(change));
             }
-            Some(ClusterEvent::Event(Event::Downing(decision))) => {
+            Some(ClusterEvent::Event(Event::Downing(DowningEvent::Decision(decision)))) => {
                 let down: Vec<String> = decision
                     .down
                     .iter()

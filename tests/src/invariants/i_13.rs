@@ -2,7 +2,7 @@
 //! observed unreachable, the proof that it stopped. A node says that it is no longer a member at most once, and only after
 //! all its entities were told to stop.
 
-use quorate_core::event::Event;
+use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::membership::member::Status;
 
 use super::{Step, oracle};
@@ -48,7 +48,7 @@ pub(super) fn on_event(
     unstopped: usize,
     history: &History,
 ) -> Result<(), String> {
-    if *event != Event::SelfRemoved {
+    if *event != Event::Membership(MembershipEvent::SelfRemoved) {
         return Ok(());
     }
     if history.processes[process as usize].self_removed > 1 {

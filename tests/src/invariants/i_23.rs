@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use quorate_core::downing::decision::Decision;
-use quorate_core::event::DowningEvent;
+use quorate_core::event::DowningReport;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
 use quorate_core::view::{Phase, View};
@@ -103,7 +103,7 @@ impl InTime {
     pub(super) fn on_downing(
         &mut self,
         process: ProcessId,
-        event: &DowningEvent,
+        event: &DowningReport,
         moment: &Moment<'_>,
     ) -> Result<(), String> {
         if event.down.is_empty() || event.decision == Decision::DownSelfQuarantinedByRemote {
@@ -157,8 +157,8 @@ mod tests {
         UniqueAddress::new(address, 1)
     }
 
-    fn decision() -> DowningEvent {
-        DowningEvent {
+    fn decision() -> DowningReport {
+        DowningReport {
             strategy: "keep-majority",
             rule: IndirectRule::CascadeSafe,
             decision: Decision::DownReachable,

@@ -1,7 +1,7 @@
 //! I-24: a decision names incarnations that are members, never an address or one that was removed; and who is Down is never
 //! anything else again, whatever is decided after that.
 
-use quorate_core::event::DowningEvent;
+use quorate_core::event::DowningReport;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::Status;
 use quorate_core::view::{Phase, View};
@@ -16,7 +16,7 @@ pub(super) fn check(before: &Gossip, after: &Gossip) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn on_downing(event: &DowningEvent, view: &View) -> Result<(), String> {
+pub(super) fn on_downing(event: &DowningReport, view: &View) -> Result<(), String> {
     if event.waits_for.is_some() || view.phase() != Phase::Member {
         return Ok(());
     }

@@ -32,7 +32,7 @@ mod oracle;
 use std::sync::Arc;
 
 use quorate_core::effect::EntityOrder;
-use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::event::{DetectorEvent, DowningEvent, Event, ShardingEvent};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::sharding::ids::KindId;
 use quorate_core::view::{Phase, View};
@@ -211,8 +211,8 @@ impl Checks {
         history: &History,
     ) -> Verdict {
         match event {
-            Event::Paused { .. } => self.i23.on_paused(process, moment.mono),
-            Event::Downing(event) => {
+            Event::Detector(DetectorEvent::Paused { .. }) => self.i23.on_paused(process, moment.mono),
+            Event::Downing(DowningEvent::Decision(event)) => {
                 named("I-23", self.i23.on_downing(process, event, moment))?;
                 named("I-24", i_24::on_downing(event, moment.view))?;
                 named("I-26", i_26::on_downing(moment, event))?;

@@ -1,13 +1,13 @@
 //! What a node says and what the simulated host does about it: sends, answers, events, its end. Records everything in the
 //! history and the trace; decides nothing.
 
-use quorate_core::effect::{Answer, Effect, HaltReason};
-use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::effect::{Answer, Effect, HaltReason, ShardingAnswer};
+use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
 use quorate_core::input::{Input, Target, Token};
-use quorate_core::lease::{LeaseOrder, LeaseReport};
+use quorate_core::lease::protocol::{LeaseOrder, LeaseReport};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::gossip::Gossip;
-use quorate_core::message::{GossipEnvelope, Message, Welcome};
+use quorate_core::message::{DetectorMsg, GossipEnvelope, MembershipMsg, Message, ShardingMsg, Welcome};
 use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
@@ -95,29 +95,31 @@ impl Sim {
 
     fn on_send(&mut self, process: ProcessId, to: Target, message: Message) {
         match &message {
-            Message::Gossip(GossipEnvelope { gossip, .. }) | Message::Welcome(Welcome { gossip, .. })
+            Message::Membership(MembershipMsg::Gossip(GossipEnvelope { gossip, .. }))
+            | Message::Membership(MembershipMsg::Welcome(Welcome { gossip, .. }))
                 if !self.is_bare =>
             {
                 self.history.held(process, &gossip.open(&Gossip::new()));
             }
-            Message::Gossip(_) | Message::Welcome(_) => {}
-            Message::Entity(envelope) => {
+            Message::Membership(MembershipMsg::Gossip(_))
+            | Message::Membership(MembershipMsg::Welcome(_)) => {}
+            Message::Sharding(ShardingMsg::Entity(envelope)) => {
                 self.history.message_is(&envelope.payload, Whereabouts::InFlight);
             }
-            Message::InitJoin(_)
-            | Message::InitJoinAck(_)
-            | Message::InitJoinNack
-            | Message::Join(_)
-            | Message::JoinRefused(_)
-            | Message::Removed { .. }
-            | Message::Leave(_)
-            | Message::Down(_)
-            | Message::Heartbeat(_)
-            | Message::HeartbeatRsp(_)
-            | Message::ExitingConfirmed { .. }
-            | Message::GossipStatus(_)
-            | Message::Sharding(_)
-            | Message::AskReply(_) => {}
+            Message::Membership(MembershipMsg::InitJoin(_))
+            | Message::Membership(MembershipMsg::InitJoinAck(_))
+            | Message::Membership(MembershipMsg::InitJoinNack)
+            | Message::Membership(MembershipMsg::Join(_))
+            | Message::Membership(MembershipMsg::JoinRefused(_))
+            | Message::Membership(MembershipMsg::Removed { .. })
+            | Message::Membership(MembershipMsg::Leave(_))
+            | Message::Membership(MembershipMsg::Down(_))
+            | Message::Detector(DetectorMsg::Heartbeat(_))
+            | Message::Detector(DetectorMsg::HeartbeatRsp(_))
+            | Message::Membership(MembershipMsg::ExitingConfirmed { .. })
+            | Message::Membership(MembershipMsg::GossipStatus(_))
+            | Message::Sharding(ShardingMsg::Kind(_))
+            | Message::Sharding(ShardingMsg::AskReply(_)) => {}
         }
         self.send(process, to, message);
     }
@@ -128,15 +130,15 @@ impl Sim {
         }
         self.trace.begin(self.now, process, b'N');
         match event {
-            Event::Membership { change, .. } => self.trace.debug(change),
-            Event::SelfUp
-            | Event::SelfRemoved
-            | Event::JoinFailed { .. }
-            | Event::LeaderIncapacitated { .. }
-            | Event::NobodyHasDowningRole { .. }
-            | Event::Downing(_)
-            | Event::Paused { .. }
-            | Event::StillMember
+            Event::Membership(MembershipEvent::Changed { change, .. }) => self.trace.debug(change),
+            Event::Membership(MembershipEvent::SelfUp)
+            | Event::Membership(MembershipEvent::SelfRemoved)
+            | Event::Membership(MembershipEvent::JoinFailed { .. })
+            | Event::Membership(MembershipEvent::LeaderIncapacitated { .. })
+            | Event::Downing(DowningEvent::NobodyHasDowningRole { .. })
+            | Event::Downing(DowningEvent::Decision(_))
+            | Event::Detector(DetectorEvent::Paused { .. })
+            | Event::Detector(DetectorEvent::StillMember)
             | Event::Sharding { .. }
             | Event::Rejected { .. }
             | _ => self.trace.debug(event),
@@ -145,11 +147,13 @@ impl Sim {
             self.show_event(process, event);
         }
         match event {
-            Event::SelfRemoved => self.history.processes[process as usize].self_removed += 1,
+            Event::Membership(MembershipEvent::SelfRemoved) => {
+                self.history.processes[process as usize].self_removed += 1
+            }
             Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
-            Event::JoinFailed { reason } => self.join_failures.push(*reason),
-            Event::Paused { .. } => self.processes[process as usize].in_doubt = true,
-            Event::StillMember => self.processes[process as usize].in_doubt = false,
+            Event::Membership(MembershipEvent::JoinFailed { reason }) => self.join_failures.push(*reason),
+            Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
+            Event::Detector(DetectorEvent::StillMember) => self.processes[process as usize].in_doubt = false,
             _ => {}
         }
         let unstopped = self.processes[process as usize].entities.unstopped();
@@ -196,7 +200,7 @@ impl Sim {
             return self.violated("I-44", process, what);
         };
         match (open, answer) {
-            (Open::Ask(at), Answer::Asked(result)) => {
+            (Open::Ask(at), Answer::Sharding(ShardingAnswer::Asked(result))) => {
                 let result = self.checks.i44.on_answer(&mut self.history, at, result);
                 if let Err(what) = result {
                     self.violated("I-44", process, what);
@@ -241,7 +245,7 @@ impl Sim {
 
     fn show_event(&self, process: ProcessId, event: &Event) {
         match event {
-            Event::Membership { change, .. } => match change {
+            Event::Membership(MembershipEvent::Changed { change, .. }) => match change {
                 MembershipChange::SeenChanged { .. }
                 | MembershipChange::ReachabilityChanged
                 | MembershipChange::TombstonesChanged

@@ -8,8 +8,8 @@ use quorate_core::effect::Output;
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
-use quorate_core::lease::LeaseReport;
-use quorate_core::message::Message;
+use quorate_core::lease::protocol::LeaseReport;
+use quorate_core::message::{Message, ShardingMsg};
 use quorate_core::sharding::ids::Slot;
 use quorate_core::view::View;
 
@@ -300,7 +300,7 @@ impl Sim {
     pub(crate) fn tell_link(&mut self, to: ProcessId, event: LinkEvent) {
         if !self.processes[to as usize].runs() {
             if let LinkEvent::Dropped {
-                message: Message::Entity(envelope),
+                message: Message::Sharding(ShardingMsg::Entity(envelope)),
                 ..
             } = &event
             {
@@ -309,7 +309,7 @@ impl Sim {
             return;
         }
         if let LinkEvent::Dropped {
-            message: Message::Entity(envelope),
+            message: Message::Sharding(ShardingMsg::Entity(envelope)),
             ..
         } = &event
         {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use quorate_core::config::Config;
 use quorate_core::ident::{ClusterName, UniqueAddress};
-use quorate_core::input::{Command, Input};
+use quorate_core::input::{Command, Input, MembershipCommand};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::member_set::MemberSet;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
-use quorate_core::message::{InitJoinAck, Message, Welcome};
+use quorate_core::message::{InitJoinAck, MembershipMsg, Message, Welcome};
 use quorate_core::wire::{self, Decoded};
 
 use super::engine::Sim;
@@ -217,21 +217,21 @@ fn form(sim: &mut Sim, nodes: usize) {
         let contact = (index + 1) % nodes;
         let (process, contact) = (index as u32, sim.processes[contact].me.clone());
         let me = sim.processes[index].me.clone();
-        let join = Command::JoinSeeds(vec![contact.address().clone()]);
+        let join = Command::Membership(MembershipCommand::JoinSeeds(vec![contact.address().clone()]));
         sim.command(process, Open::Command("join"), join);
         sim.hear(
             process,
             &contact,
-            &Message::InitJoinAck(InitJoinAck { compatible: true }),
+            &Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })),
         );
         let gossip = Arc::clone(&state);
         sim.hear(
             process,
             &contact,
-            &Message::Welcome(Welcome {
+            &Message::Membership(MembershipMsg::Welcome(Welcome {
                 to: me,
                 gossip: gossip.into(),
-            }),
+            })),
         );
         // Nobody's ticks come at the same time as everybody else's.
         let gap = sim.process_chance.below(2 * 1_000_000 / nodes as u64 + 1);

@@ -3,7 +3,7 @@
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, Input, LinkEvent, Target};
-use quorate_core::message::{Lane, Message};
+use quorate_core::message::{DetectorMsg, Lane, MembershipMsg, Message, ShardingMsg};
 use quorate_core::wire::{self, Decoded};
 
 use super::engine::{Happening, Sim};
@@ -29,23 +29,23 @@ pub(crate) struct Flight {
 /// What a message is called.
 pub(crate) const fn name(message: &Message) -> &'static str {
     match message {
-        Message::InitJoin(_) => "InitJoin",
-        Message::InitJoinAck(_) => "InitJoinAck",
-        Message::InitJoinNack => "InitJoinNack",
-        Message::Join(_) => "Join",
-        Message::JoinRefused(_) => "JoinRefused",
-        Message::Removed { .. } => "Removed",
-        Message::Welcome(_) => "Welcome",
-        Message::Leave(_) => "Leave",
-        Message::Down(_) => "Down",
-        Message::Heartbeat(_) => "Heartbeat",
-        Message::HeartbeatRsp(_) => "HeartbeatRsp",
-        Message::ExitingConfirmed { .. } => "ExitingConfirmed",
-        Message::GossipStatus(_) => "GossipStatus",
-        Message::Gossip(_) => "Gossip",
-        Message::Sharding(_) => "Sharding",
-        Message::Entity(_) => "Entity",
-        Message::AskReply(_) => "AskReply",
+        Message::Membership(MembershipMsg::InitJoin(_)) => "InitJoin",
+        Message::Membership(MembershipMsg::InitJoinAck(_)) => "InitJoinAck",
+        Message::Membership(MembershipMsg::InitJoinNack) => "InitJoinNack",
+        Message::Membership(MembershipMsg::Join(_)) => "Join",
+        Message::Membership(MembershipMsg::JoinRefused(_)) => "JoinRefused",
+        Message::Membership(MembershipMsg::Removed { .. }) => "Removed",
+        Message::Membership(MembershipMsg::Welcome(_)) => "Welcome",
+        Message::Membership(MembershipMsg::Leave(_)) => "Leave",
+        Message::Membership(MembershipMsg::Down(_)) => "Down",
+        Message::Detector(DetectorMsg::Heartbeat(_)) => "Heartbeat",
+        Message::Detector(DetectorMsg::HeartbeatRsp(_)) => "HeartbeatRsp",
+        Message::Membership(MembershipMsg::ExitingConfirmed { .. }) => "ExitingConfirmed",
+        Message::Membership(MembershipMsg::GossipStatus(_)) => "GossipStatus",
+        Message::Membership(MembershipMsg::Gossip(_)) => "Gossip",
+        Message::Sharding(ShardingMsg::Kind(_)) => "Sharding",
+        Message::Sharding(ShardingMsg::Entity(_)) => "Entity",
+        Message::Sharding(ShardingMsg::AskReply(_)) => "AskReply",
     }
 }
 
@@ -189,7 +189,7 @@ impl Sim {
             self.trace.bytes(&bytes);
         }
         let number = match &message {
-            Message::Entity(envelope) => message_number(&envelope.payload),
+            Message::Sharding(ShardingMsg::Entity(envelope)) => message_number(&envelope.payload),
             _ => None,
         };
         let name = name(&message);
@@ -330,7 +330,7 @@ impl Sim {
     /// A process is gone: its peers' sockets break soon, or much later where the network is cut.
     pub(crate) fn close_links(&mut self, gone: ProcessId) {
         for message in self.network.forget_dialler(gone) {
-            if let Message::Entity(envelope) = message {
+            if let Message::Sharding(ShardingMsg::Entity(envelope)) = message {
                 self.destroyed(message_number(&envelope.payload));
             }
         }
@@ -404,9 +404,11 @@ struct Brief<'a>(&'a Message);
 impl core::fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.0 {
-            Message::Sharding(message) => write!(f, "{:?}", message.body),
-            Message::Entity(envelope) => write!(f, "Entity {} in {:?}", envelope.entity, envelope.shard),
-            Message::AskReply(reply) => write!(f, "AskReply {}", reply.id),
+            Message::Sharding(ShardingMsg::Kind(message)) => write!(f, "{:?}", message.body),
+            Message::Sharding(ShardingMsg::Entity(envelope)) => {
+                write!(f, "Entity {} in {:?}", envelope.entity, envelope.shard)
+            }
+            Message::Sharding(ShardingMsg::AskReply(reply)) => write!(f, "AskReply {}", reply.id),
             other => f.write_str(name(other)),
         }
     }

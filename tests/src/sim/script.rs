@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quorate_core::config::Config;
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::{ClusterName, UniqueAddress};
-use quorate_core::input::{Command, DownTarget};
+use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::view::{Phase, View};
 
@@ -90,7 +90,11 @@ impl Sim {
             self.register_kind(process);
         }
         let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
-        self.command(process, Open::Command("join"), Command::JoinSeeds(seeds));
+        self.command(
+            process,
+            Open::Command("join"),
+            Command::Membership(MembershipCommand::JoinSeeds(seeds)),
+        );
         self.guard();
     }
 
@@ -268,7 +272,11 @@ impl Sim {
         self.assumptions.fault(self.now, "a departure in a partition");
         self.faults.add(FaultKind::Leave);
         self.fact(process, format_args!("is asked to leave"));
-        self.command(process, Open::Command("leave"), Command::Leave);
+        self.command(
+            process,
+            Open::Command("leave"),
+            Command::Membership(MembershipCommand::Leave),
+        );
         self.guard();
     }
 
@@ -278,7 +286,11 @@ impl Sim {
             return;
         };
         let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
-        self.command(process, Open::Command("join"), Command::JoinSeeds(seeds));
+        self.command(
+            process,
+            Open::Command("join"),
+            Command::Membership(MembershipCommand::JoinSeeds(seeds)),
+        );
         self.guard();
     }
 
@@ -288,7 +300,11 @@ impl Sim {
             return;
         };
         let target = DownTarget::Address(self.address(target));
-        self.command(process, Open::Command("down"), Command::Down(target));
+        self.command(
+            process,
+            Open::Command("down"),
+            Command::Membership(MembershipCommand::Down(target)),
+        );
         self.guard();
     }
 

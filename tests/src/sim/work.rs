@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use quorate_core::effect::EntityOrder;
-use quorate_core::input::{Command, EntityReport, Input, KindSettings};
+use quorate_core::input::{Command, EntityReport, Input, KindSettings, ShardingCommand};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Slot};
 
@@ -33,7 +33,7 @@ impl Sim {
         self.command(
             process,
             Open::Command("register"),
-            Command::RegisterKind(settings),
+            Command::Sharding(ShardingCommand::RegisterKind(settings)),
         );
     }
 
@@ -41,12 +41,12 @@ impl Sim {
     /// number returned.
     pub fn ask(&mut self, index: usize, entity: &str, timeout: Duration) -> Option<usize> {
         let (process, at, payload) = self.compose(index, entity, true)?;
-        let command = Command::Ask {
+        let command = Command::Sharding(ShardingCommand::Ask {
             kind: KindId::of(KIND),
             entity: EntityId::from(entity),
             payload: payload.into(),
             timeout,
-        };
+        });
         self.command(process, Open::Ask(at), command);
         Some(at)
     }

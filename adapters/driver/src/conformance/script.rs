@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use quorate_core::config::Config;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, KindSettings};
-use quorate_core::message::{Heartbeat, Join, Message};
+use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
+use quorate_core::message::{DetectorMsg, Heartbeat, Join, MembershipMsg, Message};
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{AUTH_NONE, FEATURES, Hello, LinkKind as HelloLink, encode_hello};
@@ -77,32 +77,34 @@ fn play() -> Vec<String> {
         millis: 0,
         effects: Vec::new(),
     };
-    stage.command(Command::JoinSeeds(vec![me.address().clone()]));
-    stage.command(Command::RegisterKind(KindSettings {
+    stage.command(Command::Membership(MembershipCommand::JoinSeeds(vec![
+        me.address().clone(),
+    ])));
+    stage.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
         name: "kind".into(),
         shards: 4,
         role: None,
         hosts: true,
-    }));
+    })));
     stage.pass(2_000);
     let control = stage.greeted(HelloLink::Control, 1);
     stage.say(
         control,
-        &Message::Join(Join {
+        &Message::Membership(MembershipMsg::Join(Join {
             to: me.clone(),
             roles: Default::default(),
             app_version: Default::default(),
-        }),
+        })),
     );
     for sequence in 1..20 {
         let to = me.clone();
         stage.say(
             control,
-            &Message::Heartbeat(Heartbeat {
+            &Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
                 to,
                 sequence,
                 sent_at_micros: 0,
-            }),
+            })),
         );
         stage.pass(100);
     }
@@ -114,7 +116,7 @@ fn play() -> Vec<String> {
     hello.cluster = ClusterName::new("other").expect("a name");
     stage.received(refused, encoded(&hello));
     stage.pass(LENGTH_MILLIS);
-    stage.command(Command::Leave);
+    stage.command(Command::Membership(MembershipCommand::Leave));
     stage.pass(LENGTH_MILLIS);
     stage.effects
 }

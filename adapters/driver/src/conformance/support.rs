@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_core::event::Event;
+use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Status;
@@ -163,7 +163,10 @@ pub(super) async fn suspected<A: Adapter>(events: &mut Events) -> usize {
     let mut count = 0;
     loop {
         match race(events.next(), sleep::<A>(Duration::from_millis(100))).await {
-            Either::Left(Some(ClusterEvent::Event(Event::Membership { change, .. }))) => {
+            Either::Left(Some(ClusterEvent::Event(Event::Membership(MembershipEvent::Changed {
+                change,
+                ..
+            })))) => {
                 count += usize::from(matches!(change, MembershipChange::Unreachable(_)));
             }
             Either::Left(Some(_)) => {}

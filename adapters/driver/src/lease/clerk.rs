@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::lease::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
+use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
 
 use super::LeaseKeeper;
 use crate::sync::Notify;

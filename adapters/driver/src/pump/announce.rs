@@ -1,7 +1,7 @@
 //! What the log says about events: one line per change of the membership with a stable `event` field, nothing per message.
 //! Decides nothing. Spec: `README.md`.
 
-use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Member;
@@ -12,32 +12,36 @@ use super::refusal::LogLimit;
 /// Writes an event to the log.
 pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant) {
     match event {
-        Event::Membership { change, .. } => membership(me, change),
-        Event::SelfUp => tracing::info!(target: "cluster::membership", event = "self_up", %me),
-        Event::SelfRemoved => tracing::info!(target: "cluster::membership", event = "self_removed", %me),
-        Event::JoinFailed { reason } => {
+        Event::Membership(MembershipEvent::Changed { change, .. }) => membership(me, change),
+        Event::Membership(MembershipEvent::SelfUp) => {
+            tracing::info!(target: "cluster::membership", event = "self_up", %me)
+        }
+        Event::Membership(MembershipEvent::SelfRemoved) => {
+            tracing::info!(target: "cluster::membership", event = "self_removed", %me)
+        }
+        Event::Membership(MembershipEvent::JoinFailed { reason }) => {
             tracing::warn!(target: "cluster::membership", event = "join_failed", %me, ?reason);
         }
-        Event::LeaderIncapacitated { ticks } => {
+        Event::Membership(MembershipEvent::LeaderIncapacitated { ticks }) => {
             tracing::warn!(target: "cluster::membership", event = "cluster_leader_incapacitated", %me, ticks);
         }
-        Event::Downing(decision) => tracing::warn!(
+        Event::Downing(DowningEvent::Decision(decision)) => tracing::warn!(
             target: "cluster::sbr", event = "sbr_downing", %me, strategy = decision.strategy, rule = %decision.rule,
             decision = %decision.decision, reason = decision.reason, members = ?decision.members,
             unreachable = ?decision.unreachable, indirectly_connected = ?decision.indirectly_connected,
             down = ?decision.down, waits_for = ?decision.waits_for
         ),
-        Event::TooManyMembersToDecide { members, members_max } => {
+        Event::Downing(DowningEvent::TooManyMembersToDecide { members, members_max }) => {
             tracing::warn!(target: "cluster::sbr", event = "sbr_too_many_members", %me, members, members_max);
         }
-        Event::NobodyHasDowningRole { role } => tracing::warn!(
+        Event::Downing(DowningEvent::NobodyHasDowningRole { role }) => tracing::warn!(
             target: "cluster::sbr", event = "sbr_role_without_members", %me, %role,
             "no member has the role that the downing strategy counts by"
         ),
-        Event::Paused { excess } => {
+        Event::Detector(DetectorEvent::Paused { excess }) => {
             tracing::warn!(target: "cluster::fd", event = "heartbeat_starvation", %me, ?excess);
         }
-        Event::StillMember => {
+        Event::Detector(DetectorEvent::StillMember) => {
             tracing::info!(target: "cluster::fd", event = "still_member", %me, "after a pause of this process");
         }
         Event::Sharding { kind, event } => sharding(me, &format_args!("{kind:?}"), event),

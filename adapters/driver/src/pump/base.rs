@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_core::config::ValidConfig;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, EntityReport, LinkEvent, Target};
-use quorate_core::lease::LeaseReport;
+use quorate_core::lease::protocol::LeaseReport;
 use quorate_core::message::Message;
 use quorate_core::owner::Owner;
 use quorate_core::store::StoreReport;

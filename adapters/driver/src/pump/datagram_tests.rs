@@ -1,6 +1,6 @@
 //! Heartbeats beside the stream: what goes there, what does not, and what a peer may not put there. Spec: `docs/WIRE.md` 3.6.
 
-use quorate_core::message::{Lane, Message};
+use quorate_core::message::{Lane, MembershipMsg, Message};
 
 use super::tests::{Bench, Heard, aborts, accepted_control, frame, heartbeat, me, peer};
 use super::{Action, Chunk, LinkId, LinkInput};
@@ -45,7 +45,7 @@ fn a_heartbeat_does_not_wait_for_the_stream() {
         (stats.heartbeats_in_datagrams, stats.heartbeats_over_stream),
         (1, 0)
     );
-    bench.send(&peer(), Message::Leave(peer()));
+    bench.send(&peer(), Message::Membership(MembershipMsg::Leave(peer())));
     assert!(
         datagrams(&mut bench).is_empty(),
         "anything else goes over the stream"
@@ -110,7 +110,7 @@ fn anything_but_one_whole_heartbeat_ends_the_link() {
     let whole = frame(&heartbeat(me()), 1);
     let two = [whole.clone(), whole.clone()].concat();
     let cut = whole[..whole.len() - 1].to_vec();
-    let other = frame(&Message::Leave(me()), 1);
+    let other = frame(&Message::Membership(MembershipMsg::Leave(me())), 1);
     for wrong in [two, cut, other, Vec::new(), b"GET / HTTP/1.1".to_vec()] {
         let mut bench = Bench::of(me(), Authentication::None);
         let link = accepted_control(&mut bench);

@@ -2,7 +2,8 @@
 //! Spec: `docs/WIRE.md` 3.6, reliability 3c, I-93.
 
 use quorate_core::input::Input;
-use quorate_core::wire::{Decoded, Frame, WireError, decode_frame, kind};
+use quorate_core::message::DetectorMsg;
+use quorate_core::wire::{Decoded, Frame, WireError, decode_frame};
 
 use super::Pump;
 use super::action::{Action, Chunk, LinkId};
@@ -11,8 +12,9 @@ use super::rates::Verdict;
 use super::reading::Found;
 use crate::transport::LinkKind;
 
-const fn is_heartbeat(frame: &Frame<'_>) -> bool {
-    matches!(frame.kind, kind::HEARTBEAT | kind::HEARTBEAT_RSP)
+fn is_heartbeat(frame: &Frame<'_>) -> bool {
+    let heartbeats = [DetectorMsg::HEARTBEAT, DetectorMsg::HEARTBEAT_RSP];
+    heartbeats.iter().any(|tag| tag.kind == frame.kind)
 }
 
 impl<M: Machine> Pump<M> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quorate_core::effect::EntityOrder;
-use quorate_core::event::Event;
+use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
@@ -81,8 +81,8 @@ impl Entities {
     /// After a pause of the process no entity begins with a message until the node knows that it is still a member.
     pub(crate) fn heed(&self, event: &Event) {
         match event {
-            Event::Paused { .. } => self.reports.gate.hold(),
-            Event::StillMember => self.reports.gate.release(),
+            Event::Detector(DetectorEvent::Paused { .. }) => self.reports.gate.hold(),
+            Event::Detector(DetectorEvent::StillMember) => self.reports.gate.release(),
             _ => {}
         }
     }

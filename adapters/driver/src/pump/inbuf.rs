@@ -206,18 +206,18 @@ const fn used(decoded: &Decoded<'_>) -> Option<usize> {
 mod tests {
     use super::*;
     use quorate_core::ident::{Address, UniqueAddress};
-    use quorate_core::message::{Heartbeat, Message};
+    use quorate_core::message::{DetectorMsg, Heartbeat, Message};
     use quorate_core::wire::encode_message;
 
     fn frames(count: u64) -> Vec<u8> {
         let to = UniqueAddress::new(Address::new("h", 1).unwrap(), 1);
         let mut bytes = Vec::new();
         for sequence in 1..=count {
-            let message = Message::Heartbeat(Heartbeat {
+            let message = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
                 to: to.clone(),
                 sequence,
                 sent_at_micros: 0,
-            });
+            }));
             encode_message(&message, 7, &Limits::default(), &mut bytes).unwrap();
         }
         bytes

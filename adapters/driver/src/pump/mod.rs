@@ -234,12 +234,12 @@ impl<M: Machine> Pump<M> {
                 reply,
             } => Input::Command {
                 token: self.replies.insert(Waiting::Ask(reply)),
-                command: quorate_core::input::Command::Ask {
+                command: quorate_core::input::Command::Sharding(quorate_core::input::ShardingCommand::Ask {
                     kind,
                     entity,
                     payload,
                     timeout,
-                },
+                }),
             },
         };
         self.node.handle(self.base.now, input);
@@ -267,7 +267,12 @@ impl<M: Machine> Pump<M> {
             } => {
                 let forget = self.entities.register(&settings.name, starter);
                 let token = self.replies.insert(Waiting::Register { reply, forget });
-                (token, quorate_core::input::Command::RegisterKind(settings))
+                (
+                    token,
+                    quorate_core::input::Command::Sharding(
+                        quorate_core::input::ShardingCommand::RegisterKind(settings),
+                    ),
+                )
             }
             ControlCommand::Links(reply) => return reply.send(self.outbound.links()),
             ControlCommand::Stats(reply) => return reply.send(self.stats()),

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use quorate_core::config::Limits;
 use quorate_core::ident::{Roles, UniqueAddress};
-use quorate_core::input::{Command, DownTarget};
+use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::app_version::AppVersion;
-use quorate_core::message::{JoinRefused, Message};
+use quorate_core::message::{JoinRefused, MembershipMsg, Message};
 use quorate_core::reject::JoinRefusal;
 use quorate_core::time::Instant;
-use quorate_core::wire::{Frame, decode_message, kind};
+use quorate_core::wire::{Frame, decode_message};
 
 use super::refusal::LogLimit;
 use crate::transport::PeerCertificate;
@@ -74,7 +74,8 @@ impl Policy {
         limits: &Limits,
         log: (&mut LogLimit, Instant),
     ) -> Judged {
-        if !matches!(frame.kind, kind::JOIN | kind::LEAVE | kind::DOWN) {
+        let asks = [MembershipMsg::JOIN, MembershipMsg::LEAVE, MembershipMsg::DOWN];
+        if asks.iter().all(|tag| tag.kind != frame.kind) {
             return Judged::Pass;
         }
         // What cannot be read is refused by the node, which counts it.
@@ -88,7 +89,7 @@ impl Policy {
             certificate,
         };
         let (what, whom, answer) = match &message {
-            Message::Join(join) => {
+            Message::Membership(MembershipMsg::Join(join)) => {
                 let joiner = Joiner {
                     node: by,
                     roles: &join.roles,
@@ -98,8 +99,10 @@ impl Policy {
                 let answer = self.admits.as_ref().map_or(Ok(()), |admits| admits(&joiner));
                 ("join", by, answer)
             }
-            Message::Leave(node) => ("leave", node, self.allowed(&ask(node, false))),
-            Message::Down(node) => ("down", node, self.allowed(&ask(node, true))),
+            Message::Membership(MembershipMsg::Leave(node)) => {
+                ("leave", node, self.allowed(&ask(node, false)))
+            }
+            Message::Membership(MembershipMsg::Down(node)) => ("down", node, self.allowed(&ask(node, true))),
             _ => return Judged::Pass,
         };
         let (log, now) = log;
@@ -108,10 +111,12 @@ impl Policy {
         }
         match (answer, message) {
             (Ok(()), _) => Judged::Pass,
-            (Err(_), Message::Join(_)) => Judged::Refused(Some(Message::JoinRefused(JoinRefused {
-                to: by.clone(),
-                reason: JoinRefusal::NotAdmitted,
-            }))),
+            (Err(_), Message::Membership(MembershipMsg::Join(_))) => Judged::Refused(Some(
+                Message::Membership(MembershipMsg::JoinRefused(JoinRefused {
+                    to: by.clone(),
+                    reason: JoinRefusal::NotAdmitted,
+                })),
+            )),
             (Err(_), _) => Judged::Refused(None),
         }
     }
@@ -124,11 +129,11 @@ impl Policy {
 /// Writes down what this node's own program asked for.
 pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
     let (what, whom): (_, &dyn fmt::Display) = match command {
-        Command::Leave => ("leave", me),
-        Command::LeaveMember(address) => ("leave", address),
-        Command::Down(target) => ("down", named(target)),
-        Command::Remove(target) => ("remove", named(target)),
-        Command::PrepareForShutdown => ("prepare_for_shutdown", me),
+        Command::Membership(MembershipCommand::Leave) => ("leave", me),
+        Command::Membership(MembershipCommand::LeaveMember(address)) => ("leave", address),
+        Command::Membership(MembershipCommand::Down(target)) => ("down", named(target)),
+        Command::Membership(MembershipCommand::Remove(target)) => ("remove", named(target)),
+        Command::Membership(MembershipCommand::PrepareForShutdown) => ("prepare_for_shutdown", me),
         _ => return,
     };
     audit(what, &"this program", whom, &Ok(()), 0);
@@ -182,11 +187,11 @@ mod tests {
     }
 
     fn join() -> Message {
-        Message::Join(Join {
+        Message::Membership(MembershipMsg::Join(Join {
             to: me(),
             roles: Roles::default(),
             app_version: AppVersion::default(),
-        })
+        }))
     }
 
     #[test]
@@ -217,9 +222,9 @@ mod tests {
             ..Policy::default()
         });
         let link = accepted_control(&mut bench);
-        bench.receive(link, &frame(&Message::Down(me()), 1));
+        bench.receive(link, &frame(&Message::Membership(MembershipMsg::Down(me())), 1));
         assert!(bench.heard().is_empty());
-        bench.receive(link, &frame(&Message::Leave(me()), 1));
+        bench.receive(link, &frame(&Message::Membership(MembershipMsg::Leave(me())), 1));
         bench.receive(link, &frame(&join(), 1));
         assert_eq!(bench.heard().len(), 2);
         assert_eq!(bench.pump.stats().links.requests_refused_by_policy, 1);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use quorate_core::config::Limits;
 use quorate_core::input::Target;
-use quorate_core::message::{Lane, Message};
+use quorate_core::message::{DetectorMsg, Lane, MembershipMsg, Message, ShardingMsg};
 
 /// What became of a message that was to wait.
 #[derive(Debug)]
@@ -46,23 +46,25 @@ impl LaneQueue {
 /// The user's bytes in a message: what a queue of messages can grow large by.
 fn payload_bytes(message: &Message) -> usize {
     match message {
-        Message::Entity(envelope) => envelope.payload.len(),
-        Message::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
-        Message::InitJoin(_)
-        | Message::InitJoinAck(_)
-        | Message::InitJoinNack
-        | Message::Join(_)
-        | Message::JoinRefused(_)
-        | Message::Removed { .. }
-        | Message::Welcome(_)
-        | Message::Leave(_)
-        | Message::Down(_)
-        | Message::Heartbeat(_)
-        | Message::HeartbeatRsp(_)
-        | Message::ExitingConfirmed { .. }
-        | Message::GossipStatus(_)
-        | Message::Gossip(_)
-        | Message::Sharding(_) => 0,
+        Message::Sharding(ShardingMsg::Entity(envelope)) => envelope.payload.len(),
+        Message::Sharding(ShardingMsg::AskReply(reply)) => {
+            reply.result.as_ref().map_or(0, |payload| payload.len())
+        }
+        Message::Membership(MembershipMsg::InitJoin(_))
+        | Message::Membership(MembershipMsg::InitJoinAck(_))
+        | Message::Membership(MembershipMsg::InitJoinNack)
+        | Message::Membership(MembershipMsg::Join(_))
+        | Message::Membership(MembershipMsg::JoinRefused(_))
+        | Message::Membership(MembershipMsg::Removed { .. })
+        | Message::Membership(MembershipMsg::Welcome(_))
+        | Message::Membership(MembershipMsg::Leave(_))
+        | Message::Membership(MembershipMsg::Down(_))
+        | Message::Detector(DetectorMsg::Heartbeat(_))
+        | Message::Detector(DetectorMsg::HeartbeatRsp(_))
+        | Message::Membership(MembershipMsg::ExitingConfirmed { .. })
+        | Message::Membership(MembershipMsg::GossipStatus(_))
+        | Message::Membership(MembershipMsg::Gossip(_))
+        | Message::Sharding(ShardingMsg::Kind(_)) => 0,
     }
 }
 
@@ -178,14 +180,14 @@ mod tests {
         let to = UniqueAddress::new(Address::new("b", 1).unwrap(), 1);
         let mut queues = Queues::default();
         for bytes in payloads {
-            let message = Message::Entity(EntityEnvelope {
+            let message = Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
                 kind: KindId::of("files"),
                 shard: ShardId(0),
                 entity: EntityId::from("e"),
                 payload: vec![0; *bytes].into(),
                 ask: None,
                 hops: 0,
-            });
+            }));
             let queued = queues.push(&limits, Target::Node(to.clone()), message);
             assert!(matches!(queued, Queued::Kept), "{queued:?}");
         }

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 
 use quorate_core::config::Limits;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::message::Lane;
+use quorate_core::message::{DetectorMsg, Lane};
 use quorate_core::time::Instant;
-use quorate_core::wire::kind;
 
 /// Control frames may come in bursts of so many seconds' worth: a sender's whole queue after a pause.
 const CONTROL_BURST_SECONDS: u64 = 10;
@@ -107,7 +106,9 @@ impl Meter {
         let bytes = bytes as u64;
         let within = match lane {
             Lane::User | Lane::Reply => true,
-            Lane::Control if kind == kind::HEARTBEAT || kind == kind::HEARTBEAT_RSP => {
+            Lane::Control
+                if kind == DetectorMsg::HEARTBEAT.kind || kind == DetectorMsg::HEARTBEAT_RSP.kind =>
+            {
                 self.control.take(1, 0, now)
             }
             Lane::Control => {
@@ -162,10 +163,11 @@ impl Remembered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_core::message::{MembershipMsg, ShardingMsg};
 
-    const GOSSIP: (Lane, u16) = (Lane::Gossip, kind::GOSSIP);
-    const JOIN: (Lane, u16) = (Lane::Control, kind::JOIN);
-    const HEARTBEAT: (Lane, u16) = (Lane::Control, kind::HEARTBEAT);
+    const GOSSIP: (Lane, u16) = (Lane::Gossip, MembershipMsg::GOSSIP.kind);
+    const JOIN: (Lane, u16) = (Lane::Control, MembershipMsg::JOIN.kind);
+    const HEARTBEAT: (Lane, u16) = (Lane::Control, DetectorMsg::HEARTBEAT.kind);
 
     fn meter() -> (Meter, Limits) {
         let limits = Limits::default();
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(passed.count(), 16);
         assert_eq!(
             meter.admit(
-                (Lane::User, kind::ENTITY),
+                (Lane::User, ShardingMsg::ENTITY.kind),
                 frame,
                 &limits,
                 Instant::from_millis(0)

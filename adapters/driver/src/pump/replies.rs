@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use quorate_core::effect::Answer;
+use quorate_core::effect::{Answer, ShardingAnswer};
 use quorate_core::input::Token;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{KindId, Payload};
@@ -45,7 +45,7 @@ impl Replies {
         match self.waiting.remove(&token)? {
             Waiting::Ask(reply) => {
                 reply.send(match answer {
-                    Answer::Asked(result) => result,
+                    Answer::Sharding(ShardingAnswer::Asked(result)) => result,
                     Answer::Done | Answer::Refused(_) => Err(AskFailure::NodeStopped),
                 });
                 None

@@ -11,7 +11,9 @@ use quorate_core::config::{Config, Limits};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::LinkEvent;
 use quorate_core::membership::gossip::Gossip;
-use quorate_core::message::{EntityEnvelope, GossipEnvelope, Heartbeat, Lane, Message};
+use quorate_core::message::{
+    DetectorMsg, EntityEnvelope, GossipEnvelope, Heartbeat, Lane, MembershipMsg, Message, ShardingMsg,
+};
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::stats::Stats;
 use quorate_core::wire::encode_message;
@@ -300,29 +302,29 @@ pub(super) fn answer_bytes(answer: &HelloAnswer) -> Vec<u8> {
 }
 
 pub(super) fn heartbeat(to: UniqueAddress) -> Message {
-    Message::Heartbeat(Heartbeat {
+    Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
         to,
         sequence: 1,
         sent_at_micros: 0,
-    })
+    }))
 }
 
 fn entity(bytes: usize) -> Message {
-    Message::Entity(EntityEnvelope {
+    Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
         kind: KindId::of("k"),
         shard: ShardId(0),
         entity: EntityId::from("e"),
         payload: vec![7; bytes].into(),
         ask: None,
         hops: 0,
-    })
+    }))
 }
 
 fn gossip(to: UniqueAddress) -> Message {
-    Message::Gossip(GossipEnvelope {
+    Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
         to,
         gossip: Arc::new(Gossip::new()).into(),
-    })
+    }))
 }
 
 pub(super) fn frame(message: &Message, epoch: u32) -> Vec<u8> {
@@ -770,7 +772,7 @@ fn a_node_is_told_that_a_peer_refuses_it_for_good_once_it_is_sure_which_peer() {
             Some(node) => bench.send(node, heartbeat(node.clone())),
             None => {
                 let to = Target::Address(peer().address().clone());
-                let message = Message::InitJoinNack;
+                let message = Message::Membership(MembershipMsg::InitJoinNack);
                 bench.pump.node.says.push_back(Effect::Send { to, message });
                 bench.pump.settle();
             }

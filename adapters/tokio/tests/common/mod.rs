@@ -7,7 +7,7 @@ pub(crate) mod log;
 
 use std::time::Duration;
 
-use quorate_tokio::core::{Config, Event, MembershipChange, Status, View};
+use quorate_tokio::core::{Config, Event, MembershipChange, MembershipEvent, Status, View};
 use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Security, Tokio};
 
 /// Far beyond what any step takes; a test that needs it has failed.
@@ -80,7 +80,11 @@ pub(crate) async fn change(events: &mut Events, wanted: impl Fn(&MembershipChang
     within(async {
         loop {
             match events.next().await {
-                Some(ClusterEvent::Event(Event::Membership { change, .. })) if wanted(&change) => return,
+                Some(ClusterEvent::Event(Event::Membership(MembershipEvent::Changed { change, .. })))
+                    if wanted(&change) =>
+                {
+                    return;
+                }
                 Some(_) => {}
                 None => panic!("the node ended"),
             }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{DownAllWhenUnstable, DowningConfig, LeaseMajorityConfig};
-use crate::downing::view::IndirectRule;
+use crate::downing::state::view::IndirectRule;
 use crate::ident::{ClusterName, Role};
 
 fn lan() -> Config {

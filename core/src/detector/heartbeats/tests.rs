@@ -9,8 +9,8 @@ use crate::effect::Effect;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::ClusterName;
 use crate::input::Target;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::Status;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::Status;
 use crate::signal::Signal;
 
 const HOSTS: [&str; 6] = ["aa", "bb", "cc", "dd", "ee", "ff"];
@@ -130,11 +130,11 @@ impl Bench {
 }
 
 fn heartbeat(to: u64, sequence: u64, sent_at: Instant) -> Effect {
-    let message = Message::Heartbeat(Heartbeat {
+    let message = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
         to: n(to),
         sequence,
         sent_at_micros: sent_at.as_micros(),
-    });
+    }));
     Effect::Send {
         to: Target::Node(n(to)),
         message,
@@ -210,11 +210,11 @@ fn m_242_a_round_has_one_number_and_the_answer_echoes_it() {
         sent_at_micros: 5,
     };
     bench.detector.on_heartbeat(&mut bench.fixture.cx(), &n(2), asked);
-    let echo = Message::HeartbeatRsp(Heartbeat {
+    let echo = Message::Detector(DetectorMsg::HeartbeatRsp(Heartbeat {
         to: n(2),
         sequence: 77,
         sent_at_micros: 5,
-    });
+    }));
     assert_eq!(
         bench.fixture.effects(),
         [Effect::Send {
@@ -459,7 +459,7 @@ fn s_8_5_a_pause_is_forgiven_and_told() {
         .filter(|effect| matches!(effect, Effect::Notify(_)));
     assert_eq!(
         told.collect::<Vec<_>>(),
-        [Effect::Notify(Event::Paused { excess })]
+        [Effect::Notify(Event::Detector(DetectorEvent::Paused { excess }))]
     );
     // Who does not answer after the pause is found out as ever.
     bench.run_for(secs(6), &[3]);
@@ -469,7 +469,7 @@ fn s_8_5_a_pause_is_forgiven_and_told() {
 /// Whether it was said since the last time that this node is still a member.
 fn is_believed(bench: &mut Bench) -> bool {
     let effects = bench.fixture.effects();
-    effects.contains(&Effect::Notify(Event::StillMember))
+    effects.contains(&Effect::Notify(Event::Detector(DetectorEvent::StillMember)))
 }
 
 #[test]

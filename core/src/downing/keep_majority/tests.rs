@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::downing::strategy::{counted, judge};
+use crate::downing::state::strategy::{counted, judge};
 use crate::downing::table::{connected, downed_by, downed_in, node, role, split};
 
 fn majority(name: &str) -> KeepMajority {
@@ -262,7 +262,7 @@ fn f_41_rows_of_members_that_are_gone_do_not_take_the_living_along() {
 
 #[test]
 fn s_3_9_a_second_crash_is_no_broken_link_under_the_cascade_safe_rule() {
-    use crate::downing::view::IndirectRule;
+    use crate::downing::state::view::IndirectRule;
     // E noticed the crash of C, then crashed too.
     let rows = ["AC", "BC", "DC", "EC", "AE", "BE", "DE"];
     let view = connected("A B C D E", &rows, "ABD");

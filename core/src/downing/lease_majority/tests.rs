@@ -1,7 +1,7 @@
 //! The reference's split scenarios, seen from each part.
 
 use super::*;
-use crate::downing::strategy::judge;
+use crate::downing::state::strategy::judge;
 use crate::downing::table::{connected, role, split};
 use crate::ident::UniqueAddress;
 use alloc::string::String;

@@ -8,11 +8,11 @@ use core::time::Duration;
 
 use crate::config::{DowningStrategy, LeaseMajorityConfig, ValidConfig};
 use crate::cx::Cx;
-use crate::downing::decision::Decision;
-use crate::event::{DowningEvent, DowningWait};
+use crate::downing::state::decision::Decision;
+use crate::event::{DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
-use crate::lease::{LeaseName, LeaseOrder, LeaseOutcome};
-use crate::membership::member::Status;
+use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
+use crate::membership::state::member::Status;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -28,7 +28,7 @@ pub(super) struct Lease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     /// What is done by who holds the lease.
-    pub(super) event: DowningEvent,
+    pub(super) event: DowningReport,
     /// Who is downed by the others.
     pub(super) down_if_denied: Vec<UniqueAddress>,
 }
@@ -73,7 +73,7 @@ impl Lease {
 
     /// Asks for the lease, now or once the other side had its chance. Gives the decision back if the lease is held
     /// already: it can be carried out at once.
-    pub(super) fn want(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Option<DowningEvent> {
+    pub(super) fn want(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Option<DowningReport> {
         let after = match pending.event.decision {
             Decision::AcquireLeaseAndDownUnreachable { after } => after,
             Decision::AcquireLeaseAndDownIndirectlyConnected
@@ -109,7 +109,7 @@ impl Lease {
     }
 
     /// What is due; a decision to carry out because the answer did not come in time.
-    pub(super) fn on_time(&mut self, cx: &mut Cx<'_>) -> Option<DowningEvent> {
+    pub(super) fn on_time(&mut self, cx: &mut Cx<'_>) -> Option<DowningReport> {
         if self.next_at().is_none_or(|at| cx.mono() < at) {
             return None;
         }
@@ -131,7 +131,7 @@ impl Lease {
     }
 
     /// What the lease's keeper says; a decision to carry out.
-    pub(super) fn on_outcome(&mut self, cx: &mut Cx<'_>, outcome: LeaseOutcome) -> Option<DowningEvent> {
+    pub(super) fn on_outcome(&mut self, cx: &mut Cx<'_>, outcome: LeaseOutcome) -> Option<DowningReport> {
         match (outcome, core::mem::replace(&mut self.state, State::Free)) {
             (LeaseOutcome::Granted { .. }, State::Acquiring { pending, .. }) => {
                 let Some(pending) = pending.of_members(cx.view()) else {
@@ -255,13 +255,13 @@ impl Pending {
         Some(self)
     }
 
-    pub(super) fn denied(self, reason: &'static str) -> DowningEvent {
+    pub(super) fn denied(self, reason: &'static str) -> DowningReport {
         let decision = if self.event.decision.is_indirectly_connected() {
             Decision::DownIndirectlyConnected
         } else {
             Decision::DownReachable
         };
-        DowningEvent {
+        DowningReport {
             decision,
             reason,
             down: self.down_if_denied,

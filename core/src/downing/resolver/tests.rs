@@ -7,8 +7,8 @@ use crate::config::{Config, DownAllWhenUnstable, DowningStrategy, LeaseMajorityC
 use crate::effect::Effect;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
-use crate::lease::{LeaseOrder, LeaseOutcome};
-use crate::membership::gossip::Gossip;
+use crate::lease::protocol::{LeaseOrder, LeaseOutcome};
+use crate::membership::state::gossip::Gossip;
 use crate::signal::Signal;
 
 const HOSTS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
@@ -80,8 +80,9 @@ impl Bench {
     fn run_for(&mut self, duration: Duration) {
         let until = self.fixture.mono() + duration;
         while let Some(timer) = self.fixture.next_timer(until) {
-            assert_eq!(timer, Timer::Downing);
-            self.resolver.on_timer(&mut self.fixture.cx());
+            assert_eq!(timer, Timer::Downing(DowningTimer::Tick));
+            self.resolver
+                .on_timer(&mut self.fixture.cx(), &DowningTimer::Tick);
         }
         self.resolver.check_invariants(&self.fixture.view);
     }
@@ -96,9 +97,9 @@ impl Bench {
         heard.flatten().collect()
     }
 
-    fn events(&mut self) -> Vec<DowningEvent> {
+    fn events(&mut self) -> Vec<DowningReport> {
         let effects = self.fixture.effects().into_iter().map(|effect| match effect {
-            Effect::Notify(Event::Downing(event)) => event,
+            Effect::Notify(Event::Downing(DowningEvent::Decision(event))) => event,
             other => panic!("not the resolver's to do: {other:?}"),
         });
         effects.collect()
@@ -116,7 +117,7 @@ impl Bench {
                 assert_eq!((&*name, &owner), ("test-sbr", &self.fixture.me));
                 Some("release")
             }
-            Effect::Notify(Event::Downing(_)) => None,
+            Effect::Notify(Event::Downing(DowningEvent::Decision(_))) => None,
             other => panic!("not the resolver's to do: {other:?}"),
         });
         orders.collect()
@@ -143,7 +144,7 @@ fn m_347_nothing_happens_before_the_picture_was_stable_long_enough() {
     bench.run_for(ms(1));
     assert_eq!(bench.downed(), [3]);
     assert_eq!(bench.fixture.stats.downing_decisions, 1);
-    let event = DowningEvent {
+    let event = DowningReport {
         strategy: "keep-majority",
         rule: IndirectRule::Classic,
         decision: Decision::DownUnreachable,
@@ -588,7 +589,9 @@ fn without_a_strategy_nothing_is_decided_and_no_timer_set() {
     bench.see(3, &[(1, 3)]);
     let since = bench.fixture.mono();
     bench.resolver.on_paused(&mut bench.fixture.cx(), since);
-    bench.resolver.on_timer(&mut bench.fixture.cx());
+    bench
+        .resolver
+        .on_timer(&mut bench.fixture.cx(), &DowningTimer::Tick);
     assert_eq!(bench.fixture.timers.next(), None);
     assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
 }
@@ -864,10 +867,10 @@ fn m_360_more_members_than_a_quorum_can_decide_about_are_warned_of() {
     bench.see(3, &[]);
     assert_eq!(bench.fixture.effects(), []);
     bench.see(4, &[]);
-    let warning = Event::TooManyMembersToDecide {
+    let warning = Event::Downing(DowningEvent::TooManyMembersToDecide {
         members: 4,
         members_max: 3,
-    };
+    });
     assert_eq!(bench.fixture.effects(), [Effect::Notify(warning)]);
     bench.see(4, &[(1, 3), (1, 4)]);
     bench.run_for(ms(2000));
@@ -883,7 +886,7 @@ fn m_302_a_role_that_nobody_has_is_warned_of_whenever_somebody_becomes_up() {
     let mut bench = Bench::with(1, strategy);
     bench.see(1, &[]);
     bench.see(2, &[]);
-    let warning = Effect::Notify(Event::NobodyHasDowningRole { role });
+    let warning = Effect::Notify(Event::Downing(DowningEvent::NobodyHasDowningRole { role }));
     assert_eq!(bench.fixture.effects(), [warning.clone(), warning]);
     bench.see(2, &[(1, 2)]);
     assert_eq!(bench.fixture.effects(), []);

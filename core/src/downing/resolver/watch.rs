@@ -3,10 +3,10 @@
 
 use alloc::vec::Vec;
 
-use crate::downing::view::Observation;
+use crate::downing::state::view::Observation;
 use crate::ident::UniqueAddress;
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::Reach;
+use crate::membership::state::member::{Member, Status};
+use crate::membership::state::reachability::Reach;
 use crate::view::{Phase, View};
 
 /// The members of this node's data center.

@@ -1,6 +1,6 @@
 //! Spec: membership M-456 to M-460.
 
-use crate::membership::app_version::{AppVersion, AppVersionError};
+use crate::membership::state::app_version::{AppVersion, AppVersionError};
 use alloc::string::ToString;
 
 fn v(text: &str) -> AppVersion {

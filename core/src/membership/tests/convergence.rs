@@ -2,11 +2,11 @@
 
 use super::{confirmed, g, in_dc, n, names, of, reach, seen};
 use crate::ident::UniqueAddress;
-use crate::membership::convergence::{
+use crate::membership::state::convergence::{
     Blocker, blockers, converged, dc_reachability, dc_reachability_excluding_downed_observers,
     dc_reachability_no_outside_nodes,
 };
-use crate::membership::gossip::Gossip;
+use crate::membership::state::gossip::Gossip;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -128,7 +128,8 @@ fn blockers_name_every_node_once_per_reason() {
 fn the_views_of_a_data_center_leave_out_what_they_say() {
     let mut gossip = reach(two_dcs(), "a>b:U a>c:U b>a:U c>a:U");
     gossip.mark_down(&n("b"));
-    let unreachable = |table: &crate::membership::reachability::Reachability| names(&table.all_unreachable());
+    let unreachable =
+        |table: &crate::membership::state::reachability::Reachability| names(&table.all_unreachable());
     assert_eq!(unreachable(&dc_reachability(&gossip, "dc1")), "a b c");
     assert_eq!(
         unreachable(&dc_reachability_excluding_downed_observers(&gossip, "dc1")),

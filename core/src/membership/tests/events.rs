@@ -1,14 +1,14 @@
 //! Spec: membership §6 N.
 
 use super::{g, in_dc, m, n, names, of, reach, seen, with_roles};
-use crate::membership::events::{MembershipChange as Change, diff};
-use crate::membership::gossip::Gossip;
+use crate::membership::state::events::{MembershipChange as Change, diff};
+use crate::membership::state::gossip::Gossip;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 fn show(change: &Change) -> String {
-    let name = |member: &crate::membership::member::Member| names([&member.node]);
+    let name = |member: &crate::membership::state::member::Member| names([&member.node]);
     match change {
         Change::TombstonesChanged => "Tombstones".into(),
         Change::Removed { member, previous } => format!("Removed({} {previous})", name(member)),
@@ -98,7 +98,7 @@ fn every_status_has_its_event_and_a_new_number_is_told_again() {
         "Joined(a) WeaklyUp(b) Up(c) Preparing(d) Ready(e) Left(f) Exited(h) Downed(i) Leader(c) Seen(false )"
     );
     let mut numbered = g("a");
-    numbered.set_up_number(&n("a"), crate::membership::member::UpNumber::new(7));
+    numbered.set_up_number(&n("a"), crate::membership::state::member::UpNumber::new(7));
     assert_eq!(changes(&g("a"), &numbered, "a"), "Up(a)");
 }
 

@@ -2,10 +2,10 @@
 
 use super::{clock, decoded, g, m, n, names, observe, of, reach, seen};
 use crate::ident::Address;
-use crate::membership::gossip::{Gossip, GossipError};
-use crate::membership::member::Status;
-use crate::membership::merge::{merge, with_merged_seen};
-use crate::membership::vector_clock::ClockOrder;
+use crate::membership::state::gossip::{Gossip, GossipError};
+use crate::membership::state::member::Status;
+use crate::membership::state::merge::{merge, with_merged_seen};
+use crate::membership::state::vector_clock::ClockOrder;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -4,11 +4,11 @@
 
 use super::{m, n};
 use crate::ident::UniqueAddress;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::merge::{merge, with_merged_seen};
-use crate::membership::reachability::{Reach, Record};
-use crate::membership::vector_clock::{ClockOrder, VectorClock};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::merge::{merge, with_merged_seen};
+use crate::membership::state::reachability::{Reach, Record};
+use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use proptest::prelude::*;

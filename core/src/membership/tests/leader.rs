@@ -2,9 +2,9 @@
 
 use super::{aged, g, in_dc, n, names, of, reach, with_roles};
 use crate::ident::Role;
-use crate::membership::gossip::Gossip;
-use crate::membership::leader::{acting_leader, age_sorted, leader, role_leader, youngest_up_number};
-use crate::membership::member::{Member, UpNumber};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::leader::{acting_leader, age_sorted, leader, role_leader, youngest_up_number};
+use crate::membership::state::member::{Member, UpNumber};
 use alloc::string::String;
 use alloc::vec::Vec;
 

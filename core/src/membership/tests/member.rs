@@ -2,9 +2,9 @@
 
 use super::{aged, in_dc, m, n, names, of};
 use crate::ident::{Role, Roles};
-use crate::membership::app_version::AppVersion;
-use crate::membership::leader::leader_rank;
-use crate::membership::member::{Status, UpNumber};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::leader::leader_rank;
+use crate::membership::state::member::{Status, UpNumber};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 

@@ -17,12 +17,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::ident::{Address, Role, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::member_set::MemberSet;
-use crate::membership::reachability::{Reach, Reachability};
-use crate::membership::vector_clock::VectorClock;
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::member_set::MemberSet;
+use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::vector_clock::VectorClock;
 
 /// The incarnation `name` stands for: `a` is host a, port 7355, uid 1; `d#3` has uid 3.
 pub(super) fn n(name: &str) -> UniqueAddress {
@@ -166,7 +166,7 @@ pub(super) fn decoded(
     observations: &str,
     ticks: &str,
     tombstones: &str,
-) -> Result<Gossip, crate::membership::gossip::GossipError> {
+) -> Result<Gossip, crate::membership::state::gossip::GossipError> {
     Gossip::from_parts(
         members.split_whitespace().map(m).collect(),
         table(observations),

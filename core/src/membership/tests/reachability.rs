@@ -1,7 +1,7 @@
 //! Spec: membership §6 C.
 
 use super::{n, names, observe, table};
-use crate::membership::reachability::{Reach, Reachability, Record};
+use crate::membership::state::reachability::{Reach, Reachability, Record};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! Spec: membership 2.6 and §6 G, as far as one data center is concerned.
 
 use super::{g, n, names, reach, seen};
-use crate::membership::gossip::Gossip;
+use crate::membership::state::gossip::Gossip;
 use crate::membership::targets::{
     different_view_probability, gossip_targets, is_valid_target, speed_up_needed,
 };

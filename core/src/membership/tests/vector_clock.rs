@@ -1,7 +1,7 @@
 //! Spec: membership §6 A.
 
 use super::{clock, n};
-use crate::membership::vector_clock::{ClockOrder, VectorClock};
+use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
 use alloc::vec;
 use alloc::vec::Vec;
 

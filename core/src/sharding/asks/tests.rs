@@ -20,7 +20,7 @@ fn secs(secs: u64) -> Duration {
 fn failed(token: Token, reason: AskFailure) -> Effect {
     Effect::Reply {
         token,
-        answer: Answer::Asked(Err(reason)),
+        answer: Answer::Sharding(ShardingAnswer::Asked(Err(reason))),
     }
 }
 
@@ -32,7 +32,10 @@ fn a_timeout_says_whether_the_message_had_been_sent() {
     let (second, _) = asks.open(&mut fixture.cx(), 11, KIND, secs(5)).unwrap();
     asks.sent(second, &node("b", 2));
     let due = fixture.mono() + secs(5);
-    assert_eq!(fixture.next_timer(due), Some(Timer::AskDeadline));
+    assert_eq!(
+        fixture.next_timer(due),
+        Some(Timer::Sharding(ShardingTimer::AskDeadline))
+    );
     let buffered = asks.on_deadline(&mut fixture.cx(), |_| false);
     let (kind, shard) = KIND;
     assert_eq!(
@@ -76,7 +79,7 @@ fn a_lost_node_fails_exactly_the_asks_that_were_sent_there() {
     asks.stop(&mut fixture.cx());
     let answered = Effect::Reply {
         token: 1,
-        answer: Answer::Asked(Ok(Box::from([1]))),
+        answer: Answer::Sharding(ShardingAnswer::Asked(Ok(Box::from([1])))),
     };
     assert_eq!(
         fixture.effects(),
@@ -106,14 +109,17 @@ fn a_nearer_deadline_moves_the_timer_and_an_answered_one_fires_for_nothing() {
     let (near, _) = asks.open(&mut fixture.cx(), 2, KIND, secs(1)).unwrap();
     assert_eq!(
         fixture.timers.next(),
-        Some((start + secs(1), &Timer::AskDeadline))
+        Some((start + secs(1), &Timer::Sharding(ShardingTimer::AskDeadline)))
     );
     asks.close(&mut fixture.cx(), near, Ok(Box::from([])));
-    assert_eq!(fixture.next_timer(start + secs(1)), Some(Timer::AskDeadline));
+    assert_eq!(
+        fixture.next_timer(start + secs(1)),
+        Some(Timer::Sharding(ShardingTimer::AskDeadline))
+    );
     assert_eq!(asks.on_deadline(&mut fixture.cx(), |_| false), vec![]);
     assert_eq!(
         fixture.timers.next(),
-        Some((start + secs(9), &Timer::AskDeadline))
+        Some((start + secs(9), &Timer::Sharding(ShardingTimer::AskDeadline)))
     );
     asks.check_invariants().unwrap();
 }

@@ -10,9 +10,9 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::allocation::{RebalanceLimits, RegionLoad, is_good_time, rebalance};
-use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::state::ids::{ShardId, Term};
 use crate::time::Instant;
-use crate::timers::CoordinatorTimer;
+use crate::timer::CoordinatorTimer;
 
 /// Hand-offs under way at once before another one of a draining region begins. Each is one message to every region.
 const DRAINING_MAX: usize = 256;

@@ -9,12 +9,12 @@ use super::Coordinator;
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::membership::member::Status;
+use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
-use crate::reject::Rejection;
+use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::allocation::{RegionLoad, allocate};
-use crate::sharding::ids::{ShardId, Term};
-use crate::timers::CoordinatorTimer;
+use crate::sharding::state::ids::{ShardId, Term};
+use crate::timer::CoordinatorTimer;
 
 /// Homes told in one message, and messages of homes told to a region that registers: enough to spare it most questions,
 /// few enough to keep registration fast. The rest is told on demand.
@@ -34,7 +34,10 @@ impl Coordinator {
             return;
         }
         if !self.kind.has(shard) {
-            cx.reject(from, Rejection::OutOfRange { what: "shard" });
+            cx.reject(
+                from,
+                Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
+            );
             return;
         }
         self.requesters.entry(shard).or_default().insert(from.clone());

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{Coordinator, Phase};
 use crate::ident::UniqueAddress;
-use crate::sharding::ids::{ShardId, Term};
+use crate::sharding::state::ids::{ShardId, Term};
 
 /// Where a coordinator is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

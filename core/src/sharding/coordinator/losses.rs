@@ -8,7 +8,7 @@ use crate::cx::Cx;
 use crate::ident::UniqueAddress;
 use crate::sharding::departures::Departures;
 use crate::sharding::kind::is_lost;
-use crate::timers::CoordinatorTimer;
+use crate::timer::CoordinatorTimer;
 
 impl Coordinator {
     /// A region has stopped in good order and runs nothing.

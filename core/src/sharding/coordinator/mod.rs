@@ -16,12 +16,13 @@ use alloc::vec::Vec;
 
 use crate::cx::Cx;
 use crate::ident::UniqueAddress;
-use crate::message::{Message, ShardingBody, ShardingMessage};
+use crate::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::coordinator::hand_off::HandOff;
 use crate::sharding::departures::Departures;
-use crate::sharding::ids::{ShardId, Term};
 use crate::sharding::kind::Kind;
-use crate::timers::{CoordinatorTimer, Timer};
+use crate::sharding::state::ids::{ShardId, Term};
+use crate::timer::ShardingTimer;
+use crate::timer::{CoordinatorTimer, Timer};
 
 pub use inspect::{CoordinatorPhase, CoordinatorState};
 pub(crate) use recovery::Registration;
@@ -112,11 +113,14 @@ impl Coordinator {
 
     fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {
         let kind = self.kind.id;
-        cx.send(to, Message::Sharding(ShardingMessage { kind, body }));
+        cx.send(
+            to,
+            Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
+        );
     }
 
     const fn timer(&self, timer: CoordinatorTimer) -> Timer {
-        Timer::Coordinator(self.kind.id, timer)
+        Timer::Sharding(ShardingTimer::Coordinator(self.kind.id, timer))
     }
 }
 

@@ -8,11 +8,11 @@ use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
-use crate::reject::Rejection;
+use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::departures::{Departure, Departures};
-use crate::sharding::ids::{ShardId, Term};
 use crate::sharding::kind::may_register;
-use crate::timers::CoordinatorTimer;
+use crate::sharding::state::ids::{ShardId, Term};
+use crate::timer::CoordinatorTimer;
 
 /// What a region says about itself.
 pub(crate) struct Registration {
@@ -39,7 +39,7 @@ impl Coordinator {
             return;
         };
         if !said.proxy && role.is_some_and(|role| !member.roles.contains(role)) {
-            cx.reject(from, Rejection::WrongSender);
+            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
             return;
         }
         if said.shard_count != self.kind.settings.shards {
@@ -47,7 +47,10 @@ impl Coordinator {
             return;
         }
         if said.hosted.iter().any(|shard| !self.kind.has(*shard)) {
-            cx.reject(from, Rejection::OutOfRange { what: "shard" });
+            cx.reject(
+                from,
+                Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
+            );
             return;
         }
         let hosts_something = |region: &RegionEntry| !region.shards.is_empty();

@@ -6,9 +6,9 @@ use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::message::ShardingBody;
 use crate::sharding::departures::{Departure, Departures};
-use crate::sharding::ids::Term;
 use crate::sharding::kind::may_register;
-use crate::timers::CoordinatorTimer;
+use crate::sharding::state::ids::Term;
+use crate::timer::CoordinatorTimer;
 use crate::view::View;
 
 impl Coordinator {

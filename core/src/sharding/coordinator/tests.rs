@@ -11,10 +11,10 @@ use crate::effect::Effect;
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
 use crate::input::{KindSettings, Target};
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Status, UpNumber};
-use crate::reject::Rejection;
-use crate::sharding::ids::KindId;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Status, UpNumber};
+use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::state::ids::KindId;
 
 mod conflicts;
 
@@ -145,7 +145,7 @@ impl Rig {
         let until = self.fixture.mono() + after;
         let mut effects = Vec::new();
         while let Some(timer) = self.fixture.next_timer(until) {
-            let Timer::Coordinator(_, timer) = timer else {
+            let Timer::Sharding(ShardingTimer::Coordinator(_, timer)) = timer else {
                 panic!("{timer:?}")
             };
             effects
@@ -163,7 +163,7 @@ fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
     let kind = KindId::of("files");
     Effect::Send {
         to: Target::Node(to),
-        message: Message::Sharding(ShardingMessage { kind, body }),
+        message: Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
     }
 }
 
@@ -487,10 +487,10 @@ fn s_125_registration_tells_at_most_ten_times_five_hundred_homes() {
         let pairs = |effect: &Effect| match effect {
             Effect::Send {
                 message:
-                    Message::Sharding(ShardingMessage {
+                    Message::Sharding(ShardingMsg::Kind(ShardingMessage {
                         body: ShardingBody::ShardHomes { homes, .. },
                         ..
-                    }),
+                    })),
                 ..
             } => Some(homes.iter().map(|(_, shards)| shards.len()).sum::<usize>()),
             _ => None,
@@ -567,7 +567,7 @@ fn i_46_a_rebalance_round_waits_for_the_last_one_and_for_good_times() {
 fn b_58_a_region_may_not_claim_or_ask_for_shards_that_do_not_exist() {
     let mut rig = Rig::active();
     let refused = |peer| {
-        let rejection = Rejection::OutOfRange { what: "shard" };
+        let rejection = Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" });
         vec![Effect::Notify(Event::Rejected { peer, rejection })]
     };
     assert_eq!(rig.register(&b(), &[ShardId(6000)]), refused(b()));

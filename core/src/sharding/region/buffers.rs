@@ -6,8 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::config::ShardingConfig;
-use crate::sharding::ids::ShardId;
 use crate::sharding::parcel::Parcel;
+use crate::sharding::state::ids::ShardId;
 
 /// The buffer of one region.
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,12 @@ use super::{Phase, Region};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::{EntityEnvelope, Message};
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::ShardId;
+use crate::message::{EntityEnvelope, Message, ShardingMsg};
 use crate::sharding::parcel::{Parcel, Shared};
-use crate::timers::{RegionTimer, Timer};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::ShardId;
+use crate::timer::ShardingTimer;
+use crate::timer::{RegionTimer, Timer};
 
 /// Buffered messages that one step may move: about a millisecond of work, so that heartbeats are not kept waiting.
 pub(super) const FLUSH_PER_STEP: usize = 256;
@@ -58,9 +59,10 @@ impl Region {
             }
             if budget == 0 {
                 let at = shared.cx.mono() + STEP;
-                shared
-                    .cx
-                    .wake(Timer::Region(self.kind.id, RegionTimer::Flush), at);
+                shared.cx.wake(
+                    Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Flush)),
+                    at,
+                );
                 return;
             }
             match self.buffers.pop(shard) {
@@ -168,7 +170,9 @@ fn forward(shared: &mut Shared<'_, '_>, home: &UniqueAddress, parcel: Parcel) {
         }
     }
     shared.cx.stats.entity_messages_forwarded += 1;
-    shared.cx.send(home, Message::Entity(envelope));
+    shared
+        .cx
+        .send(home, Message::Sharding(ShardingMsg::Entity(envelope)));
 }
 
 /// Whole milliseconds, rounded up so that a short wait does not become none.

@@ -7,11 +7,12 @@ use super::{Phase, Region};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::membership::member::Status;
+use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
-use crate::sharding::errors::AskFailure;
 use crate::sharding::parcel::Shared;
-use crate::timers::{RegionTimer, Timer};
+use crate::sharding::state::errors::AskFailure;
+use crate::timer::ShardingTimer;
+use crate::timer::{RegionTimer, Timer};
 
 /// What is kept of the exit's time limit for the entities' last reports.
 const DRAIN_SLACK: Duration = Duration::from_secs(1);
@@ -25,9 +26,10 @@ impl Region {
         self.phase = Phase::Draining;
         let limit = shared.cx.config.membership.exit_drain_timeout;
         let at = shared.cx.mono() + limit.saturating_sub(DRAIN_SLACK).max(limit / 2);
-        shared
-            .cx
-            .wake(Timer::Region(self.kind.id, RegionTimer::Drain), at);
+        shared.cx.wake(
+            Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Drain)),
+            at,
+        );
         if self.somebody_else_can_host(shared.cx) {
             self.request_shutdown(shared.cx);
             self.rearm_retry(shared.cx);
@@ -52,11 +54,14 @@ impl Region {
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
             shard.kill(shared.cx);
-            let timer = Timer::Region(kind, RegionTimer::ShardStop(*id));
+            let timer = Timer::Sharding(ShardingTimer::Region(kind, RegionTimer::ShardStop(*id)));
             shared.cx.timers.cancel(&timer);
         }
         for timer in [RegionTimer::Retry, RegionTimer::Flush, RegionTimer::Drain] {
-            shared.cx.timers.cancel(&Timer::Region(kind, timer));
+            shared
+                .cx
+                .timers
+                .cancel(&Timer::Sharding(ShardingTimer::Region(kind, timer)));
         }
         self.shards.retain(|_, shard| !shard.has_stopped());
     }
@@ -93,7 +98,8 @@ impl Region {
         self.tell_candidates(cx, &ShardingBody::RegionStopped);
         self.registered = None;
         for timer in [RegionTimer::Retry, RegionTimer::Drain] {
-            cx.timers.cancel(&Timer::Region(self.kind.id, timer));
+            cx.timers
+                .cancel(&Timer::Sharding(ShardingTimer::Region(self.kind.id, timer)));
         }
         cx.notify_sharding(self.kind.id, ShardingEvent::Drained);
     }

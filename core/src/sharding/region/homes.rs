@@ -7,10 +7,10 @@ use super::Region;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
-use crate::reject::Rejection;
-use crate::sharding::ids::{ShardId, Term};
+use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::kind::is_lost;
 use crate::sharding::parcel::Shared;
+use crate::sharding::state::ids::{ShardId, Term};
 
 impl Region {
     /// Shards live there.
@@ -29,7 +29,10 @@ impl Region {
                 if self.kind.has(shard) {
                     self.learn(shared, from, (&term, shard), &node);
                 } else {
-                    shared.cx.reject(from, Rejection::OutOfRange { what: "shard" });
+                    shared.cx.reject(
+                        from,
+                        Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
+                    );
                 }
             }
         }
@@ -66,7 +69,10 @@ impl Region {
         }
         let legal = self.kind.has(shard);
         if !legal {
-            shared.cx.reject(from, Rejection::OutOfRange { what: "shard" });
+            shared.cx.reject(
+                from,
+                Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
+            );
         }
         legal
     }

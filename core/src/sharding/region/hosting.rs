@@ -9,11 +9,12 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::reject::Rejection;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{EntityId, ShardId, Term};
 use crate::sharding::parcel::Shared;
 use crate::sharding::shard::{Phase as ShardPhase, Shard};
-use crate::timers::{RegionTimer, Timer};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{EntityId, ShardId, Term};
+use crate::timer::ShardingTimer;
+use crate::timer::{RegionTimer, Timer};
 
 /// What the coordinator keeps of the hand-off timeout for the messages around the stopping itself.
 const HAND_OFF_SLACK: Duration = Duration::from_secs(5);
@@ -132,7 +133,9 @@ impl Region {
             let whole = shared.cx.config.sharding.handoff_timeout;
             let at = shared.cx.mono() + whole.saturating_sub(HAND_OFF_SLACK).max(whole / 2);
             let timer = RegionTimer::ShardStop(shard);
-            shared.cx.wake(Timer::Region(self.kind.id, timer), at);
+            shared
+                .cx
+                .wake(Timer::Sharding(ShardingTimer::Region(self.kind.id, timer)), at);
         }
         self.settle(shared, shard);
     }
@@ -179,7 +182,7 @@ impl Region {
             self.homes.remove(&shard);
             self.flushing.remove(&shard);
         }
-        let timer = Timer::Region(self.kind.id, RegionTimer::ShardStop(shard));
+        let timer = Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard)));
         shared.cx.timers.cancel(&timer);
         shared.cx.stats.shards_stopped += 1;
         let event = ShardingEvent::ShardStopped { shard };

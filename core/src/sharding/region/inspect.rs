@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use super::Region;
 use crate::ident::UniqueAddress;
-use crate::sharding::ids::{ShardId, Term};
 use crate::sharding::shard::Shard;
+use crate::sharding::state::ids::{ShardId, Term};
 
 /// A region at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

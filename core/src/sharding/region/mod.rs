@@ -17,12 +17,12 @@ use core::time::Duration;
 
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
-use crate::sharding::ids::{ShardId, Term};
 use crate::sharding::kind::Kind;
 use crate::sharding::parcel::Shared;
 use crate::sharding::region::buffers::Buffers;
 use crate::sharding::shard::Shard;
-use crate::timers::RegionTimer;
+use crate::sharding::state::ids::{ShardId, Term};
+use crate::timer::RegionTimer;
 use crate::view::View;
 
 pub use inspect::RegionState;

@@ -7,12 +7,13 @@ use super::{Phase, Region};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::{Message, ShardingBody, ShardingMessage};
-use crate::reject::Rejection;
-use crate::sharding::ids::{ShardId, Term};
+use crate::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::kind::{is_lost, may_register};
 use crate::sharding::parcel::Shared;
-use crate::timers::{RegionTimer, Timer};
+use crate::sharding::state::ids::{ShardId, Term};
+use crate::timer::ShardingTimer;
+use crate::timer::{RegionTimer, Timer};
 use crate::view::View;
 
 /// Shortest first retry of a registration: below this a coordinator that is about to start gains nothing.
@@ -70,7 +71,10 @@ impl Region {
             let event = ShardingEvent::RegistrationRefused { ours, theirs };
             shared.cx.notify_sharding(self.kind.id, event);
         }
-        self.fail_all(shared, crate::sharding::errors::AskFailure::ShardCountMismatch);
+        self.fail_all(
+            shared,
+            crate::sharding::state::errors::AskFailure::ShardCountMismatch,
+        );
         self.stop_all(shared);
         self.rearm_retry(shared.cx);
     }
@@ -82,7 +86,7 @@ impl Region {
         if self.kind.coordinator_candidates(&view).contains(from) {
             self.nobody_hosts = self.shards.is_empty();
         } else {
-            cx.reject(from, Rejection::WrongSender);
+            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
         }
     }
 
@@ -156,11 +160,11 @@ impl Region {
             .is_some_and(|member| role.is_none_or(|role| member.roles.contains(role)));
         let stale = self.seen.as_ref().is_some_and(|seen| term < seen);
         if stale || is_lost(cx.view(), from) {
-            cx.reject(from, Rejection::StaleTerm);
+            cx.reject(from, Rejection::Sharding(ShardingRejection::StaleTerm));
             return false;
         }
         if term.node != *from || !has_role {
-            cx.reject(from, Rejection::WrongSender);
+            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
             return false;
         }
         if self.seen.as_ref() != Some(term) {
@@ -185,7 +189,7 @@ impl Region {
             Phase::Draining => true,
             Phase::Stopped => false,
         };
-        let timer = Timer::Region(self.kind.id, RegionTimer::Retry);
+        let timer = Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Retry));
         if !needed {
             cx.timers.cancel(&timer);
         } else if !cx.timers.is_set(&timer) && may_register(cx.view().self_status()) {
@@ -195,7 +199,10 @@ impl Region {
 
     pub(super) fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {
         let kind = self.kind.id;
-        cx.send(to, Message::Sharding(ShardingMessage { kind, body }));
+        cx.send(
+            to,
+            Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
+        );
     }
 
     fn send_register(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
@@ -219,6 +226,9 @@ impl Region {
 
     fn wake_retry(&self, cx: &mut Cx<'_>, delay: Duration) {
         let at = cx.mono() + delay;
-        cx.wake(Timer::Region(self.kind.id, RegionTimer::Retry), at);
+        cx.wake(
+            Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Retry)),
+            at,
+        );
     }
 }

@@ -11,15 +11,15 @@ use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::ClusterName;
 use crate::input::{KindSettings, Target};
-use crate::membership::member::{Status, UpNumber};
-use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody};
-use crate::reject::Rejection;
+use crate::membership::state::member::{Status, UpNumber};
+use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMsg};
+use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, Slot};
 use crate::sharding::parcel::Parcel;
 use crate::sharding::slots::Slots;
-use crate::timers::Timer;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
+use crate::timer::{ShardingTimer, Timer};
 
 mod waiting;
 
@@ -107,7 +107,7 @@ impl Rig {
     }
 
     fn timer(&self, timer: RegionTimer) -> bool {
-        let timer = Timer::Region(self.region.kind.id, timer);
+        let timer = Timer::Sharding(ShardingTimer::Region(self.region.kind.id, timer));
         self.fixture.timers.is_set(&timer)
     }
 
@@ -141,14 +141,14 @@ fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
     let kind = KindId::of("files");
     Effect::Send {
         to: Target::Node(to),
-        message: Message::Sharding(crate::message::ShardingMessage { kind, body }),
+        message: Message::Sharding(ShardingMsg::Kind(crate::message::ShardingMessage { kind, body })),
     }
 }
 
 fn sends(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
     Effect::Send {
         to: Target::Node(to),
-        message: Message::Entity(envelope),
+        message: Message::Sharding(ShardingMsg::Entity(envelope)),
     }
 }
 
@@ -380,11 +380,11 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), move_it));
     let refused = Effect::Send {
         to: Target::Node(c()),
-        message: Message::AskReply(AskReply {
+        message: Message::Sharding(ShardingMsg::AskReply(AskReply {
             id: 9,
             to: c(),
             result: Err(AskFailure::HandedOff),
-        }),
+        })),
     };
     let dead = event(ShardingEvent::DeadLetter {
         shard: SHARD,
@@ -415,7 +415,13 @@ fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_e
     let start = rig.fixture.mono();
     let due = rig.fixture.next_timer(start + Duration::from_secs(55));
     let timer = RegionTimer::ShardStop(SHARD);
-    assert_eq!(due, Some(Timer::Region(KindId::of("files"), timer.clone())));
+    assert_eq!(
+        due,
+        Some(Timer::Sharding(ShardingTimer::Region(
+            KindId::of("files"),
+            timer.clone()
+        )))
+    );
     assert_eq!(rig.fixture.mono().since(start), Duration::from_secs(55));
     let killed = rig.act(|region, shared| region.on_timer(shared, &timer));
     let late = event(ShardingEvent::ShardStopTimeout { shard: SHARD });
@@ -464,9 +470,15 @@ fn b_59_a_lower_term_and_a_stranger_are_refused() {
         "the older coordinator is not ours any more"
     );
     let stale = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
-    assert_eq!(stale, vec![rejected(a(), Rejection::StaleTerm)]);
+    assert_eq!(
+        stale,
+        vec![rejected(a(), Rejection::Sharding(ShardingRejection::StaleTerm))]
+    );
     let forged = rig.act(|region, shared| region.on_hand_off(shared, &a(), (younger, SHARD)));
-    assert_eq!(forged, vec![rejected(a(), Rejection::WrongSender)]);
+    assert_eq!(
+        forged,
+        vec![rejected(a(), Rejection::Sharding(ShardingRejection::WrongSender))]
+    );
     assert!(rig.region.shards.is_empty());
 }
 
@@ -479,7 +491,7 @@ fn a_term_is_void_once_its_holder_is_removed() {
     };
     rig.act(|region, shared| region.on_region_query(shared, &c(), high));
     let me = rig.fixture.me.clone();
-    let mut gossip = crate::membership::gossip::Gossip::new();
+    let mut gossip = crate::membership::state::gossip::Gossip::new();
     gossip.remove(&c());
     for node in [&a(), &me] {
         gossip.upsert_member(member(node, Status::Up));
@@ -497,7 +509,10 @@ fn b_58_shards_beyond_the_kind_are_refused() {
     let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), ShardId(8))));
     assert_eq!(
         effects,
-        vec![rejected(a(), Rejection::OutOfRange { what: "shard" })]
+        vec![rejected(
+            a(),
+            Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" })
+        )]
     );
 }
 

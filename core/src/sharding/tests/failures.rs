@@ -25,7 +25,7 @@ fn a_message_that_came_back_unsent_was_not_handled() {
     };
     world.with(2, |peer| {
         let (cx, to) = (&mut peer.fixture.cx(), Target::Node(address(1)));
-        let message = Message::Entity(envelope(there, Some(ask)));
+        let message = ShardingMsg::Entity(envelope(there, Some(ask)));
         peer.sharding
             .on_dropped(cx, &to, message, DropReason::Unreachable);
         // The link's end is told after what waited for it.
@@ -43,13 +43,13 @@ fn a_node_that_stops_says_which_asks_it_had_not_sent() {
     let there = shard_on(&world, 1);
     world.cut.insert((2, 1));
     let sent = world.ask(2, &entity_in(there), secs(30));
-    world.lose = |message| matches!(message, Message::Sharding(_));
+    world.lose = |message| matches!(message, Message::Sharding(ShardingMsg::Kind(_)));
     world.with(2, |peer| {
         let (cx, from) = (&mut peer.fixture.cx(), address(0));
         let term = peer.sharding.region(kind()).unwrap().registered.unwrap();
         let shard = ShardId(there);
         let body = ShardingBody::BeginHandOff { term, shard };
-        let message = ShardingMessage { kind: kind(), body };
+        let message = ShardingMsg::Kind(ShardingMessage { kind: kind(), body });
         peer.sharding.on_message(cx, &from, message);
     });
     let waiting = world.ask(2, &entity_in(there), secs(30));
@@ -85,7 +85,7 @@ fn an_answer_that_does_not_fit_is_an_error_at_once_here_as_elsewhere() {
                 });
                 sent.extend(effects);
             });
-            let [Message::AskReply(reply)] = &sent[..] else {
+            let [Message::Sharding(ShardingMsg::AskReply(reply))] = &sent[..] else {
                 panic!("{sent:?}")
             };
             let expected = if fits {
@@ -104,7 +104,8 @@ fn an_answer_that_the_host_could_not_encode_reaches_its_asker_as_too_large() {
     let mut world = World::formed(2, 0);
     world.touch_all(0);
     let here = shard_on(&world, 0);
-    world.lose = |message| matches!(message, Message::AskReply(reply) if reply.result.is_ok());
+    world.lose =
+        |message| matches!(message, Message::Sharding(ShardingMsg::AskReply(reply)) if reply.result.is_ok());
     let token = world.ask(1, &entity_in(here), secs(30));
     assert_eq!(world.peers[1].answers.get(&token), None);
     let reply = AskReply {
@@ -114,7 +115,7 @@ fn an_answer_that_the_host_could_not_encode_reaches_its_asker_as_too_large() {
     };
     world.with(0, |peer| {
         let to = Target::Node(address(1));
-        let message = Message::AskReply(reply);
+        let message = ShardingMsg::AskReply(reply);
         peer.sharding
             .on_dropped(&mut peer.fixture.cx(), &to, message, DropReason::TooLarge);
     });

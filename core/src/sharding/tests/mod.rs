@@ -9,12 +9,14 @@ use crate::config::Config;
 use crate::event::ShardingEvent;
 use crate::ident::ClusterName;
 use crate::input::{DropReason, Target};
-use crate::membership::member::Status;
-use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMessage};
-use crate::reject::Rejection;
+use crate::membership::state::member::Status;
+use crate::message::{
+    AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMessage, ShardingMsg,
+};
+use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::coordinator::CoordinatorPhase;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
 use world::{SHARDS, World, address, entity_in, kind};
 
@@ -305,7 +307,7 @@ fn a_message_the_host_dropped_fails_with_what_the_host_said() {
             asker: address(2),
             id: 1,
         };
-        let message = Message::Entity(envelope(there, Some(ask)));
+        let message = ShardingMsg::Entity(envelope(there, Some(ask)));
         world.with(2, |peer| {
             let to = Target::Node(address(1));
             peer.sharding
@@ -341,11 +343,11 @@ fn b_58_a_message_that_does_not_fit_is_refused_and_accounted_for() {
     let mut endless = envelope(3, None);
     endless.entity = EntityId::new(&[7; 1025]);
     for envelope in [strange, misplaced, nameless, endless] {
-        world.deliver(1, 0, Message::Entity(envelope));
+        world.deliver(1, 0, Message::Sharding(ShardingMsg::Entity(envelope)));
     }
-    let out_of_range = |what| Rejection::OutOfRange { what };
+    let out_of_range = |what| Rejection::Sharding(ShardingRejection::OutOfRange { what });
     let expected = [
-        Rejection::UnknownKind,
+        Rejection::Sharding(ShardingRejection::UnknownKind),
         out_of_range("shard"),
         out_of_range("length of an entity id"),
         out_of_range("length of an entity id"),
@@ -361,11 +363,11 @@ fn late_and_premature_answers_change_nothing() {
     world.cut.insert((1, 0));
     let token = world.ask(1, &entity_in(3), secs(5));
     let reply = |id| {
-        Message::AskReply(AskReply {
+        Message::Sharding(ShardingMsg::AskReply(AskReply {
             id,
             to: address(1),
             result: Ok(Payload::from(b"forged".as_slice())),
-        })
+        }))
     };
     world.deliver(0, 1, reply(1));
     assert_eq!(
@@ -430,7 +432,7 @@ fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
         asker: address(2),
         id: 1,
     };
-    let returned = || Message::Entity(envelope(there, Some(ask.clone())));
+    let returned = || Message::Sharding(ShardingMsg::Entity(envelope(there, Some(ask.clone()))));
     // The shard is on the move when its old home passes the message on, so that its home is not known here any more.
     let term = world.peers[2]
         .sharding
@@ -442,7 +444,11 @@ fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
         term,
         shard: ShardId(there),
     };
-    world.deliver(0, 2, Message::Sharding(ShardingMessage { kind: kind(), body }));
+    world.deliver(
+        0,
+        2,
+        Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind: kind(), body })),
+    );
     world.cut.insert((2, 0));
     let state = |world: &World| world.peers[2].sharding.region(kind()).unwrap().buffered;
     world.deliver(0, 2, returned());

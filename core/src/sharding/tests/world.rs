@@ -8,20 +8,20 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::Config;
-use crate::effect::{Answer, Effect, EntityOrder};
+use crate::effect::{Answer, Effect, EntityOrder, ShardingAnswer};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
-use crate::input::{EntityReport, KindSettings, Target, Token};
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status};
+use crate::input::{EntityReport, KindSettings, ShardingCommand, Target, Token};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status};
 use crate::message::Message;
 use crate::reject::Rejection;
 use crate::sharding::Sharding;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{EntityId, KindId, Payload, ShardId, Slot};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Slot};
 use crate::time::Instant;
-use crate::timers::Timer;
+use crate::timer::Timer;
 use crate::view::Phase;
 
 /// The kind under test: 12 shards, on members with the role `worker`.
@@ -101,7 +101,8 @@ impl World {
     /// A node's user registers the kind.
     pub(super) fn register(&mut self, at: usize, hosts: bool) {
         self.with(at, |peer| {
-            peer.sharding.register(&mut peer.fixture.cx(), 0, settings(hosts));
+            let command = ShardingCommand::RegisterKind(settings(hosts));
+            peer.sharding.on_command(&mut peer.fixture.cx(), 0, command);
         });
     }
 
@@ -221,8 +222,13 @@ impl World {
         self.with(at, |peer| {
             let cx = &mut peer.fixture.cx();
             let payload = Payload::from(b"?".as_slice());
-            peer.sharding
-                .ask(cx, token, kind(), entity.clone(), payload, timeout);
+            let command = ShardingCommand::Ask {
+                kind: kind(),
+                entity: entity.clone(),
+                payload,
+                timeout,
+            };
+            peer.sharding.on_command(cx, token, command);
         });
         token
     }
@@ -346,10 +352,8 @@ impl World {
         self.with(at, |peer| {
             let (cx, sharding) = (&mut peer.fixture.cx(), &mut peer.sharding);
             match timer {
-                Timer::AskDeadline => sharding.on_ask_deadline(cx),
-                Timer::Region(kind, timer) => sharding.on_region_timer(cx, kind, timer),
-                Timer::Coordinator(kind, timer) => sharding.on_coordinator_timer(cx, kind, timer),
-                Timer::Membership(_) | Timer::Detector(_) | Timer::Downing => unreachable!(),
+                Timer::Sharding(timer) => sharding.on_timer(cx, timer),
+                Timer::Membership(_) | Timer::Detector(_) | Timer::Downing(_) => unreachable!(),
             }
         });
     }
@@ -415,7 +419,7 @@ impl Peer {
             Effect::Notify(Event::Rejected { rejection, .. }) => self.rejected.push(rejection),
             Effect::Reply {
                 token,
-                answer: Answer::Asked(result),
+                answer: Answer::Sharding(ShardingAnswer::Asked(result)),
             } => {
                 let twice = self.answers.insert(token, result);
                 assert_eq!(twice, None, "ask {token} is answered twice");
@@ -467,9 +471,7 @@ pub(super) fn address(at: usize) -> UniqueAddress {
 fn receive(peer: &mut Peer, from: &UniqueAddress, message: Message) {
     let (cx, sharding) = (&mut peer.fixture.cx(), &mut peer.sharding);
     match message {
-        Message::Sharding(message) => sharding.on_message(cx, from, message),
-        Message::Entity(envelope) => sharding.on_entity(cx, from, envelope),
-        Message::AskReply(reply) => sharding.on_ask_reply(cx, from, reply),
+        Message::Sharding(msg) => sharding.on_message(cx, from, msg),
         other => panic!("{other:?}"),
     }
 }

@@ -11,16 +11,39 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::COUNTER_MAX;
-use super::columns::{reach_of, status_of};
-use super::sections::Sections;
+use crate::bytes::Column;
+use crate::bytes::WireError;
+use crate::bytes::nodes::{check_host_use, check_hosts};
+use crate::config::Limits;
 use crate::ident::{ROLES_MAX, check_role};
-use crate::membership::app_version::AppVersion;
-use crate::membership::member::UpNumber;
-use crate::wire::WireError;
-use crate::wire::bytes::Column;
-use crate::wire::membership::{DEFAULT_DATA_CENTER_ROLE, is_data_center};
-use crate::wire::nodes::{check_host_use, check_hosts};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::member::UpNumber;
+use crate::membership::state::packed::columns::{Counts, reach_of, status_of};
+use crate::membership::state::packed::roles::{DEFAULT_DATA_CENTER_ROLE, is_data_center};
+use crate::membership::state::packed::sections::Sections;
+use crate::membership::state::packed::{COUNTER_MAX, META_BYTES_MAX};
+
+/// Demands that every table fits its limit and that no table has more entries than can be used.
+pub(super) fn check_counts(counts: &Counts, limits: &Limits) -> Result<(), WireError> {
+    let members = counts.members;
+    let records_max = members.saturating_mul(limits.reachability_records_per_member_max);
+    let bounds = [
+        (members, limits.members_max, "members"),
+        (counts.tombstones, limits.tombstones_max, "tombstones"),
+        (counts.hosts, members.saturating_add(counts.tombstones), "hosts"),
+        (counts.roles, counts.role_sets.saturating_mul(ROLES_MAX), "roles"),
+        (counts.role_sets, members, "role sets"),
+        (counts.app_versions, members, "app versions"),
+        (counts.observers, members, "reachability versions"),
+        (counts.records, records_max, "reachability records"),
+        (counts.clock, members, "clock entries"),
+        (counts.meta, META_BYTES_MAX, "meta bytes"),
+    ];
+    match bounds.into_iter().find(|(count, max, _)| count > max) {
+        Some((_, _, what)) => Err(WireError::LimitExceeded { what }),
+        None => Ok(()),
+    }
+}
 
 impl Sections<'_> {
     pub(super) fn check(&self) -> Result<(), WireError> {

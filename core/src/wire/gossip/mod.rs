@@ -8,33 +8,24 @@
 )]
 
 mod check;
-mod columns;
-mod open;
-mod packed;
 mod room;
-mod sections;
 mod status;
 mod write;
 
-pub use packed::{About, PackedGossip};
 pub(crate) use room::has_room;
 pub(super) use status::{put_status, read_status};
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::WireError;
-use super::bytes::{Reader, put_node};
 use super::deflate::{Packer, inflate};
+use crate::bytes::WireError;
+use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::ident::UniqueAddress;
+use crate::membership::state::packed::PackedGossip;
+use crate::membership::state::packed::sections::Sections;
 use crate::message::GossipBody;
-
-/// Longest `meta`: what the layers above membership may keep in a gossip.
-pub const META_BYTES_MAX: usize = 4096;
-/// Largest counter of a clock or a reachability version: at one change per microsecond nine years, and so far from the
-/// end that no merge or increment reaches it (B-36).
-pub const COUNTER_MAX: u64 = 1 << 48;
 
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
@@ -81,6 +72,8 @@ pub(super) fn read_addressed(
         _ => return Err(WireError::Malformed { what: "state form" }),
     };
     *reader = Reader::new(&[]);
-    let packed = PackedGossip::check(state, limits)?;
+    let sections = Sections::cut(&state, |counts| check::check_counts(counts, limits))?;
+    sections.check()?;
+    let packed = PackedGossip::from_checked(state);
     Ok((to, GossipBody::Packed(Arc::new(packed))))
 }

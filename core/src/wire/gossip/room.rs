@@ -10,12 +10,12 @@
 
 use alloc::vec::Vec;
 
-use super::META_BYTES_MAX;
 use super::write::put_state;
 use crate::config::Limits;
 use crate::ident::{HOST_BYTES_MAX, ROLE_BYTES_MAX, ROLES_MAX, Roles, UniqueAddress};
-use crate::membership::app_version::APP_VERSION_BYTES_MAX;
-use crate::membership::gossip::Gossip;
+use crate::membership::state::app_version::APP_VERSION_BYTES_MAX;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::packed::META_BYTES_MAX;
 
 /// Counts, epoch, and the receiver in front.
 const HEAD_BYTES: usize = 32 + HOST_BYTES_MAX + 16;

@@ -11,12 +11,12 @@ use alloc::vec::Vec;
 
 use super::check::check_counter;
 use super::write::put_counter;
+use crate::bytes::WireError;
+use crate::bytes::nodes::{NodeColumns, Texts, check_host_use, host_table, put_nodes, put_texts, read_hosts};
+use crate::bytes::{Reader, count_u16, put_node};
 use crate::config::Limits;
-use crate::membership::vector_clock::VectorClock;
+use crate::membership::state::vector_clock::VectorClock;
 use crate::message::GossipStatus;
-use crate::wire::WireError;
-use crate::wire::bytes::{Reader, count_u16, put_node};
-use crate::wire::nodes::{NodeColumns, Texts, check_host_use, host_table, put_nodes, put_texts, read_hosts};
 
 pub(in crate::wire) fn put_status(
     body: &GossipStatus,

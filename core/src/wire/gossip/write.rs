@@ -9,18 +9,19 @@
 
 use alloc::vec::Vec;
 
-use super::COUNTER_MAX;
-use super::columns::{Counts, STATE_VERSION, reach_code, status_code};
+use super::check::check_counts;
+use crate::bytes::WireError;
+use crate::bytes::count_u16;
+use crate::bytes::nodes::{host_table, put_nodes, put_texts};
 use crate::config::Limits;
 use crate::ident::{Role, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::Member;
-use crate::membership::reachability::Record;
-use crate::wire::WireError;
-use crate::wire::bytes::count_u16;
-use crate::wire::membership::wire_roles;
-use crate::wire::nodes::{host_table, put_nodes, put_texts};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::Member;
+use crate::membership::state::packed::COUNTER_MAX;
+use crate::membership::state::packed::columns::{Counts, STATE_VERSION, reach_code, status_code};
+use crate::membership::state::packed::roles::wire_roles;
+use crate::membership::state::reachability::Record;
 
 /// What the members share, each once, in rising order.
 struct Tables<'a> {
@@ -101,7 +102,7 @@ fn put_counts(
         meta: gossip.meta().len(),
         records: gossip.reachability().records().len(),
     };
-    counts.check(limits)?;
+    check_counts(&counts, limits)?;
     let fields = [
         (counts.hosts, "hosts"),
         (counts.roles, "roles"),

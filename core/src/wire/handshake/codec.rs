@@ -12,8 +12,8 @@ use super::{
     HANDSHAKE_BODY_BYTES_MAX, HANDSHAKE_HEADER_BYTES, HANDSHAKE_MAGIC, Hello, HelloAck, HelloAnswer,
     HelloReject, LinkKind, Proof, RejectReason,
 };
+use crate::bytes::{Reader, put_address, put_node, put_text};
 use crate::ident::ClusterName;
-use crate::wire::bytes::{Reader, put_address, put_node, put_text};
 use crate::wire::{WireError, extension};
 
 const KIND_HELLO: u8 = 1;

@@ -5,11 +5,11 @@ use std::vec::Vec;
 
 use super::{every_message, frame_of, node};
 use crate::config::Limits;
-use crate::message::{Lane, Message};
+use crate::message::{Lane, MembershipMsg, Message, ShardingMsg};
 use crate::wire::{Decoded, Reaction, WireError, decode_frame, decode_message, kind};
 
 fn frame(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = frame_of(&Message::Leave(node("a", 1, 1)), 7);
+    let mut bytes = frame_of(&Message::Membership(MembershipMsg::Leave(node("a", 1, 1))), 7);
     change(&mut bytes);
     bytes
 }
@@ -150,12 +150,8 @@ fn b_14_a_wrong_checksum_costs_one_frame() {
 
 #[test]
 fn b_07_an_unknown_kind_is_dropped_and_named() {
-    for unknown in [
-        0,
-        kind::GOSSIP_DELTA_RESERVED,
-        kind::EAGER_PUSH_RESERVED,
-        u16::MAX,
-    ] {
+    let [delta, push] = MembershipMsg::RESERVED;
+    for unknown in [0, delta, push, u16::MAX] {
         let error = WireError::UnknownKind { kind: unknown };
         assert_eq!(
             decode_message(unknown, Lane::Control, b"x", &Limits::default()),
@@ -183,8 +179,8 @@ fn b_13_bytes_behind_the_last_field_are_refused() {
         body.push(0);
         let decoded = decode_message(kind::of(&message), message.lane(), &body, &Limits::default());
         match (&message, decoded) {
-            (Message::Entity(_), Ok(_)) => {}
-            (Message::AskReply(reply), Ok(_)) if reply.result.is_ok() => {}
+            (Message::Sharding(ShardingMsg::Entity(_)), Ok(_)) => {}
+            (Message::Sharding(ShardingMsg::AskReply(reply)), Ok(_)) if reply.result.is_ok() => {}
             (_, decoded) => assert_eq!(decoded, Err(WireError::TrailingBytes), "{name}"),
         }
     }
@@ -193,7 +189,7 @@ fn b_13_bytes_behind_the_last_field_are_refused() {
 #[test]
 fn an_extension_block_of_a_later_version_is_skipped() {
     let limits = Limits::default();
-    let plain = frame_of(&Message::Leave(node("a", 1, 1)), 7);
+    let plain = frame_of(&Message::Membership(MembershipMsg::Leave(node("a", 1, 1))), 7);
     let with_block = |block: &[u8], message: &[u8]| {
         repaired(|bytes| {
             bytes.truncate(20);
@@ -233,29 +229,29 @@ fn an_extension_block_of_a_later_version_is_skipped() {
 fn b_19_fields_outside_their_range_are_refused() {
     let limits = Limits::default();
     let malformed = |what| Err(WireError::Malformed { what });
-    let mut host = frame_of(&Message::Leave(node("ab", 1, 1)), 7)[20..].to_vec();
+    let mut host = frame_of(&Message::Membership(MembershipMsg::Leave(node("ab", 1, 1))), 7)[20..].to_vec();
     host[1] = 0xFF;
     assert_eq!(
-        decode_message(kind::LEAVE, Lane::Control, &host, &limits),
+        decode_message(MembershipMsg::LEAVE.kind, Lane::Control, &host, &limits),
         malformed("address")
     );
     host[1] = 0x1B;
     assert_eq!(
-        decode_message(kind::LEAVE, Lane::Control, &host, &limits),
+        decode_message(MembershipMsg::LEAVE.kind, Lane::Control, &host, &limits),
         malformed("address")
     );
     assert_eq!(
-        decode_message(kind::INIT_JOIN_ACK, Lane::Control, &[2], &limits),
+        decode_message(MembershipMsg::INIT_JOIN_ACK.kind, Lane::Control, &[2], &limits),
         malformed("compatible")
     );
     assert_eq!(
-        decode_message(kind::INIT_JOIN_NACK, Lane::Control, &[1], &limits),
+        decode_message(MembershipMsg::INIT_JOIN_NACK.kind, Lane::Control, &[1], &limits),
         malformed("InitJoinNack")
     );
     let mut sharding = vec![0; 8];
     sharding.push(200);
     assert_eq!(
-        decode_message(kind::SHARDING, Lane::Control, &sharding, &limits),
+        decode_message(ShardingMsg::SHARDING.kind, Lane::Control, &sharding, &limits),
         malformed("sharding message")
     );
 }
@@ -266,17 +262,22 @@ fn b_28_b_46_names_and_role_lists_beyond_their_limits_are_refused() {
     let mut long = vec![129];
     long.extend_from_slice(&[b'x'; 129]);
     long.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let decoded = decode_message(kind::LEAVE, Lane::Control, &long, &limits);
+    let decoded = decode_message(MembershipMsg::LEAVE.kind, Lane::Control, &long, &limits);
     assert_eq!(decoded, Err(WireError::Malformed { what: "address" }));
     let mut join = vec![1, b'a', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1, b'1'];
     let at = join.len();
     join.push(33);
     (b'A'..b'A' + 33).for_each(|letter| join.extend_from_slice(&[1, letter]));
-    let decoded = decode_message(kind::JOIN, Lane::Control, &join, &limits);
+    let decoded = decode_message(MembershipMsg::JOIN.kind, Lane::Control, &join, &limits);
     assert_eq!(decoded, Err(WireError::LimitExceeded { what: "roles" }));
     // 32 of them and the data center that is not written are one too many as well.
     join[at] = 32;
-    let decoded = decode_message(kind::JOIN, Lane::Control, &join[..join.len() - 2], &limits);
+    let decoded = decode_message(
+        MembershipMsg::JOIN.kind,
+        Lane::Control,
+        &join[..join.len() - 2],
+        &limits,
+    );
     assert!(decoded.is_err());
 }
 
@@ -289,7 +290,7 @@ fn b_58_entity_ids_are_bounded() {
         body.resize(body.len() + usize::from(bytes), b'x');
         let error = WireError::BadEntityId { bytes: bytes.into() };
         assert_eq!(
-            decode_message(kind::ENTITY, Lane::User, &body, &limits),
+            decode_message(ShardingMsg::ENTITY.kind, Lane::User, &body, &limits),
             Err(error.clone())
         );
         assert_eq!(error.reaction(), Reaction::Drop);
@@ -308,7 +309,7 @@ fn b_26_counts_that_the_body_cannot_hold_are_refused_before_anything_is_allocate
         body.extend_from_slice(&[1, 0, 64, 0, 0, 0]);
         body.extend_from_slice(&count.to_le_bytes());
         assert_eq!(
-            decode_message(kind::SHARDING, Lane::Control, &body, &limits),
+            decode_message(ShardingMsg::SHARDING.kind, Lane::Control, &body, &limits),
             Err(error)
         );
     }
@@ -316,6 +317,6 @@ fn b_26_counts_that_the_body_cannot_hold_are_refused_before_anything_is_allocate
     let mut body = vec![0; 8];
     body.extend_from_slice(&[7, 1, 0, 0, 0, 1, b'a', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     body.extend_from_slice(&u32::MAX.to_le_bytes());
-    let decoded = decode_message(kind::SHARDING, Lane::Control, &body, &limits);
+    let decoded = decode_message(ShardingMsg::SHARDING.kind, Lane::Control, &body, &limits);
     assert_eq!(decoded, Err(WireError::LimitExceeded { what: "homes" }));
 }

@@ -11,13 +11,13 @@ use super::states::decode_state;
 use super::{frame_of, message_of, node, roles};
 use crate::config::Limits;
 use crate::ident::{HOST_BYTES_MAX, Role, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::reachability::{Reach, Reachability};
-use crate::membership::vector_clock::VectorClock;
-use crate::message::{GossipEnvelope, GossipStatus, Lane, Message};
-use crate::sharding::ids::{KindId, ShardId};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::vector_clock::VectorClock;
+use crate::message::{GossipEnvelope, GossipStatus, Lane, MembershipMsg, Message, ShardingMsg};
+use crate::sharding::state::ids::{KindId, ShardId};
 use crate::wire::{HEADER_BYTES, META_BYTES_MAX, WireError, encode_message, has_room};
 
 /// A name as long as a name may be, different for each number.
@@ -74,10 +74,10 @@ pub(super) fn wide_gossip(members: usize, tombstones: usize) -> Gossip {
 }
 
 fn gossip(state: Gossip) -> Message {
-    Message::Gossip(GossipEnvelope {
+    Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
         to: node(&long_name("r", 0), 1, 1),
         gossip: Arc::new(state).into(),
-    })
+    }))
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_status_of_the_largest_cluster_fits_its_lane() {
         version: state.version().clone(),
         seen_digest: 5,
     };
-    let message = Message::GossipStatus(status);
+    let message = Message::Membership(MembershipMsg::GossipStatus(status));
     assert_eq!(message_of(&frame_of(&message, 1)), Ok(message));
 }
 
@@ -130,10 +130,10 @@ fn a_registration_of_every_shard_fits_the_control_lane() {
         proxy: false,
         draining: false,
     };
-    let message = Message::Sharding(ShardingMessage {
+    let message = Message::Sharding(ShardingMsg::Kind(ShardingMessage {
         kind: KindId::of("files"),
         body,
-    });
+    }));
     assert_eq!(message_of(&frame_of(&message, 1)), Ok(message));
 }
 
@@ -148,7 +148,7 @@ fn a_body_beyond_its_lane_is_not_written() {
         .find(|(name, _)| *name == "entity_tell")
         .unwrap()
         .1;
-    if let Message::Entity(envelope) = &mut entity {
+    if let Message::Sharding(ShardingMsg::Entity(envelope)) = &mut entity {
         envelope.payload = vec![0; 1 << 10].into();
     }
     let mut out = Vec::new();

@@ -16,18 +16,19 @@ use alloc::vec::Vec;
 use super::*;
 use crate::config::Limits;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::reachability::{Reach, Reachability};
-use crate::membership::vector_clock::VectorClock;
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
-    AskReply, AskTicket, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck,
-    Join, JoinRefused, Lane, Message, ShardingBody, ShardingMessage, Welcome,
+    AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin,
+    InitJoinAck, Join, JoinRefused, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg,
+    Welcome,
 };
 use crate::reject::JoinRefusal;
-use crate::sharding::errors::AskFailure;
-use crate::sharding::ids::{AskRef, EntityId, KindId, ShardId, Term};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
 
 pub(crate) fn node(host: &str, port: u16, uid: i64) -> UniqueAddress {
     UniqueAddress::new(Address::new(host, port).unwrap(), uid.cast_unsigned())
@@ -117,77 +118,98 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     let mut all = vec![
         (
             "init_join",
-            Message::InitJoin(InitJoin {
+            Message::Membership(MembershipMsg::InitJoin(InitJoin {
                 config_digest: 0x0102_0304_0506_0708,
-            }),
+            })),
         ),
         (
             "init_join_ack",
-            Message::InitJoinAck(InitJoinAck { compatible: true }),
+            Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })),
         ),
-        ("init_join_nack", Message::InitJoinNack),
+        ("init_join_nack", Message::Membership(MembershipMsg::InitJoinNack)),
         (
             "join",
-            Message::Join(Join {
+            Message::Membership(MembershipMsg::Join(Join {
                 to: to.clone(),
                 roles: roles(&["worker"], "west"),
                 app_version: AppVersion::new("1.2.3").unwrap(),
-            }),
+            })),
         ),
         (
             "welcome",
-            Message::Welcome(Welcome {
+            Message::Membership(MembershipMsg::Welcome(Welcome {
                 to: to.clone(),
                 gossip: Arc::clone(&gossip).into(),
-            }),
+            })),
         ),
         (
             "join_refused",
-            Message::JoinRefused(JoinRefused {
+            Message::Membership(MembershipMsg::JoinRefused(JoinRefused {
                 to: to.clone(),
                 reason: JoinRefusal::UidRemoved,
-            }),
+            })),
         ),
-        ("removed", Message::Removed { to: to.clone() }),
-        ("leave", Message::Leave(to.clone())),
-        ("down", Message::Down(to.clone())),
-        ("heartbeat", Message::Heartbeat(beat.clone())),
-        ("heartbeat_rsp", Message::HeartbeatRsp(beat)),
-        ("exiting_confirmed", Message::ExitingConfirmed { to: to.clone() }),
+        (
+            "removed",
+            Message::Membership(MembershipMsg::Removed { to: to.clone() }),
+        ),
+        ("leave", Message::Membership(MembershipMsg::Leave(to.clone()))),
+        ("down", Message::Membership(MembershipMsg::Down(to.clone()))),
+        (
+            "heartbeat",
+            Message::Detector(DetectorMsg::Heartbeat(beat.clone())),
+        ),
+        (
+            "heartbeat_rsp",
+            Message::Detector(DetectorMsg::HeartbeatRsp(beat)),
+        ),
+        (
+            "exiting_confirmed",
+            Message::Membership(MembershipMsg::ExitingConfirmed { to: to.clone() }),
+        ),
         (
             "gossip_status",
-            Message::GossipStatus(GossipStatus {
+            Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
                 to: to.clone(),
                 version: gossip.version().clone(),
                 seen_digest: gossip.seen_digest(),
-            }),
+            })),
         ),
         (
             "gossip",
-            Message::Gossip(GossipEnvelope {
+            Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
                 to: to.clone(),
                 gossip: gossip.into(),
-            }),
+            })),
         ),
-        ("entity_tell", Message::Entity(envelope(b"", None))),
-        ("entity_ask", Message::Entity(envelope(b"how many words?", ask))),
-        ("ask_reply", Message::AskReply(reply(Ok(Box::from(*b"42"))))),
+        (
+            "entity_tell",
+            Message::Sharding(ShardingMsg::Entity(envelope(b"", None))),
+        ),
+        (
+            "entity_ask",
+            Message::Sharding(ShardingMsg::Entity(envelope(b"how many words?", ask))),
+        ),
+        (
+            "ask_reply",
+            Message::Sharding(ShardingMsg::AskReply(reply(Ok(Box::from(*b"42"))))),
+        ),
         (
             "ask_failure",
-            Message::AskReply(reply(Err(AskFailure::NodeStopped))),
+            Message::Sharding(ShardingMsg::AskReply(reply(Err(AskFailure::NodeStopped)))),
         ),
         (
             "ask_failure_unsent",
-            Message::AskReply(reply(Err(AskFailure::NodeStoppedUnsent))),
+            Message::Sharding(ShardingMsg::AskReply(reply(Err(AskFailure::NodeStoppedUnsent)))),
         ),
     ];
     all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
         (
             name,
-            Message::Sharding(ShardingMessage {
+            Message::Sharding(ShardingMsg::Kind(ShardingMessage {
                 kind: KindId::of("files"),
                 body,
-            }),
+            })),
         )
     }));
     all
@@ -276,14 +298,16 @@ fn m_448_roles_without_a_data_center_get_the_default_one() {
     // A join with one role and no data center, written by hand.
     let mut body = std::vec![1, b'a', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0];
     body.extend_from_slice(b"\x051.2.3\x01\x06worker");
-    let Ok(Message::Join(join)) = decode_message(kind::JOIN, Lane::Control, &body, &Limits::default()) else {
+    let Ok(Message::Membership(MembershipMsg::Join(join))) =
+        decode_message(MembershipMsg::JOIN.kind, Lane::Control, &body, &Limits::default())
+    else {
         panic!("a join");
     };
     assert_eq!(join.roles, roles(&["worker"], "default"));
     let kept = every_message()
         .into_iter()
         .find_map(|(_, message)| match message {
-            Message::Join(join) => Some(join.roles),
+            Message::Membership(MembershipMsg::Join(join)) => Some(join.roles),
             _ => None,
         });
     assert_eq!(kept.unwrap().data_center(), "west");
@@ -294,7 +318,7 @@ fn m_448_the_default_data_center_has_no_written_form() {
     let mut body = std::vec![1, b'a', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0];
     body.extend_from_slice(b"\x051.2.3\x01\x0adc-default");
     assert_eq!(
-        decode_message(kind::JOIN, Lane::Control, &body, &Limits::default()),
+        decode_message(MembershipMsg::JOIN.kind, Lane::Control, &body, &Limits::default()),
         Err(WireError::NonCanonical { what: "roles" })
     );
 }
@@ -302,7 +326,7 @@ fn m_448_the_default_data_center_has_no_written_form() {
 #[test]
 fn m_450_uids_of_all_64_bits_survive() {
     for uid in [-3, i64::MAX, i64::MIN, 0, 0x7FFF_FFFF, 0x8000_0000, -1] {
-        let message = Message::Leave(node("a", 1, uid));
+        let message = Message::Membership(MembershipMsg::Leave(node("a", 1, uid)));
         assert_eq!(message_of(&frame_of(&message, 0)), Ok(message));
     }
 }
@@ -310,10 +334,10 @@ fn m_450_uids_of_all_64_bits_survive() {
 #[test]
 fn an_encoder_gives_the_same_bytes_whatever_it_wrote_before() {
     let mut encoder = Encoder::new();
-    let large = Message::Gossip(GossipEnvelope {
+    let large = Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
         to: node("a", 1, 1),
         gossip: Arc::new(limits::wide_gossip(300, 20)).into(),
-    });
+    }));
     let mut messages = every_message();
     messages.push(("large", large));
     for (name, message) in messages.iter().chain(messages.iter().rev()) {
@@ -327,14 +351,14 @@ fn an_encoder_gives_the_same_bytes_whatever_it_wrote_before() {
 
 #[test]
 fn a_failed_encoding_leaves_the_buffer_as_it_was() {
-    let message = Message::Entity(EntityEnvelope {
+    let message = Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
         kind: KindId::of("files"),
         shard: ShardId(70_000),
         entity: EntityId::from("a"),
         payload: Box::from(*b"x"),
         ask: None,
         hops: 0,
-    });
+    }));
     let mut out = b"before".to_vec();
     let result = encode_message(&message, 0, &Limits::default(), &mut out);
     assert_eq!(result, Err(WireError::Unencodable { what: "shard" }));

@@ -11,12 +11,12 @@ use proptest::prelude::*;
 use super::{frame_of, message_of, node, roles};
 use crate::config::Limits;
 use crate::ident::UniqueAddress;
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::reachability::{Reach, Reachability};
-use crate::membership::vector_clock::VectorClock;
-use crate::message::{GossipEnvelope, Lane, Message};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::vector_clock::VectorClock;
+use crate::message::{GossipEnvelope, Lane, MembershipMsg, Message};
 use crate::wire::{COUNTER_MAX, HEADER_BYTES, decode_frame, decode_message, kind};
 
 const ROLES: [&str; 4] = ["a", "io", "worker", "zone-1"];
@@ -98,7 +98,7 @@ fn has_one_form(kind: u16, lane: Lane, body: &[u8]) {
 proptest! {
     #[test]
     fn m_447_random_states_survive_the_round_trip(state in any_gossip()) {
-        let message = Message::Gossip(GossipEnvelope { to: node("r", 1, 1), gossip: Arc::new(state).into() });
+        let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope { to: node("r", 1, 1), gossip: Arc::new(state).into() }));
         let bytes = frame_of(&message, 3);
         let again = message_of(&bytes);
         prop_assert_eq!(again.as_ref(), Ok(&message));
@@ -110,7 +110,7 @@ proptest! {
         state in any_gossip(),
         changes in vec((any::<usize>(), any::<u8>()), 1..4),
     ) {
-        let message = Message::Gossip(GossipEnvelope { to: node("r", 1, 1), gossip: Arc::new(state).into() });
+        let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope { to: node("r", 1, 1), gossip: Arc::new(state).into() }));
         let mut body = frame_of(&message, 3)[HEADER_BYTES..].to_vec();
         // Behind the form byte, so that the state stays uncompressed or is a broken stream.
         let start = 14.min(body.len() - 1);
@@ -119,9 +119,9 @@ proptest! {
             body[start + at % len] = value;
         }
         if body[13] == 0 {
-            has_one_form(kind::GOSSIP, Lane::Gossip, &body);
+            has_one_form(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body);
         } else {
-            let _ = decode_message(kind::GOSSIP, Lane::Gossip, &body, &Limits::default());
+            let _ = decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &Limits::default());
         }
     }
 
@@ -129,7 +129,7 @@ proptest! {
     fn random_bytes_never_panic(kind in 0..16_u16, high in any::<bool>(), body in vec(any::<u8>(), 0..200)) {
         let kind = if high { kind | 0x100 } else { kind };
         if let Some(lane) = kind::lane_of(kind) {
-            let compressed = matches!(kind, kind::GOSSIP | kind::WELCOME);
+            let compressed = [MembershipMsg::GOSSIP, MembershipMsg::WELCOME].iter().any(|tag| tag.kind == kind);
             if compressed {
                 let _ = decode_message(kind, lane, &body, &Limits::default());
             } else {

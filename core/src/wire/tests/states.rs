@@ -6,9 +6,9 @@ use std::vec;
 use std::vec::Vec;
 
 use crate::config::Limits;
-use crate::membership::gossip::Gossip;
-use crate::message::{Lane, Message};
-use crate::wire::{COUNTER_MAX, META_BYTES_MAX, WireError, decode_message, kind};
+use crate::membership::state::gossip::Gossip;
+use crate::message::{Lane, MembershipMsg, Message};
+use crate::wire::{COUNTER_MAX, META_BYTES_MAX, WireError, decode_message};
 
 /// A state as its columns, legal or not.
 #[derive(Clone)]
@@ -164,7 +164,12 @@ impl State {
 pub(super) fn decode_state(form: u8, state: &[u8]) -> Result<Message, WireError> {
     let mut body = vec![1, b'r', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0, form];
     body.extend_from_slice(state);
-    decode_message(kind::GOSSIP, Lane::Gossip, &body, &Limits::default())
+    decode_message(
+        MembershipMsg::GOSSIP.kind,
+        Lane::Gossip,
+        &body,
+        &Limits::default(),
+    )
 }
 
 fn check(id: &str, change: impl FnOnce(&mut State), error: WireError) {
@@ -195,7 +200,8 @@ const fn duplicate(what: &'static str) -> WireError {
 
 #[test]
 fn the_legal_state_is_read() {
-    let Ok(Message::Gossip(envelope)) = decode_state(0, &State::legal().bytes()) else {
+    let Ok(Message::Membership(MembershipMsg::Gossip(envelope))) = decode_state(0, &State::legal().bytes())
+    else {
         panic!("a gossip")
     };
     let gossip = &envelope.gossip.open(&Gossip::new());

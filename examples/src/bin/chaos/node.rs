@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorate_core::membership::member::{Member, Status};
 use quorate_examples::process;
-use quorate_tokio::core::{Event, View};
+use quorate_tokio::core::{DowningEvent, Event, MembershipEvent, View};
 use quorate_tokio::{Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
@@ -109,11 +109,13 @@ async fn watch(cluster: Cluster) {
     let mut events = cluster.events();
     while let Some(event) = events.next().await {
         match event {
-            ClusterEvent::Event(Event::Membership { change, view }) => {
+            ClusterEvent::Event(Event::Membership(MembershipEvent::Changed { change, view })) => {
                 print(&format!("event {change:?}"));
                 members(&view);
             }
-            ClusterEvent::Event(Event::Downing(decision)) => print(&format!("event {decision:?}")),
+            ClusterEvent::Event(Event::Downing(DowningEvent::Decision(decision))) => {
+                print(&format!("event {decision:?}"))
+            }
             ClusterEvent::Snapshot(view) | ClusterEvent::Resync(view) => members(&view),
             ClusterEvent::Event(_) => {}
             _ => {}

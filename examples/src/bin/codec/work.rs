@@ -8,8 +8,8 @@ use quorate_core::config::Limits;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::merge;
-use quorate_core::message::{GossipBody, GossipEnvelope, Lane, Message};
-use quorate_core::wire::{Encoder, HEADER_BYTES, decode_message, kind};
+use quorate_core::message::{GossipBody, GossipEnvelope, Lane, MembershipMsg, Message};
+use quorate_core::wire::{Encoder, HEADER_BYTES, decode_message};
 
 use crate::naive;
 use crate::state::{self, Shape};
@@ -103,10 +103,10 @@ impl Workload {
     pub(crate) fn new(members: usize, shape: Shape) -> Self {
         let held = state::gossip(members, shape, 0);
         let to = UniqueAddress::new(Address::new("receiver", 2551).expect("a legal address"), 1);
-        let message = Message::Gossip(GossipEnvelope {
+        let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
             to,
             gossip: Arc::new(held.clone()).into(),
-        });
+        }));
         let naive = naive::copy(&held);
         let mut workload = Self {
             plain: plain(),
@@ -189,8 +189,8 @@ impl Workload {
 }
 
 fn decode(body: &[u8], limits: &Limits) -> GossipBody {
-    match decode_message(kind::GOSSIP, Lane::Gossip, body, limits) {
-        Ok(Message::Gossip(envelope)) => envelope.gossip,
+    match decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, body, limits) {
+        Ok(Message::Membership(MembershipMsg::Gossip(envelope))) => envelope.gossip,
         other => unreachable!("what was encoded decodes: {other:?}"),
     }
 }

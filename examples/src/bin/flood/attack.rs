@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use quorate_core::config::Limits;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::membership::vector_clock::VectorClock;
-use quorate_core::message::{EntityEnvelope, GossipStatus, Heartbeat, Message};
+use quorate_core::message::{
+    DetectorMsg, EntityEnvelope, GossipStatus, Heartbeat, MembershipMsg, Message, ShardingMsg,
+};
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{
@@ -164,27 +166,27 @@ impl Attack {
         for number in 0..200_u64 {
             match kind {
                 LinkKind::Control => {
-                    put(Message::Heartbeat(Heartbeat {
+                    put(Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
                         to: self.to.clone(),
                         sequence: number,
                         sent_at_micros: 0,
-                    }));
-                    put(Message::GossipStatus(GossipStatus {
+                    })));
+                    put(Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
                         to: self.to.clone(),
                         version: VectorClock::default(),
                         seen_digest: number,
-                    }));
+                    })));
                 }
                 LinkKind::User => {
                     let entity = EntityId::new(format!("flooded-{number}").as_bytes());
-                    put(Message::Entity(EntityEnvelope {
+                    put(Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
                         kind: KindId::of(KIND),
                         shard: ShardId::of(&entity, SHARDS),
                         entity,
                         payload: payload.clone().into(),
                         ask: None,
                         hops: 0,
-                    }));
+                    })));
                 }
             }
         }
@@ -193,11 +195,11 @@ impl Attack {
 
     /// Something that no reader accepts, and whether its link is kept afterwards.
     fn invalid(&self, turn: u32) -> (Vec<u8>, bool) {
-        let heartbeat = Message::Heartbeat(Heartbeat {
+        let heartbeat = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
             to: self.to.clone(),
             sequence: 1,
             sent_at_micros: 0,
-        });
+        }));
         let mut frame = Vec::new();
         let encoded = encode_message(&heartbeat, turn, &Limits::default(), &mut frame);
         encoded.expect("invariant: a legal message");

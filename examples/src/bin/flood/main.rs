@@ -18,7 +18,7 @@ use attack::{Attack, Flood, Said};
 use lexopt::prelude::*;
 use quorate_core::ident::UniqueAddress;
 use quorate_examples::process::{ChildProcess, first_line};
-use quorate_tokio::core::{Address, Event, MembershipChange, Status};
+use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, Status};
 use quorate_tokio::{Cluster, ClusterEvent, Kind, Region, Security};
 
 const HELP: &str = "\
@@ -289,10 +289,10 @@ async fn one(
     kib_most = kib_most.max(victim.kib()?);
     for events in &mut events {
         while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
-            if let ClusterEvent::Event(Event::Membership {
+            if let ClusterEvent::Event(Event::Membership(MembershipEvent::Changed {
                 change: MembershipChange::Unreachable(_),
                 ..
-            }) = event
+            })) = event
             {
                 unreachable += 1;
             }

@@ -1,6 +1,7 @@
 //! The rows of the catalogue about bodies that no reader takes. Spec: reliability 3c.
 
-use quorate_core::wire::kind;
+use quorate_core::message::MembershipMsg;
+use quorate_core::message::ShardingMsg;
 
 use super::craft::{CONTROL, deflated, frame, in_small_blocks, node};
 use super::rows::{NONSENSE, WIRE, gossip, join, row, spoiled};
@@ -19,12 +20,12 @@ pub(super) const BODIES: &[BadInput] = &[
         spoiled(scene, |state| state.role_sets.push(Vec::new()))
     }),
     row("B-19", "a bool of 2", NONSENSE, |scene| {
-        frame(CONTROL, kind::INIT_JOIN_ACK, scene.epoch, &[2])
+        frame(CONTROL, MembershipMsg::INIT_JOIN_ACK.kind, scene.epoch, &[2])
     }),
     row("B-19", "tag 200", NONSENSE, |scene| {
         frame(
             CONTROL,
-            kind::SHARDING,
+            ShardingMsg::SHARDING.kind,
             scene.epoch,
             &[&[0; 8][..], &[200]].concat(),
         )
@@ -92,7 +93,7 @@ pub(super) const BODIES: &[BadInput] = &[
             body.extend(1_u32.to_le_bytes());
             node(&mut body, &scene.me);
             body.extend(u32::MAX.to_le_bytes());
-            frame(CONTROL, kind::SHARDING, scene.epoch, &body)
+            frame(CONTROL, ShardingMsg::SHARDING.kind, scene.epoch, &body)
         },
     ),
     row(
@@ -102,7 +103,7 @@ pub(super) const BODIES: &[BadInput] = &[
         |scene| {
             let mut body = vec![255];
             body.extend(b"hh");
-            frame(CONTROL, kind::LEAVE, scene.epoch, &body)
+            frame(CONTROL, MembershipMsg::LEAVE.kind, scene.epoch, &body)
         },
     ),
     row("B-29", "10,001 members", NONSENSE, |scene| {

@@ -15,7 +15,7 @@ mod state;
 use std::collections::BTreeSet;
 use std::future::ready;
 
-use quorate_core::event::Event;
+use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Status;
@@ -249,10 +249,10 @@ pub async fn every_bad_input_has_its_reaction<A: Adapter>(security: &Security) {
     .await;
     // Only what has happened already.
     while let Either::Left(Some(event)) = race(events.next(), ready(())).await {
-        if let ClusterEvent::Event(Event::Membership {
+        if let ClusterEvent::Event(Event::Membership(MembershipEvent::Changed {
             change: MembershipChange::Unreachable(member),
             ..
-        }) = event
+        })) = event
         {
             assert!(!honest.contains(&member.node), "{member:?}");
         }

@@ -1,8 +1,10 @@
 //! The rows of the catalogue that are told by what is sent. Spec: reliability 3c.
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::message::DetectorMsg;
+use quorate_core::message::MembershipMsg;
+use quorate_core::message::ShardingMsg;
 use quorate_core::wire::handshake::RejectReason;
-use quorate_core::wire::kind;
 
 use super::craft::{CONTROL, GOSSIP, USER, addressed, frame, hello, node, patched, text};
 use super::state::State;
@@ -136,11 +138,16 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
 fn heartbeat(scene: &Scene) -> Vec<u8> {
     let mut body = [0; 16].to_vec();
     node(&mut body, &scene.to);
-    frame(CONTROL, kind::HEARTBEAT, scene.epoch, &body)
+    frame(CONTROL, DetectorMsg::HEARTBEAT.kind, scene.epoch, &body)
 }
 
 pub(super) fn gossip(scene: &Scene, form: &[u8]) -> Vec<u8> {
-    frame(GOSSIP, kind::GOSSIP, scene.epoch, &addressed(&scene.to, form))
+    frame(
+        GOSSIP,
+        MembershipMsg::GOSSIP.kind,
+        scene.epoch,
+        &addressed(&scene.to, form),
+    )
 }
 
 /// A state of sender and receiver with one thing wrong.
@@ -158,13 +165,13 @@ pub(super) fn join(scene: &Scene, roles: &[Vec<u8>]) -> Vec<u8> {
     for role in roles {
         text(&mut body, role);
     }
-    frame(CONTROL, kind::JOIN, scene.epoch, &body)
+    frame(CONTROL, MembershipMsg::JOIN.kind, scene.epoch, &body)
 }
 
 /// Frames whose header is wrong, or whose body is not what its checksum says.
 pub(super) const FRAMES: &[BadInput] = &[
     row("B-01", "an empty frame", BAD_HEADER, |scene| {
-        frame(CONTROL, kind::HEARTBEAT, scene.epoch, &[])
+        frame(CONTROL, DetectorMsg::HEARTBEAT.kind, scene.epoch, &[])
     }),
     row(
         "B-03",
@@ -217,7 +224,12 @@ pub(super) const FRAMES: &[BadInput] = &[
         |scene| patched(heartbeat(scene), 8, &u32::MAX.to_le_bytes()),
     ),
     row("B-13", "a byte behind the last field", NONSENSE, |scene| {
-        frame(CONTROL, kind::REMOVED, scene.epoch, &addressed(&scene.to, &[0]))
+        frame(
+            CONTROL,
+            MembershipMsg::REMOVED.kind,
+            scene.epoch,
+            &addressed(&scene.to, &[0]),
+        )
     }),
     row(
         "B-14",
@@ -256,7 +268,7 @@ fn other_incarnation(of: &UniqueAddress) -> UniqueAddress {
 fn welcome(scene: &Scene, to: &UniqueAddress) -> Vec<u8> {
     let state = State::of(&[to, &scene.me]).bytes();
     let body = addressed(to, &[&[0], &state[..]].concat());
-    frame(GOSSIP, kind::WELCOME, scene.epoch, &body)
+    frame(GOSSIP, MembershipMsg::WELCOME.kind, scene.epoch, &body)
 }
 
 fn entity(scene: &Scene, kind: u64, id: &[u8]) -> Vec<u8> {
@@ -265,7 +277,7 @@ fn entity(scene: &Scene, kind: u64, id: &[u8]) -> Vec<u8> {
     body.extend((id.len() as u16).to_le_bytes());
     body.extend(id);
     body.push(1);
-    frame(USER, kind::ENTITY, scene.epoch, &body)
+    frame(USER, ShardingMsg::ENTITY.kind, scene.epoch, &body)
 }
 
 /// Messages that can be read and are not for this node, not from a member, not asked for.
@@ -274,7 +286,7 @@ pub(super) const MESSAGES: &[BadInput] = &[
         let to = other_incarnation(&scene.to);
         let state = State::of(&[&to, &scene.me]).bytes();
         let body = addressed(&to, &[&[0], &state[..]].concat());
-        frame(GOSSIP, kind::GOSSIP, scene.epoch, &body)
+        frame(GOSSIP, MembershipMsg::GOSSIP.kind, scene.epoch, &body)
     }),
     row("B-41", "gossip from nobody", DROPPED, |scene| {
         spoiled(scene, |_| {})
@@ -299,7 +311,7 @@ pub(super) const MESSAGES: &[BadInput] = &[
             let mut body = u64::MAX.to_le_bytes().to_vec();
             body.extend(u64::MAX.to_le_bytes());
             node(&mut body, &scene.to);
-            frame(CONTROL, kind::HEARTBEAT_RSP, scene.epoch, &body)
+            frame(CONTROL, DetectorMsg::HEARTBEAT_RSP.kind, scene.epoch, &body)
         },
     ),
     row(

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quorate_core::config::DowningStrategy;
 use quorate_core::effect::HaltReason;
+use quorate_core::message::MembershipMsg;
 use quorate_core::wire::handshake::{HelloAnswer, RejectReason};
-use quorate_core::wire::kind;
 
 use super::craft::{GOSSIP, addressed, frame, hello};
 use super::state::State;
@@ -83,7 +83,7 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
     let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
     let state = State::of(&[&scene.to, &scene.me]).bytes();
     let body = addressed(&scene.to, &[&[0], &state[..]].concat());
-    let burst = frame(GOSSIP, kind::GOSSIP, scene.epoch, &body).repeat(500);
+    let burst = frame(GOSSIP, MembershipMsg::GOSSIP.kind, scene.epoch, &body).repeat(500);
     let flood = async {
         loop {
             if writer.write_all(&burst).await.is_err() {
@@ -206,7 +206,11 @@ pub async fn a_member_may_tell_a_node_that_it_is_down<A: Adapter>(security: &Sec
     state.members[theirs].status = 4;
     state.clock = vec![(mine as u16, 1)];
     let body = addressed(&scene.to, &[&[0], &state.bytes()[..]].concat());
-    say(&mut writer, &frame(GOSSIP, kind::GOSSIP, scene.epoch, &body)).await;
+    say(
+        &mut writer,
+        &frame(GOSSIP, MembershipMsg::GOSSIP.kind, scene.epoch, &body),
+    )
+    .await;
     let ended = within::<A, _>("the node stops", target.terminated()).await;
     assert_eq!(ended, Termination::Halted(HaltReason::Downed));
 }

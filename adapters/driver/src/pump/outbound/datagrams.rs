@@ -2,7 +2,7 @@
 //! the peer does not open, holds up no heartbeat. What does not fit goes over the stream. Spec: `docs/WIRE.md` 3.6.
 
 use quorate_core::input::Target;
-use quorate_core::message::Message;
+use quorate_core::message::{DetectorMsg, Message};
 
 use super::{Outbound, kind_of};
 use crate::pump::action::{Action, LinkId};
@@ -11,7 +11,10 @@ use crate::pump::way::State;
 
 /// Whether a message may get lost, overtake others and be overtaken.
 pub(super) const fn is_heartbeat(message: &Message) -> bool {
-    matches!(message, Message::Heartbeat(_) | Message::HeartbeatRsp(_))
+    matches!(
+        message,
+        Message::Detector(DetectorMsg::Heartbeat(_)) | Message::Detector(DetectorMsg::HeartbeatRsp(_))
+    )
 }
 
 impl Outbound {

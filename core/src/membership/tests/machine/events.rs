@@ -2,7 +2,7 @@
 
 use super::{Rig, n, secs, state, versioned};
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::{Event, MembershipEvent};
 use crate::membership::tests::{aged, of, reach, seen};
 use crate::view::Phase;
 use alloc::sync::Arc;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 fn views(effects: &[Effect]) -> Vec<&Arc<crate::view::View>> {
     let mut views = Vec::new();
     for effect in effects {
-        if let Effect::Notify(Event::Membership { view, .. }) = effect {
+        if let Effect::Notify(Event::Membership(MembershipEvent::Changed { view, .. })) = effect {
             views.push(view);
         }
     }

@@ -2,7 +2,7 @@
 //! same. Spec: membership §8.9; reliability 3c, B-36 to B-43.
 
 use super::{Rig, n, state, versioned};
-use crate::membership::gossip::Gossip;
+use crate::membership::state::gossip::Gossip;
 use crate::membership::tests::{aged, of, reach};
 
 /// `a` is Up and holds this; `b` is a member that lies.

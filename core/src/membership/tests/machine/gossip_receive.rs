@@ -3,8 +3,8 @@
 use super::{Rig, n, state, versioned};
 use crate::effect::HaltReason;
 use crate::membership::machine::CLOCK_JUMP_MAX;
+use crate::membership::state::vector_clock::VectorClock;
 use crate::membership::tests::reach;
-use crate::membership::vector_clock::VectorClock;
 use crate::signal::Signal;
 
 #[test]
@@ -207,12 +207,12 @@ fn f_14_a_removed_member_does_not_come_back_with_a_lagging_state() {
 }
 
 /// `a`'s clock says 3; a state in which it says `claimed` and that lacks what `a` knows about `c`.
-fn claim(claimed: u64) -> crate::membership::gossip::Gossip {
+fn claim(claimed: u64) -> crate::membership::state::gossip::Gossip {
     let version = VectorClock::from_entries([(n("a"), claimed), (n("b"), 1)].into()).unwrap();
     let lie = state("a b c", "b", "");
     let (members, reachability) = (lie.members_arc().clone(), lie.reachability_arc().clone());
     let (tombstones, meta) = (lie.tombstones_arc().clone(), lie.meta().clone());
-    crate::membership::gossip::Gossip::assemble(members, reachability, version, tombstones, 0, meta)
+    crate::membership::state::gossip::Gossip::assemble(members, reachability, version, tombstones, 0, meta)
 }
 
 fn lied_to() -> Rig {

@@ -2,7 +2,7 @@
 
 use super::{Rig, n, secs, state};
 use crate::membership::tests::{in_dc, m, of, reach, seen};
-use crate::timers::MembershipTimer::{Gossip, GossipExtraFirst, GossipExtraSecond};
+use crate::timer::MembershipTimer::{Gossip, GossipExtraFirst, GossipExtraSecond};
 use alloc::string::String;
 use core::time::Duration;
 
@@ -119,10 +119,12 @@ fn a_round_sends_the_state_as_it_is() {
     let effects = rig.f.effects();
     let expected = crate::effect::Effect::Send {
         to: crate::input::Target::Node(n("b")),
-        message: crate::message::Message::Gossip(crate::message::GossipEnvelope {
-            to: n("b"),
-            gossip: rig.m.gossip.clone().into(),
-        }),
+        message: crate::message::Message::Membership(crate::message::MembershipMsg::Gossip(
+            crate::message::GossipEnvelope {
+                to: n("b"),
+                gossip: rig.m.gossip.clone().into(),
+            },
+        )),
     };
     assert_eq!(effects, [expected]);
 }

@@ -3,9 +3,9 @@
 use super::{Rig, at, n, secs, state};
 use crate::effect::Effect;
 use crate::fixture::Fixture;
-use crate::membership::member::{Member, Status};
-use crate::message::{InitJoin, Message};
-use crate::timers::MembershipTimer::{Gossip, JoinRetry, LeaderActions};
+use crate::membership::state::member::{Member, Status};
+use crate::message::{InitJoin, MembershipMsg, Message};
+use crate::timer::MembershipTimer::{Gossip, JoinRetry, LeaderActions};
 use crate::view::Phase;
 use alloc::vec::Vec;
 
@@ -66,7 +66,7 @@ fn a_joiner_is_added_as_joining_and_welcomed_with_the_new_state() {
     rig.join("d");
     let effects: Vec<Effect> = rig.f.effects();
     let Some(Effect::Send {
-        message: Message::Welcome(welcome),
+        message: Message::Membership(MembershipMsg::Welcome(welcome)),
         ..
     }) = effects.last()
     else {
@@ -85,7 +85,7 @@ fn a_joiner_is_added_as_joining_and_welcomed_with_the_new_state() {
 fn the_record_of_a_joiner_carries_what_it_said_about_itself() {
     let mut rig = Rig::member("a", state("a", "a", "a"));
     let roles = crate::ident::Roles::new([crate::ident::Role::new("x").unwrap()], "west").unwrap();
-    let app_version = crate::membership::app_version::AppVersion::new("1.2.3").unwrap();
+    let app_version = crate::membership::state::app_version::AppVersion::new("1.2.3").unwrap();
     let join = crate::message::Join {
         to: n("a"),
         roles: roles.clone(),

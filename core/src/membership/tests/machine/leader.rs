@@ -99,7 +99,7 @@ fn m_179_nobody_becomes_up_before_enough_members_are_there() {
     assert_eq!(rig.told(), "up(a:1) self-up up(b:2) up(c:3) seen(a)");
 }
 
-fn with_seen(rig: &Rig, names: &str) -> crate::membership::gossip::Gossip {
+fn with_seen(rig: &Rig, names: &str) -> crate::membership::state::gossip::Gossip {
     seen((*rig.m.gossip).clone(), names)
 }
 
@@ -250,8 +250,8 @@ fn tombstones_are_pruned_only_by_a_converged_leader() {
 
 #[test]
 fn the_oldest_of_the_cluster_and_of_each_exiting_role_hear_at_once_who_exits() {
-    let role = |code: &str, roles: &str, number: u32| crate::membership::member::Member {
-        up_number: crate::membership::member::UpNumber::new(number),
+    let role = |code: &str, roles: &str, number: u32| crate::membership::state::member::Member {
+        up_number: crate::membership::state::member::UpNumber::new(number),
         ..with_roles(code, roles)
     };
     let gossip = of([

@@ -4,7 +4,7 @@ use super::{Rig, TOKEN, at, n, secs, state, versioned};
 use crate::effect::HaltReason;
 use crate::membership::machine::Exit;
 use crate::membership::tests::{reach, seen};
-use crate::timers::MembershipTimer::{ExitDrain, LeaderActions};
+use crate::timer::MembershipTimer::{ExitDrain, LeaderActions};
 use crate::view::Phase;
 use core::time::Duration;
 
@@ -125,7 +125,7 @@ fn the_goodbye_goes_to_leaders_that_can_act_and_the_state_to_five_at_random() {
     let mut rig = Rig::member("b", reach(gossip, "b>a:U d>e:U"));
     rig.call(|m, cx| m.leave(cx, &n("b")));
     let mut next = (*rig.m.gossip).clone();
-    next.set_status(&n("b"), crate::membership::member::Status::Exiting);
+    next.set_status(&n("b"), crate::membership::state::member::Status::Exiting);
     rig = rig.with_state(next);
     drained(&mut rig);
     let sent = rig.sent();

@@ -5,7 +5,7 @@ use super::{Rig, TOKEN, at, n, names, secs, state};
 use crate::config::DowningStrategy;
 use crate::effect::HaltReason;
 use crate::input::DownTarget;
-use crate::membership::member::Status;
+use crate::membership::state::member::Status;
 use crate::membership::tests::reach;
 use crate::message::JoinRefused;
 use crate::reject::JoinRefusal;

@@ -22,22 +22,23 @@ use core::time::Duration;
 use super::{clock, g, n, names, seen};
 use crate::config::Config;
 use crate::cx::Cx;
-use crate::effect::{Answer, Effect, HaltReason};
-use crate::event::Event;
+use crate::effect::{Answer, CommandError, Effect, HaltReason, ShardingAnswer};
+use crate::event::{DetectorEvent, DowningEvent, Event, MembershipEvent};
 use crate::fixture::Fixture;
 use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
 use crate::input::{Target, Token};
-use crate::membership::app_version::AppVersion;
-use crate::membership::events::MembershipChange;
-use crate::membership::gossip::Gossip;
 use crate::membership::join::Joining;
 use crate::membership::machine::Membership;
-use crate::membership::member::{Member, Status};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::events::MembershipChange;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status};
 use crate::message::{
-    GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, Message, Welcome,
+    DetectorMsg, GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, MembershipMsg,
+    Message, ShardingMsg, Welcome,
 };
 use crate::signal::Signal;
-use crate::timers::{MembershipTimer, Timer};
+use crate::timer::{MembershipTimer, Timer};
 
 /// The name of every command in these tests.
 const TOKEN: Token = 7;
@@ -205,10 +206,10 @@ impl Rig {
         joined(effects.iter().filter(|e| is_event(e)).filter_map(show))
     }
 
-    /// Takes the statements to other machines, the picture aside.
+    /// Takes the statements to other machines, the picture and who gossips aside.
     fn heard(&mut self) -> String {
         let word = |signal: &Signal| match signal {
-            Signal::ViewChanged { .. } => None,
+            Signal::ViewChanged { .. } | Signal::GossipHeard(_) => None,
             Signal::DrainRequested => Some(String::from("drain")),
             Signal::Verdicts(_)
             | Signal::DownDecided(_)
@@ -322,11 +323,19 @@ fn show(effect: &Effect) -> Option<String> {
             };
             alloc::format!("{}>{to}", show_message(message))
         }
-        Effect::Notify(Event::Membership { change, .. }) => return show_change(change),
-        Effect::Notify(Event::SelfUp) => String::from("self-up"),
-        Effect::Notify(Event::JoinFailed { reason }) => alloc::format!("failed({reason:?})"),
-        Effect::Notify(Event::ShutdownPhaseTimedOut { phase }) => alloc::format!("timed-out({phase:?})"),
-        Effect::Notify(Event::LeaderIncapacitated { ticks }) => alloc::format!("incapacitated({ticks})"),
+        Effect::Notify(Event::Membership(MembershipEvent::Changed { change, .. })) => {
+            return show_change(change);
+        }
+        Effect::Notify(Event::Membership(MembershipEvent::SelfUp)) => String::from("self-up"),
+        Effect::Notify(Event::Membership(MembershipEvent::JoinFailed { reason })) => {
+            alloc::format!("failed({reason:?})")
+        }
+        Effect::Notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut { phase })) => {
+            alloc::format!("timed-out({phase:?})")
+        }
+        Effect::Notify(Event::Membership(MembershipEvent::LeaderIncapacitated { ticks })) => {
+            alloc::format!("incapacitated({ticks})")
+        }
         Effect::Notify(Event::Rejected { peer, rejection }) => {
             alloc::format!("rejected({}: {rejection})", names([peer]))
         }
@@ -334,18 +343,19 @@ fn show(effect: &Effect) -> Option<String> {
             assert_eq!(*token, TOKEN);
             match answer {
                 Answer::Done => String::from("done"),
+                Answer::Refused(CommandError::Membership(error)) => alloc::format!("refused({error:?})"),
                 Answer::Refused(error) => alloc::format!("refused({error:?})"),
-                Answer::Asked(_) => unreachable!("membership answers no ask"),
+                Answer::Sharding(ShardingAnswer::Asked(_)) => unreachable!("membership answers no ask"),
             }
         }
         Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
         Effect::Notify(
-            Event::SelfRemoved
-            | Event::Downing(_)
-            | Event::TooManyMembersToDecide { .. }
-            | Event::NobodyHasDowningRole { .. }
-            | Event::Paused { .. }
-            | Event::StillMember
+            Event::Membership(MembershipEvent::SelfRemoved)
+            | Event::Downing(DowningEvent::Decision(_))
+            | Event::Downing(DowningEvent::TooManyMembersToDecide { .. })
+            | Event::Downing(DowningEvent::NobodyHasDowningRole { .. })
+            | Event::Detector(DetectorEvent::Paused { .. })
+            | Event::Detector(DetectorEvent::StillMember)
             | Event::Sharding { .. },
         )
         | Effect::Entity(_)
@@ -357,24 +367,26 @@ fn show(effect: &Effect) -> Option<String> {
 
 fn show_message(message: &Message) -> String {
     String::from(match message {
-        Message::InitJoin(InitJoin { .. }) => "init-join",
-        Message::InitJoinAck(InitJoinAck { compatible: true }) => "ack",
-        Message::InitJoinAck(InitJoinAck { compatible: false }) => "incompatible",
-        Message::InitJoinNack => "nack",
-        Message::Join(_) => "join",
-        Message::JoinRefused(JoinRefused { reason, .. }) => return alloc::format!("refused({reason:?})"),
-        Message::Removed { .. } => "removed-you",
-        Message::Welcome(_) => "welcome",
-        Message::ExitingConfirmed { .. } => "confirmed",
-        Message::GossipStatus(_) => "status",
-        Message::Gossip(_) => "gossip",
-        Message::Leave(_)
-        | Message::Down(_)
-        | Message::Heartbeat(_)
-        | Message::HeartbeatRsp(_)
-        | Message::Sharding(_)
-        | Message::Entity(_)
-        | Message::AskReply(_) => unreachable!("membership does not say {message:?}"),
+        Message::Membership(MembershipMsg::InitJoin(InitJoin { .. })) => "init-join",
+        Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })) => "ack",
+        Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: false })) => "incompatible",
+        Message::Membership(MembershipMsg::InitJoinNack) => "nack",
+        Message::Membership(MembershipMsg::Join(_)) => "join",
+        Message::Membership(MembershipMsg::JoinRefused(JoinRefused { reason, .. })) => {
+            return alloc::format!("refused({reason:?})");
+        }
+        Message::Membership(MembershipMsg::Removed { .. }) => "removed-you",
+        Message::Membership(MembershipMsg::Welcome(_)) => "welcome",
+        Message::Membership(MembershipMsg::ExitingConfirmed { .. }) => "confirmed",
+        Message::Membership(MembershipMsg::GossipStatus(_)) => "status",
+        Message::Membership(MembershipMsg::Gossip(_)) => "gossip",
+        Message::Membership(MembershipMsg::Leave(_))
+        | Message::Membership(MembershipMsg::Down(_))
+        | Message::Detector(DetectorMsg::Heartbeat(_))
+        | Message::Detector(DetectorMsg::HeartbeatRsp(_))
+        | Message::Sharding(ShardingMsg::Kind(_))
+        | Message::Sharding(ShardingMsg::Entity(_))
+        | Message::Sharding(ShardingMsg::AskReply(_)) => unreachable!("membership does not say {message:?}"),
     })
 }
 

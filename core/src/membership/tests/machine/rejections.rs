@@ -2,7 +2,7 @@
 
 use super::{Rig, n, state};
 use crate::ident::Roles;
-use crate::membership::gossip::Gossip;
+use crate::membership::state::gossip::Gossip;
 use crate::message::Join;
 
 /// A join from `from` is refused with these words, which the joiner hears too, and changes nothing.

@@ -1,7 +1,7 @@
 //! A new incarnation at the address of an old one. Spec: membership §2.1 (6b), §8.10, §6 I and O.
 
 use super::{Rig, n, names, state};
-use crate::membership::reachability::Reach;
+use crate::membership::state::reachability::Reach;
 use crate::membership::tests::{reach, seen};
 
 fn terminated(rig: &Rig, observer: &str, subject: &str) -> bool {

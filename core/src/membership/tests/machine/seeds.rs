@@ -3,7 +3,7 @@
 use super::{Rig, at, secs, state};
 use crate::effect::HaltReason;
 use crate::message::InitJoinAck;
-use crate::timers::MembershipTimer::{Gossip, JoinRetry, LeaderActions, SeedRetry, SeedSelfJoin};
+use crate::timer::MembershipTimer::{Gossip, JoinRetry, LeaderActions, SeedRetry, SeedSelfJoin};
 use crate::view::Phase;
 use core::time::Duration;
 

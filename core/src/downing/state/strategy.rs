@@ -5,10 +5,10 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use crate::downing::decision::{Decision, can_be_downed, is_counted};
-use crate::downing::view::DowningView;
+use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
+use crate::downing::state::view::DowningView;
 use crate::ident::{Role, UniqueAddress};
-use crate::membership::member::Member;
+use crate::membership::state::member::Member;
 
 /// A downing strategy: a pure function from what one node sees to what has to go. All nodes must run the same one with
 /// the same settings, and each decides for its own side alone, so it must answer "this side stays" on at most one side of

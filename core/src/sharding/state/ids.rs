@@ -140,7 +140,7 @@ pub struct AskRef {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term {
     /// The coordinator node's up number.
-    pub up_number: crate::membership::member::UpNumber,
+    pub up_number: crate::membership::state::member::UpNumber,
     /// The coordinator's node.
     pub node: UniqueAddress,
 }

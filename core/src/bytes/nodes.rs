@@ -11,19 +11,19 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::WireError;
-use super::bytes::{Column, Reader, count_u16, text};
+use super::{Column, Reader, count_u16, text};
 use crate::ident::{Address, HOST_BYTES_MAX, UniqueAddress, is_name_byte};
 
 /// A list of byte strings: one length byte each, then all bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Texts<'a> {
+pub(crate) struct Texts<'a> {
     lengths: &'a [u8],
     bytes: &'a [u8],
     what: &'static str,
 }
 
 impl<'a> Texts<'a> {
-    pub(super) fn read(reader: &mut Reader<'a>, count: usize, what: &'static str) -> Result<Self, WireError> {
+    pub(crate) fn read(reader: &mut Reader<'a>, count: usize, what: &'static str) -> Result<Self, WireError> {
         let lengths = reader.take(count)?;
         let total = lengths.iter().map(|len| usize::from(*len)).sum();
         Ok(Self {
@@ -34,7 +34,7 @@ impl<'a> Texts<'a> {
     }
 
     /// The texts; each must be greater than the one before.
-    pub(super) fn rising(self) -> impl Iterator<Item = Result<&'a str, WireError>> {
+    pub(crate) fn rising(self) -> impl Iterator<Item = Result<&'a str, WireError>> {
         let mut rest = Reader::new(self.bytes);
         let mut last: Option<&[u8]> = None;
         self.lengths.iter().map(move |len| {
@@ -48,7 +48,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Demands that each text is greater than the one before.
-    pub(super) fn check_rising(self) -> Result<(), WireError> {
+    pub(crate) fn check_rising(self) -> Result<(), WireError> {
         let mut rest = self.bytes;
         let mut last: Option<(u128, &[u8])> = None;
         for len in self.lengths {
@@ -69,7 +69,7 @@ impl<'a> Texts<'a> {
     }
 
     /// The texts as bytes.
-    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         let mut rest = self.bytes;
         self.lengths.iter().map(move |len| {
             let (text, tail) = rest.split_at_checked(usize::from(*len)).unwrap_or_default();
@@ -79,7 +79,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Where this text is. Linear.
-    pub(super) fn position(self, text: &[u8]) -> Option<u16> {
+    pub(crate) fn position(self, text: &[u8]) -> Option<u16> {
         let mut offset = 0_usize;
         for (at, len) in self.lengths.iter().enumerate() {
             let end = offset.saturating_add(usize::from(*len));
@@ -92,7 +92,7 @@ impl<'a> Texts<'a> {
         None
     }
 
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.lengths.len()
     }
 }
@@ -117,7 +117,7 @@ fn head(bytes: &[u8], len: u8) -> u128 {
 
 /// Whether two texts are equal; short ones, as host names are, without a call of `memcmp`.
 #[inline]
-pub(super) fn equal(left: &[u8], right: &[u8]) -> bool {
+pub(crate) fn equal(left: &[u8], right: &[u8]) -> bool {
     let ends = |bytes: &[u8]| -> Option<(u64, u64)> {
         let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
         Some((u64::from_le_bytes(*first), u64::from_le_bytes(*last)))
@@ -132,7 +132,7 @@ pub(super) fn equal(left: &[u8], right: &[u8]) -> bool {
 }
 
 /// Writes texts that are in rising order without duplicates.
-pub(super) fn put_texts<'a>(
+pub(crate) fn put_texts<'a>(
     out: &mut Vec<u8>,
     texts: impl Iterator<Item = &'a str> + Clone,
     what: &'static str,
@@ -146,29 +146,29 @@ pub(super) fn put_texts<'a>(
 
 /// One row of a node table. The derived order is no use: uids compare as signed numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct NodeRow {
-    pub(super) host: u16,
+pub(crate) struct NodeRow {
+    pub(crate) host: u16,
     port: u16,
     uid: u64,
 }
 
 impl NodeRow {
-    pub(super) const fn port(self) -> u16 {
+    pub(crate) const fn port(self) -> u16 {
         self.port
     }
 
-    pub(super) const fn uid(self) -> u64 {
+    pub(crate) const fn uid(self) -> u64 {
         self.uid
     }
 
     /// The order of the nodes themselves, provided the host table rises.
-    pub(super) fn order(self, other: Self) -> Ordering {
+    pub(crate) fn order(self, other: Self) -> Ordering {
         let key = |row: Self| (row.host, row.port, row.uid.cast_signed());
         key(self).cmp(&key(other))
     }
 
     /// The order of this row's node and another node, given the row's host name.
-    pub(super) fn order_to(self, host: &[u8], node: &UniqueAddress) -> Ordering {
+    pub(crate) fn order_to(self, host: &[u8], node: &UniqueAddress) -> Ordering {
         let address = node.address();
         host.cmp(address.host().as_bytes())
             .then_with(|| self.port.cmp(&address.port()))
@@ -176,13 +176,13 @@ impl NodeRow {
     }
 
     /// Whether this row, whose host has this name, is that node.
-    pub(super) fn is(self, host: &[u8], node: &UniqueAddress) -> bool {
+    pub(crate) fn is(self, host: &[u8], node: &UniqueAddress) -> bool {
         self.uid == node.uid()
             && self.port == node.address().port()
             && equal(host, node.address().host().as_bytes())
     }
 
-    pub(super) fn resolve(self, hosts: &[Address]) -> Result<UniqueAddress, WireError> {
+    pub(crate) fn resolve(self, hosts: &[Address]) -> Result<UniqueAddress, WireError> {
         let host = hosts
             .get(usize::from(self.host))
             .ok_or(WireError::DanglingIndex { what: "hosts" })?;
@@ -195,14 +195,14 @@ impl NodeRow {
 
 /// The three columns of a node table.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NodeColumns<'a> {
+pub(crate) struct NodeColumns<'a> {
     hosts: Column<'a, 2>,
     ports: Column<'a, 2>,
     uids: Column<'a, 8>,
 }
 
 impl<'a> NodeColumns<'a> {
-    pub(super) fn read(reader: &mut Reader<'a>, count: usize) -> Result<Self, WireError> {
+    pub(crate) fn read(reader: &mut Reader<'a>, count: usize) -> Result<Self, WireError> {
         Ok(Self {
             hosts: reader.column(count)?,
             ports: reader.column(count)?,
@@ -210,22 +210,22 @@ impl<'a> NodeColumns<'a> {
         })
     }
 
-    pub(super) const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.hosts.is_empty()
     }
 
-    pub(super) fn rows(self) -> impl Iterator<Item = NodeRow> + 'a {
+    pub(crate) fn rows(self) -> impl Iterator<Item = NodeRow> + 'a {
         let keys = self.hosts.u16s().zip(self.ports.u16s());
         keys.zip(self.uids.u64s())
             .map(|((host, port), uid)| NodeRow { host, port, uid })
     }
 
     /// Position of the first row with a host from `host` on; rows must rise.
-    pub(super) fn first_of(self, host: u16) -> usize {
+    pub(crate) fn first_of(self, host: u16) -> usize {
         self.hosts.u16s().take_while(|at| *at < host).count()
     }
 
-    pub(super) fn row(self, at: usize) -> Option<NodeRow> {
+    pub(crate) fn row(self, at: usize) -> Option<NodeRow> {
         Some(NodeRow {
             host: u16::from_le_bytes(self.hosts.get(at)?),
             port: u16::from_le_bytes(self.ports.get(at)?),
@@ -234,12 +234,12 @@ impl<'a> NodeColumns<'a> {
     }
 
     /// Whether no port is 0. Looks at all of them, so that the compiler can take many at a time.
-    pub(super) fn all_ports_legal(self) -> bool {
+    pub(crate) fn all_ports_legal(self) -> bool {
         self.ports.u16s().fold(true, |ok, port| ok & (port != 0))
     }
 
     /// Demands strictly rising rows.
-    pub(super) fn check_rising(self, what: &'static str) -> Result<(), WireError> {
+    pub(crate) fn check_rising(self, what: &'static str) -> Result<(), WireError> {
         let mut last = None::<NodeRow>;
         for row in self.rows() {
             match last.replace(row).map(|last| last.order(row)) {
@@ -253,7 +253,7 @@ impl<'a> NodeColumns<'a> {
 }
 
 /// Demands that every host is named by `left` or `right`, whose hosts rise, and that no node is in both.
-pub(super) fn check_host_use(
+pub(crate) fn check_host_use(
     left: NodeColumns<'_>,
     right: NodeColumns<'_>,
     hosts: usize,
@@ -311,7 +311,7 @@ const fn all_used(used: usize, hosts: usize) -> Result<(), WireError> {
 }
 
 /// Demands host names that are legal and rise.
-pub(super) fn check_hosts(texts: Texts<'_>) -> Result<(), WireError> {
+pub(crate) fn check_hosts(texts: Texts<'_>) -> Result<(), WireError> {
     // Both folds look at everything, so that the compiler can take many at a time.
     let lengths_legal = texts.lengths.iter().fold(true, |ok, len| {
         ok & (*len >= 1) & (usize::from(*len) <= HOST_BYTES_MAX)
@@ -327,7 +327,7 @@ pub(super) fn check_hosts(texts: Texts<'_>) -> Result<(), WireError> {
 
 /// Finds texts by their position in a table, position after position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TextCursor<'a> {
+pub(crate) struct TextCursor<'a> {
     texts: Texts<'a>,
     at: usize,
     /// The text at `at`, and what follows it.
@@ -336,7 +336,7 @@ pub(super) struct TextCursor<'a> {
 }
 
 impl<'a> TextCursor<'a> {
-    pub(super) fn new(texts: Texts<'a>) -> Self {
+    pub(crate) fn new(texts: Texts<'a>) -> Self {
         let mut cursor = Self {
             texts,
             at: 0,
@@ -350,7 +350,7 @@ impl<'a> TextCursor<'a> {
     /// The text at this position. Costs the distance to the position asked before, or to the start if that was a later
     /// one.
     #[inline]
-    pub(super) fn seek(&mut self, position: u16) -> &'a [u8] {
+    pub(crate) fn seek(&mut self, position: u16) -> &'a [u8] {
         let position = usize::from(position);
         if position != self.at {
             self.go_to(position);
@@ -383,7 +383,7 @@ impl<'a> TextCursor<'a> {
 }
 
 /// Makes every host once, at a port that [`NodeRow::resolve`] replaces.
-pub(super) fn read_hosts(texts: Texts<'_>) -> Result<Vec<Address>, WireError> {
+pub(crate) fn read_hosts(texts: Texts<'_>) -> Result<Vec<Address>, WireError> {
     let mut hosts = Vec::with_capacity(texts.len());
     for host in texts.rising() {
         hosts.push(Address::new(host?, 1).map_err(|_| WireError::Malformed { what: "address" })?);
@@ -392,7 +392,7 @@ pub(super) fn read_hosts(texts: Texts<'_>) -> Result<Vec<Address>, WireError> {
 }
 
 /// The host names of these nodes, in rising order, each once.
-pub(super) fn host_table<'a>(nodes: impl Iterator<Item = &'a UniqueAddress>) -> Vec<&'a str> {
+pub(crate) fn host_table<'a>(nodes: impl Iterator<Item = &'a UniqueAddress>) -> Vec<&'a str> {
     let mut hosts: Vec<&str> = Vec::with_capacity(nodes.size_hint().0);
     for node in nodes {
         let host = node.address().host();
@@ -406,7 +406,7 @@ pub(super) fn host_table<'a>(nodes: impl Iterator<Item = &'a UniqueAddress>) -> 
 }
 
 /// Writes the columns of nodes in rising order.
-pub(super) fn put_nodes<'a>(
+pub(crate) fn put_nodes<'a>(
     out: &mut Vec<u8>,
     hosts: &[&str],
     nodes: impl Iterator<Item = &'a UniqueAddress> + Clone,

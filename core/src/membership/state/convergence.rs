@@ -5,9 +5,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::ident::{DEFAULT_DATA_CENTER, UniqueAddress};
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::{Reach, Reachability, Record};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status};
+use crate::membership::state::reachability::{Reach, Reachability, Record};
 
 /// Why a member keeps the state from being converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::membership::member::Status;
+use crate::membership::state::member::Status;
 
 /// Which sides of a split have to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

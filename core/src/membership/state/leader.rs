@@ -4,9 +4,9 @@
 use alloc::vec::Vec;
 
 use crate::ident::{Role, UniqueAddress};
-use crate::membership::convergence::{data_center_of, is_unreachable_for};
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, Status, UpNumber};
+use crate::membership::state::convergence::{data_center_of, is_unreachable_for};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status, UpNumber};
 
 /// The leader as `me` sees it; `None` if nobody qualifies.
 #[must_use]

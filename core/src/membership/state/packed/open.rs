@@ -13,17 +13,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::columns::{reach_of, status_of};
-use super::packed::{
-    same_clock, same_members, same_reachability, same_seen, same_tombstones, seen_positions,
-};
 use super::sections::Sections;
+use super::{same_clock, same_members, same_reachability, same_seen, same_tombstones, seen_positions};
+use crate::bytes::Column;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::{Member, UpNumber};
-use crate::membership::reachability::{Reachability, Record};
-use crate::membership::vector_clock::VectorClock;
-use crate::wire::bytes::Column;
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, UpNumber};
+use crate::membership::state::reachability::{Reachability, Record};
+use crate::membership::state::vector_clock::VectorClock;
 
 pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
     let same_members = same_members(state, base.members());

@@ -10,10 +10,10 @@ use core::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 use crate::ident::{Address, UniqueAddress};
-use crate::membership::member::{Member, Status, UpNumber};
-use crate::membership::member_set::MemberSet;
-use crate::membership::reachability::Reachability;
-use crate::membership::vector_clock::VectorClock;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::membership::state::member_set::MemberSet;
+use crate::membership::state::reachability::Reachability;
+use crate::membership::state::vector_clock::VectorClock;
 
 /// What is wrong with a state. A decoder refuses such a gossip; in a state of our own it is a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -289,7 +289,7 @@ impl Gossip {
 
     /// All incarnations of an address that are members, in order of their uid. More than one for as long as it takes to
     /// remove the old ones.
-    pub(super) fn at(&self, address: &Address) -> &[Member] {
+    pub(crate) fn at(&self, address: &Address) -> &[Member] {
         let first = self
             .members
             .partition_point(|member| member.node.address() < address);

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use crate::ident::{Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
+use crate::membership::state::app_version::AppVersion;
 
 /// Where a member is in its life. The order of the variants is the merge order: when two records of one incarnation
 /// meet, the later status wins. `Removed` is never stored; it is what a vanished member is reported as.

@@ -8,24 +8,32 @@
     clippy::panic
 )]
 
+pub(crate) mod columns;
+mod open;
+pub(crate) mod roles;
+pub(crate) mod sections;
+
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 use core::iter::Peekable;
 
-use super::columns::{reach_of, status_number};
-use super::open;
-use super::sections::Sections;
-use crate::config::Limits;
+use self::columns::{reach_of, status_number};
+use self::roles::wire_roles;
+use self::sections::Sections;
+use crate::bytes::nodes::{NodeRow, TextCursor};
 use crate::ident::{Roles, UniqueAddress};
-use crate::membership::app_version::AppVersion;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::Member;
-use crate::membership::member_set::MemberSet;
-use crate::membership::vector_clock::{ClockOrder, VectorClock, order_of_entries};
-use crate::wire::WireError;
-use crate::wire::membership::wire_roles;
-use crate::wire::nodes::{NodeRow, TextCursor};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::Member;
+use crate::membership::state::member_set::MemberSet;
+use crate::membership::state::vector_clock::{ClockOrder, VectorClock, order_of_entries};
+
+/// Longest `meta`: what the layers above membership may keep in a gossip.
+pub const META_BYTES_MAX: usize = 4096;
+/// Largest counter of a clock or a reachability version: at one change per microsecond nine years, and so far from the
+/// end that no merge or increment reaches it (B-36).
+pub const COUNTER_MAX: u64 = 1 << 48;
 
 /// A gossip state in its one written form, checked as a whole; holds its bytes and nothing else. Equal bytes are equal
 /// states. [`PackedGossip::open`] makes a [`Gossip`] of it.
@@ -44,13 +52,9 @@ pub struct About {
 }
 
 impl PackedGossip {
-    /// Checks the bytes of a state against `limits` and the rules of `docs/WIRE.md` 5.2.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub(super) fn check(bytes: Vec<u8>, limits: &Limits) -> Result<Self, WireError> {
-        Sections::cut(&bytes, |counts| counts.check(limits))?.check()?;
-        Ok(Self { bytes })
+    /// The bytes of a state that `wire` has checked as a whole.
+    pub(crate) const fn from_checked(bytes: Vec<u8>) -> Self {
+        Self { bytes }
     }
 
     /// The state as it is written, uncompressed.

@@ -5,9 +5,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::downing::decision::{can_be_downed, is_counted};
+use crate::downing::state::decision::{can_be_downed, is_counted};
 use crate::ident::{Role, UniqueAddress};
-use crate::membership::member::{Member, Status};
+use crate::membership::state::member::{Member, Status};
 
 /// One data center as one node sees it at the moment of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::ident::UniqueAddress;
-use crate::membership::gossip::Gossip;
-use crate::membership::member::Member;
-use crate::membership::reachability::Reachability;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::Member;
+use crate::membership::state::reachability::Reachability;
 
 /// The state that contains both. A member is dropped only by a tombstone; nobody has seen the result. Parts in which one
 /// side has nothing new are shared with the other.

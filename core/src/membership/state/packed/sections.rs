@@ -8,41 +8,41 @@
 )]
 
 use super::columns::{Counts, STATE_VERSION};
-use crate::wire::WireError;
-use crate::wire::bytes::{Column, Reader};
-use crate::wire::nodes::{NodeColumns, Texts};
+use crate::bytes::WireError;
+use crate::bytes::nodes::{NodeColumns, Texts};
+use crate::bytes::{Column, Reader};
 
 /// The parts of one state, borrowed from its bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sections<'a> {
-    pub(super) counts: Counts,
-    pub(super) epoch: u64,
-    pub(super) hosts: Texts<'a>,
-    pub(super) roles: Texts<'a>,
-    pub(super) role_set_lengths: &'a [u8],
-    pub(super) role_indexes: Column<'a, 2>,
-    pub(super) app_versions: Texts<'a>,
-    pub(super) members: NodeColumns<'a>,
-    pub(super) statuses: &'a [u8],
-    pub(super) up_numbers: Column<'a, 4>,
-    pub(super) member_role_sets: Column<'a, 2>,
-    pub(super) member_app_versions: Column<'a, 2>,
-    pub(super) seen: &'a [u8],
-    pub(super) tombstones: NodeColumns<'a>,
-    pub(super) observers: Column<'a, 2>,
-    pub(super) observer_versions: Column<'a, 8>,
-    pub(super) observer_rows: Column<'a, 2>,
-    pub(super) subjects: Column<'a, 2>,
-    pub(super) record_statuses: &'a [u8],
-    pub(super) record_versions: Column<'a, 8>,
-    pub(super) clock: Column<'a, 2>,
-    pub(super) counters: Column<'a, 8>,
-    pub(super) meta: &'a [u8],
+pub(crate) struct Sections<'a> {
+    pub(crate) counts: Counts,
+    pub(crate) epoch: u64,
+    pub(crate) hosts: Texts<'a>,
+    pub(crate) roles: Texts<'a>,
+    pub(crate) role_set_lengths: &'a [u8],
+    pub(crate) role_indexes: Column<'a, 2>,
+    pub(crate) app_versions: Texts<'a>,
+    pub(crate) members: NodeColumns<'a>,
+    pub(crate) statuses: &'a [u8],
+    pub(crate) up_numbers: Column<'a, 4>,
+    pub(crate) member_role_sets: Column<'a, 2>,
+    pub(crate) member_app_versions: Column<'a, 2>,
+    pub(crate) seen: &'a [u8],
+    pub(crate) tombstones: NodeColumns<'a>,
+    pub(crate) observers: Column<'a, 2>,
+    pub(crate) observer_versions: Column<'a, 8>,
+    pub(crate) observer_rows: Column<'a, 2>,
+    pub(crate) subjects: Column<'a, 2>,
+    pub(crate) record_statuses: &'a [u8],
+    pub(crate) record_versions: Column<'a, 8>,
+    pub(crate) clock: Column<'a, 2>,
+    pub(crate) counters: Column<'a, 8>,
+    pub(crate) meta: &'a [u8],
 }
 
 impl<'a> Sections<'a> {
     /// Cuts `body`, all of it. `accept` looks at the counts before any of them is used.
-    pub(super) fn cut(
+    pub(crate) fn cut(
         body: &'a [u8],
         accept: impl FnOnce(&Counts) -> Result<(), WireError>,
     ) -> Result<Self, WireError> {
@@ -86,7 +86,7 @@ impl<'a> Sections<'a> {
 
 impl<'a> Sections<'a> {
     /// The role indexes of a set.
-    pub(super) fn role_set(&self, set: u16) -> Column<'a, 2> {
+    pub(crate) fn role_set(&self, set: u16) -> Column<'a, 2> {
         let set = usize::from(set);
         let before = self.role_set_lengths.iter().take(set);
         let before = before.map(|len| usize::from(*len)).sum();

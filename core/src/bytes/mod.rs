@@ -7,58 +7,62 @@
     clippy::panic
 )]
 
+mod error;
+pub(crate) mod nodes;
+
+pub use error::{Reaction, WireError};
+
 use alloc::vec::Vec;
 use core::str;
 
-use super::WireError;
 use crate::ident::{Address, UniqueAddress};
 
 /// What is left of a body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) const fn new(body: &'a [u8]) -> Self {
+    pub(crate) const fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
 
-    pub(super) fn take(&mut self, bytes: usize) -> Result<&'a [u8], WireError> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<&'a [u8], WireError> {
         let (taken, rest) = self.rest.split_at_checked(bytes).ok_or(WireError::Incomplete)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Incomplete)?;
         self.rest = rest;
         Ok(*taken)
     }
 
     /// A column of `count` values of `W` bytes each.
-    pub(super) fn column<const W: usize>(&mut self, count: usize) -> Result<Column<'a, W>, WireError> {
+    pub(crate) fn column<const W: usize>(&mut self, count: usize) -> Result<Column<'a, W>, WireError> {
         let bytes = count.checked_mul(W).ok_or(WireError::Incomplete)?;
         self.take(bytes).map(Column)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, WireError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, WireError> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, WireError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, WireError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, WireError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, WireError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn bool(&mut self, what: &'static str) -> Result<bool, WireError> {
+    pub(crate) fn bool(&mut self, what: &'static str) -> Result<bool, WireError> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -67,29 +71,29 @@ impl<'a> Reader<'a> {
     }
 
     /// Text with one length byte in front.
-    pub(super) fn text(&mut self, what: &'static str) -> Result<&'a str, WireError> {
+    pub(crate) fn text(&mut self, what: &'static str) -> Result<&'a str, WireError> {
         let len = self.u8()?;
         text(self.take(usize::from(len))?, what)
     }
 
-    pub(super) fn address(&mut self) -> Result<Address, WireError> {
+    pub(crate) fn address(&mut self) -> Result<Address, WireError> {
         let host = self.text("address")?;
         let port = self.u16()?;
         Address::new(host, port).map_err(|_| WireError::Malformed { what: "address" })
     }
 
-    pub(super) fn node(&mut self) -> Result<UniqueAddress, WireError> {
+    pub(crate) fn node(&mut self) -> Result<UniqueAddress, WireError> {
         let address = self.address()?;
         Ok(UniqueAddress::new(address, self.u64()?))
     }
 
     /// Everything that is left.
-    pub(super) const fn rest(self) -> &'a [u8] {
+    pub(crate) const fn rest(self) -> &'a [u8] {
         self.rest
     }
 
     /// Demands that nothing is left.
-    pub(super) const fn finish(self) -> Result<(), WireError> {
+    pub(crate) const fn finish(self) -> Result<(), WireError> {
         if self.rest.is_empty() {
             Ok(())
         } else {
@@ -100,28 +104,28 @@ impl<'a> Reader<'a> {
 
 /// Values of `W` bytes each, borrowed from the body.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Column<'a, const W: usize>(&'a [u8]);
+pub(crate) struct Column<'a, const W: usize>(&'a [u8]);
 
 impl<'a, const W: usize> Column<'a, W> {
     /// The first `count` values, which are then gone from here.
-    pub(super) fn split_front(&mut self, count: usize) -> Result<Self, WireError> {
+    pub(crate) fn split_front(&mut self, count: usize) -> Result<Self, WireError> {
         let bytes = count.saturating_mul(W);
         let (front, rest) = self.0.split_at_checked(bytes).ok_or(WireError::Incomplete)?;
         self.0 = rest;
         Ok(Self(front))
     }
 
-    pub(super) const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
     /// The value at this position.
-    pub(super) fn get(self, at: usize) -> Option<[u8; W]> {
+    pub(crate) fn get(self, at: usize) -> Option<[u8; W]> {
         let start = at.checked_mul(W)?;
         self.0.get(start..)?.first_chunk().copied()
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = [u8; W]> + 'a {
+    pub(crate) fn iter(self) -> impl Iterator<Item = [u8; W]> + 'a {
         // `chunks_exact` yields W bytes each, so the default is never taken; it costs no branch.
         self.0
             .chunks_exact(W)
@@ -130,46 +134,46 @@ impl<'a, const W: usize> Column<'a, W> {
 }
 
 impl<'a> Column<'a, 2> {
-    pub(super) fn u16s(self) -> impl Iterator<Item = u16> + 'a {
+    pub(crate) fn u16s(self) -> impl Iterator<Item = u16> + 'a {
         self.iter().map(u16::from_le_bytes)
     }
 }
 
 impl<'a> Column<'a, 4> {
-    pub(super) fn u32s(self) -> impl Iterator<Item = u32> + 'a {
+    pub(crate) fn u32s(self) -> impl Iterator<Item = u32> + 'a {
         self.iter().map(u32::from_le_bytes)
     }
 }
 
 impl<'a> Column<'a, 8> {
-    pub(super) fn u64s(self) -> impl Iterator<Item = u64> + 'a {
+    pub(crate) fn u64s(self) -> impl Iterator<Item = u64> + 'a {
         self.iter().map(u64::from_le_bytes)
     }
 }
 
-pub(super) fn text<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a str, WireError> {
+pub(crate) fn text<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a str, WireError> {
     str::from_utf8(bytes).map_err(|_| WireError::Malformed { what })
 }
 
 /// A length or count as the two bytes it travels in.
-pub(super) fn count_u16(count: usize, what: &'static str) -> Result<u16, WireError> {
+pub(crate) fn count_u16(count: usize, what: &'static str) -> Result<u16, WireError> {
     u16::try_from(count).map_err(|_| WireError::LimitExceeded { what })
 }
 
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str, what: &'static str) -> Result<(), WireError> {
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str, what: &'static str) -> Result<(), WireError> {
     let len = u8::try_from(text.len()).map_err(|_| WireError::Unencodable { what })?;
     out.push(len);
     out.extend_from_slice(text.as_bytes());
     Ok(())
 }
 
-pub(super) fn put_address(out: &mut Vec<u8>, address: &Address) -> Result<(), WireError> {
+pub(crate) fn put_address(out: &mut Vec<u8>, address: &Address) -> Result<(), WireError> {
     put_text(out, address.host(), "address")?;
     out.extend_from_slice(&address.port().to_le_bytes());
     Ok(())
 }
 
-pub(super) fn put_node(out: &mut Vec<u8>, node: &UniqueAddress) -> Result<(), WireError> {
+pub(crate) fn put_node(out: &mut Vec<u8>, node: &UniqueAddress) -> Result<(), WireError> {
     put_address(out, node.address())?;
     out.extend_from_slice(&node.uid().to_le_bytes());
     Ok(())

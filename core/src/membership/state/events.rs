@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::ident::{DEFAULT_DATA_CENTER, Role, UniqueAddress};
-use crate::membership::convergence::converged;
-use crate::membership::gossip::Gossip;
-use crate::membership::leader::leader_in;
-use crate::membership::member::{Member, Status};
-use crate::membership::reachability::Reach;
+use crate::membership::state::convergence::converged;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::leader::leader_in;
+use crate::membership::state::member::{Member, Status};
+use crate::membership::state::reachability::Reach;
 
 /// One change of the membership.
 #[derive(Clone, Debug, PartialEq, Eq)]

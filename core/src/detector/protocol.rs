@@ -1,0 +1,69 @@
+//! What the failure detector says and hears: heartbeats, its timers, and what users hear of pauses. Types only. Spec:
+//! membership 2.4, 5.
+
+use crate::ident::{Address, UniqueAddress};
+use crate::lane::{Tag, tags};
+
+/// One message of the failure detector between two nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Msg {
+    /// Are you alive?
+    Heartbeat(Heartbeat),
+    /// Yes.
+    HeartbeatRsp(Heartbeat),
+}
+
+impl Msg {
+    tags! {
+        /// `Heartbeat`.
+        HEARTBEAT = 8 on Control;
+        /// `HeartbeatRsp`.
+        HEARTBEAT_RSP = 9 on Control;
+    }
+
+    /// The message's tag.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Self::Heartbeat(_) => Self::HEARTBEAT,
+            Self::HeartbeatRsp(_) => Self::HEARTBEAT_RSP,
+        }
+    }
+}
+
+/// A heartbeat or its echo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The receiver; answered only by this incarnation.
+    pub to: UniqueAddress,
+    /// Counts the sender's heartbeat rounds from 1.
+    pub sequence: u64,
+    /// The sender's monotonic clock in microseconds when it asked; echoed.
+    pub sent_at_micros: u64,
+}
+
+/// Timers of the failure detector.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// Send heartbeats.
+    Heartbeat,
+    /// Look for silent and recovered members.
+    Reaper,
+    /// A receiver that never answered is taken to have started its silence.
+    FirstHeartbeat(Address),
+}
+
+/// What users hear of the failure detector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// This process stood still. Its work may be somebody else's by now: a host must not let an entity begin with a message
+    /// before [`Event::StillMember`].
+    Paused {
+        /// For about this long beyond what was due.
+        excess: core::time::Duration,
+    },
+    /// After [`Event::Paused`]: a member that was reached after the pause counts this node in, or there is nobody who could
+    /// have taken its work over. Entities may go on. Never said if the node turns out to be removed; it halts then.
+    StillMember,
+}

@@ -1,0 +1,386 @@
+//! What the membership machine says and hears: messages between nodes, commands, timers, events, refusals. Types only: what
+//! is done about them is decided in the machine's files, how they are written in `wire`. A message carries no sender (the
+//! link it came over has a checked peer) and names its receiver's incarnation wherever a late one could be mistaken.
+//! Spec: membership 5, 8.6.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ident::{Address, Roles, UniqueAddress};
+use crate::lane::{Tag, tags};
+use crate::membership::state::app_version::AppVersion;
+use crate::membership::state::body::GossipBody;
+use crate::membership::state::events::MembershipChange;
+use crate::membership::state::vector_clock::VectorClock;
+use crate::view::View;
+
+/// One message of membership between two nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Msg {
+    /// Joiner to seed: are you in a cluster, and would I fit?
+    InitJoin(InitJoin),
+    /// Seed to joiner: yes.
+    InitJoinAck(InitJoinAck),
+    /// Seed to joiner: I am in no cluster.
+    InitJoinNack,
+    /// Joiner to member: take me in.
+    Join(Join),
+    /// Member to joiner: you are in, this is the state.
+    Welcome(Welcome),
+    /// Member to joiner: not you, and why.
+    JoinRefused(JoinRefused),
+    /// Member to one that was a member: you were removed; stop.
+    Removed {
+        /// The receiver.
+        to: UniqueAddress,
+    },
+    /// Move a member to Leaving, said to a member on behalf of an operator or the member itself.
+    Leave(UniqueAddress),
+    /// Move a member to Down, said to a member on behalf of an operator.
+    Down(UniqueAddress),
+    /// An exiting member has handed over its work; said to the leader.
+    ExitingConfirmed {
+        /// The receiver.
+        to: UniqueAddress,
+    },
+    /// The version of the state I hold, instead of the state.
+    GossipStatus(GossipStatus),
+    /// The state I hold.
+    Gossip(GossipEnvelope),
+}
+
+impl Msg {
+    tags! {
+        /// `InitJoin`.
+        INIT_JOIN = 1 on Control;
+        /// `InitJoinAck`.
+        INIT_JOIN_ACK = 2 on Control;
+        /// `InitJoinNack`.
+        INIT_JOIN_NACK = 3 on Control;
+        /// `Join`.
+        JOIN = 4 on Control;
+        /// `Welcome`.
+        WELCOME = 5 on Gossip;
+        /// `Leave`.
+        LEAVE = 6 on Control;
+        /// `Down`.
+        DOWN = 7 on Control;
+        /// `ExitingConfirmed`.
+        EXITING_CONFIRMED = 10 on Control;
+        /// `GossipStatus`.
+        GOSSIP_STATUS = 11 on Gossip;
+        /// `Gossip`.
+        GOSSIP = 12 on Gossip;
+        /// `JoinRefused`.
+        JOIN_REFUSED = 15 on Control;
+        /// `Removed`.
+        REMOVED = 16 on Control;
+    }
+
+    /// Kinds reserved for gossip that carries only what the receiver lacks, and for changes pushed without waiting for a
+    /// gossip round; nothing sends or understands them yet.
+    pub const RESERVED: [u16; 2] = [13, 14];
+
+    /// The message's tag.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Self::InitJoin(_) => Self::INIT_JOIN,
+            Self::InitJoinAck(_) => Self::INIT_JOIN_ACK,
+            Self::InitJoinNack => Self::INIT_JOIN_NACK,
+            Self::Join(_) => Self::JOIN,
+            Self::Welcome(_) => Self::WELCOME,
+            Self::JoinRefused(_) => Self::JOIN_REFUSED,
+            Self::Removed { .. } => Self::REMOVED,
+            Self::Leave(_) => Self::LEAVE,
+            Self::Down(_) => Self::DOWN,
+            Self::ExitingConfirmed { .. } => Self::EXITING_CONFIRMED,
+            Self::GossipStatus(_) => Self::GOSSIP_STATUS,
+            Self::Gossip(_) => Self::GOSSIP,
+        }
+    }
+}
+
+/// The joiner's question, with what must agree: the settings that all members share, as a digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitJoin {
+    /// [`crate::config::ValidConfig::compatibility_digest`] of the joiner.
+    pub config_digest: u64,
+}
+
+/// A seed's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitJoinAck {
+    /// Whether the settings that must agree do.
+    pub compatible: bool,
+}
+
+/// A request to become a member. The incarnation that joins is the link's peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The member that is asked; another incarnation of its address ignores the request.
+    pub to: UniqueAddress,
+    /// The joiner's roles.
+    pub roles: Roles,
+    /// The joiner's application version.
+    pub app_version: AppVersion,
+}
+
+/// Why a member does not take a joiner in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinRefused {
+    /// The incarnation that asked.
+    pub to: UniqueAddress,
+    /// Why.
+    pub reason: JoinRefusal,
+}
+
+/// The state a new member starts with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Welcome {
+    /// The incarnation that was admitted.
+    pub to: UniqueAddress,
+    /// The state, with the receiver in it.
+    pub gossip: GossipBody,
+}
+
+/// Which version of the state the sender holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GossipStatus {
+    /// The receiver.
+    pub to: UniqueAddress,
+    /// The state's version.
+    pub version: VectorClock,
+    /// Digest of the set of nodes that have seen it.
+    pub seen_digest: u64,
+}
+
+/// The whole state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GossipEnvelope {
+    /// The receiver.
+    pub to: UniqueAddress,
+    /// The sender's state.
+    pub gossip: GossipBody,
+}
+
+/// Why a join was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinRefusal {
+    /// The cluster is preparing to shut down.
+    #[error("the cluster is shutting down")]
+    ShuttingDown,
+    /// The receiver is on its way out.
+    #[error("the receiver is Down or Exiting")]
+    ReceiverLeaving,
+    /// The joiner has my own address (B-43).
+    #[error("the joiner has the receiver's address")]
+    AddressConflict,
+    /// This incarnation was removed before (B-44).
+    #[error("this incarnation was removed before")]
+    UidRemoved,
+    /// The cluster is full.
+    #[error("the cluster has as many members as it may have")]
+    TooManyMembers,
+    /// The tombstone table is full.
+    #[error("too many members were removed recently")]
+    TooManyTombstones,
+    /// The receiver's policy does not admit the joiner.
+    #[error("the receiver's join policy does not admit this node")]
+    NotAdmitted,
+    /// With one more member the state might not fit a gossip frame.
+    #[error("the cluster's state would become too large to be sent")]
+    StateTooLarge,
+    /// A reason this version does not know.
+    #[error("reason {code} of a later version")]
+    Other {
+        /// Its number on the wire.
+        code: u8,
+    },
+}
+
+impl JoinRefusal {
+    /// Whether this very incarnation can never be admitted, however often it asks.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::UidRemoved | Self::AddressConflict => true,
+            Self::ShuttingDown
+            | Self::NotAdmitted
+            | Self::ReceiverLeaving
+            | Self::TooManyMembers
+            | Self::TooManyTombstones
+            | Self::StateTooLarge
+            | Self::Other { .. } => false,
+        }
+    }
+}
+
+/// What a caller wants of membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Become a member through these seeds; the first seed may form a new cluster. Answered when the process started.
+    JoinSeeds(Vec<Address>),
+    /// Become a member through this node; my own address forms a cluster of one.
+    Join(Address),
+    /// Leave gracefully: this node hands its work over, then halts.
+    Leave,
+    /// Move another member to Leaving.
+    LeaveMember(Address),
+    /// Move a member to Down.
+    Down(DownTarget),
+    /// Remove a member at once, without convergence and without waiting for proof that it stopped. The last resort of an
+    /// operator: if it still runs, it hears that it was removed and stops, but until then it may do what others now do
+    /// too.
+    Remove(DownTarget),
+    /// Prepare the whole cluster for a full shutdown: nobody joins or rises any more. There is no way back.
+    PrepareForShutdown,
+}
+
+/// Whom to down or remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DownTarget {
+    /// The live incarnation at this address.
+    Address(Address),
+    /// Exactly this incarnation.
+    Node(UniqueAddress),
+}
+
+/// Why membership refused a command. The caller's mistake, never the peer's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The node is already a member or joining.
+    #[error("this node has already joined or is joining a cluster")]
+    AlreadyJoined,
+    /// No seeds were given.
+    #[error("the list of seeds is empty")]
+    NoSeeds,
+    /// No member has this address.
+    #[error("no such member")]
+    UnknownMember,
+    /// The node has not joined yet.
+    #[error("this node is not a member of a cluster")]
+    NotAMember,
+    /// A node cannot remove itself while there are others; it leaves.
+    #[error("a node does not remove itself while there are other members; it leaves")]
+    NotMyself,
+}
+
+/// Timers of the membership machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// A gossip round.
+    Gossip,
+    /// The first extra round of a sped-up interval.
+    GossipExtraFirst,
+    /// The second extra round of a sped-up interval.
+    GossipExtraSecond,
+    /// Leader actions.
+    LeaderActions,
+    /// The join target did not answer with a Welcome.
+    JoinRetry,
+    /// The seed process asks again.
+    SeedRetry,
+    /// The first seed gives up waiting for the others and forms the cluster.
+    SeedSelfJoin,
+    /// The join process as a whole takes too long; give up.
+    JoinAbort,
+    /// The local work was not handed over in time; go on anyway.
+    ExitDrain,
+    /// The leader did not move this leaving node on in time; go anyway.
+    ExitLeaving,
+    /// Links of a gracefully removed incarnation are refused from now on.
+    Quarantine(UniqueAddress),
+}
+
+/// What users hear of membership.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The membership picture changed; the new picture comes with it.
+    Changed {
+        /// What changed.
+        change: MembershipChange,
+        /// The picture after the whole step.
+        view: Arc<View>,
+    },
+    /// This node has become Up.
+    SelfUp,
+    /// This node is no longer a member. Said exactly once, after its shards were told to stop.
+    SelfRemoved,
+    /// A join attempt failed; the node goes on trying.
+    JoinFailed {
+        /// What was wrong.
+        reason: JoinFailure,
+    },
+    /// The leader has not been able to act for a while.
+    LeaderIncapacitated {
+        /// Leader ticks without convergence.
+        ticks: u64,
+    },
+    /// A phase of this node's way out took longer than it may; the node went on without waiting.
+    ShutdownPhaseTimedOut {
+        /// Which phase.
+        phase: ShutdownPhase,
+    },
+}
+
+/// A phase of a graceful shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShutdownPhase {
+    /// Shards are handed over (`exit_drain_timeout`).
+    HandOver,
+    /// The leader moves the leaving node to Exiting (`exiting_timeout`).
+    Exiting,
+}
+
+/// Why a join attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinFailure {
+    /// No seed answered in time.
+    NoSeedAnswered {
+        /// Attempts so far.
+        attempt: u32,
+    },
+    /// The seed's settings differ in a way that cannot work.
+    IncompatibleConfig,
+    /// No Welcome came in time.
+    NoWelcome,
+    /// A member refused.
+    Refused {
+        /// Why.
+        reason: JoinRefusal,
+    },
+    /// It took longer than `shutdown_after_unsuccessful_join`; the node halts.
+    Aborted,
+}
+
+/// What was wrong with a peer's message to membership. Catalogue: reliability 3c.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The sender is not a member (B-41).
+    #[error("the sender is not a member")]
+    NotMember,
+    /// I marked the sender unreachable myself and do not listen to it until it answers heartbeats again.
+    #[error("the sender is unreachable from here")]
+    SenderUnreachable,
+    /// The state does not contain the receiver (B-42).
+    #[error("the state does not contain the receiver")]
+    NotInGossip,
+    /// The state claims more of my own changes than I made (B-37).
+    #[error("the state's clock has {claimed} changes of mine, I made {own}")]
+    ForgedClock {
+        /// Claimed.
+        claimed: u64,
+        /// Made.
+        own: u64,
+    },
+    /// A join that cannot be accepted (B-43 to B-46).
+    #[error("join refused: {0}")]
+    JoinRefused(JoinRefusal),
+}

@@ -1,0 +1,89 @@
+//! A state inside a message, in one of its two forms. Answers what a receiver asks of a state before it opens it; decides
+//! nothing about it. Spec: membership 2.5, performance B2.
+
+use alloc::sync::Arc;
+
+use crate::ident::UniqueAddress;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::merge;
+use crate::membership::state::packed::{About, PackedGossip};
+use crate::membership::state::vector_clock::ClockOrder;
+
+/// The state inside a message: as its sender holds it, or as it came over the wire, checked and still in its columns. Most
+/// states that arrive are equal to the receiver's own or older, and those are never opened.
+#[derive(Clone, Debug)]
+pub enum GossipBody {
+    /// As a node holds it.
+    Held(Arc<Gossip>),
+    /// As it was read.
+    Packed(Arc<PackedGossip>),
+}
+
+impl GossipBody {
+    /// The state; parts that are equal to parts of `base` are shared with it.
+    #[must_use]
+    pub fn open(&self, base: &Gossip) -> Gossip {
+        match self {
+            Self::Held(gossip) => Gossip::clone(gossip),
+            Self::Packed(packed) => packed.open(base),
+        }
+    }
+
+    /// What the state says about `node`; `None` if it is no member.
+    #[must_use]
+    pub fn about(&self, node: &UniqueAddress) -> Option<About> {
+        match self {
+            Self::Held(gossip) => gossip.contains(node).then(|| About {
+                seen: gossip.has_seen(node),
+                counter: gossip.version().get(node),
+            }),
+            Self::Packed(packed) => packed.about(node),
+        }
+    }
+
+    /// How the state's clock relates to that of `held`, if receiving the state can change nothing in `held`: it is the same
+    /// state, seen by nobody else, or an older one. `None` if it has to be opened. Linear; allocates nothing.
+    #[must_use]
+    pub fn without_news(&self, held: &Gossip) -> Option<ClockOrder> {
+        let (order, settled) = match self {
+            Self::Held(gossip) => {
+                let order = gossip.version().compare(held.version());
+                let settled = match order {
+                    ClockOrder::Same => merge::is_covered(gossip, held),
+                    ClockOrder::Before => !merge::misses(held, gossip),
+                    ClockOrder::After | ClockOrder::Concurrent => false,
+                };
+                (order, settled)
+            }
+            Self::Packed(packed) => {
+                let order = packed.clock_order(held.version());
+                let settled = match order {
+                    ClockOrder::Same => packed.is_covered_by(held),
+                    ClockOrder::Before => !packed.adds_member_to(held),
+                    ClockOrder::After | ClockOrder::Concurrent => false,
+                };
+                (order, settled)
+            }
+        };
+        settled.then_some(order)
+    }
+}
+
+impl PartialEq for GossipBody {
+    /// Whether both are the same state, in whatever form.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Held(left), Self::Held(right)) => left == right,
+            (Self::Packed(left), Self::Packed(right)) => left == right,
+            (Self::Held(held), Self::Packed(packed)) | (Self::Packed(packed), Self::Held(held)) => {
+                packed.open(held) == **held
+            }
+        }
+    }
+}
+
+impl From<Arc<Gossip>> for GossipBody {
+    fn from(gossip: Arc<Gossip>) -> Self {
+        Self::Held(gossip)
+    }
+}

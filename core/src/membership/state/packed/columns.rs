@@ -1,0 +1,81 @@
+//! Codes, counts and limits of a state's columns, shared by its reader and its writer: what one side writes, a peer with
+//! the same limits reads. Spec: `docs/WIRE.md` 5.2.
+
+use crate::bytes::WireError;
+use crate::membership::state::member::Status;
+use crate::membership::state::reachability::Reach;
+
+/// The layout of the state; another layout gets another number.
+pub(crate) const STATE_VERSION: u8 = 1;
+
+/// The fixed start of a state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) hosts: usize,
+    pub(crate) roles: usize,
+    pub(crate) role_sets: usize,
+    pub(crate) app_versions: usize,
+    pub(crate) members: usize,
+    pub(crate) tombstones: usize,
+    pub(crate) observers: usize,
+    pub(crate) clock: usize,
+    pub(crate) meta: usize,
+    pub(crate) records: usize,
+}
+
+pub(crate) const fn status_code(status: Status) -> Result<u8, WireError> {
+    match status {
+        Status::Removed => Err(WireError::Unencodable { what: "status" }),
+        stored => Ok(status_number(stored)),
+    }
+}
+
+pub(crate) const fn status_number(status: Status) -> u8 {
+    match status {
+        Status::Joining => 0,
+        Status::Up => 1,
+        Status::Leaving => 2,
+        Status::Exiting => 3,
+        Status::Down => 4,
+        // It stands for this in the table, and in no state.
+        Status::Removed => 5,
+        Status::WeaklyUp => 6,
+        Status::PreparingForShutdown => 7,
+        Status::ReadyForShutdown => 8,
+    }
+}
+
+pub(crate) const fn status_of(code: u8) -> Result<Status, WireError> {
+    Ok(match code {
+        0 => Status::Joining,
+        1 => Status::Up,
+        2 => Status::Leaving,
+        3 => Status::Exiting,
+        4 => Status::Down,
+        6 => Status::WeaklyUp,
+        7 => Status::PreparingForShutdown,
+        8 => Status::ReadyForShutdown,
+        _ => return Err(WireError::Malformed { what: "status" }),
+    })
+}
+
+pub(crate) const fn reach_code(reach: Reach) -> u8 {
+    match reach {
+        Reach::Reachable => 0,
+        Reach::Unreachable => 1,
+        Reach::Terminated => 2,
+    }
+}
+
+pub(crate) const fn reach_of(code: u8) -> Result<Reach, WireError> {
+    Ok(match code {
+        0 => Reach::Reachable,
+        1 => Reach::Unreachable,
+        2 => Reach::Terminated,
+        _ => {
+            return Err(WireError::Malformed {
+                what: "reachability status",
+            });
+        }
+    })
+}

@@ -1,0 +1,448 @@
+//! What regions, coordinators and the ask table say and hear: messages between nodes, commands, orders to the host of the
+//! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::ident::{Role, UniqueAddress};
+use crate::lane::{Tag, tags};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot, Term};
+
+/// One message of sharding between two nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Msg {
+    /// Between regions and coordinators of one entity kind.
+    Kind(ShardingMessage),
+    /// A message to an entity.
+    Entity(EntityEnvelope),
+    /// The answer to an ask.
+    AskReply(AskReply),
+}
+
+impl Msg {
+    tags! {
+        /// `Sharding`; unstable.
+        SHARDING = 0x0100 on Control;
+        /// `Entity`; unstable.
+        ENTITY = 0x0101 on User;
+        /// `AskReply`; unstable.
+        ASK_REPLY = 0x0102 on Reply;
+    }
+
+    /// The message's tag.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Self::Kind(_) => Self::SHARDING,
+            Self::Entity(_) => Self::ENTITY,
+            Self::AskReply(_) => Self::ASK_REPLY,
+        }
+    }
+}
+
+/// A message between the sharding machines of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardingMessage {
+    /// The entity kind.
+    pub kind: KindId,
+    /// What is said.
+    pub body: ShardingBody,
+}
+
+/// What regions and coordinators say. Everything a coordinator says carries its term; regions reject a lower one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShardingBody {
+    /// Region to coordinator: I exist.
+    Register {
+        /// How many shards I believe the kind has.
+        shard_count: u32,
+        /// Shards I host, starting and stopping ones included; empty for a proxy.
+        hosted: Vec<ShardId>,
+        /// I host nothing, ever.
+        proxy: bool,
+        /// I am leaving: give me nothing new.
+        draining: bool,
+    },
+    /// Coordinator to region: I know you now.
+    RegisterAck {
+        /// The coordinator's term.
+        term: Term,
+    },
+    /// Coordinator to region: our shard counts differ.
+    RegisterRefused {
+        /// The coordinator's term.
+        term: Term,
+        /// The shard count all others use.
+        shard_count: u32,
+    },
+    /// Coordinator to a member of the role that has not registered: do you host anything?
+    RegionQuery {
+        /// The coordinator's term.
+        term: Term,
+    },
+    /// Node without this kind to a coordinator that asked: I host nothing of it.
+    NoRegion {
+        /// The term asked under.
+        term: Term,
+    },
+    /// Region to coordinator: where does this shard live?
+    GetShardHome {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Coordinator to region: these shards live there.
+    ShardHomes {
+        /// The coordinator's term.
+        term: Term,
+        /// Homes, each node once.
+        homes: Vec<(UniqueAddress, Vec<ShardId>)>,
+    },
+    /// Coordinator to region: host this shard.
+    HostShard {
+        /// The coordinator's term.
+        term: Term,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Region to coordinator: I host it.
+    ShardStarted {
+        /// The term under which it was asked.
+        term: Term,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Coordinator to every region: forget where this shard lives, it will move.
+    BeginHandOff {
+        /// The coordinator's term.
+        term: Term,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Region to coordinator: forgotten; from now on I buffer.
+    BeginHandOffAck {
+        /// The term under which it was asked.
+        term: Term,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Coordinator to the owner: stop this shard.
+    HandOff {
+        /// The coordinator's term.
+        term: Term,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Owner to coordinator: stopped, nothing of it runs here.
+    ShardStopped {
+        /// The term under which it was asked.
+        term: Term,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Region to coordinator: I am leaving, move my shards.
+    GracefulShutdownReq,
+    /// Region to coordinator: I am gone in good order; no margin is needed.
+    RegionStopped,
+    /// To a region that looks for a home: there is no region that could be one, or not even this kind where its coordinator
+    /// would be.
+    NobodyHosts,
+}
+
+/// A message to an entity on its way to the entity's home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityEnvelope {
+    /// The entity's kind.
+    pub kind: KindId,
+    /// The entity's shard, computed by the sender.
+    pub shard: ShardId,
+    /// The entity.
+    pub entity: EntityId,
+    /// The user's bytes.
+    pub payload: Payload,
+    /// Set if an answer is expected.
+    pub ask: Option<AskTicket>,
+    /// Times this message was forwarded by a region that was not the home (bounded, so that stale homes cannot loop it).
+    pub hops: u8,
+}
+
+/// What travels with an ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskTicket {
+    /// Who waits.
+    pub ask: AskRef,
+    /// Time left when the message was sent, in milliseconds; clocks of nodes are never compared.
+    pub remaining_ms: u32,
+}
+
+/// The answer to an ask, sent straight to the asker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskReply {
+    /// The asker's number of the ask.
+    pub id: u64,
+    /// The asker's incarnation.
+    pub to: UniqueAddress,
+    /// The entity's answer, or why there is none.
+    pub result: Result<Payload, AskFailure>,
+}
+
+/// What a caller wants of sharding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Host or reach entities of a kind.
+    RegisterKind(KindSettings),
+    /// A message to an entity, with an answer. Answered with [`Answer::Asked`], exactly once.
+    Ask {
+        /// The entity's kind.
+        kind: KindId,
+        /// The entity.
+        entity: EntityId,
+        /// The bytes.
+        payload: Payload,
+        /// How long to wait (1 ms to 24 h; clamped).
+        timeout: Duration,
+    },
+}
+
+/// What sharding answers a command with, beyond that it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// An ask's result.
+    Asked(Result<Payload, AskFailure>),
+}
+
+/// Why sharding refused a command. The caller's mistake, never the peer's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The name of a kind is empty or longer than 255 bytes.
+    #[error("the kind's name must have 1 to 255 bytes")]
+    BadKindName,
+    /// The number of shards is out of range.
+    #[error("a kind has 1 to 65536 shards")]
+    BadShardCount,
+    /// Another kind has the same hash, or the same kind was registered with other settings.
+    #[error("the kind is already registered with other settings, or its name collides with another kind's")]
+    KindConflict,
+    /// A node without the role cannot host; it may register as a proxy.
+    #[error("this node lacks the role that hosts the kind")]
+    RoleMissing,
+}
+
+/// An entity kind on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindSettings {
+    /// The kind's name, 1 to 255 bytes.
+    pub name: Arc<str>,
+    /// How many shards it has, 1 to [`crate::sharding::state::ids::SHARDS_MAX`]; the same on every node.
+    pub shards: u32,
+    /// Members with this role host it and run its coordinator; all members if `None`. The same on every node.
+    pub role: Option<Role>,
+    /// Whether this node hosts entities (it must have the role) or only reaches them (a proxy region).
+    pub hosts: bool,
+}
+
+/// What the host does with entities. Orders for one slot keep their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityOrder {
+    /// Start an entity in this slot.
+    Start {
+        /// Where.
+        slot: Slot,
+        /// Its kind.
+        kind: KindId,
+        /// Its shard.
+        shard: ShardId,
+        /// Its id.
+        entity: EntityId,
+    },
+    /// Put a message into the mailbox of the entity in this slot.
+    Deliver {
+        /// Where.
+        slot: Slot,
+        /// The bytes.
+        payload: Payload,
+        /// Set if an answer is expected.
+        reply_to: Option<AskRef>,
+    },
+    /// Stop the entity once it has handled what is in its mailbox, then report `Stopped`.
+    Stop {
+        /// Where.
+        slot: Slot,
+    },
+    /// Stop the entity now, dropping its mailbox (asks in it are answered `EntityStopped`), then report `Stopped`.
+    Kill {
+        /// Where.
+        slot: Slot,
+    },
+}
+
+/// What the host of the entities says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityReport {
+    /// An entity answered an ask (or failed to).
+    Answered {
+        /// The ask.
+        ask: AskRef,
+        /// Its answer.
+        result: Result<Payload, AskFailure>,
+    },
+    /// An entity has stopped and nothing of it runs any more. Messages that were in its mailbox were answered or
+    /// reported before.
+    Stopped {
+        /// Its slot.
+        slot: Slot,
+    },
+    /// A delivery was refused by the entity's mailbox.
+    Refused {
+        /// Its slot.
+        slot: Slot,
+        /// The ask, if it was one.
+        ask: Option<AskRef>,
+        /// Why.
+        reason: AskFailure,
+    },
+}
+
+/// Timers of sharding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// The earliest deadline of an open ask.
+    AskDeadline,
+    /// A kind's region.
+    Region(KindId, RegionTimer),
+    /// A kind's coordinator.
+    Coordinator(KindId, CoordinatorTimer),
+}
+
+/// Timers of a shard region.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RegionTimer {
+    /// Register again, or ask again for the homes of buffered shards.
+    Retry,
+    /// More buffered messages are waiting to be flushed than one step may send.
+    Flush,
+    /// The entities of a shard that hands off did not stop in time.
+    ShardStop(ShardId),
+    /// The region has not handed everything over in time; what is left is stopped now.
+    Drain,
+}
+
+/// Timers of a shard coordinator.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CoordinatorTimer {
+    /// The removal margin after the last older member's removal has passed.
+    Takeover,
+    /// Ask the members that have not registered yet once more.
+    Recovery,
+    /// More shards wait for a home than one step may allocate.
+    Allocate,
+    /// Look at the balance.
+    Rebalance,
+    /// A region did not say that it started a shard.
+    ShardStart(ShardId),
+    /// A hand-off took too long.
+    HandOff(ShardId),
+    /// The removal margin of a lost region has passed; its shards may be allocated again.
+    RegionLost(UniqueAddress),
+}
+
+/// What happened in sharding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// This region is registered with a coordinator.
+    RegionRegistered {
+        /// The coordinator's term.
+        term: Term,
+    },
+    /// The coordinator refused this region: the shard counts differ.
+    RegistrationRefused {
+        /// Ours.
+        ours: u32,
+        /// The cluster's.
+        theirs: u32,
+    },
+    /// This node's coordinator has begun to recover the homes.
+    CoordinatorStarted {
+        /// Its term.
+        term: Term,
+    },
+    /// This node's coordinator knows all homes and allocates.
+    CoordinatorRecovered {
+        /// Its term.
+        term: Term,
+        /// Shards with a home.
+        shards: usize,
+    },
+    /// This node's coordinator gave a shard a home.
+    ShardAllocated {
+        /// The shard.
+        shard: ShardId,
+        /// Its home.
+        home: UniqueAddress,
+    },
+    /// This node has begun to host a shard.
+    ShardStarted {
+        /// The shard.
+        shard: ShardId,
+        /// The term it was started under.
+        term: Term,
+    },
+    /// This node has stopped hosting a shard.
+    ShardStopped {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// A shard did not stop in time; its entities were killed.
+    ShardStopTimeout {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// A hand-off did not finish in time; the shard keeps its home.
+    HandOffTimeout {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Two regions claim to host one shard; it is stopped on both and gets a new home.
+    ShardConflict {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// A message without an asker could not be delivered. (One with an asker is answered instead.)
+    DeadLetter {
+        /// Its shard.
+        shard: ShardId,
+        /// Why.
+        reason: AskFailure,
+    },
+    /// The region's buffer is full; said once until it has been flushed.
+    BufferFull {
+        /// Messages in it.
+        messages: usize,
+    },
+    /// This region has handed over everything.
+    Drained,
+}
+
+/// What was wrong with a peer's message to sharding. Catalogue: reliability 3c.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// A coordinator of an older term (B-59).
+    #[error("a coordinator of an older term")]
+    StaleTerm,
+    /// Who speaks is not who the message says (or not the coordinator).
+    #[error("the sender may not say that")]
+    WrongSender,
+    /// An entity kind this node does not have (B-58).
+    #[error("unknown entity kind")]
+    UnknownKind,
+    /// A shard number beyond the kind's shards, or an entity id of illegal length.
+    #[error("{what} out of range")]
+    OutOfRange {
+        /// What.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,20 @@
+//! What a node waits for: one arm per machine.
+
+pub use crate::detector::protocol::Timer as DetectorTimer;
+pub use crate::downing::protocol::Timer as DowningTimer;
+pub use crate::membership::protocol::Timer as MembershipTimer;
+pub use crate::sharding::protocol::{CoordinatorTimer, RegionTimer, Timer as ShardingTimer};
+
+/// Everything that can be waited for. Setting a timer again moves it. Timers due at one instant fire in the order of
+/// this type, which makes a step deterministic.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// Membership's periodic and one-off tasks.
+    Membership(MembershipTimer),
+    /// The failure detector's.
+    Detector(DetectorTimer),
+    /// The downing machine's stability tick.
+    Downing(DowningTimer),
+    /// Deadlines of asks, and what regions and coordinators wait for.
+    Sharding(ShardingTimer),
+}
