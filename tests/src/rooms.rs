@@ -12,6 +12,7 @@ pub const FLOORS: [&[&str]; 6] = [
     &["bytes", "ident", "lane", "math", "rng", "time", "token"],
     &[
         "config",
+        "ddata::crdt",
         "detector::protocol",
         "downing::protocol",
         "downing::state",
@@ -26,12 +27,12 @@ pub const FLOORS: [&[&str]; 6] = [
     ],
     &["effect", "event", "input", "message", "reject", "timer", "wire"],
     &["cx", "outbox", "signal", "stats", "timers"],
-    &["detector", "downing", "lease", "membership", "sharding"],
+    &["ddata", "detector", "downing", "lease", "membership", "sharding"],
     &["explain", "node", "router"],
 ];
 
-/// Parts of a machine's room that are rooms of their own.
-const INNER_ROOMS: [&str; 2] = ["protocol", "state"];
+/// Parts of a machine's room that are rooms of their own: what it says, and the values that others read.
+const INNER_ROOMS: [&str; 3] = ["crdt", "protocol", "state"];
 
 /// Which room imports which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
