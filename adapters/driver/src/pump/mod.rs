@@ -43,7 +43,7 @@ use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Effect, HaltReason, Output};
 use quorate_core::event::Event;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{DropReason, EntityReport, Input, Target};
+use quorate_core::input::{Command, DropReason, EntityReport, Input, ShardingCommand, Target};
 use quorate_core::node::Node;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
@@ -234,7 +234,7 @@ impl<M: Machine> Pump<M> {
                 reply,
             } => Input::Command {
                 token: self.replies.insert(Waiting::Ask(reply)),
-                command: quorate_core::input::Command::Sharding(quorate_core::input::ShardingCommand::Ask {
+                command: Command::Sharding(ShardingCommand::Ask {
                     kind,
                     entity,
                     payload,
@@ -267,12 +267,8 @@ impl<M: Machine> Pump<M> {
             } => {
                 let forget = self.entities.register(&settings.name, starter);
                 let token = self.replies.insert(Waiting::Register { reply, forget });
-                (
-                    token,
-                    quorate_core::input::Command::Sharding(
-                        quorate_core::input::ShardingCommand::RegisterKind(settings),
-                    ),
-                )
+                let command = ShardingCommand::RegisterKind(settings);
+                (token, Command::Sharding(command))
             }
             ControlCommand::Links(reply) => return reply.send(self.outbound.links()),
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
