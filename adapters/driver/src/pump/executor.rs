@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quorate_core::input::{Command, Input};
+use quorate_core::input::{Command, Input, MembershipCommand};
 use quorate_core::membership::member::Status;
 
 use super::machine::Machine;
@@ -147,7 +147,7 @@ impl<M: Machine> Pump<M> {
             "the application's executor has made no progress for `executor.stall_timeout`: this node leaves"
         );
         let token = self.replies.insert(Waiting::Nobody);
-        let command = Command::Leave;
+        let command = Command::Membership(MembershipCommand::Leave);
         self.node.handle(self.base.now, Input::Command { token, command });
     }
 
