@@ -15,7 +15,9 @@ use crate::event::{DowningReport, Event, MembershipEvent};
 use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
 use crate::input::{Command, Input, ShardingCommand};
+use crate::membership::admission::Standing;
 use crate::membership::machine::Membership;
+use crate::message::{Message, ShardingMsg, Speaker};
 use crate::outbox::Outbox;
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
@@ -234,6 +236,26 @@ impl<R: Rng> Node<R> {
     #[must_use]
     pub fn has_capacity(&self) -> bool {
         self.machines.sharding.has_capacity(&self.base.config.sharding)
+    }
+
+    /// Whether a frame of this kind is decoded for this sender: everything of members, of others what a join needs. A host asks
+    /// before it gives room to a large frame. The user link of a node that this one has not heard of yet
+    /// (`view().member(..)` is `None`) waits unread.
+    #[must_use]
+    pub fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {
+        let membership = &self.machines.membership;
+        let standing = membership.standing(from);
+        match Message::speaker_of(kind) {
+            _ if standing == Standing::Member => true,
+            // Not decoded anyway.
+            None => true,
+            Some(Speaker::Membership) => membership.hears_of_strangers(from, kind),
+            // A newcomer is watched, and watches, before everybody has heard of it.
+            Some(Speaker::Detector) => true,
+            // Its host lets a link for entities wait until this node has heard of the sender. The rest of it is said to members;
+            // answers and ends of hand-offs are the last words of one that has left.
+            Some(Speaker::Sharding) => kind == ShardingMsg::ENTITY.kind || standing == Standing::Former,
+        }
     }
 
     /// Whether the node is finished; only refusals come out of it.

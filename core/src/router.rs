@@ -16,6 +16,10 @@ use crate::wire;
 impl<R: Rng> Node<R> {
     pub(crate) fn route_frame(&mut self, from: &UniqueAddress, lane: Lane, kind: u16, body: &[u8]) {
         self.base.stats.frames_received += 1;
+        if !self.hears(from, kind) {
+            let (membership, cx) = (&self.machines.membership, &mut self.base.cx());
+            return membership.turn_away(cx, from, kind);
+        }
         match wire::decode_message(kind, lane, body, &self.base.config.limits) {
             Ok(message) => self.route_message(from, message),
             Err(error) => {

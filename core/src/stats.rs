@@ -28,6 +28,8 @@ pub struct Stats {
     /// Those of `rejected_wire` that were beyond a limit.
     pub rejected_limit: u64,
     pub rejected_forged_clock: u64,
+    /// Messages of nodes that are no members and may not say that; they were not decoded.
+    pub rejected_strangers: u64,
     pub unreachable_verdicts: u64,
     pub reachable_verdicts: u64,
     pub pauses_compensated: u64,

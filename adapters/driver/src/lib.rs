@@ -18,6 +18,7 @@ mod cluster;
 mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod crowd;
 mod entity;
 mod error;
 mod events;
@@ -40,6 +41,7 @@ mod transport;
 pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use cluster::{Cluster, LEAVE_TIMEOUT};
+pub use crowd::{Crowd, Source};
 pub use entity::{Entity, EntityContext};
 pub use error::{AskError, ClusterError, StartError, TellError, Termination};
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};

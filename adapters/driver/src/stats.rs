@@ -37,6 +37,8 @@ pub struct LinkStats {
     pub refused_unauthenticated: u64,
     pub refused_timeout: u64,
     pub refused_other: u64,
+    /// Strangers from a source whose strangers broke the protocol too often within the last minute.
+    pub refused_unruly: u64,
     /// Joins, leaves and downs that the policy of this node did not allow a peer.
     pub requests_refused_by_policy: u64,
     /// Links that were replaced before they were too old.
@@ -66,6 +68,12 @@ pub struct LinkStats {
     /// How often a link had to wait for room in the budget of inbound bytes.
     pub inbound_waits: u64,
     pub strangers_closed_for_idling: u64,
+    /// Links of nodes that are no members and did not ask to join in time.
+    pub strangers_closed_unasked: u64,
+    /// Links of nodes that are no members, closed to make room for others of them.
+    pub strangers_displaced: u64,
+    /// Frames of nodes that are no members, too large for what they may say: thrown away as they came.
+    pub stranger_frames_skipped: u64,
     pub log_lines_left_out: u64,
     pub frames_received: u64,
     pub frames_sent: u64,
@@ -89,6 +97,10 @@ pub struct LinkStats {
     pub inbound_bytes_held: u64,
     /// Gauge: links that are open, handshakes included.
     pub links_open: u64,
+    /// Gauge: links that peers opened and that have not finished their handshake.
+    pub handshakes_pending: u64,
+    /// Gauge: links that nodes opened which are no members.
+    pub stranger_links: u64,
 }
 
 /// One of the links that this node dials, two per peer. A copy of the moment.

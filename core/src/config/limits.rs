@@ -27,15 +27,25 @@ pub struct Limits {
     pub reachability_records_per_member_max: usize,
     /// Bytes of an entity's id (default 1024, 1 to 4096).
     pub entity_id_bytes_max: usize,
-    /// How long a new link may take to finish its handshake (default 5 s, > 0).
+    /// How long a new link may take to finish its handshake (default 5 s, > 0); then, how long the link of a node that is no
+    /// member stays open if it does not ask to join.
     pub handshake_timeout: Duration,
-    /// Links held at once, in both directions together and handshakes included (default 4,096, 16 to 65,536): two each way to
-    /// a thousand peers.
+    /// Links that members may open to this node (default 4,096, 16 to 65,536): two of a thousand peers, twice over. Only members
+    /// take these places.
     pub links_max: usize,
+    /// Links of all sources that have not finished their handshake (default 512, 16 to 65,536). They take no place from
+    /// members; past it one of the source with the most of them goes, at random.
+    pub pending_handshakes_max: usize,
     /// Links from one source that have not finished their handshake (default 16, 1 to 4,096): a node behind an address
-    /// translator restarts with its neighbours; more is a flood.
+    /// translator restarts with its neighbours; more is a flood, and one of them goes, at random. Not for a source from which a
+    /// member has a link: who is behind it is judged by what it proves.
     pub pending_handshakes_per_source_max: usize,
-    /// A link of a node that is no member is closed after so long without a byte (default 60 s, > 0).
+    /// Links of nodes that have finished their handshake and are no members (default 256, 16 to 65,536): joiners, above all.
+    /// Past it one of the source with the most of them goes, at random.
+    pub stranger_links_max: usize,
+    /// The same from one source (default 8, 1 to 4,096), unless a member has a link from there.
+    pub stranger_links_per_source_max: usize,
+    /// The link of a joiner that is not taken in is closed after so long without a byte (default 60 s, > 0).
     pub stranger_idle_timeout: Duration,
     /// How old a link with certificates or keys may become (default 1 h, 1 s to 30 days). Before that its dialer replaces it,
     /// with what both ends prove themselves with at that time, and no message is lost; one that could not be replaced is cut by
@@ -90,7 +100,10 @@ impl Default for Limits {
             entity_id_bytes_max: 1024,
             handshake_timeout: Duration::from_secs(5),
             links_max: 4_096,
+            pending_handshakes_max: 512,
             pending_handshakes_per_source_max: 16,
+            stranger_links_max: 256,
+            stranger_links_per_source_max: 8,
             stranger_idle_timeout: Duration::from_secs(60),
             max_link_age: Duration::from_secs(3_600),
             inbound_bytes_max: 48 << 20,

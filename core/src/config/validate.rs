@@ -347,12 +347,24 @@ impl Config {
     fn check_link_limits(&self) -> Result<(), ConfigError> {
         let l = &self.limits;
         within("limits.links_max", l.links_max, (16, 65_536), "16 to 65536")?;
-        within(
-            "limits.pending_handshakes_per_source_max",
-            l.pending_handshakes_per_source_max,
-            (1, 4_096),
-            "1 to 4096",
-        )?;
+        for (key, value) in [
+            ("limits.pending_handshakes_max", l.pending_handshakes_max),
+            ("limits.stranger_links_max", l.stranger_links_max),
+        ] {
+            within(key, value, (16, 65_536), "16 to 65536")?;
+        }
+        for (key, value) in [
+            (
+                "limits.pending_handshakes_per_source_max",
+                l.pending_handshakes_per_source_max,
+            ),
+            (
+                "limits.stranger_links_per_source_max",
+                l.stranger_links_per_source_max,
+            ),
+        ] {
+            within(key, value, (1, 4_096), "1 to 4096")?;
+        }
         positive("limits.stranger_idle_timeout", l.stranger_idle_timeout)?;
         let ages = LINK_AGE_MIN..=LINK_AGE_MAX;
         ensure(

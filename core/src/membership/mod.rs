@@ -4,6 +4,7 @@ pub mod protocol;
 pub(crate) mod state;
 pub mod targets;
 
+pub(crate) mod admission;
 mod exit;
 mod incarnations;
 mod join;

@@ -114,6 +114,12 @@ pub fn decode_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Decoded<'a> {
     }
 }
 
+/// The kind that a frame's header names, which is all there once [`HEADER_BYTES`] are. Nothing of it is checked yet.
+#[must_use]
+pub fn frame_kind(header: &[u8]) -> Option<u16> {
+    header.get(4..6)?.first_chunk().copied().map(u16::from_le_bytes)
+}
+
 struct Header {
     lane: Lane,
     kind: u16,

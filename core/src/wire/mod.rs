@@ -20,6 +20,6 @@ pub use crate::membership::state::packed::{About, COUNTER_MAX, META_BYTES_MAX, P
 pub use codec::{Encoder, decode_message, encode_message};
 pub use frame::{
     Decoded, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
-    decode_frame,
+    decode_frame, frame_kind,
 };
 pub(crate) use gossip::has_room;

@@ -17,6 +17,7 @@ use rand_core::SeedableRng;
 
 use super::support::{runtime, within};
 use crate::adapter::Adapter;
+use crate::crowd::Source;
 use crate::entity::Reports;
 use crate::pump::{Action, Chunk, LinkId, LinkInput, Pump};
 use crate::runtime::Runtime;
@@ -183,7 +184,9 @@ impl Stage {
 
     fn knock(&mut self) -> LinkId {
         let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        self.pump.accepted(from).expect("there is room for a link")
+        self.pump
+            .accepted(Source::of(from))
+            .expect("there is room for a link")
     }
 
     fn greeted(&mut self, link: HelloLink, epoch: u32) -> LinkId {

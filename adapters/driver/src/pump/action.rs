@@ -1,7 +1,6 @@
 //! What the pump and the hands that hold the sockets say to each other. Plain values: a test plays the hands.
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::Pin;
 
 use quorate_core::effect::HaltReason;
@@ -101,6 +100,3 @@ pub(crate) enum Action {
     /// Everything was said: finish.
     Halt(HaltReason),
 }
-
-/// Where an accepted link came from.
-pub(crate) type Source = IpAddr;

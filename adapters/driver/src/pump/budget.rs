@@ -1,6 +1,9 @@
-//! The bytes that accepted links together may hold of what they received: read buffers, and frames whose end has not come.
+//! The bytes that members' links together may hold of what they received: read buffers, and frames whose end has not come.
 //! Who does not get what it asks for is not read until there is room; nothing is ever buffered without having been drawn.
 //! Spec: reliability 3b, I-91.
+//!
+//! Links in their handshake and links of strangers have no part in it: each holds [`LINK_BYTES`] at most, and how many there are
+//! is bounded by itself.
 //!
 //! Three kinds of bytes, so that none starves the others: every link has [`LINK_BYTES`] from its first moment on and may
 //! always read a heartbeat into them; read buffers grow only while half of the budget is free; a frame that does not fit
@@ -38,9 +41,14 @@ impl Budget {
         fits
     }
 
-    /// For a new link.
+    /// For a member's new link.
     pub(crate) const fn draw_for_link(&mut self) -> bool {
         self.draw(LINK_BYTES, self.max)
+    }
+
+    /// For the link of somebody who has just become a member: what it holds, it held before.
+    pub(crate) const fn draw_for_newcomer(&mut self) {
+        self.drawn = self.drawn.saturating_add(LINK_BYTES);
     }
 
     /// For a larger read buffer, which is convenient and never necessary.

@@ -1,5 +1,6 @@
-//! How often a peer broke the protocol: three times within a minute and its incarnation is refused from then on. Only what no
-//! honest peer of any version sends counts. Spec: reliability 3a (quarantine), 3c (code Q).
+//! How often somebody broke the protocol: three times within a minute are too many. Counted per incarnation, which is then
+//! refused for good, and, of those who are no members, per source, whose strangers are refused until the minute is over. Only
+//! what no honest peer of any version sends counts. Spec: reliability 3a (quarantine), 3c (code Q).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,30 +12,42 @@ use quorate_core::wire::Reaction;
 use super::Pump;
 use super::machine::Machine;
 
-/// Violations within [`WINDOW`] that end in quarantine.
+/// Violations within [`WINDOW`] that are too many.
 const VIOLATIONS_MAX: u32 = 3;
 
 /// See [`VIOLATIONS_MAX`].
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Peers that are watched at once: as many as may be linked both ways twice. Past it a peer is still cut off each time, only
-/// not counted.
+/// Watched at once: as many peers as may be linked both ways twice. Past it a peer is still cut off each time, only not
+/// counted.
 const WATCHED_MAX: usize = 1_024;
 
 /// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct Conduct(BTreeMap<UniqueAddress, (Instant, u32)>);
+#[derive(Debug)]
+pub(crate) struct Conduct<K>(BTreeMap<K, (Instant, u32)>);
 
-impl Conduct {
-    /// Counts a violation; says whether the peer has to be quarantined.
-    pub(crate) fn violated(&mut self, peer: &UniqueAddress, now: Instant) -> bool {
+impl<K> Default for Conduct<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Conduct<K> {
+    /// Counts a violation; says whether there were too many.
+    pub(crate) fn violated(&mut self, who: &K, now: Instant) -> bool {
         self.0.retain(|_, (since, _)| now.since(*since) < WINDOW);
-        if self.0.len() >= WATCHED_MAX && !self.0.contains_key(peer) {
+        if self.0.len() >= WATCHED_MAX && !self.0.contains_key(who) {
             return false;
         }
-        let (_, count) = self.0.entry(peer.clone()).or_insert((now, 0));
+        let (_, count) = self.0.entry(who.clone()).or_insert((now, 0));
         *count += 1;
         *count >= VIOLATIONS_MAX
+    }
+
+    /// Whether there were too many within the last minute.
+    pub(crate) fn is_unruly(&self, who: &K, now: Instant) -> bool {
+        let found = self.0.get(who);
+        found.is_some_and(|(since, count)| *count >= VIOLATIONS_MAX && now.since(*since) < WINDOW)
     }
 }
 
@@ -45,6 +58,9 @@ impl<M: Machine> Pump<M> {
             Reaction::Drop => {}
             Reaction::Close | Reaction::CloseAndCount => {
                 self.base.stats.links_closed_for_violation += 1;
+                if reaction == Reaction::CloseAndCount {
+                    self.inbound.stranger_violated_by(&self.base, peer);
+                }
                 self.inbound.abort_peer(&mut self.base, peer);
                 if reaction == Reaction::CloseAndCount {
                     self.misbehaved(peer);
@@ -82,6 +98,9 @@ mod tests {
         assert!(!conduct.violated(&peer, seconds(30)));
         assert!(!conduct.violated(&peer, seconds(61)));
         assert!(!conduct.violated(&peer, seconds(62)));
+        assert!(!conduct.is_unruly(&peer, seconds(62)));
         assert!(conduct.violated(&peer, seconds(63)));
+        assert!(conduct.is_unruly(&peer, seconds(63)));
+        assert!(!conduct.is_unruly(&peer, seconds(121)));
     }
 }

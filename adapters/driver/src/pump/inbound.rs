@@ -2,6 +2,7 @@
 //! pump. A link says nothing to the core before its handshake is complete (I-92). Spec: reliability 3b, 3c.
 
 mod greeting;
+mod places;
 mod succession;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,16 +13,19 @@ use quorate_core::input::LinkEvent;
 use quorate_core::time::Instant;
 use quorate_core::view::View;
 
-use super::action::{Action, Chunk, LinkId, Source};
+use super::action::{Action, Chunk, LinkId};
 use super::base::Base;
 use super::budget::{Budget, LINK_BYTES};
 use super::inbuf::InBuffer;
 use super::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES, SWEEP_INTERVAL};
 use super::rates::{Meter, Remembered};
-use super::refusal::{Pending, Refusal, refuse, violation};
+use super::refusal::{Refusal, refuse, violation};
 use super::timers::Due;
+use crate::crowd::Source;
 use crate::transport::{LinkKind, PeerCertificate};
 use greeting::Challenged;
+pub(crate) use greeting::Known;
+use places::Places;
 
 /// Who is at the other end of a link whose handshake is complete.
 #[derive(Clone, Debug)]
@@ -41,6 +45,12 @@ pub(crate) struct InLink {
     source: Source,
     /// `None` during the handshake.
     pub(crate) opened: Option<Opened>,
+    /// It belongs to a member, or did: it is read to its end.
+    pub(crate) member: bool,
+    /// A stranger has asked on it to be taken in.
+    pub(crate) asked: bool,
+    /// When a stranger's time to ask is over.
+    stranger_due: Option<Instant>,
     /// What the dialer still has to prove.
     challenged: Option<Box<Challenged>>,
     /// What the transport has seen of the peer.
@@ -60,6 +70,27 @@ pub(crate) struct InLink {
 }
 
 impl InLink {
+    fn new(base: &Base, source: Source, deadline: Instant) -> Self {
+        let now = base.now.mono;
+        Self {
+            source,
+            opened: None,
+            member: false,
+            asked: false,
+            stranger_due: None,
+            challenged: None,
+            certificate: None,
+            bytes: InBuffer::default(),
+            deadline: Some(deadline),
+            grown: 0,
+            last_byte: now,
+            ended: false,
+            bad_checksums: (now, 0),
+            meter: Meter::new(&base.config.limits, now),
+            read_bytes_drawn: 0,
+        }
+    }
+
     /// It is not idle.
     pub(crate) const fn heard_at(&mut self, now: Instant) {
         self.last_byte = now;
@@ -70,7 +101,7 @@ impl InLink {
 #[derive(Debug)]
 pub(crate) struct Inbound {
     pub(super) links: BTreeMap<LinkId, InLink>,
-    pending: Pending,
+    places: Places,
     /// User links with bytes that nobody looked at, in turn.
     pub(crate) ready: VecDeque<LinkId>,
     pub(super) budget: Budget,
@@ -85,7 +116,7 @@ impl Inbound {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             links: BTreeMap::new(),
-            pending: Pending::default(),
+            places: Places::default(),
             ready: VecDeque::new(),
             budget: Budget::new(limits.inbound_bytes_max),
             waiting: Default::default(),
@@ -98,48 +129,13 @@ impl Inbound {
         self.links.len()
     }
 
-    pub(crate) fn get_mut(&mut self, link: LinkId) -> Option<&mut InLink> {
-        self.links.get_mut(&link)
+    /// Those in their handshake, and strangers'.
+    pub(crate) fn without_members(&self) -> (usize, usize) {
+        (self.places.pending.len(), self.places.strangers.len())
     }
 
-    /// A stranger knocks. `None`: close it without a word.
-    pub(crate) fn accept(&mut self, base: &mut Base, source: Source, dialed: usize) -> Option<LinkId> {
-        let limits = &base.config.limits;
-        let refusal = if self.links.len().saturating_add(dialed) >= limits.links_max {
-            Some(Refusal::TooManyLinks)
-        } else if !self.pending.add(source, limits.pending_handshakes_per_source_max) {
-            Some(Refusal::TooManyPending)
-        } else if !self.budget.draw_for_link() {
-            self.pending.remove(source);
-            Some(Refusal::TooManyLinks)
-        } else {
-            None
-        };
-        if let Some(refusal) = refusal {
-            refuse(&refusal, &source, &mut base.stats, &mut base.log, base.now.mono);
-            return None;
-        }
-        let link = base.next_link();
-        let deadline = base.now.mono + base.config.limits.handshake_timeout;
-        base.timers.arm(deadline, Due::Inbound(link));
-        self.links.insert(
-            link,
-            InLink {
-                source,
-                opened: None,
-                challenged: None,
-                certificate: None,
-                bytes: InBuffer::default(),
-                deadline: Some(deadline),
-                grown: 0,
-                last_byte: base.now.mono,
-                ended: false,
-                bad_checksums: (base.now.mono, 0),
-                meter: Meter::new(&base.config.limits, base.now.mono),
-                read_bytes_drawn: 0,
-            },
-        );
-        Some(link)
+    pub(crate) fn get_mut(&mut self, link: LinkId) -> Option<&mut InLink> {
+        self.links.get_mut(&link)
     }
 
     /// Takes what was read; the handshake's or a frame's.
@@ -262,7 +258,8 @@ impl Inbound {
     }
 
     /// Closes links of nodes that are no members and have been silent for long.
-    pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
+    pub(crate) fn sweep(&mut self, base: &mut Base, view: &View, known: &dyn Fn(&UniqueAddress) -> bool) {
+        self.places.forget_former(known);
         let idle = |base: &Base, held: &InLink, opened: &Opened| {
             is_idle_stranger(base, view, &opened.peer, held.last_byte)
         };
@@ -316,14 +313,12 @@ impl Inbound {
 
     fn forget(&mut self, base: &mut Base, link: LinkId) -> Option<Opened> {
         let mut held = self.links.remove(&link)?;
-        let drawn = LINK_BYTES + held.read_bytes_drawn + held.bytes.take_drawn();
-        self.give_back(drawn);
+        let own = if held.member { LINK_BYTES } else { 0 };
+        self.give_back(own + held.read_bytes_drawn + held.bytes.take_drawn());
         if let Some(deadline) = held.deadline {
             base.timers.disarm(deadline, Due::Inbound(link));
         }
-        if held.opened.is_none() {
-            self.pending.remove(held.source);
-        }
+        self.vacate(base, link, &held);
         if let Some(at) = held.opened.as_ref().and_then(|opened| opened.expires) {
             base.timers.disarm(at, Due::Expiry(link));
         }
@@ -349,7 +344,7 @@ pub(crate) fn is_idle_stranger(base: &Base, view: &View, peer: &UniqueAddress, l
 fn resume(base: &mut Base, budget: &mut Budget, link: LinkId, held: &mut InLink) {
     if let Some(mut chunk) = held.bytes.take_used() {
         let size = chunk.buffer.len();
-        if chunk.len == size && size < READ_BYTES_MAX && budget.draw_for_reading(size) {
+        if held.member && chunk.len == size && size < READ_BYTES_MAX && budget.draw_for_reading(size) {
             held.read_bytes_drawn += size;
             chunk.buffer = vec![0; size * 2];
         }

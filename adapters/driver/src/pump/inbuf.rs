@@ -1,9 +1,10 @@
 //! Bytes of one link on their way to whole frames. Frames are decoded where the reader put them; only one that lies across
-//! two reads is copied, and only once its whole length was drawn from the budget. Holds at most one frame and one read.
+//! two reads is copied, and only once its whole length was drawn from the budget; a large one of a stranger is thrown away. Holds at most one frame and one read.
 //! Spec: I-91.
 
 use quorate_core::config::Limits;
-use quorate_core::wire::{Decoded, decode_frame};
+use quorate_core::message::MembershipMsg;
+use quorate_core::wire::{Decoded, decode_frame, frame_kind};
 
 use super::action::Chunk;
 use super::budget::Budget;
@@ -25,6 +26,21 @@ pub(crate) struct InBuffer {
     drawn: usize,
     /// Bytes that it still needs before it can be gathered.
     wants: Option<usize>,
+    /// Bytes of a frame that is thrown away as it comes.
+    skip: usize,
+    /// Frames that were.
+    skipped: u64,
+}
+
+/// Which frames get room beyond what every link has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gathers {
+    /// Of a member: all.
+    All,
+    /// Of a stranger that this node has asked to take it in: the state it sends.
+    Welcome,
+    /// Of any other stranger: none. They are thrown away as they come, undecoded.
+    Nothing,
 }
 
 /// Where frames that lie across reads get their room.
@@ -33,6 +49,7 @@ pub(crate) struct Room<'a> {
     pub(crate) kind: LinkKind,
     /// Others have been waiting for longer: nothing is given out of turn.
     pub(crate) others_wait: bool,
+    pub(crate) gathers: Gathers,
 }
 
 impl InBuffer {
@@ -58,7 +75,34 @@ impl InBuffer {
 
     /// Whether a frame has begun and not ended.
     pub(crate) const fn is_partial(&self) -> bool {
-        !self.partial.is_empty()
+        !self.partial.is_empty() || self.skip > 0
+    }
+
+    /// How many frames were thrown away since the last look.
+    pub(crate) fn take_skipped(&mut self) -> u64 {
+        std::mem::take(&mut self.skipped)
+    }
+
+    /// Throws away what has come of a frame that gets no room, and lets the rest of it go the same way.
+    fn skips(&mut self, header: Option<u16>, total: usize, room: &Room<'_>) -> bool {
+        let gathers = match room.gathers {
+            Gathers::All => true,
+            Gathers::Welcome => header == Some(MembershipMsg::WELCOME.kind),
+            Gathers::Nothing => false,
+        };
+        if gathers || total <= READ_BYTES_MIN {
+            return false;
+        }
+        self.skip = total.saturating_sub(self.partial.len());
+        self.partial = Vec::new();
+        self.skipped += 1;
+        true
+    }
+
+    fn skip_on(&mut self) {
+        let part = self.skip.min(unread(self.chunk.as_ref(), self.at).len());
+        self.at = self.at.saturating_add(part);
+        self.skip -= part;
     }
 
     /// Whether a frame has begun for which there is no room.
@@ -122,6 +166,7 @@ impl InBuffer {
             return None;
         }
         loop {
+            self.skip_on();
             let rest = unread(self.chunk.as_ref(), self.at);
             if self.partial.is_empty() {
                 if rest.is_empty() {
@@ -130,6 +175,9 @@ impl InBuffer {
                 match decode_frame(rest, limits) {
                     Decoded::NeedMore(total) => {
                         let bytes = rest.len();
+                        if self.skips(frame_kind(rest), total, room) {
+                            continue;
+                        }
                         if self.may_gather(total, room) {
                             self.wanted = total;
                             self.gather(bytes);
@@ -152,6 +200,9 @@ impl InBuffer {
             match decode_frame(&self.partial, limits) {
                 // Strictly more than before: the header told the length.
                 Decoded::NeedMore(total) => {
+                    if self.skips(frame_kind(&self.partial), total, room) {
+                        continue;
+                    }
                     if !self.may_gather(total, room) {
                         return None;
                     }
@@ -228,6 +279,7 @@ mod tests {
             budget,
             kind: LinkKind::User,
             others_wait: false,
+            gathers: Gathers::All,
         }
     }
 

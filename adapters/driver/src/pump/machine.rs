@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quorate_core::effect::Output;
 use quorate_core::explain::Explanation;
+use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Input;
 use quorate_core::node::Node;
 use quorate_core::stats::Stats;
@@ -20,6 +21,14 @@ pub(crate) trait Machine {
     fn view(&self) -> &Arc<View>;
     fn stats(&self) -> &Stats;
     fn has_capacity(&self) -> bool;
+    /// Which picture [`Self::view`] is.
+    fn revision(&self) -> u64 {
+        self.view().revision()
+    }
+    /// See [`Node::hears`].
+    fn hears(&self, from: &UniqueAddress, kind: u16) -> bool;
+    /// Whether it has heard of this node: it is a member.
+    fn knows(&self, node: &UniqueAddress) -> bool;
     fn kinds(&self) -> Vec<KindState>;
     fn explain(&self) -> Explanation;
 }
@@ -47,6 +56,14 @@ impl<R: Rng> Machine for Node<R> {
 
     fn has_capacity(&self) -> bool {
         Self::has_capacity(self)
+    }
+
+    fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {
+        Self::hears(self, from, kind)
+    }
+
+    fn knows(&self, node: &UniqueAddress) -> bool {
+        Self::view(self).member(node).is_some()
     }
 
     fn kinds(&self) -> Vec<KindState> {

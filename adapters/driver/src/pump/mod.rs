@@ -32,6 +32,9 @@ mod renewal_tests;
 mod replies;
 mod room;
 #[cfg(test)]
+mod stranger_tests;
+mod strangers;
+#[cfg(test)]
 mod tests;
 mod timers;
 mod way;
@@ -51,7 +54,7 @@ use quorate_core::view::View;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-pub(crate) use action::{Action, Chunk, LinkId, LinkInput, Source};
+pub(crate) use action::{Action, Chunk, LinkId, LinkInput};
 use base::{Base, Feedback};
 use conduct::Conduct;
 use entities::Entities;
@@ -65,6 +68,7 @@ use quarantine::Quarantine;
 use replies::{Replies, Waiting};
 use timers::Due;
 
+use crate::crowd::Source;
 use crate::entity::Reports;
 use crate::lease::Leases;
 use crate::security::Security;
@@ -80,7 +84,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     inbound: Inbound,
     outbound: Outbound,
     quarantine: Quarantine,
-    conduct: Conduct,
+    conduct: Conduct<UniqueAddress>,
     entities: Entities,
     executor: Executor,
     replies: Replies,
@@ -89,6 +93,8 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
     wake: Option<Instant>,
+    /// The picture whose members links were last compared with.
+    recognized: Option<u64>,
     halted: Option<HaltReason>,
     user_reads_paused: bool,
 }
@@ -127,6 +133,7 @@ impl<M: Machine> Pump<M> {
             policy: Policy::default(),
             reports: VecDeque::new(),
             wake: None,
+            recognized: None,
             halted: None,
             user_reads_paused: false,
         }
@@ -150,8 +157,9 @@ impl<M: Machine> Pump<M> {
                 Due::Way(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
                 Due::Renewal(address, kind) => self.outbound.on_renewal_due(&mut self.base, &address, kind),
                 Due::Expiry(link) => self.inbound.on_expired(&mut self.base, link),
+                Due::Stranger(link) => self.stranger_due(link),
                 Due::Sweep => {
-                    self.inbound.sweep(&mut self.base, self.node.view());
+                    self.sweep_inbound();
                     self.outbound.sweep(&mut self.base, self.node.view());
                     self.base
                         .timers
@@ -168,7 +176,12 @@ impl<M: Machine> Pump<M> {
         if self.halted.is_some() {
             return None;
         }
-        self.inbound.accept(&mut self.base, source, self.outbound.len())
+        self.inbound.accept(&mut self.base, source)
+    }
+
+    /// The system has no socket for a link that a peer opens.
+    pub(crate) fn short_of_sockets(&mut self) {
+        self.inbound.relieve(&mut self.base);
     }
 
     /// Something happened to a link.
@@ -332,6 +345,7 @@ impl<M: Machine> Pump<M> {
     /// Turns what was encoded into writes: once per turn.
     pub(crate) fn flush(&mut self) {
         self.settle();
+        self.recognize();
         self.outbound.flush(&mut self.base);
     }
 
@@ -357,6 +371,9 @@ impl<M: Machine> Pump<M> {
         let mut links = self.base.stats;
         links.entities = self.entities.live();
         links.links_open = (self.inbound.len() + self.outbound.len()) as u64;
+        let (pending, strangers) = self.inbound.without_members();
+        links.handshakes_pending = pending as u64;
+        links.stranger_links = strangers as u64;
         links.inbound_bytes_held = self.inbound.bytes_held() as u64;
         links.log_lines_left_out = self.base.log.left_out_ever;
         NodeStats {

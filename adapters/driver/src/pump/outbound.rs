@@ -70,6 +70,12 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
+    /// Whether this node has a link to this very incarnation.
+    pub(crate) fn reaches(&self, node: &UniqueAddress) -> bool {
+        let peer = self.peers.get(node.address());
+        peer.is_some_and(|peer| peer.control.state.peer() == Some(node))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }

@@ -3,11 +3,12 @@
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Input, Target};
-use quorate_core::message::{Lane, Message};
+use quorate_core::message::{Lane, MembershipMsg, Message};
 use quorate_core::wire::{Decoded, Reaction, WireError};
 
 use super::Pump;
 use super::action::{Chunk, LinkId};
+use super::inbuf::Gathers;
 use super::limits::FRAMES_PER_LINK_TURN;
 use super::machine::Machine;
 use super::policy::Judged;
@@ -32,12 +33,14 @@ impl<M: Machine> Pump<M> {
         let Some(held) = self.inbound.put(&mut self.base, link, chunk) else {
             return;
         };
-        let kind = held.opened.as_ref().map(|opened| opened.kind);
+        let (kind, is_member) = (held.opened.as_ref().map(|opened| opened.kind), held.member);
         if held.opened.as_ref().is_some_and(|opened| !opened.spoke) {
             self.inbound.speaks(&mut self.base, link);
         }
         match kind {
-            None => self.inbound.greet(&mut self.base, &self.quarantine, link),
+            None => self.greet(link),
+            // Until this node has heard of who it is: what it says is for entities.
+            Some(LinkKind::User) if !is_member => {}
             Some(LinkKind::User) => self.inbound.ready.push_back(link),
             Some(LinkKind::Control) => self.read_control(link),
         }
@@ -94,6 +97,13 @@ impl<M: Machine> Pump<M> {
             return false;
         };
         let (node, now, limits) = (&mut self.node, self.base.now, &self.base.config.limits);
+        if !held.member {
+            room.gathers = match node.hears(&opened.peer, MembershipMsg::WELCOME.kind) {
+                true => Gathers::Welcome,
+                false => Gathers::Nothing,
+            };
+        }
+        let (is_member, asked) = (held.member, &mut held.asked);
         let (meter, certificate) = (&mut held.meter, &held.certificate);
         let (policy, log) = (&self.policy, &mut self.base.log);
         let found = held.bytes.next(limits, &mut room, |decoded| match decoded {
@@ -107,9 +117,14 @@ impl<M: Machine> Pump<M> {
                     Verdict::Beyond => return Found::BeyondRate(frame.lane),
                     Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
                 }
+                // What the node does not hear it counts, undecoded.
+                let is_heard = is_member || node.hears(&opened.peer, frame.kind);
+                let asks = [MembershipMsg::INIT_JOIN.kind, MembershipMsg::JOIN.kind];
+                *asked |= asks.contains(&frame.kind);
                 let log = (&mut *log, now.mono);
-                if let Judged::Refused(answer) =
-                    policy.judge(&opened.peer, certificate.as_ref(), &frame, limits, log)
+                if is_heard
+                    && let Judged::Refused(answer) =
+                        policy.judge(&opened.peer, certificate.as_ref(), &frame, limits, log)
                 {
                     return Found::NotAllowed(opened.peer.clone(), answer);
                 }
@@ -133,6 +148,7 @@ impl<M: Machine> Pump<M> {
             } => Found::Bad(opened.peer.clone(), error),
             Decoded::NeedMore(_) => Found::Handled,
         });
+        self.base.stats.stranger_frames_skipped += held.bytes.take_skipped();
         self.inbound.room_made |= self.inbound.bytes_held() < held_before;
         let Some(found) = found else {
             return false;
@@ -155,6 +171,7 @@ impl<M: Machine> Pump<M> {
                 }
             }
             Found::WrongLane(peer) => {
+                self.inbound.stranger_violated(&self.base, link);
                 self.inbound
                     .violated(&mut self.base, link, &"a lane of the other link");
                 self.misbehaved(&peer);
@@ -176,6 +193,9 @@ impl<M: Machine> Pump<M> {
             Found::Bad(peer, error) => {
                 if matches!(error, WireError::TooLarge { .. }) {
                     self.base.stats.frames_too_large += 1;
+                }
+                if error.reaction() == Reaction::CloseAndCount {
+                    self.inbound.stranger_violated(&self.base, link);
                 }
                 self.inbound.violated(&mut self.base, link, &error);
                 if error.reaction() == Reaction::CloseAndCount {

@@ -7,7 +7,6 @@ use quorate_core::time::Instant;
 use quorate_core::wire::WireError;
 use quorate_core::wire::handshake::RejectReason;
 
-use super::action::Source;
 use super::base::Base;
 use crate::stats::LinkStats;
 use crate::transport::{LinkKind, Unproved};
@@ -36,12 +35,12 @@ pub(crate) enum Refusal {
     /// The transport did not let it come as far as a link.
     #[error("{0}")]
     TurnedAway(String),
-    /// Too many links in their handshake from one source (B-52).
-    #[error("too many links from one source are in their handshake")]
+    /// Too many links in their handshake: this one was chosen to go (B-52).
+    #[error("too many links are in their handshake")]
     TooManyPending,
-    /// Too many links.
-    #[error("too many links")]
-    TooManyLinks,
+    /// Strangers from this source have broken the protocol too often.
+    #[error("strangers from there break the protocol")]
+    Unruly,
     /// Bytes came behind the handshake before it was answered.
     #[error("bytes came before the handshake was answered")]
     TooEager,
@@ -94,7 +93,8 @@ impl Refusal {
             Self::Unproved(_) | Self::TurnedAway(_) => &mut stats.refused_unauthenticated,
             Self::Timeout => &mut stats.refused_timeout,
             Self::Incomplete | Self::TooEager => &mut stats.refused_malformed,
-            Self::TooManyPending | Self::TooManyLinks => &mut stats.refused_too_many,
+            Self::TooManyPending => &mut stats.refused_too_many,
+            Self::Unruly => &mut stats.refused_unruly,
             Self::OldEpoch => &mut stats.refused_other,
         };
         *counter += 1;
@@ -170,31 +170,6 @@ pub(crate) fn expired(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind) 
             target: "cluster::transport", event = "link_expired", %peer, ?kind, left_out,
             "a link was not renewed in time"
         );
-    }
-}
-
-/// Links that have not finished their handshake, by source.
-#[derive(Debug, Default)]
-pub(crate) struct Pending(std::collections::BTreeMap<Source, usize>);
-
-impl Pending {
-    /// Counts one more, unless there are `max`.
-    pub(crate) fn add(&mut self, source: Source, max: usize) -> bool {
-        let count = self.0.entry(source).or_default();
-        if *count >= max {
-            return false;
-        }
-        *count += 1;
-        true
-    }
-
-    pub(crate) fn remove(&mut self, source: Source) {
-        if let Some(count) = self.0.get_mut(&source) {
-            *count -= 1;
-            if *count == 0 {
-                self.0.remove(&source);
-            }
-        }
     }
 }
 

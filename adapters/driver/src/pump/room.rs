@@ -5,7 +5,7 @@ use super::Pump;
 use super::action::LinkId;
 use super::base::Base;
 use super::inbound::{InLink, Inbound};
-use super::inbuf::Room;
+use super::inbuf::{Gathers, Room};
 use super::machine::Machine;
 use crate::transport::LinkKind;
 
@@ -28,6 +28,7 @@ impl Inbound {
             budget: &mut self.budget,
             kind,
             others_wait: !self.waiting[position(kind)].is_empty(),
+            gathers: Gathers::All,
         };
         Some((held, room))
     }

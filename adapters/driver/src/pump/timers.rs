@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Renewal(Address, LinkKind),
     /// An accepted link was not renewed in time.
     Expiry(LinkId),
+    /// A stranger had its time to ask to join.
+    Stranger(LinkId),
     /// Look for idle links of strangers.
     Sweep,
     /// Look at the users' executor.

@@ -13,6 +13,7 @@ use async_channel::Sender;
 use quorate_core::ident::Address;
 
 use super::link::{Control, Inputs, broken, serve};
+use crate::crowd::Source;
 use crate::pump::{LinkId, LinkInput};
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, TaskSet, lock, race};
@@ -144,6 +145,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
                         Err(error) if Unproved::of(&error).is_some() => inputs.turned_away(&error),
                         Err(error) => {
                             tracing::warn!(target: "cluster::transport", event = "accept_failed", %error);
+                            inputs.accept_failed();
                             let pause = runtime.now().mono + ACCEPT_PAUSE;
                             runtime.sleep_until(pause).await;
                         }
@@ -244,8 +246,8 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
 }
 
 /// Where a link came from.
-pub(crate) const fn source(remote: &SocketAddr) -> std::net::IpAddr {
-    remote.ip()
+pub(crate) fn source(remote: &SocketAddr) -> Source {
+    Source::of(remote.ip())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
@@ -19,6 +20,7 @@ pub(crate) struct Inputs {
     queue: Mutex<VecDeque<LinkInput>>,
     /// A count and the newest reason: strangers decide how many there are.
     turned_away: Mutex<(u64, String)>,
+    accept_failed: AtomicBool,
     wake: Arc<Notify>,
 }
 
@@ -27,6 +29,7 @@ impl Inputs {
         Self {
             queue: Mutex::default(),
             turned_away: Mutex::default(),
+            accept_failed: AtomicBool::new(false),
             wake,
         }
     }
@@ -43,6 +46,17 @@ impl Inputs {
         turned_away.1 = error.to_string();
         drop(turned_away);
         self.wake.notify();
+    }
+
+    /// The system has no socket for the next link.
+    pub(crate) fn accept_failed(&self) {
+        self.accept_failed.store(true, Ordering::Relaxed);
+        self.wake.notify();
+    }
+
+    /// Whether that has happened since the last look.
+    pub(crate) fn take_accept_failed(&self) -> bool {
+        self.accept_failed.swap(false, Ordering::Relaxed)
     }
 
     /// How many were turned away since the last look, and why the last one was.

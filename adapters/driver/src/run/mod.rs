@@ -139,6 +139,9 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 self.hands.adopt(link, knock);
             }
         }
+        if self.inputs.take_accept_failed() {
+            self.pump.short_of_sockets();
+        }
         if let Some((count, reason)) = self.inputs.take_turned_away() {
             self.pump.turned_away(count, reason);
         }

@@ -177,6 +177,15 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
             c.limits.handshake_timeout = Duration::ZERO
         }),
         ("limits.links_max", |c| c.limits.links_max = 15),
+        ("limits.pending_handshakes_max", |c| {
+            c.limits.pending_handshakes_max = 15
+        }),
+        ("limits.stranger_links_max", |c| {
+            c.limits.stranger_links_max = 65_537
+        }),
+        ("limits.stranger_links_per_source_max", |c| {
+            c.limits.stranger_links_per_source_max = 0
+        }),
         ("limits.pending_handshakes_per_source_max", |c| {
             c.limits.pending_handshakes_per_source_max = 0
         }),

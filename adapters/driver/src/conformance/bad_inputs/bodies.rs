@@ -4,7 +4,7 @@ use quorate_core::message::MembershipMsg;
 use quorate_core::message::ShardingMsg;
 
 use super::craft::{CONTROL, deflated, frame, in_small_blocks, node};
-use super::rows::{NONSENSE, WIRE, gossip, join, row, spoiled};
+use super::rows::{NONSENSE, NONSENSE_OF_A_JOINER, WIRE, gossip, join, row, spoiled};
 use super::state::{Row, State};
 use super::{BadInput, Reaction, Speaker};
 
@@ -19,7 +19,7 @@ pub(super) const BODIES: &[BadInput] = &[
     row("B-18", "a role set that is there twice", NONSENSE, |scene| {
         spoiled(scene, |state| state.role_sets.push(Vec::new()))
     }),
-    row("B-19", "a bool of 2", NONSENSE, |scene| {
+    row("B-19", "a bool of 2", NONSENSE_OF_A_JOINER, |scene| {
         frame(CONTROL, MembershipMsg::INIT_JOIN_ACK.kind, scene.epoch, &[2])
     }),
     row("B-19", "tag 200", NONSENSE, |scene| {
@@ -30,7 +30,7 @@ pub(super) const BODIES: &[BadInput] = &[
             &[&[0; 8][..], &[200]].concat(),
         )
     }),
-    row("B-19", "a role that is no UTF-8", NONSENSE, |scene| {
+    row("B-19", "a role that is no UTF-8", NONSENSE_OF_A_JOINER, |scene| {
         join(scene, &[vec![0xff, 0xfe]])
     }),
     row("B-20", "a bomb that says how large it is", NONSENSE, |scene| {
@@ -61,7 +61,7 @@ pub(super) const BODIES: &[BadInput] = &[
     row(
         "B-23",
         "a stream that is no deflate",
-        (Speaker::Stranger, Reaction::Dropped, WIRE),
+        (Speaker::Newcomer, Reaction::Dropped, WIRE),
         |scene| gossip(scene, &deflated(1_000, &[0xff; 100])),
     ),
     row("B-24", "bytes behind the stream", NONSENSE, |scene| {
@@ -144,20 +144,20 @@ pub(super) const BODIES: &[BadInput] = &[
     row("B-36", "a clock entry of 2^64 - 1", NONSENSE, |scene| {
         spoiled(scene, |state| state.clock.push((0, u64::MAX)))
     }),
-    row("B-46", "33 roles", NONSENSE, |scene| {
+    row("B-46", "33 roles", NONSENSE_OF_A_JOINER, |scene| {
         let roles: Vec<Vec<u8>> = (10..43).map(|n| format!("r{n}").into_bytes()).collect();
         join(scene, &roles)
     }),
-    row("B-46", "a role of 65 bytes", NONSENSE, |scene| {
+    row("B-46", "a role of 65 bytes", NONSENSE_OF_A_JOINER, |scene| {
         join(scene, &[vec![b'r'; 65]])
     }),
-    row("B-46", "two data centers", NONSENSE, |scene| {
+    row("B-46", "two data centers", NONSENSE_OF_A_JOINER, |scene| {
         join(scene, &[b"dc-a".to_vec(), b"dc-b".to_vec()])
     }),
     row(
         "B-46",
         "the data center that is never written",
-        NONSENSE,
+        NONSENSE_OF_A_JOINER,
         |scene| join(scene, &[b"dc-default".to_vec()]),
     ),
 ];

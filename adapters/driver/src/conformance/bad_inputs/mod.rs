@@ -2,7 +2,8 @@
 //! cluster's state, no other link disturbed. Which row applies to which kind of adapter, and where the others are answered:
 //! [`APPLICABILITY`]. Spec: reliability 3c.
 //!
-//! Who sends them has completed a handshake and is no member, unless a row says otherwise. A row with reaction Q
+//! Who sends them has completed a handshake and is no member, unless a row says otherwise; what is decoded for members only is
+//! said by somebody who has just been taken in. A row with reaction Q
 //! (`ClosedAndCounted`) is sent three times by one incarnation, which must be quarantined after that; the others must not.
 
 mod applicability;
@@ -52,9 +53,11 @@ enum Speaker {
     Stranger,
     /// The same with the receiver's address and another uid.
     Namesake,
-    /// A user link of a node that is no member.
+    /// A control link of a node that was taken in a moment ago: most bodies are decoded for members only.
+    Newcomer,
+    /// A user link of such a node.
     UserLink,
-    /// A control link of a member.
+    /// A control link of the one member that plays all of its rows.
     Member,
 }
 
@@ -134,11 +137,16 @@ impl<T: Transport> Attacker<T> {
     /// Somebody who was never there before.
     fn somebody(&mut self, speaker: Speaker) -> Scene {
         self.uid += 1;
-        let address = if speaker == Speaker::Namesake {
-            self.to.address().clone()
-        } else {
-            // Nobody listens there: the discard port.
-            Address::new("127.0.0.1", 9).expect("an address")
+        let address = match speaker {
+            Speaker::Namesake => self.to.address().clone(),
+            // An address of its own for each, or one would have to go for the next. Nobody listens there.
+            Speaker::Newcomer | Speaker::UserLink => {
+                Address::new("127.0.0.1", u16::try_from(self.uid).unwrap_or(9)).expect("an address")
+            }
+            // The discard port.
+            Speaker::Nobody | Speaker::Ending | Speaker::Stranger | Speaker::Member => {
+                Address::new("127.0.0.1", 9).expect("an address")
+            }
         };
         Scene {
             to: self.to.clone(),
@@ -305,6 +313,11 @@ async fn play<A: Adapter>(
         speaker => attacker.somebody(speaker),
     };
     let user = row.speaker == Speaker::UserLink;
+    let mut acks = 0;
+    if matches!(row.speaker, Speaker::Newcomer | Speaker::UserLink) {
+        join_as::<A>(attacker, target, &mut scene).await;
+        acks += 1;
+    }
     if matches!(row.speaker, Speaker::Nobody | Speaker::Ending) {
         let (mut reader, mut writer) = attacker.stranger.dial(scene.to.address()).await;
         say(&mut writer, &(row.say)(&scene)).await;
@@ -333,7 +346,7 @@ async fn play<A: Adapter>(
         )
         .await;
         wanted(1 + counts_the_probe).await;
-        return 1;
+        return acks + 1;
     }
     for time in 1..=3 {
         let (mut reader, mut writer) = attacker.open::<A>(&mut scene, user).await;
@@ -345,9 +358,9 @@ async fn play<A: Adapter>(
     match (row.reaction, answer) {
         (Reaction::ClosedAndCounted, HelloAnswer::Reject(reject)) => {
             assert_eq!(reject.reason, RejectReason::Quarantined, "{id} {what}");
-            3
+            acks + 3
         }
-        (Reaction::Closed, HelloAnswer::Ack(_)) => 4,
+        (Reaction::Closed, HelloAnswer::Ack(_)) => acks + 4,
         (_, answer) => panic!("{id} {what}: {answer:?}"),
     }
 }

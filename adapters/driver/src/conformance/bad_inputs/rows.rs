@@ -43,6 +43,9 @@ pub(super) const fn row(
 
 /// The body cannot be read, and no honest peer sends it.
 pub(super) const NONSENSE: (Speaker, Reaction, Counter) =
+    (Speaker::Newcomer, Reaction::ClosedAndCounted, WIRE);
+/// The same in a message that a joiner may send.
+pub(super) const NONSENSE_OF_A_JOINER: (Speaker, Reaction, Counter) =
     (Speaker::Stranger, Reaction::ClosedAndCounted, WIRE);
 /// The header cannot be read, and no honest peer sends it.
 const BAD_HEADER: (Speaker, Reaction, Counter) = (Speaker::Stranger, Reaction::ClosedAndCounted, VIOLATION);

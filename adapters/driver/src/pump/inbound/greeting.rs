@@ -2,6 +2,7 @@
 //! the core's `Acceptor` and the node's authentication; nobody who has proved nothing replaces a link or says anything to
 //! the core. Spec: `docs/WIRE.md` 3, reliability 3a, 3c.
 
+use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::handshake::{
     Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject, Proof, RejectReason,
     decode_hello, decode_proof, encode_answer,
@@ -27,6 +28,12 @@ pub(super) struct Challenged {
     transcript: Transcript,
 }
 
+/// What the node knows of dialers.
+pub(crate) struct Known<'a> {
+    pub(crate) quarantine: &'a Quarantine,
+    pub(crate) is_member: &'a dyn Fn(&UniqueAddress) -> bool,
+}
+
 /// What a dialer has said so far.
 enum Said {
     NotAll,
@@ -39,7 +46,7 @@ enum Said {
 
 impl Inbound {
     /// Goes on with a handshake.
-    pub(crate) fn greet(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId) {
+    pub(crate) fn greet(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId) {
         let Some(held) = self.links.get_mut(&link) else {
             return;
         };
@@ -71,26 +78,19 @@ impl Inbound {
         match said {
             Said::NotAll => resume(base, &mut self.budget, link, held),
             Said::TooMuch | Said::Nonsense(_) => self.refuse_silently(base, link, &Refusal::TooEager),
-            Said::Hello(hello, bytes) => self.on_hello(base, quarantine, link, *hello, &bytes),
-            Said::Proof(proof) => self.on_proof(base, link, &proof),
+            Said::Hello(hello, bytes) => self.on_hello(base, known, link, *hello, &bytes),
+            Said::Proof(proof) => self.on_proof(base, known, link, &proof),
         }
     }
 
-    fn on_hello(
-        &mut self,
-        base: &mut Base,
-        quarantine: &Quarantine,
-        link: LinkId,
-        hello: Hello,
-        bytes: &[u8],
-    ) {
+    fn on_hello(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, hello: Hello, bytes: &[u8]) {
         let nonce = base.nonce();
         let acceptor = Acceptor {
             me: &base.me,
             cluster: &base.config.cluster,
             features: FEATURES,
             auth_method: base.authentication.number(),
-            quarantined: quarantine.contains(&hello.from),
+            quarantined: known.quarantine.contains(&hello.from),
             nonce,
         };
         match acceptor.answer(&hello) {
@@ -100,7 +100,7 @@ impl Inbound {
             }
             Ok(ack) => match base.authentication {
                 Authentication::None | Authentication::Certificates { .. } => {
-                    self.consent(base, link, &hello, ack)
+                    self.consent(base, known, link, &hello, ack)
                 }
                 Authentication::Psk(_) => self.challenge(base, link, hello, bytes, ack),
             },
@@ -163,7 +163,7 @@ impl Inbound {
         resume(base, &mut self.budget, link, held);
     }
 
-    fn on_proof(&mut self, base: &mut Base, link: LinkId, proof: &Proof) {
+    fn on_proof(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, proof: &Proof) {
         let challenged = self.links.get_mut(&link).and_then(|held| held.challenged.take());
         let (Some(challenged), Authentication::Psk(psk)) = (challenged, &base.authentication) else {
             return;
@@ -174,31 +174,43 @@ impl Inbound {
             transcript,
         } = *challenged;
         match psk.answer(&transcript, proof) {
-            Some(proof) => self.consent(base, link, &hello, HelloAck { proof, ..ack }),
+            Some(proof) => self.consent(base, known, link, &hello, HelloAck { proof, ..ack }),
             None => self.reject(base, link, &hello, RejectReason::Unauthenticated),
         }
     }
 
     /// The dialer is who it says, as far as this node asks for it.
-    fn consent(&mut self, base: &mut Base, link: LinkId, hello: &Hello, ack: HelloAck) {
+    fn consent(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, hello: &Hello, ack: HelloAck) {
         if !self.replace_older(base, hello) {
+            return self.reject_as(base, link, hello, RejectReason::TooManyLinks, &Refusal::OldEpoch);
+        }
+        let is_member = (known.is_member)(&hello.from);
+        if !self.enter(base, link, is_member) {
             return self.reject(base, link, hello, RejectReason::TooManyLinks);
         }
         answer(base, link, &HelloAnswer::Ack(ack));
+        self.settle_in(base, link, &hello.from, is_member);
         self.open(base, link, hello);
     }
 
     fn reject(&mut self, base: &mut Base, link: LinkId, hello: &Hello, reason: RejectReason) {
+        self.reject_as(base, link, hello, reason, &Refusal::Rejected(reason));
+    }
+
+    fn reject_as(
+        &mut self,
+        base: &mut Base,
+        link: LinkId,
+        hello: &Hello,
+        reason: RejectReason,
+        refusal: &Refusal,
+    ) {
         let versions = (VERSION_MIN, VERSION_MAX);
         answer(base, link, &HelloAnswer::Reject(HelloReject { reason, versions }));
-        let refusal = match reason {
-            RejectReason::TooManyLinks => Refusal::OldEpoch,
-            reason => Refusal::Rejected(reason),
-        };
         self.forget(base, link);
         base.act(Action::Finish(link));
         refuse(
-            &refusal,
+            refusal,
             &hello.from,
             &mut base.stats,
             &mut base.log,
@@ -211,7 +223,6 @@ impl Inbound {
         let Some(held) = self.links.get_mut(&link) else {
             return;
         };
-        self.pending.remove(held.source);
         if let Some(deadline) = held.deadline.take() {
             base.timers.disarm(deadline, Due::Inbound(link));
         }
