@@ -11,7 +11,6 @@ use quorate_core::explain::Explanation;
 use quorate_core::ident::{NameError, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::{Member, Status};
-use quorate_core::sharding::ids::KindId;
 use quorate_core::view::View;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,7 +18,7 @@ use serde::de::DeserializeOwned;
 use crate::adapter::Adapter;
 use crate::builder::{ClusterBuilder, parse_address, parse_addresses};
 use crate::entity::{Entity, EntityContext, TypedStarter};
-use crate::error::{ClusterError, Termination};
+use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
 use crate::kind::Kind;
 use crate::region::Region;
@@ -229,7 +228,7 @@ impl<A> Cluster<A> {
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration, or the node lacks the
-    /// role.
+    /// role; [`ClusterError::Region`] if the kind is registered here with other types.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -242,10 +241,12 @@ impl<A> Cluster<A> {
         E: Entity,
         F: Fn(EntityContext) -> E + Send + Sync + 'static,
     {
-        let starter = Arc::new(TypedStarter(Arc::new(make)));
+        let starter = Arc::new(TypedStarter {
+            make: Arc::new(make),
+            shared: Arc::clone(self.shared()),
+        });
         let settings = kind.settings(true)?;
-        self.shared().register(settings, Some(starter)).await?;
-        Ok(Region::new(Arc::clone(self.shared()), KindId::of(kind.name())))
+        self.shared().register(settings, Some(starter)).await
     }
 
     /// Like [`Self::register`] for entities without state: one async function handles every message.
@@ -277,13 +278,25 @@ impl<A> Cluster<A> {
     /// Reaches entities of a kind without hosting any.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal or differ from an earlier registration.
+    /// [`ClusterError::Refused`] if the settings are not legal or differ from an earlier registration;
+    /// [`ClusterError::Region`] if the kind is registered here with other types.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
-    pub async fn register_proxy<M, R>(&self, kind: Kind<M, R>) -> Result<Region<M, R>, ClusterError> {
-        self.shared().register(kind.settings(false)?, None).await?;
-        Ok(Region::new(Arc::clone(self.shared()), KindId::of(kind.name())))
+    pub async fn register_proxy<M: 'static, R: 'static>(
+        &self,
+        kind: Kind<M, R>,
+    ) -> Result<Region<M, R>, ClusterError> {
+        self.shared().register(kind.settings(false)?, None).await
+    }
+
+    /// The way to all entities of a kind that this node has registered, to host it or as a proxy, by its name:
+    /// `cluster.region::<Message, Reply>("greeter")?`. Costs one lock and a look-up.
+    ///
+    /// # Errors
+    /// [`RegionError`] if the kind is not registered here, or with other types.
+    pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, RegionError> {
+        self.shared().region(kind)
     }
 
     /// Counters of the moment.

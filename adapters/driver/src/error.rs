@@ -73,9 +73,34 @@ pub enum ClusterError {
     /// The node has stopped.
     #[error("this node has stopped")]
     Stopped,
+    /// The kind is registered already, with messages or answers of other types.
+    #[error(transparent)]
+    Region(#[from] RegionError),
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
+}
+
+/// Why there is no way to a kind's entities. Cannot pass by itself: the kind has to be registered, or the types mended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegionError {
+    /// This node has not registered the kind, neither to host it nor as a proxy.
+    #[error("the kind `{kind}` is not registered on this node")]
+    NotRegistered {
+        /// Its name.
+        kind: String,
+    },
+    /// The kind has messages or answers of other types.
+    #[error("the kind `{kind}` was registered for {registered}, not for {wanted}")]
+    OtherTypes {
+        /// Its name.
+        kind: String,
+        /// The message and the answer as registered.
+        registered: &'static str,
+        /// The message and the answer that were wanted.
+        wanted: &'static str,
+    },
 }
 
 /// Why a message without an answer was not taken.
@@ -85,6 +110,12 @@ pub enum TellError {
     /// The message could not be encoded.
     #[error("the message cannot be encoded")]
     Encode,
+    /// The message, encoded and with the entity's id, is longer than [`payload_bytes_max`](quorate_core::config::Limits::payload_bytes_max).
+    #[error("the message is too large")]
+    TooLarge,
+    /// The entity's id is empty or longer than `limits.entity_id_bytes_max`.
+    #[error("the entity id is empty or too long")]
+    BadEntityId,
     /// The queue into the node is full (only from `try_tell`; `tell` waits).
     #[error("the node's command queue is full")]
     Full,
@@ -106,6 +137,9 @@ pub enum AskError {
     /// The answer could not be decoded, or could not be encoded there: handled.
     #[error("the answer cannot be decoded; the message was handled")]
     Decode,
+    /// An entity asked itself: nobody else could answer it, and it would wait for itself. Not handled; it may tell itself.
+    #[error("an entity cannot ask itself; the message was not handled")]
+    OwnEntity,
     /// This node has stopped: it may have been handled.
     #[error("this node has stopped; the message may have been handled")]
     Stopped,
@@ -119,7 +153,7 @@ impl AskError {
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {
         match self {
-            Self::Encode | Self::Undecodable => false,
+            Self::Encode | Self::Undecodable | Self::OwnEntity => false,
             Self::Decode | Self::Stopped => true,
             Self::Failed(failure) => failure.may_have_been_handled(),
         }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec;
+use crate::entity::is_current;
 use crate::error::{AskError, TellError};
 use crate::shared::{Shared, UserCommand};
 use crate::sync;
@@ -80,10 +81,12 @@ impl<M, R> EntityRef<M, R> {
 
 impl<M: Serialize, R> EntityRef<M, R> {
     fn tell_command(&self, message: &M) -> Result<UserCommand, TellError> {
+        let payload = codec::encode(message).ok_or(TellError::Encode)?;
+        self.shared.check(&self.id, &payload)?;
         Ok(UserCommand::Tell {
             kind: self.kind,
             entity: self.id.clone(),
-            payload: codec::encode(message).ok_or(TellError::Encode)?,
+            payload,
         })
     }
 
@@ -91,7 +94,7 @@ impl<M: Serialize, R> EntityRef<M, R> {
     /// full, which is how fast peers slow fast senders down.
     ///
     /// # Errors
-    /// [`TellError::Encode`], [`TellError::Stopped`].
+    /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it before it completes sends nothing.
@@ -228,15 +231,23 @@ impl<R> fmt::Debug for AskFuture<R> {
     }
 }
 
+/// The node had ended before it took the question.
+const NOT_TAKEN: AskError = AskError::Failed(AskFailure::NodeStoppedUnsent);
+
 /// Hands the question in; boxes a future only if the queue is full.
 fn admit(shared: Arc<Shared>, command: UserCommand, answer: Answer) -> State {
+    if let UserCommand::Ask { kind, entity, .. } = &command
+        && is_current(&shared, *kind, entity)
+    {
+        return State::Failed(AskError::OwnEntity);
+    }
     match shared.try_user(command) {
         Ok(()) => State::Waiting(answer),
         Err((_, Some(command))) => {
             let admission = async move { shared.user(command).await };
             State::Admitting(Box::pin(admission), answer)
         }
-        Err((_, None)) => State::Failed(AskError::Stopped),
+        Err((_, None)) => State::Failed(NOT_TAKEN),
     }
 }
 
@@ -250,7 +261,7 @@ impl<R: DeserializeOwned> Future for AskFuture<R> {
                 State::New(shared, command, answer) => self.state = admit(shared, command, answer),
                 State::Admitting(mut admission, answer) => match admission.as_mut().poll(cx) {
                     Poll::Ready(Ok(())) => self.state = State::Waiting(answer),
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(AskError::Stopped)),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(NOT_TAKEN)),
                     Poll::Pending => {
                         self.state = State::Admitting(admission, answer);
                         return Poll::Pending;

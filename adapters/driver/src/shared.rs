@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
+use quorate_core::config::Limits;
 use quorate_core::effect::{Answer, ShardingAnswer};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
@@ -13,8 +14,10 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 
 use crate::entity::Starter;
-use crate::error::{ClusterError, TellError};
+use crate::error::{ClusterError, RegionError, TellError};
 use crate::events::Hub;
+use crate::kinds::{Kinds, Types};
+use crate::region::Region;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::sync::{self, Notify};
 
@@ -39,6 +42,16 @@ pub(crate) enum UserCommand {
         timeout: Duration,
         reply: sync::Sender<Result<Payload, AskFailure>>,
     },
+}
+
+impl UserCommand {
+    /// The node does not take it any more.
+    pub(crate) fn refuse(self, failure: AskFailure) {
+        match self {
+            Self::Tell { .. } => {}
+            Self::Ask { reply, .. } => reply.send(Err(failure)),
+        }
+    }
 }
 
 /// Everything else a handle wants.
@@ -68,19 +81,34 @@ pub(crate) struct Commands {
     pub(crate) ended: Sender<()>,
 }
 
+/// What a message may have. The core checks it as well; here the caller hears of it.
+#[derive(Clone, Copy, Debug)]
+struct MessageLimits {
+    payload_bytes: usize,
+    id_bytes: usize,
+}
+
 /// The handles' end.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) me: UniqueAddress,
     pub(crate) hub: Arc<Hub>,
     pub(crate) wake: Arc<Notify>,
+    /// What a message may have.
+    limits: MessageLimits,
+    kinds: Kinds,
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
     ended: Receiver<()>,
 }
 
 impl Shared {
-    pub(crate) fn new(me: UniqueAddress, hub: Arc<Hub>, wake: Arc<Notify>) -> (Arc<Self>, Commands) {
+    pub(crate) fn new(
+        me: UniqueAddress,
+        limits: &Limits,
+        hub: Arc<Hub>,
+        wake: Arc<Notify>,
+    ) -> (Arc<Self>, Commands) {
         let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
         let (ended_in, ended_out) = async_channel::bounded(1);
@@ -88,6 +116,11 @@ impl Shared {
             me,
             hub,
             wake,
+            limits: MessageLimits {
+                payload_bytes: limits.payload_bytes_max(),
+                id_bytes: limits.entity_id_bytes_max,
+            },
+            kinds: Kinds::default(),
             user: user_in,
             control: control_in,
             ended: ended_out,
@@ -98,6 +131,27 @@ impl Shared {
             ended: ended_in,
         };
         (Arc::new(shared), commands)
+    }
+
+    /// Whether a message may be sent to this entity.
+    pub(crate) fn check(&self, entity: &EntityId, payload: &Payload) -> Result<(), TellError> {
+        let id_bytes = entity.as_bytes().len();
+        if id_bytes == 0 || id_bytes > self.limits.id_bytes {
+            return Err(TellError::BadEntityId);
+        }
+        if payload.len().saturating_add(id_bytes) > self.limits.payload_bytes {
+            return Err(TellError::TooLarge);
+        }
+        Ok(())
+    }
+
+    /// The way to a registered kind's entities.
+    pub(crate) fn region<M: 'static, R: 'static>(
+        self: &Arc<Self>,
+        kind: &str,
+    ) -> Result<Region<M, R>, RegionError> {
+        let id = self.kinds.check(kind, Types::of::<M, R>())?;
+        Ok(Region::new(Arc::clone(self), id))
     }
 
     /// Hands a message in without waiting; gives it back if the queue is full.
@@ -139,11 +193,14 @@ impl Shared {
     }
 
     /// Registers a kind, with the means to start its entities if this node hosts it.
-    pub(crate) async fn register(
-        &self,
+    pub(crate) async fn register<M: 'static, R: 'static>(
+        self: &Arc<Self>,
         settings: KindSettings,
         starter: Option<Arc<dyn Starter>>,
-    ) -> Result<(), ClusterError> {
+    ) -> Result<Region<M, R>, ClusterError> {
+        let name = Arc::clone(&settings.name);
+        // Before it is registered: its entities look it up.
+        let is_new = self.kinds.add(&name, Types::of::<M, R>())?;
         let (reply, answer) = sync::oneshot();
         let command = ControlCommand::Register {
             settings,
@@ -151,7 +208,12 @@ impl Shared {
             reply,
         };
         self.control(command).await?;
-        outcome(answer.await)
+        let registered = outcome(answer.await);
+        if registered.is_err() && is_new {
+            self.kinds.remove(&name);
+        }
+        registered?;
+        Ok(Region::new(Arc::clone(self), KindId::of(&name)))
     }
 
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {

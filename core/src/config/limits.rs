@@ -86,6 +86,18 @@ pub struct Limits {
     pub log_lines_per_second_max: u32,
 }
 
+/// Bytes of a frame around an envelope's payload and entity id (kind, shard, asker with its longest host name, numbers), or
+/// around an answer's payload, which has fewer.
+const ENVELOPE_BYTES_MAX: usize = 256;
+
+impl Limits {
+    /// Most payload bytes of a message, its entity's id included, or of an answer, that surely fit into a user frame.
+    #[must_use]
+    pub const fn payload_bytes_max(&self) -> usize {
+        self.user_frame_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -271,7 +271,7 @@ pub enum EntityOrder {
         /// Where.
         slot: Slot,
     },
-    /// Stop the entity now, dropping its mailbox (asks in it are answered `EntityStopped`), then report `Stopped`.
+    /// Stop the entity now, dropping its mailbox (asks in it are answered `EntityStoppedUnhandled`), then report `Stopped`.
     Kill {
         /// Where.
         slot: Slot,

@@ -18,10 +18,6 @@ use crate::sharding::{Machines, Sharding};
 /// Longest name of a kind in bytes: names appear in messages to operators.
 const KIND_NAME_BYTES_MAX: usize = 255;
 
-/// Bytes of a frame around an envelope's payload and entity id (kind, shard, asker with its longest host name, numbers), or
-/// around an answer's payload, which has fewer.
-const ENVELOPE_BYTES_MAX: usize = 256;
-
 impl Sharding {
     /// A caller wants something.
     pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: ShardingCommand) {
@@ -179,6 +175,5 @@ impl Sharding {
 
 /// Most payload bytes, an entity's id included, that surely fit into a user frame.
 pub(super) fn payload_bytes_max(cx: &Cx<'_>) -> usize {
-    let frame = cx.config.limits.user_frame_bytes_max;
-    frame.saturating_sub(ENVELOPE_BYTES_MAX)
+    cx.config.limits.payload_bytes_max()
 }

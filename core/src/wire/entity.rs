@@ -134,6 +134,7 @@ const fn failure_code(failure: AskFailure) -> u8 {
         AskFailure::NobodyHosts => 15,
         AskFailure::ReplyTooLarge => 16,
         AskFailure::NodeStoppedUnsent => 17,
+        AskFailure::EntityStoppedUnhandled => 18,
     }
 }
 
@@ -156,6 +157,7 @@ const fn failure_of(code: u8) -> Result<AskFailure, WireError> {
         15 => AskFailure::NobodyHosts,
         16 => AskFailure::ReplyTooLarge,
         17 => AskFailure::NodeStoppedUnsent,
+        18 => AskFailure::EntityStoppedUnhandled,
         _ => return Err(WireError::Malformed { what: "ask failure" }),
     })
 }

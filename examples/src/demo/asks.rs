@@ -211,7 +211,11 @@ fn pause(attempt: u32) -> Duration {
 /// handled does not matter.
 const fn may_pass(error: AskError) -> bool {
     match error {
-        AskError::Encode | AskError::Undecodable | AskError::Decode | AskError::Stopped => false,
+        AskError::Encode
+        | AskError::Undecodable
+        | AskError::Decode
+        | AskError::OwnEntity
+        | AskError::Stopped => false,
         AskError::Failed(failure) => !matches!(
             failure,
             AskFailure::ShardCountMismatch

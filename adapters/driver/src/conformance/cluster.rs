@@ -55,7 +55,12 @@ pub async fn a_node_leaves_and_hands_over<A: Adapter>(security: &Security) {
     all_up(stayer, 2).await;
     let (home, _) = read::<A>(&regions[1], &id).await;
     assert_ne!(home, leaver.address().to_string());
-    assert_eq!(regions[0].entity(&id).ask(&vec![]).await, Err(AskError::Stopped));
+    let ended = AskError::Failed(AskFailure::NodeStoppedUnsent);
+    assert_eq!(
+        regions[0].entity(&id).ask(&vec![]).await,
+        Err(ended),
+        "not handled"
+    );
 }
 
 /// A node that stops without a word and comes back at its address is another member: a new uid, new link epochs, and the

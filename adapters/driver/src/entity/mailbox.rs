@@ -102,6 +102,8 @@ enum Phase {
     Open,
     /// Handles what is here, then stops.
     Draining,
+    /// Ends by itself: finishes the message that it handles, begins with no other.
+    Stopping,
     /// Stops now.
     Killed,
     /// Its task has ended.
@@ -127,7 +129,7 @@ impl Mailbox {
         let mut inside = lock(&self.inside);
         match inside.phase {
             Phase::Open | Phase::Draining => {}
-            Phase::Killed | Phase::Gone => return Err(Refused::Gone(delivery)),
+            Phase::Stopping | Phase::Killed | Phase::Gone => return Err(Refused::Gone(delivery)),
         }
         if inside.queue.len() >= MAILBOX_MESSAGES_MAX || !budget.take(delivery.bytes()) {
             return Err(Refused::Full(delivery));
@@ -142,6 +144,11 @@ impl Mailbox {
     /// Lets the entity finish what is here, then stop.
     pub(crate) fn drain(&self) {
         self.advance(Phase::Draining);
+    }
+
+    /// The entity ends by itself, after the message that it handles.
+    pub(crate) fn stop(&self) {
+        self.advance(Phase::Stopping);
     }
 
     /// Stops the entity now.
@@ -160,7 +167,7 @@ impl Mailbox {
     /// The next message, `None` once the entity has to stop. The flag says that taking it made room in the budget.
     pub(crate) fn poll_next(&self, cx: &Context<'_>, budget: &Budget) -> Poll<Option<(Delivery, bool)>> {
         let mut inside = lock(&self.inside);
-        if inside.phase >= Phase::Killed {
+        if inside.phase >= Phase::Stopping {
             return Poll::Ready(None);
         }
         if let Some(delivery) = inside.queue.pop_front() {
@@ -172,6 +179,11 @@ impl Mailbox {
         }
         inside.waker = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    /// Whether the entity has to stop at once.
+    pub(crate) fn is_killed(&self) -> bool {
+        lock(&self.inside).phase >= Phase::Killed
     }
 
     /// Ready once the entity has to stop at once.
@@ -255,7 +267,11 @@ mod tests {
         assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
         let mailbox = Mailbox::default();
         assert!(mailbox.push(delivery(1), &budget).is_ok());
+        mailbox.stop();
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None), "no other is begun");
+        assert!(!mailbox.is_killed());
         mailbox.kill();
+        assert!(mailbox.is_killed());
         assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
         assert!(matches!(
             mailbox.push(delivery(1), &budget),

@@ -1,20 +1,20 @@
 //! What users write: entities and their handlers. How one runs is `task`, where its messages wait is `mailbox`.
 //! Spec: `README.md`.
 
+mod context;
+mod current;
 mod gate;
 mod holding;
 mod mailbox;
 mod task;
 
-use std::borrow::Cow;
-use std::fmt;
-use std::future::Future;
-use std::sync::Arc;
+use std::future::{Future, ready};
 
-use quorate_core::sharding::ids::{EntityId, ShardId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use context::EntityContext;
+pub(crate) use current::is as is_current;
 pub(crate) use gate::Gate;
 pub(crate) use mailbox::{Delivery, Mailbox, Refused};
 pub(crate) use task::{Reports, Start, Starter, TypedStarter};
@@ -30,9 +30,18 @@ pub(crate) use task::{Reports, Start, Starter, TypedStarter};
 /// State is in memory only: it is lost when the entity's shard moves to another node or its node dies.
 pub trait Entity: Send + 'static {
     /// What it is told and asked.
-    type Message: DeserializeOwned + Send;
+    type Message: DeserializeOwned + Send + 'static;
     /// What it answers. The answer to a message that was told is dropped.
-    type Reply: Serialize + Send;
+    type Reply: Serialize + Send + 'static;
+
+    /// Runs once, before the first message; what it awaits holds the messages up. Nothing by default.
+    ///
+    /// # Cancel safety
+    /// As for [`Self::handle`].
+    fn on_start(&mut self, context: &EntityContext) -> impl Future<Output = ()> + Send {
+        let _ = context;
+        ready(())
+    }
 
     /// Handles one message.
     ///
@@ -44,44 +53,15 @@ pub trait Entity: Send + 'static {
         context: &EntityContext,
         message: Self::Message,
     ) -> impl Future<Output = Self::Reply> + Send;
-}
 
-/// Who an entity is. Cheap to clone.
-#[derive(Clone)]
-pub struct EntityContext {
-    pub(crate) kind: Arc<str>,
-    pub(crate) shard: ShardId,
-    pub(crate) id: EntityId,
-}
-
-impl EntityContext {
-    /// The name of its kind.
-    #[must_use]
-    pub fn kind(&self) -> &str {
-        &self.kind
-    }
-
-    /// Its id.
-    #[must_use]
-    pub const fn id(&self) -> &EntityId {
-        &self.id
-    }
-
-    /// Its id as text; bytes that are no UTF-8 are replaced.
-    #[must_use]
-    pub fn id_text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.id.as_bytes())
-    }
-
-    /// Its shard.
-    #[must_use]
-    pub const fn shard(&self) -> ShardId {
-        self.shard
-    }
-}
-
-impl fmt::Debug for EntityContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.kind.escape_debug(), self.shard.0, self.id)
+    /// Runs once, after the last message, when the entity stops in good order: its shard moves, its node leaves, or it asked
+    /// for it ([`EntityContext::stop`]). A shard moves only when its entities are done with this, within
+    /// `sharding.handoff_timeout`. It does not run after a panic, nor when the node dies or stops at once. Nothing by default.
+    ///
+    /// # Cancel safety
+    /// As for [`Self::handle`].
+    fn on_stop(&mut self, context: &EntityContext) -> impl Future<Output = ()> + Send {
+        let _ = context;
+        ready(())
     }
 }

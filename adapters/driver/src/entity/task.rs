@@ -9,13 +9,14 @@ use std::task::Poll;
 
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{AskRef, Payload, Slot};
+use quorate_core::sharding::ids::{AskRef, EntityId, Payload, ShardId, Slot};
 
 use super::gate::Gate;
 use super::holding::Holding;
 use super::mailbox::{Budget, Delivery, Mailbox};
-use super::{Entity, EntityContext};
+use super::{Entity, EntityContext, current};
 use crate::codec;
+use crate::shared::Shared;
 use crate::sync::{Notify, lock, yield_now};
 
 /// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
@@ -62,7 +63,10 @@ impl Reports {
 /// One entity to be started.
 #[derive(Debug)]
 pub(crate) struct Start {
-    pub(crate) context: EntityContext,
+    /// The name of its kind.
+    pub(crate) kind: Arc<str>,
+    pub(crate) shard: ShardId,
+    pub(crate) id: EntityId,
     pub(crate) slot: Slot,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) reports: Arc<Reports>,
@@ -75,7 +79,11 @@ pub(crate) trait Starter: Send + Sync {
 }
 
 /// Starts entities that a function makes.
-pub(crate) struct TypedStarter<F>(pub(crate) Arc<F>);
+pub(crate) struct TypedStarter<F> {
+    pub(crate) make: Arc<F>,
+    /// The way to other entities.
+    pub(crate) shared: Arc<Shared>,
+}
 
 impl<F, E> Starter for TypedStarter<F>
 where
@@ -83,15 +91,26 @@ where
     E: Entity,
 {
     fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let make = Arc::clone(&self.0);
-        Box::pin(run(make, Life { start, asked: None }))
+        let make = Arc::clone(&self.make);
+        let context = EntityContext::new(&start, Arc::clone(&self.shared));
+        let life = Life {
+            start,
+            context,
+            asked: None,
+            has_begun: false,
+        };
+        Box::pin(run(make, life))
     }
 }
 
 /// What has to be said when the entity ends, however it ends.
 struct Life {
     start: Start,
+    context: EntityContext,
+    /// The ask that is being handled, or about to be.
     asked: Option<AskRef>,
+    /// Whether its handler has run.
+    has_begun: bool,
 }
 
 impl Life {
@@ -117,22 +136,25 @@ impl Life {
         if made_room {
             reports.wake.notify();
         }
-        self.asked = delivery.reply_to;
+        (self.asked, self.has_begun) = (delivery.reply_to, false);
         self.may_begin().await?;
+        self.has_begun = true;
         Some(delivery.payload)
     }
 
-    /// Runs a handler; `None` if the entity has to stop before it is done.
+    /// Runs users' code: notes that it holds the thread, and on whose behalf it runs.
+    fn enter<T>(&self, code: impl FnOnce() -> T) -> T {
+        let _held = self.start.reports.holding.begin(self.start.slot);
+        let _current = current::enter(&self.context);
+        code()
+    }
+
+    /// Runs a handler or a hook; `None` if the entity has to stop before it is done.
     async fn unless_killed<T>(&self, handler: impl Future<Output = T>) -> Option<T> {
         let mut handler = pin!(handler);
-        poll_fn(|cx| {
-            let held = self.start.reports.holding.begin(self.start.slot);
-            let polled = handler.as_mut().poll(cx);
-            drop(held);
-            match polled {
-                Poll::Ready(done) => Poll::Ready(Some(done)),
-                Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
-            }
+        poll_fn(|cx| match self.enter(|| handler.as_mut().poll(cx)) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
         })
         .await
     }
@@ -146,20 +168,25 @@ impl Drop for Life {
             reports,
             ..
         } = &self.start;
-        let answered = |ask| EntityReport::Answered {
+        let answered = |ask, failure| EntityReport::Answered {
             ask,
-            result: Err(AskFailure::EntityStopped),
+            result: Err(failure),
         };
         let unhandled = |delivery: Delivery| match delivery.reply_to {
-            Some(ask) => answered(ask),
+            Some(ask) => answered(ask, AskFailure::EntityStoppedUnhandled),
             None => EntityReport::Refused {
                 slot: *slot,
                 ask: None,
-                reason: AskFailure::EntityStopped,
+                reason: AskFailure::EntityStoppedUnhandled,
             },
         };
         let (left, _) = mailbox.close(&reports.budget);
-        let interrupted = self.asked.take().map(answered);
+        let failure = if self.has_begun {
+            AskFailure::EntityStopped
+        } else {
+            AskFailure::EntityStoppedUnhandled
+        };
+        let interrupted = self.asked.take().map(|ask| answered(ask, failure));
         let stopped = EntityReport::Stopped { slot: *slot };
         // In one piece: whoever hears that its ask failed and asks again at once finds the slot free.
         reports.push_all(
@@ -176,11 +203,14 @@ where
     F: Fn(EntityContext) -> E + Send + Sync + 'static,
     E: Entity,
 {
-    let context = life.start.context.clone();
+    let context = life.context.clone();
     if life.may_begin().await.is_none() {
         return;
     }
-    let mut entity = make(context.clone());
+    let mut entity = life.enter(|| make(context.clone()));
+    if life.unless_killed(entity.on_start(&context)).await.is_none() {
+        return;
+    }
     let mut handled = 0_usize;
     while let Some(payload) = life.next().await {
         let Some(message) = codec::decode::<E::Message>(&payload) else {
@@ -199,5 +229,8 @@ where
         if handled.is_multiple_of(MESSAGES_PER_TURN) {
             yield_now().await;
         }
+    }
+    if !life.start.mailbox.is_killed() {
+        life.unless_killed(entity.on_stop(&context)).await;
     }
 }

@@ -11,7 +11,7 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 
 use super::action::EntityTask;
-use crate::entity::{Delivery, EntityContext, Mailbox, Refused, Reports, Start, Starter};
+use crate::entity::{Delivery, Mailbox, Refused, Reports, Start, Starter};
 
 struct Registered {
     name: Arc<str>,
@@ -161,11 +161,9 @@ impl Entities {
         let mailbox = Arc::new(Mailbox::default());
         let named = id.clone();
         let task = starter.start(Start {
-            context: EntityContext {
-                kind: Arc::clone(name),
-                shard,
-                id,
-            },
+            kind: Arc::clone(name),
+            shard,
+            id,
             slot,
             mailbox: Arc::clone(&mailbox),
             reports: Arc::clone(&self.reports),
@@ -196,12 +194,12 @@ impl Entities {
             reason,
         };
         let Some(live) = self.find(slot) else {
-            return Err(refused(delivery, AskFailure::EntityStopped));
+            return Err(refused(delivery, AskFailure::EntityStoppedUnhandled));
         };
         match live.mailbox.push(delivery, &self.reports.budget) {
             Ok(()) => Ok(()),
             Err(Refused::Full(delivery)) => Err(refused(delivery, AskFailure::MailboxFull)),
-            Err(Refused::Gone(delivery)) => Err(refused(delivery, AskFailure::EntityStopped)),
+            Err(Refused::Gone(delivery)) => Err(refused(delivery, AskFailure::EntityStoppedUnhandled)),
         }
     }
 

@@ -14,6 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_channel::Receiver;
+use quorate_core::sharding::errors::AskFailure;
 use quorate_core::time::Instant;
 
 use crate::error::Termination;
@@ -267,7 +268,9 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.act();
         self.commands.user.close();
         self.commands.control.close();
-        while self.commands.user.try_recv().is_ok() {}
+        while let Ok(command) = self.commands.user.try_recv() {
+            command.refuse(AskFailure::NodeStoppedUnsent);
+        }
         while self.commands.control.try_recv().is_ok() {}
         self.knocks.close();
         while self.knocks.try_recv().is_ok() {}

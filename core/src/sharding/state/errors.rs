@@ -51,6 +51,9 @@ pub enum AskFailure {
     /// The entity stopped or failed before it answered: it may have been handled.
     #[error("the entity stopped before it answered; the message may have been handled")]
     EntityStopped,
+    /// The entity stopped, or failed over an earlier message, before it began with this one: not handled.
+    #[error("the entity stopped before it began with the message; the message was not handled")]
+    EntityStoppedUnhandled,
     /// This node stopped while it waited for the answer: the message may have been handled.
     #[error("this node stopped; the message may have been handled")]
     NodeStopped,
@@ -72,6 +75,7 @@ impl AskFailure {
             Self::TimeoutBuffered
             | Self::Unreachable
             | Self::NobodyHosts
+            | Self::EntityStoppedUnhandled
             | Self::NodeStoppedUnsent
             | Self::BufferFull
             | Self::MailboxFull
