@@ -68,6 +68,7 @@ fn every_crate_root_forbids_unsafe_code() {
         "adapters/tokio",
         "adapters/smol",
         "adapters/quinn",
+        "adapters/store-redb",
         "adapters/async-std",
         "examples",
         "tests",

@@ -24,6 +24,7 @@ use crate::run;
 use crate::runtime::Runtime;
 use crate::security::{Method, Security};
 use crate::shared::Shared;
+use crate::store::{Store, Stores};
 use crate::sync::{self, Notify};
 use crate::transport::{Listener, Transport};
 
@@ -50,6 +51,7 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     fast: bool,
     changes: Vec<Change>,
     leases: Option<Arc<dyn LeaseKeeper>>,
+    store: Option<Box<dyn Store>>,
     policy: Policy,
     security: S,
     adapter: PhantomData<fn() -> A>,
@@ -66,6 +68,7 @@ impl<A> ClusterBuilder<A, SecurityNotChosen> {
             fast: false,
             changes: Vec::new(),
             leases: None,
+            store: None,
             policy: Policy::default(),
             security: SecurityNotChosen,
             adapter: PhantomData,
@@ -120,6 +123,14 @@ impl<A, S> ClusterBuilder<A, S> {
         self
     }
 
+    /// What keeps things that must outlive the process (default: nothing does). A thread of the node's own asks it, so a
+    /// disk that stalls holds up no heartbeat; it is closed when the node has ended. [`crate::MemoryStore`] is for tests,
+    /// `quorate-store-redb` keeps a file, `quorate-store-postgres` serves several machines.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Box::new(store));
+        self
+    }
+
     /// Asks before a node is taken in (default: every node that gets a link and fits the configuration is). An error keeps it
     /// out, stands in the audit line, and the joiner hears that it was not admitted. Every node asks its own policy about those
     /// who join through it, so give all nodes the same one. Called on the node's loop: it must answer at once.
@@ -153,6 +164,7 @@ impl<A, S> ClusterBuilder<A, S> {
             fast: self.fast,
             changes: self.changes,
             leases: self.leases,
+            store: self.store,
             policy: self.policy,
             security,
             adapter: PhantomData,
@@ -229,9 +241,16 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             }
             None => Leases::default(),
         };
+        let stores = match self.store.take() {
+            Some(store) => {
+                Stores::start(store, Arc::clone(&shared.wake)).map_err(environment("store thread"))?
+            }
+            None => Stores::default(),
+        };
         let pump = Pump::new(config, me, rng, reports, &security, runtime.now())
             .with_watched_executor()
             .with_leases(leases)
+            .with_stores(stores)
             .with_policy(self.policy);
         run::start(
             (&runtime, users),

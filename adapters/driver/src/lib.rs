@@ -34,6 +34,7 @@ mod secured;
 mod security;
 mod shared;
 mod stats;
+mod store;
 mod sync;
 #[cfg(feature = "tls")]
 mod tls;
@@ -55,6 +56,7 @@ pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{Method, Security};
 pub use stats::{KindState, LinkState, LinkStats, NodeStats};
+pub use store::{MemoryStore, Store, StoreFault, new_store_id};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;
 #[cfg(feature = "tls")]
@@ -82,6 +84,8 @@ pub mod core {
     pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::stats::Stats;
+    pub use quorate_core::store;
     pub use quorate_core::time::{Instant, Now};
+    pub use quorate_core::token::Token;
     pub use quorate_core::view::View;
 }

@@ -91,6 +91,8 @@ pub struct LinkStats {
     /// How often that executor made no progress for a second, although the node itself did.
     pub executor_stalls: u64,
     pub user_reads_paused: u64,
+    /// Orders that the store did not take because too much waited for it.
+    pub store_orders_turned_away: u64,
     /// Gauge: entities that run here.
     pub entities: u64,
     /// Gauge: bytes drawn from the budget of inbound bytes.

@@ -34,6 +34,13 @@ impl MemoryMap {
         })
     }
 
+    /// Which store this is; `None` if it was never booted, or is damaged.
+    #[must_use]
+    pub fn identity(&self) -> Option<StoreIdentity> {
+        let Ok(identity) = rules::identity(self);
+        identity.ok().flatten()
+    }
+
     /// Does an order at once.
     pub fn obey(&mut self, space: Space, order: &StoreOrder) -> Outcome {
         let Ok(outcome) = rules::obey(self, space, order);

@@ -22,12 +22,16 @@ mod blocking;
 mod certificates;
 mod churn;
 mod cluster;
+mod disk;
 mod keys;
 mod leases;
 mod links;
 mod rotation;
 mod runtime;
 mod script;
+mod shared_stores;
+mod store_faults;
+mod stores;
 mod strangers;
 mod support;
 
@@ -53,6 +57,7 @@ pub use cluster::{
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
     three_nodes_form_a_cluster_and_answer_for_each_other,
 };
+pub use disk::FaultyDisk;
 pub use keys::{
     an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
     wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
@@ -69,6 +74,22 @@ pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
 };
 pub use script::a_script_of_inputs_has_the_same_effects_on_every_runtime;
+pub use shared_stores::{
+    logs_follow_the_token_between_machines_and_keys_stay_at_home, of_two_that_race_one_is_refused,
+};
+pub use store_faults::{
+    OnDisk, i_80_damaged_bytes_are_never_given_out,
+    i_80_whatever_was_acknowledged_survives_a_power_failure_at_any_write,
+    i_81_a_failed_fsync_acknowledges_nothing_until_the_store_was_opened_again,
+    i_82_a_full_disk_refuses_cleanly_and_writes_resume,
+    i_83_a_disk_that_stalls_for_five_seconds_delays_no_heartbeat,
+};
+pub use stores::{
+    Reopen, a_batch_is_atomic_and_bytes_come_back_as_they_were, a_range_is_ordered_bounded_and_of_one_space,
+    a_refused_order_does_not_spoil_its_group, a_snapshot_and_what_is_behind_it_survive,
+    appends_are_fenced_by_token_and_expected_sequence,
+    i_84_a_store_keeps_what_it_acknowledged_and_counts_its_lives,
+};
 pub use strangers::{
     a_dialer_for_another_cluster_is_told_so, a_silent_dialer_is_cut_off,
     nodes_of_different_security_do_not_meet, strangers_do_not_delay_a_shutdown,
@@ -224,6 +245,86 @@ macro_rules! lease_conformance {
             fn $test() {
                 let (keeper, pass) = $keeper;
                 $crate::conformance::$test(&keeper, &pass);
+            }
+        )+
+    };
+}
+
+/// Makes a `#[test]` of every test for a store. `$reopen` is an expression evaluated per test: a closure that returns the store
+/// as `Box<dyn Store>`, not opened; each time it is called it is the same store, and the one before was dropped. `None`
+/// instead of a closure skips the test: where the database is not there.
+///
+/// ```ignore
+/// quorate_driver::store_conformance!({
+///     let directory = temporary_directory();
+///     Some(move || Box::new(MyStore::at(&directory)) as Box<dyn Store>)
+/// });
+/// ```
+#[macro_export]
+macro_rules! store_conformance {
+    ($reopen:expr) => {
+        $crate::store_conformance!(@ $reopen,
+            i_84_a_store_keeps_what_it_acknowledged_and_counts_its_lives,
+            a_batch_is_atomic_and_bytes_come_back_as_they_were,
+            a_refused_order_does_not_spoil_its_group,
+            a_range_is_ordered_bounded_and_of_one_space,
+            appends_are_fenced_by_token_and_expected_sequence,
+            a_snapshot_and_what_is_behind_it_survive,
+        );
+    };
+    (@ $reopen:expr, $($test:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                if let Some(mut reopen) = $reopen {
+                    $crate::conformance::$test(&mut reopen);
+                }
+            }
+        )+
+    };
+}
+
+/// The same for stores that several machines share. `$machines` is two closures as above, for the two machines.
+#[macro_export]
+macro_rules! shared_store_conformance {
+    ($machines:expr) => {
+        #[test]
+        fn logs_follow_the_token_between_machines_and_keys_stay_at_home() {
+            if let Some((mut here, mut there)) = $machines {
+                let mut again = here.clone();
+                $crate::conformance::logs_follow_the_token_between_machines_and_keys_stay_at_home(
+                    &mut here, &mut there, &mut again,
+                );
+            }
+        }
+
+        #[test]
+        fn of_two_that_race_one_is_refused() {
+            if let Some((mut here, mut there)) = $machines {
+                $crate::conformance::of_two_that_race_one_is_refused(&mut here, &mut there);
+            }
+        }
+    };
+}
+
+/// The same for stores that write to something like a file: `$make` is a function that puts one onto a
+/// [`FaultyDisk`](crate::conformance::FaultyDisk), without opening it.
+#[macro_export]
+macro_rules! store_faults {
+    ($make:expr) => {
+        $crate::store_faults!(@ $make,
+            i_80_whatever_was_acknowledged_survives_a_power_failure_at_any_write,
+            i_80_damaged_bytes_are_never_given_out,
+            i_81_a_failed_fsync_acknowledges_nothing_until_the_store_was_opened_again,
+            i_82_a_full_disk_refuses_cleanly_and_writes_resume,
+            i_83_a_disk_that_stalls_for_five_seconds_delays_no_heartbeat,
+        );
+    };
+    (@ $make:expr, $($test:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                $crate::conformance::$test(&$make);
             }
         )+
     };

@@ -40,6 +40,9 @@ pub(crate) const FEEDBACK_PER_TURN: usize = 1_024;
 /// Reports of entities in one turn: about as long as a batch of messages takes.
 pub(crate) const REPORTS_PER_TURN: usize = 1_024;
 
+/// Answers of the store in one turn: as many as one commit has.
+pub(crate) const STORED_PER_TURN: usize = 256;
+
 /// Frames of one user link before the next one has its turn.
 pub(crate) const FRAMES_PER_LINK_TURN: usize = 64;
 

@@ -16,6 +16,7 @@ mod entities;
 mod executor;
 mod inbound;
 mod inbuf;
+mod keeping;
 pub(crate) mod limits;
 mod machine;
 mod outbound;
@@ -74,6 +75,7 @@ use crate::lease::Leases;
 use crate::security::Security;
 use crate::shared::{ControlCommand, UserCommand};
 use crate::stats::NodeStats;
+use crate::store::Stores;
 use crate::transport::Unproved;
 
 /// The node with everything between it and the sockets.
@@ -89,6 +91,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     executor: Executor,
     replies: Replies,
     leases: Leases,
+    stores: Stores,
     policy: Policy,
     /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
@@ -130,6 +133,7 @@ impl<M: Machine> Pump<M> {
             executor: Executor::default(),
             replies: Replies::default(),
             leases: Leases::default(),
+            stores: Stores::default(),
             policy: Policy::default(),
             reports: VecDeque::new(),
             wake: None,
@@ -293,24 +297,10 @@ impl<M: Machine> Pump<M> {
         self.settle();
     }
 
-    /// The same pump with somebody to ask for leases.
-    pub(crate) fn with_leases(mut self, leases: Leases) -> Self {
-        self.leases = leases;
-        self
-    }
-
     /// The same pump with somebody to ask who may join, and who may end a membership.
     pub(crate) fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
-    }
-
-    /// Hands what the keeper of leases said to the node: as many reports as there were orders, and losses.
-    pub(crate) fn take_leases(&mut self) {
-        while let Some(report) = self.leases.next_report() {
-            self.node.handle(self.base.now, Input::Lease(report));
-            self.settle();
-        }
     }
 
     /// Hands what entities reported to the node, at most a batch per turn.
@@ -338,6 +328,7 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn has_work(&self) -> bool {
         !self.base.feedback.is_empty()
             || !self.reports.is_empty()
+            || self.stores.has_reports()
             || self.inbound.has_room_for_waiting()
             || (!self.inbound.ready.is_empty() && self.has_room())
     }
@@ -388,6 +379,7 @@ impl<M: Machine> Pump<M> {
         self.inbound.abort_all(&mut self.base);
         self.entities.kill_all();
         self.leases.stop();
+        self.stores.stop();
         self.replies.clear();
     }
 
@@ -476,8 +468,8 @@ impl<M: Machine> Pump<M> {
                 self.base.feedback.extend(answer.map(Feedback::Lease));
             }
             Effect::Store(owner, request) => {
-                let report = request.without_a_store();
-                self.base.feedback.push_back(Feedback::Stored(owner, report));
+                let answer = self.stores.order(owner, request);
+                self.not_stored(answer);
             }
             Effect::Quarantine(node) => self.cut_off(node),
             Effect::Halt(reason) => {

@@ -121,6 +121,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.pump.tick();
         self.take_links();
         self.pump.take_leases();
+        self.pump.take_stored();
         self.pump.take_reports();
         self.take_commands();
         let mut more = self.take_messages();
@@ -300,7 +301,8 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             self.inputs.take(&mut batch);
             self.batch = batch;
             let entities_ended = self.pump.forget_ended_entities();
-            if (self.hands.are_idle() && entities_ended) || self.runtime.now().mono >= deadline {
+            let is_quiet = self.hands.are_idle() && self.pump.has_closed_store();
+            if (is_quiet && entities_ended) || self.runtime.now().mono >= deadline {
                 return;
             }
             self.wait_until(Some(deadline)).await;

@@ -1,0 +1,273 @@
+//! The thread that asks the store, with a store that stalls, fails, fills up and panics on demand. Spec: reliability I-81 to
+//! I-83.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
+use quorate_core::store::{Bytes, Change, StoreAnswer, StoreIdentity};
+
+use super::*;
+use crate::store::MemoryStore;
+use crate::sync::lock;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// What the next calls do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mood {
+    Good,
+    Stall(Duration),
+    Fail,
+    Panic,
+    Forget,
+    FullBeyond(usize),
+}
+
+/// What the test sees and sets.
+#[derive(Debug)]
+struct Control {
+    mood: Mutex<Mood>,
+    opens_fail: AtomicU64,
+    opened: AtomicU64,
+    groups: Mutex<Vec<usize>>,
+}
+
+#[derive(Debug)]
+struct Moody {
+    inner: MemoryStore,
+    control: Arc<Control>,
+}
+
+impl Store for Moody {
+    fn open(&mut self) -> Result<StoreIdentity, StoreFault> {
+        let fails = &self.control.opens_fail;
+        if fails.load(Ordering::SeqCst) > 0 {
+            fails.fetch_sub(1, Ordering::SeqCst);
+            return Err(StoreFault::Unavailable(io::Error::other("moody")));
+        }
+        self.control.opened.fetch_add(1, Ordering::SeqCst);
+        self.inner.open()
+    }
+
+    fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {
+        lock(&self.control.groups).push(orders.len());
+        let mood = *lock(&self.control.mood);
+        match mood {
+            Mood::Good => self.inner.commit(orders),
+            Mood::Stall(time) => {
+                thread::sleep(time);
+                self.inner.commit(orders)
+            }
+            Mood::Fail => {
+                *lock(&self.control.mood) = Mood::Good;
+                Err(StoreFault::Failed(io::Error::other("fsync")))
+            }
+            Mood::Panic => {
+                *lock(&self.control.mood) = Mood::Good;
+                panic!("moody")
+            }
+            Mood::Forget => Ok(Vec::new()),
+            Mood::FullBeyond(most) if orders.iter().any(|(_, order)| order.bytes() > most) => {
+                Err(StoreFault::Full(io::Error::other("full")))
+            }
+            Mood::FullBeyond(_) => self.inner.commit(orders),
+        }
+    }
+}
+
+fn start(mood: Mood) -> (Stores, Arc<Control>) {
+    let control = Arc::new(Control {
+        mood: Mutex::new(mood),
+        opens_fail: AtomicU64::new(0),
+        opened: AtomicU64::new(0),
+        groups: Mutex::default(),
+    });
+    let store = Moody {
+        inner: MemoryStore::new(),
+        control: Arc::clone(&control),
+    };
+    let stores = Stores::start(Box::new(store), Arc::default()).unwrap();
+    (stores, control)
+}
+
+fn put(id: u64, len: usize) -> StoreRequest {
+    let change = Change::Put {
+        key: id.to_be_bytes().as_slice().into(),
+        value: vec![7; len].into(),
+    };
+    let order = StoreOrder::Write { batch: vec![change] };
+    StoreRequest { id, order }
+}
+
+fn read(id: u64, of: u64) -> StoreRequest {
+    let key: Bytes = of.to_be_bytes().as_slice().into();
+    let order = StoreOrder::Read { key };
+    StoreRequest { id, order }
+}
+
+fn ask(stores: &Stores, request: StoreRequest) {
+    assert_eq!(stores.order(Owner::Ddata, request), None);
+}
+
+/// The next report, however long the thread takes.
+fn answer(stores: &Stores) -> (u64, Outcome) {
+    let started = Instant::now();
+    while started.elapsed() < LIMIT {
+        if let Some((owner, report)) = stores.next_report() {
+            assert_eq!(owner, Owner::Ddata);
+            return (report.id, report.outcome);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    panic!("no answer within {LIMIT:?}");
+}
+
+fn until(done: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < LIMIT);
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn i_83_a_store_that_stalls_keeps_nobody_waiting_and_what_waited_becomes_durable_together() {
+    let (stores, control) = start(Mood::Stall(Duration::from_millis(300)));
+    ask(&stores, put(0, 1));
+    until(|| !lock(&control.groups).is_empty());
+    let started = Instant::now();
+    for id in 1..=100 {
+        ask(&stores, put(id, 1));
+    }
+    let handed_in = started.elapsed();
+    assert!(
+        handed_in < Duration::from_millis(250),
+        "{handed_in:?} for a hundred orders"
+    );
+    for id in 0..=100 {
+        assert_eq!(
+            answer(&stores),
+            (id, Ok(StoreAnswer::Written)),
+            "in the order asked"
+        );
+    }
+    assert_eq!(*lock(&control.groups), [1, 100], "one commit for all that waited");
+}
+
+#[test]
+fn what_waits_for_a_store_is_bounded_in_number_and_in_bytes() {
+    let (stores, control) = start(Mood::Stall(Duration::from_secs(1)));
+    ask(&stores, put(0, 1));
+    until(|| !lock(&control.groups).is_empty());
+    for id in 0..ORDERS_WAITING_MAX as u64 {
+        ask(&stores, put(id, 1));
+    }
+    let busy = |report: Option<(Owner, StoreReport)>| report.map(|(_, report)| report.outcome);
+    assert_eq!(
+        busy(stores.order(Owner::Ddata, put(9, 1))),
+        Some(Err(StoreError::Busy))
+    );
+    let (stores, control) = start(Mood::Stall(Duration::from_secs(1)));
+    ask(&stores, put(0, 1));
+    until(|| !lock(&control.groups).is_empty());
+    let large = 4 << 20;
+    for id in 0..(BYTES_WAITING_MAX / large - 1) as u64 {
+        ask(&stores, put(id, large));
+    }
+    assert_eq!(
+        busy(stores.order(Owner::Ddata, put(9, large))),
+        Some(Err(StoreError::Busy))
+    );
+    assert_eq!(
+        stores.order(Owner::Ddata, put(10, 1)),
+        None,
+        "a small one still fits"
+    );
+}
+
+#[test]
+fn i_81_after_a_failure_nothing_is_acknowledged_until_the_store_was_opened_again() {
+    for mood in [Mood::Fail, Mood::Panic] {
+        let (stores, control) = start(Mood::Good);
+        ask(&stores, put(1, 1));
+        assert_eq!(answer(&stores), (1, Ok(StoreAnswer::Written)));
+        control.opens_fail.store(2, Ordering::SeqCst);
+        *lock(&control.mood) = mood;
+        ask(&stores, put(2, 1));
+        assert_eq!(answer(&stores), (2, Err(StoreError::OutcomeUnknown)), "{mood:?}");
+        ask(&stores, put(3, 1));
+        let (id, outcome) = answer(&stores);
+        assert_eq!((id, outcome), (3, Err(StoreError::Unavailable)), "{mood:?}");
+        until(|| control.opened.load(Ordering::SeqCst) == 2);
+        ask(&stores, put(4, 1));
+        assert_eq!(answer(&stores), (4, Ok(StoreAnswer::Written)));
+        let order = StoreOrder::Identify;
+        ask(&stores, StoreRequest { id: 5, order });
+        let (_, outcome) = answer(&stores);
+        assert!(matches!(
+            outcome,
+            Ok(StoreAnswer::Identity(StoreIdentity { boot: 2, .. }))
+        ));
+    }
+}
+
+#[test]
+fn what_waits_while_the_store_is_opened_for_the_first_time_is_done_then() {
+    let (stores, _) = start(Mood::Good);
+    ask(&stores, put(1, 1));
+    assert_eq!(answer(&stores), (1, Ok(StoreAnswer::Written)));
+}
+
+#[test]
+fn i_82_a_full_store_refuses_what_does_not_fit_and_nothing_else() {
+    let (stores, control) = start(Mood::Stall(Duration::from_millis(200)));
+    ask(&stores, put(0, 1));
+    until(|| !lock(&control.groups).is_empty());
+    *lock(&control.mood) = Mood::FullBeyond(100);
+    ask(&stores, put(1, 1));
+    ask(&stores, put(2, 1_000));
+    ask(&stores, read(3, 0));
+    let answers: Vec<(u64, Outcome)> = (0..4).map(|_| answer(&stores)).collect();
+    let value = StoreAnswer::Value(Some(vec![7].into()));
+    let expected = [
+        (0, Ok(StoreAnswer::Written)),
+        (1, Ok(StoreAnswer::Written)),
+        (2, Err(StoreError::Full)),
+        (3, Ok(value)),
+    ];
+    assert_eq!(answers, expected);
+    *lock(&control.mood) = Mood::Good;
+    ask(&stores, put(4, 1_000));
+    assert_eq!(answer(&stores), (4, Ok(StoreAnswer::Written)));
+    assert_eq!(control.opened.load(Ordering::SeqCst), 1, "it stayed open");
+}
+
+#[test]
+fn a_store_that_forgets_an_order_has_failed() {
+    let (stores, control) = start(Mood::Forget);
+    ask(&stores, put(1, 1));
+    assert_eq!(answer(&stores), (1, Err(StoreError::OutcomeUnknown)));
+    *lock(&control.mood) = Mood::Good;
+    until(|| control.opened.load(Ordering::SeqCst) == 2);
+}
+
+#[test]
+fn what_was_taken_before_the_end_is_still_done() {
+    let (mut stores, control) = start(Mood::Stall(Duration::from_millis(100)));
+    for id in 0..10 {
+        ask(&stores, put(id, 1));
+    }
+    stores.stop();
+    assert!(!stores.has_ended());
+    until(|| stores.has_ended());
+    assert_eq!(lock(&control.groups).iter().sum::<usize>(), 10);
+}
+
+#[test]
+fn without_a_store_every_order_is_answered_at_once() {
+    let stores = Stores::default();
+    let request = put(1, 1);
+    let answer = request.without_a_store();
+    assert_eq!(stores.order(Owner::Ddata, request), Some((Owner::Ddata, answer)));
+    assert!(stores.has_ended());
+}

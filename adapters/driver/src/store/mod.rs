@@ -1,0 +1,53 @@
+//! The node's store: what a machine of the core asked for becomes durable here (`quorate_core::store`). A [`Store`] is asked
+//! by a thread of its own, never by the loop. Decides nothing about what is stored. Spec: sharding 10.7, 10.10; reliability
+//! I-80 to I-84.
+
+mod clerk;
+mod memory;
+
+use std::fmt::Debug;
+use std::io;
+
+pub(crate) use clerk::Stores;
+pub use memory::{MemoryStore, new_store_id};
+
+use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};
+
+/// Keeps what must outlive the process. Given to a node with [`crate::ClusterBuilder::store`].
+///
+/// A store **blocks**: embedded engines and the system's fsync do, so that an async trait would only hide a thread, and a
+/// client that is async is waited for on this very thread with an executor of its own. The node gives its store one thread and
+/// hands it everything that waits as one group, so that many orders share one fsync or one transaction.
+///
+/// What the orders mean is `quorate_core::store::rules`; an engine with transactions over an ordered map calls
+/// `rules::obey` for each order and commits. The tests in `conformance` (feature `conformance`, `store_conformance!`) say
+/// what else a store must do.
+pub trait Store: Debug + Send + 'static {
+    /// Opens the store and verifies it, or does so again after it failed. Counts one more life durably before it returns.
+    /// Called before anything else, and after each [`StoreFault::Unavailable`] and [`StoreFault::Failed`].
+    ///
+    /// # Errors
+    /// It cannot be opened now. It is tried again, less and less often.
+    fn open(&mut self) -> Result<StoreIdentity, StoreFault>;
+
+    /// Does the orders, in order, and returns once **all of it is durable**: one outcome for each. An order that is refused or
+    /// beyond a limit has its error as outcome, changes nothing and does not keep the others from being done.
+    ///
+    /// # Errors
+    /// Nothing of the group counts as done: see [`StoreFault`].
+    fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault>;
+}
+
+/// Why a whole group of orders was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreFault {
+    /// There is no room. Nothing of the group is there, the store stays open, and what is in it can be read.
+    #[error("no room: {0}")]
+    Full(io::Error),
+    /// It cannot be asked. Nothing of the group is there.
+    #[error("unavailable: {0}")]
+    Unavailable(io::Error),
+    /// It failed while the group was being made durable. Each order of it is there whole or not at all, and nobody knows.
+    #[error("failed: {0}")]
+    Failed(io::Error),
+}
