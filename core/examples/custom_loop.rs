@@ -43,7 +43,7 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload, Slot};
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::handshake::{
-    AUTH_NONE, Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, check_ack, decode_answer,
+    AUTH_NONE, Acceptor, HandshakeDecoded, Hello, HelloAnswer, LinkKind, check_ack, decode_answer,
     decode_hello, encode_answer, encode_hello,
 };
 use quorate_core::wire::{Decoded, Encoder, VERSION_MAX, VERSION_MIN, decode_frame};
@@ -253,7 +253,7 @@ impl Host {
                 expected_uid: None,
                 link: LinkKind::Control, // one socket carries all lanes here; stream hosts open a second link for users
                 epoch: self.next_epoch,
-                features: FEATURES,
+                features: 0, // one line carries all lanes: no bulk links
                 auth_method: AUTH_NONE,
                 nonce: [0; 16],
             };
@@ -360,7 +360,7 @@ impl Host {
         let acceptor = Acceptor {
             me: &self.me,
             cluster: &self.cluster,
-            features: FEATURES,
+            features: 0, // one line carries all lanes: no bulk links
             auth_method: AUTH_NONE,
             quarantined: self.quarantined.contains(&hello.from),
             nonce: [0; 16],

@@ -55,6 +55,15 @@ impl Message {
         }
     }
 
+    /// The user's bytes in it: what a queue of messages can grow large by.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Membership(_) | Self::Detector(_) => 0,
+            Self::Sharding(msg) => msg.payload_bytes(),
+        }
+    }
+
     /// The lane this kind of message travels on.
     #[must_use]
     pub const fn lane(&self) -> Lane {

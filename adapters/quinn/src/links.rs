@@ -204,15 +204,16 @@ impl<R: QuicRuntime> Transport for QuicLinks<R> {
         *held = Some((connection.clone(), opened));
         drop(held);
         let (writer, reader) = connection.open_bi().await?;
-        // Whatever waits on the control link goes first.
+        // Whatever waits on the control link goes first, bulk data last.
         let priority = match kind {
             LinkKind::Control => 1,
             LinkKind::User => 0,
+            LinkKind::Bulk => -1,
         };
         writer.set_priority(priority).map_err(io::Error::other)?;
         let writer = match kind {
             LinkKind::Control => QuicWriter::dialed(writer, connection.clone(), self.timer()),
-            LinkKind::User => QuicWriter::only_stream(writer, self.timer()),
+            LinkKind::User | LinkKind::Bulk => QuicWriter::only_stream(writer, self.timer()),
         };
         Ok((QuicReader::dialed(reader, connection), writer))
     }

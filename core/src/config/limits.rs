@@ -14,6 +14,8 @@ pub struct Limits {
     pub gossip_frame_bytes_max: usize,
     /// Body bytes of a frame on the user and reply lanes (default 4 MiB, 1 KiB to 16 MiB).
     pub user_frame_bytes_max: usize,
+    /// Body bytes of a frame on the bulk lane (default 4 MiB, 1 KiB to 16 MiB): replicated values and parts of a state.
+    pub bulk_frame_bytes_max: usize,
     /// Bytes a compressed gossip state may inflate to (default 4 MiB, 64 KiB to 64 MiB).
     pub decompressed_bytes_max: usize,
     /// Gossip states from this size on are compressed for sending, where that saves bytes (default 4096 bytes, any number;
@@ -30,7 +32,8 @@ pub struct Limits {
     /// How long a new link may take to finish its handshake (default 5 s, > 0); then, how long the link of a node that is no
     /// member stays open if it does not ask to join.
     pub handshake_timeout: Duration,
-    /// Links that members may open to this node (default 4,096, 16 to 65,536): two of a thousand peers, twice over. Only members
+    /// Links that members may open to this node (default 4,096, 16 to 65,536): two of a thousand peers, twice over, or
+    /// three each of 680 that send bulk data. Only members
     /// take these places.
     pub links_max: usize,
     /// Links of all sources that have not finished their handshake (default 512, 16 to 65,536). They take no place from
@@ -82,6 +85,12 @@ pub struct Limits {
     pub user_queue_messages_max: usize,
     /// Payload bytes of messages to entities that wait for one peer (default 16 MiB, >= 2): four frames of the largest size.
     pub user_queue_bytes_max: usize,
+    /// Bulk messages that wait for one peer (default 1,024, >= 2): a round of replicated data. Past it the newest is given
+    /// back to the machine that sent it, which sends it again later: what waits longer than a round is overtaken anyway.
+    pub bulk_queue_messages_max: usize,
+    /// Payload bytes of bulk messages that wait for one peer (default 16 MiB, >= 2): four frames of the largest size, a
+    /// second's worth of a slow line.
+    pub bulk_queue_bytes_max: usize,
     /// Log lines per second about peers that do wrong (default 10, 1 to 10,000). The next line says how many were left out.
     pub log_lines_per_second_max: u32,
 }
@@ -104,6 +113,7 @@ impl Default for Limits {
             control_frame_bytes_max: 256 << 10,
             gossip_frame_bytes_max: 4 << 20,
             user_frame_bytes_max: 4 << 20,
+            bulk_frame_bytes_max: 4 << 20,
             decompressed_bytes_max: 4 << 20,
             compress_from_bytes: 4096,
             members_max: 10_000,
@@ -130,6 +140,8 @@ impl Default for Limits {
             reply_queue_bytes_max: 64 << 20,
             user_queue_messages_max: 3_072,
             user_queue_bytes_max: 16 << 20,
+            bulk_queue_messages_max: 1_024,
+            bulk_queue_bytes_max: 16 << 20,
             log_lines_per_second_max: 10,
         }
     }

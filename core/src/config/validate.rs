@@ -316,6 +316,12 @@ impl Config {
             FRAME.0,
             FRAME.1,
         )?;
+        within(
+            "limits.bulk_frame_bytes_max",
+            l.bulk_frame_bytes_max,
+            FRAME.0,
+            FRAME.1,
+        )?;
         let inflated = l.decompressed_bytes_max;
         within(
             "limits.decompressed_bytes_max",
@@ -376,7 +382,8 @@ impl Config {
         let largest = l
             .control_frame_bytes_max
             .max(l.gossip_frame_bytes_max)
-            .max(l.user_frame_bytes_max);
+            .max(l.user_frame_bytes_max)
+            .max(l.bulk_frame_bytes_max);
         within(
             "limits.inbound_bytes_max",
             l.inbound_bytes_max,
@@ -420,6 +427,10 @@ impl Config {
         least("limits.user_queue_messages_max", user, 2, "at least 2")?;
         let bytes = l.user_queue_bytes_max;
         least("limits.user_queue_bytes_max", bytes, 2, "at least 2")?;
+        let bulk = l.bulk_queue_messages_max;
+        least("limits.bulk_queue_messages_max", bulk, 2, "at least 2")?;
+        let bytes = l.bulk_queue_bytes_max;
+        least("limits.bulk_queue_bytes_max", bytes, 2, "at least 2")?;
         let lines = l.log_lines_per_second_max;
         let legal = (1..=10_000).contains(&lines);
         ensure(legal, "limits.log_lines_per_second_max", &lines, "1 to 10000")

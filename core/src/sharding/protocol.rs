@@ -40,6 +40,16 @@ impl Msg {
             Self::AskReply(_) => Self::ASK_REPLY,
         }
     }
+
+    /// The user's bytes in it.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Kind(_) => 0,
+            Self::Entity(envelope) => envelope.payload.len(),
+            Self::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
+        }
+    }
 }
 
 /// A message between the sharding machines of one kind.

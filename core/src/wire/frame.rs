@@ -76,6 +76,7 @@ impl Lane {
             Self::Gossip => 1,
             Self::Reply => 2,
             Self::User => 3,
+            Self::Bulk => 4,
         }
     }
 
@@ -87,6 +88,7 @@ impl Lane {
             1 => Some(Self::Gossip),
             2 => Some(Self::Reply),
             3 => Some(Self::User),
+            4 => Some(Self::Bulk),
             _ => None,
         }
     }
@@ -99,6 +101,7 @@ pub const fn body_bytes_max(lane: Lane, limits: &Limits) -> usize {
         Lane::Control => limits.control_frame_bytes_max,
         Lane::Gossip => limits.gossip_frame_bytes_max,
         Lane::Reply | Lane::User => limits.user_frame_bytes_max,
+        Lane::Bulk => limits.bulk_frame_bytes_max,
     }
 }
 

@@ -38,6 +38,7 @@ pub fn small(cluster: ClusterName) -> Config {
     config.limits.control_frame_bytes_max = line::FRAME_BYTES_MAX;
     config.limits.gossip_frame_bytes_max = line::FRAME_BYTES_MAX;
     config.limits.user_frame_bytes_max = line::FRAME_BYTES_MAX;
+    config.limits.bulk_frame_bytes_max = line::FRAME_BYTES_MAX;
     config.limits.compress_from_bytes = usize::MAX;
     config.limits.members_max = 8;
     config.limits.tombstones_max = 8;

@@ -115,7 +115,7 @@ impl Line {
         self.unsent.len()
             < match lane {
                 Lane::Gossip => 1 << 10,
-                Lane::Reply | Lane::User => 4 << 10,
+                Lane::Reply | Lane::User | Lane::Bulk => 4 << 10,
                 Lane::Control => 6 << 10,
             }
     }

@@ -41,7 +41,9 @@ pub struct Host {
     pub(super) listener: TcpListener,
     pub(super) links: BTreeMap<Id, Link>,
     /// The link of this node to an address, one for each kind.
-    pub(super) ways: BTreeMap<(Address, bool), Id>,
+    pub(super) ways: BTreeMap<(Address, LinkKind), Id>,
+    /// Who said on the control link that it accepts bulk links.
+    pub(super) takes_bulk: BTreeSet<Address>,
     /// Addresses that are not dialed before then: the last dial failed.
     pub(super) not_before: BTreeMap<Address, Instant>,
     /// Links that may have more to read than has been read. mio says so only once.
@@ -87,6 +89,7 @@ impl Host {
             listener,
             links: BTreeMap::new(),
             ways: BTreeMap::new(),
+            takes_bulk: BTreeSet::new(),
             not_before: BTreeMap::new(),
             ready: BTreeSet::new(),
             knocking: false,
@@ -324,6 +327,10 @@ impl Host {
         self.ways.retain(|_, way| *way != id);
         match link.role {
             Role::Greeting(hello, waiting) => self.gave_up(&hello, waiting),
+            // No ask is under way on a bulk link.
+            Role::Outbound(Known {
+                kind: LinkKind::Bulk, ..
+            }) => {}
             Role::Outbound(Known { peer, .. }) => self.tell(LinkEvent::Down { peer }),
             // Its answers came on this one; without it those on their way are lost.
             Role::Inbound(Known {
@@ -365,6 +372,9 @@ impl Host {
         let stuck = self.links.iter().filter(|(id, link)| is_stuck(id, link));
         let stuck: Vec<Id> = stuck.map(|(id, _)| *id).collect();
         self.not_before.retain(|_, not_before| *not_before > time);
+        let ways = &self.ways;
+        self.takes_bulk
+            .retain(|address| ways.contains_key(&(address.clone(), LinkKind::Control)));
         for id in stuck {
             self.close(id);
         }

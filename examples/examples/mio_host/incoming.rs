@@ -4,7 +4,6 @@
 
 use mio::Token as Id;
 use quorate_core::input::Input;
-use quorate_core::message::Lane;
 use quorate_core::wire::handshake::{
     AUTH_NONE, Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAnswer, HelloReject, LinkKind, RejectReason,
     decode_hello, encode_answer,
@@ -179,7 +178,7 @@ impl Host {
                 }
                 Decoded::Frame { frame, consumed } => {
                     at += consumed;
-                    if frame.epoch == known.epoch && (frame.lane == Lane::User) == is_user {
+                    if frame.epoch == known.epoch && LinkKind::of(frame.lane) == known.kind {
                         let input = Input::Frame {
                             from: &known.peer,
                             lane: frame.lane,

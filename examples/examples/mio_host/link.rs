@@ -75,7 +75,7 @@ impl Link {
         }
     }
 
-    /// Whether it may be left unread while the node has no room. A control link is always read.
+    /// Whether it may be left unread while the node has no room. Control and bulk links are always read.
     pub(super) fn may_wait(&self) -> bool {
         matches!(&self.role, Role::Inbound(known) if known.kind == LinkKind::User)
     }
@@ -86,7 +86,7 @@ impl Link {
         self.unsent.len()
             < match lane {
                 Lane::Gossip => 256 << 10,
-                Lane::Reply | Lane::User => 2 << 20,
+                Lane::Reply | Lane::User | Lane::Bulk => 2 << 20,
                 Lane::Control => 4 << 20,
             }
     }

@@ -12,8 +12,8 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::{Lane, Message};
 use quorate_core::wire::handshake::{
-    AUTH_NONE, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, check_ack,
-    decode_answer, encode_hello,
+    AUTH_NONE, FEATURE_BULK, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason,
+    check_ack, decode_answer, encode_hello,
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
 
@@ -27,10 +27,14 @@ const WAITING_MESSAGES_MAX: usize = 1_024;
 const DIAL_PAUSE: Duration = Duration::from_millis(100);
 
 impl Host {
-    /// A message goes to the link of its lane: those of entities have their own, so that they can be held back.
+    /// A message goes to the link of its lane: those of entities have their own, so that they can be held back, and bulk data,
+    /// so that it is not.
     pub(super) fn send(&mut self, to: Target, message: Message) {
-        let user = message.lane() == Lane::User;
-        let way = (to.address().clone(), user);
+        let way = (to.address().clone(), LinkKind::of(message.lane()));
+        if way.1 == LinkKind::Bulk && !self.takes_bulk.contains(&way.0) {
+            // Members always have a control link; its answer says whether a bulk link is wanted. The sender tries again.
+            return self.unreachable(to, message);
+        }
         if let Some(id) = self.ways.get(&way).copied()
             && self.is_outdated(id, &to)
         {
@@ -104,8 +108,8 @@ impl Host {
     }
 
     /// Never blocks: a host on one thread resolves names elsewhere, here an address is a number.
-    fn dial(&mut self, way: &(Address, bool), first: &Target) -> Result<Id, Failure> {
-        let (to, user) = way;
+    fn dial(&mut self, way: &(Address, LinkKind), first: &Target) -> Result<Id, Failure> {
+        let (to, kind) = way;
         let is_full = self.links.len() >= self.limits.links_max;
         if is_full || self.not_before.contains_key(to) {
             return Err("not now".into());
@@ -122,7 +126,7 @@ impl Host {
                 Target::Node(node) => Some(node.uid()),
                 Target::Address(_) => None,
             },
-            link: if *user { LinkKind::User } else { LinkKind::Control },
+            link: *kind,
             epoch: self.last_epoch,
             features: FEATURES,
             auth_method: AUTH_NONE,
@@ -145,6 +149,7 @@ impl Host {
         let mut told: Vec<UniqueAddress> = Vec::new();
         for (to, message) in waiting {
             if let Target::Node(peer) = &to
+                && hello.link != LinkKind::Bulk
                 && !told.contains(peer)
             {
                 told.push(peer.clone());
@@ -195,13 +200,18 @@ impl Host {
         }
         link.received.clear();
         let (epoch, kind, waiting) = (hello.epoch, hello.link, std::mem::take(waiting));
-        let peer = ack.from;
+        let (peer, features) = (ack.from, ack.features);
         link.role = Role::Outbound(Known {
             peer: peer.clone(),
             kind,
             epoch,
         });
         if kind == LinkKind::Control {
+            if features & FEATURE_BULK != 0 {
+                self.takes_bulk.insert(to);
+            } else {
+                self.takes_bulk.remove(&to);
+            }
             self.tell(LinkEvent::Up { peer, epoch });
         }
         for (to, message) in waiting {

@@ -8,7 +8,7 @@
 //! Three kinds of bytes, so that none starves the others: every link has [`LINK_BYTES`] from its first moment on and may
 //! always read a heartbeat into them; read buffers grow only while half of the budget is free; a frame that does not fit
 //! into its link's own bytes draws its whole length before it is gathered, so that whoever began can finish. User links
-//! leave a quarter to control links.
+//! leave a quarter to the others, because only they may hold what they drew while mailboxes are full.
 
 use super::limits::READ_BYTES_MIN;
 use crate::transport::LinkKind;
@@ -59,7 +59,7 @@ impl Budget {
     /// For a frame of so many bytes.
     pub(crate) const fn draw_for_frame(&mut self, bytes: usize, kind: LinkKind) -> bool {
         let max = match kind {
-            LinkKind::Control => self.max,
+            LinkKind::Control | LinkKind::Bulk => self.max,
             LinkKind::User => self.max - self.max / 4,
         };
         self.draw(bytes, max)

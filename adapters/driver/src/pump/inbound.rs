@@ -106,7 +106,7 @@ pub(crate) struct Inbound {
     pub(crate) ready: VecDeque<LinkId>,
     pub(super) budget: Budget,
     /// Links that wait for room, by kind, in turn.
-    pub(super) waiting: [VecDeque<LinkId>; 2],
+    pub(super) waiting: [VecDeque<LinkId>; LinkKind::ALL.len()],
     /// Room was made since the waiting links were last looked at.
     pub(super) room_made: bool,
     meters: Remembered,
@@ -356,6 +356,6 @@ fn resume(base: &mut Base, budget: &mut Budget, link: LinkId, held: &mut InLink)
 fn lost(base: &mut Base, opened: Opened) {
     match opened.kind {
         LinkKind::Control => base.tell(LinkEvent::Down { peer: opened.peer }),
-        LinkKind::User => {}
+        LinkKind::User | LinkKind::Bulk => {}
     }
 }

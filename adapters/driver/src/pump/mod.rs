@@ -8,6 +8,8 @@ pub(crate) mod action;
 mod announce;
 mod base;
 mod budget;
+#[cfg(test)]
+mod bulk_tests;
 mod conduct;
 #[cfg(test)]
 mod datagram_tests;

@@ -1,9 +1,10 @@
-//! Links that this node dials, two per peer: dialing on demand, the handshake, writing in batches, giving up. Every message
+//! Links that this node dials, up to three per peer: dialing on demand, the handshake, writing in batches, giving up. Every message
 //! it takes is written to a link or goes back to the core (I-44). Spec: `ARCHITECTURE.md`, sharding 10.2, 10.3.
 //!
 //! A message waits at most until the third dial in a row has failed, or until the first dial that fails after the handshake
 //! limit; it then comes back as unreachable. What was written to a link that breaks is lost, and the core hears `Down`.
 
+mod bulk;
 mod datagrams;
 mod dialing;
 mod renewal;
@@ -27,14 +28,18 @@ use super::timers::Due;
 use super::way::{Renewal, State, Way};
 use crate::stats::LinkState;
 use crate::transport::LinkKind;
+use bulk::is_unused;
 use datagrams::is_heartbeat;
 use dialing::jittered;
 
-/// The two ways to one address.
+/// The ways to one address.
 #[derive(Debug, Default)]
 struct Peer {
     control: Way,
     user: Way,
+    bulk: Way,
+    /// Whether who answered on the control link accepts bulk links; unknown until somebody has.
+    accepts_bulk: Option<bool>,
 }
 
 impl Peer {
@@ -42,14 +47,8 @@ impl Peer {
         match kind {
             LinkKind::Control => &mut self.control,
             LinkKind::User => &mut self.user,
+            LinkKind::Bulk => &mut self.bulk,
         }
-    }
-}
-
-const fn kind_of(lane: Lane) -> LinkKind {
-    match lane {
-        Lane::Control | Lane::Gossip | Lane::Reply => LinkKind::Control,
-        Lane::User => LinkKind::User,
     }
 }
 
@@ -89,7 +88,13 @@ impl Outbound {
         if is_heartbeat(&message) && self.send_beside(base, &to, &message) {
             return;
         }
-        let kind = kind_of(message.lane());
+        let lane = message.lane();
+        self.send_on(base, view, lane, to, message);
+    }
+
+    /// Takes a message for a lane.
+    pub(crate) fn send_on(&mut self, base: &mut Base, view: &View, lane: Lane, to: Target, message: Message) {
+        let kind = LinkKind::of(lane);
         if !self.peers.contains_key(to.address()) {
             self.peers.insert(to.address().clone(), Peer::default());
         }
@@ -107,7 +112,7 @@ impl Outbound {
                 }
                 // The members have replaced the incarnation that this link once reached.
                 let address = to.address().clone();
-                self.enqueue(base, to, message, kind);
+                self.enqueue(base, lane, to, message);
                 self.break_link(base, &address, kind);
             }
             (State::Open { link, epoch, .. }, _) if way.queues.is_empty() && way.has_room() => {
@@ -133,16 +138,16 @@ impl Outbound {
                 | State::Dialing { .. }
                 | State::Greeting { .. },
                 _,
-            ) => self.enqueue(base, to, message, kind),
+            ) => self.enqueue(base, lane, to, message),
         }
     }
 
-    fn enqueue(&mut self, base: &mut Base, to: Target, message: Message, kind: LinkKind) {
-        let address = to.address().clone();
+    fn enqueue(&mut self, base: &mut Base, lane: Lane, to: Target, message: Message) {
+        let (address, kind) = (to.address().clone(), LinkKind::of(lane));
         let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
             return;
         };
-        let queued = way.queues.push(&base.config.limits, to, message);
+        let queued = way.queues.push(&base.config.limits, lane, to, message);
         self.maybe_slow |= way.queues.is_slow(&base.config.limits);
         let idle = matches!(way.state, State::Idle);
         match queued {
@@ -151,8 +156,10 @@ impl Outbound {
             Queued::Rejected(to, message) => base.drop_message(to, message, DropReason::QueueFull),
             Queued::Overflow => return self.overflow(base, &address, kind),
         }
-        if idle {
-            self.dial(base, &address, kind);
+        match kind {
+            LinkKind::Control | LinkKind::User if idle => self.dial(base, &address, kind),
+            LinkKind::Bulk if idle => self.dial_bulk(base, &address),
+            LinkKind::Control | LinkKind::User | LinkKind::Bulk => {}
         }
     }
 
@@ -190,7 +197,8 @@ impl Outbound {
         self.end_renewal(base, address, kind);
         self.links.remove(&link);
         base.act(Action::Abort(link));
-        if let Some(peer) = peer {
+        // No ask is under way on a bulk link; who sent something there sends it again.
+        if let Some(peer) = peer.filter(|_| kind != LinkKind::Bulk) {
             base.tell(LinkEvent::Down { peer });
         }
     }
@@ -263,7 +271,7 @@ impl Outbound {
 
     /// Ends everything with an incarnation that is refused from now on.
     pub(crate) fn quarantine(&mut self, base: &mut Base, node: &UniqueAddress) {
-        for kind in [LinkKind::Control, LinkKind::User] {
+        for kind in LinkKind::ALL {
             let Some(way) = self.peers.get_mut(node.address()).map(|peer| peer.way(kind)) else {
                 continue;
             };
@@ -272,7 +280,7 @@ impl Outbound {
             let strays = way
                 .queues
                 .remove_unless(|to| is_other(to) || (!reached && matches!(to, Target::Address(_))));
-            return_strays(base, strays, None);
+            return_strays(base, kind, strays, None);
             if reached {
                 self.break_link(base, node.address(), kind);
             }
@@ -283,10 +291,11 @@ impl Outbound {
     pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
         let mut idle = Vec::new();
         for (address, peer) in &mut self.peers {
-            for kind in [LinkKind::Control, LinkKind::User] {
+            for kind in LinkKind::ALL {
                 let way = peer.way(kind);
                 if let State::Open { link, peer, .. } = &way.state
-                    && is_idle_stranger(base, view, peer, way.progress_at)
+                    && (is_idle_stranger(base, view, peer, way.progress_at)
+                        || (kind == LinkKind::Bulk && is_unused(base, way)))
                 {
                     idle.push((address.clone(), kind, *link, way.writing));
                 }
@@ -308,13 +317,13 @@ impl Outbound {
         }
         let unused = |way: &Way| matches!(way.state, State::Idle) && way.queues.is_empty();
         self.peers
-            .retain(|_, peer| !(unused(&peer.control) && unused(&peer.user)));
+            .retain(|_, peer| LinkKind::ALL.iter().any(|kind| !unused(peer.way(*kind))));
     }
 
     /// The node is finished: hands over everything that waits for an open link, then closes all links.
     pub(crate) fn finish_all(&mut self, base: &mut Base) {
         for peer in self.peers.values_mut() {
-            for kind in [LinkKind::Control, LinkKind::User] {
+            for kind in LinkKind::ALL {
                 let way = peer.way(kind);
                 if let Some(other) = way.renewal.link() {
                     base.act(if way.is_held() {
@@ -352,21 +361,25 @@ impl Outbound {
             is_open: matches!(way.state, State::Open { .. }),
             handshakes: way.handshakes,
         };
-        let both = self.peers.iter().flat_map(|(address, peer)| {
+        let all = self.peers.iter().flat_map(|(address, peer)| {
             [
                 of(address, LinkKind::Control, &peer.control),
                 of(address, LinkKind::User, &peer.user),
+                of(address, LinkKind::Bulk, &peer.bulk),
             ]
         });
-        both.filter(|link| link.is_open || link.handshakes > 0).collect()
+        all.filter(|link| link.is_open || link.handshakes > 0).collect()
     }
 
     #[cfg(test)]
     pub(crate) fn queued(&self, address: &Address, lane: Lane) -> usize {
-        self.peers.get(address).map_or(0, |peer| match kind_of(lane) {
-            LinkKind::Control => peer.control.queues.len(lane),
-            LinkKind::User => peer.user.queues.len(lane),
-        })
+        self.peers
+            .get(address)
+            .map_or(0, |peer| match LinkKind::of(lane) {
+                LinkKind::Control => peer.control.queues.len(lane),
+                LinkKind::User => peer.user.queues.len(lane),
+                LinkKind::Bulk => peer.bulk.queues.len(lane),
+            })
     }
 }
 
@@ -383,11 +396,18 @@ fn encode_waiting(base: &mut Base, encoder: &mut Encoder, way: &mut Way, epoch: 
     }
 }
 
-/// Gives messages back that will not be sent, and says about each incarnation why: another one lives there, or none.
-fn return_strays(base: &mut Base, strays: Vec<(Target, Message)>, found: Option<&UniqueAddress>) {
+/// Gives messages back that will not be sent, and says about each incarnation why: another one lives there, or none. That a
+/// bulk link could not be opened says nothing about the peer.
+fn return_strays(
+    base: &mut Base,
+    kind: LinkKind,
+    strays: Vec<(Target, Message)>,
+    found: Option<&UniqueAddress>,
+) {
     let mut told: Vec<UniqueAddress> = Vec::new();
     for (to, message) in strays {
         if let Target::Node(node) = &to
+            && kind != LinkKind::Bulk
             && !told.contains(node)
         {
             told.push(node.clone());

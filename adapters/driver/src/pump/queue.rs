@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use quorate_core::config::Limits;
 use quorate_core::input::Target;
-use quorate_core::message::{DetectorMsg, Lane, MembershipMsg, Message, ShardingMsg};
+use quorate_core::message::{Lane, Message};
 
 /// What became of a message that was to wait.
 #[derive(Debug)]
@@ -28,43 +28,18 @@ struct LaneQueue {
 
 impl LaneQueue {
     fn push(&mut self, to: Target, message: Message) {
-        self.bytes = self.bytes.saturating_add(payload_bytes(&message));
+        self.bytes = self.bytes.saturating_add(message.payload_bytes());
         self.messages.push_back((to, message));
     }
 
     fn pop(&mut self) -> Option<(Target, Message)> {
         let (to, message) = self.messages.pop_front()?;
-        self.bytes = self.bytes.saturating_sub(payload_bytes(&message));
+        self.bytes = self.bytes.saturating_sub(message.payload_bytes());
         Some((to, message))
     }
 
     fn fits(&self, message: &Message, messages_max: usize, bytes_max: usize) -> bool {
-        self.messages.len() < messages_max && self.bytes.saturating_add(payload_bytes(message)) <= bytes_max
-    }
-}
-
-/// The user's bytes in a message: what a queue of messages can grow large by.
-fn payload_bytes(message: &Message) -> usize {
-    match message {
-        Message::Sharding(ShardingMsg::Entity(envelope)) => envelope.payload.len(),
-        Message::Sharding(ShardingMsg::AskReply(reply)) => {
-            reply.result.as_ref().map_or(0, |payload| payload.len())
-        }
-        Message::Membership(MembershipMsg::InitJoin(_))
-        | Message::Membership(MembershipMsg::InitJoinAck(_))
-        | Message::Membership(MembershipMsg::InitJoinNack)
-        | Message::Membership(MembershipMsg::Join(_))
-        | Message::Membership(MembershipMsg::JoinRefused(_))
-        | Message::Membership(MembershipMsg::Removed { .. })
-        | Message::Membership(MembershipMsg::Welcome(_))
-        | Message::Membership(MembershipMsg::Leave(_))
-        | Message::Membership(MembershipMsg::Down(_))
-        | Message::Detector(DetectorMsg::Heartbeat(_))
-        | Message::Detector(DetectorMsg::HeartbeatRsp(_))
-        | Message::Membership(MembershipMsg::ExitingConfirmed { .. })
-        | Message::Membership(MembershipMsg::GossipStatus(_))
-        | Message::Membership(MembershipMsg::Gossip(_))
-        | Message::Sharding(ShardingMsg::Kind(_)) => 0,
+        self.messages.len() < messages_max && self.bytes.saturating_add(message.payload_bytes()) <= bytes_max
     }
 }
 
@@ -80,13 +55,13 @@ const fn position(lane: Lane) -> usize {
         Lane::Gossip => 1,
         Lane::Reply => 2,
         Lane::User => 3,
+        Lane::Bulk => 4,
     }
 }
 
 impl Queues {
     /// Lets a message wait, under its lane's rule.
-    pub(crate) fn push(&mut self, limits: &Limits, to: Target, message: Message) -> Queued {
-        let lane = message.lane();
+    pub(crate) fn push(&mut self, limits: &Limits, lane: Lane, to: Target, message: Message) -> Queued {
         let queue = &mut self.lanes[position(lane)];
         let fits = match lane {
             Lane::Control | Lane::Gossip => true,
@@ -100,6 +75,11 @@ impl Queues {
                 limits.user_queue_messages_max,
                 limits.user_queue_bytes_max,
             ),
+            Lane::Bulk => queue.fits(
+                &message,
+                limits.bulk_queue_messages_max,
+                limits.bulk_queue_bytes_max,
+            ),
         };
         if !fits {
             return Queued::Rejected(to, message);
@@ -111,7 +91,7 @@ impl Queues {
                 queue.pop();
                 Queued::Shed
             }
-            Lane::Control | Lane::Gossip | Lane::Reply | Lane::User => Queued::Kept,
+            Lane::Control | Lane::Gossip | Lane::Reply | Lane::User | Lane::Bulk => Queued::Kept,
         }
     }
 
@@ -167,7 +147,7 @@ impl Queues {
 mod tests {
     use super::*;
     use quorate_core::ident::{Address, UniqueAddress};
-    use quorate_core::message::EntityEnvelope;
+    use quorate_core::message::{EntityEnvelope, ShardingMsg};
     use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 
     /// Queues with room for eight messages or for 80 bytes, and these messages' payloads in the user lane.
@@ -188,7 +168,7 @@ mod tests {
                 ask: None,
                 hops: 0,
             }));
-            let queued = queues.push(&limits, Target::Node(to.clone()), message);
+            let queued = queues.push(&limits, Lane::User, Target::Node(to.clone()), message);
             assert!(matches!(queued, Queued::Kept), "{queued:?}");
         }
         queues.is_slow(&limits)

@@ -105,7 +105,7 @@ impl Meter {
     ) -> Verdict {
         let bytes = bytes as u64;
         let within = match lane {
-            Lane::User | Lane::Reply => true,
+            Lane::User | Lane::Reply | Lane::Bulk => true,
             Lane::Control
                 if kind == DetectorMsg::HEARTBEAT.kind || kind == DetectorMsg::HEARTBEAT_RSP.kind =>
             {

@@ -1,4 +1,4 @@
-//! From bytes of accepted links to inputs of the node: control links at once, user links in turn and only while there is
+//! From bytes of accepted links to inputs of the node: control and bulk links at once, user links in turn and only while there is
 //! room. A frame that breaks the protocol ends its link. Spec: sharding 10.2, reliability 3c, I-93.
 
 use quorate_core::ident::UniqueAddress;
@@ -42,12 +42,12 @@ impl<M: Machine> Pump<M> {
             // Until this node has heard of who it is: what it says is for entities.
             Some(LinkKind::User) if !is_member => {}
             Some(LinkKind::User) => self.inbound.ready.push_back(link),
-            Some(LinkKind::Control) => self.read_control(link),
+            Some(LinkKind::Control | LinkKind::Bulk) => self.read_at_once(link),
         }
     }
 
-    /// Reads what a control link has brought.
-    pub(super) fn read_control(&mut self, link: LinkId) {
+    /// Reads what a control link or a bulk link has brought: one read buffer's worth, so that each has its turn.
+    pub(super) fn read_at_once(&mut self, link: LinkId) {
         while self.next_frame(link) {}
         self.inbound.wait_for_room(&mut self.base, link);
         self.inbound.after_reading(&mut self.base, link);
@@ -108,7 +108,7 @@ impl<M: Machine> Pump<M> {
         let (policy, log) = (&self.policy, &mut self.base.log);
         let found = held.bytes.next(limits, &mut room, |decoded| match decoded {
             Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
-            Decoded::Frame { frame, .. } if (frame.lane == Lane::User) != (opened.kind == LinkKind::User) => {
+            Decoded::Frame { frame, .. } if LinkKind::of(frame.lane) != opened.kind => {
                 Found::WrongLane(opened.peer.clone())
             }
             Decoded::Frame { frame, consumed } => {
@@ -173,7 +173,7 @@ impl<M: Machine> Pump<M> {
             Found::WrongLane(peer) => {
                 self.inbound.stranger_violated(&self.base, link);
                 self.inbound
-                    .violated(&mut self.base, link, &"a lane of the other link");
+                    .violated(&mut self.base, link, &"a lane of another link");
                 self.misbehaved(&peer);
             }
             Found::BeyondRate(lane) => self.beyond_rate(lane),
@@ -209,7 +209,7 @@ impl<M: Machine> Pump<M> {
         let stats = &mut self.base.stats;
         match lane {
             Lane::Gossip => stats.gossip_frames_beyond_rate += 1,
-            Lane::Control | Lane::Reply | Lane::User => stats.control_frames_beyond_rate += 1,
+            Lane::Control | Lane::Reply | Lane::User | Lane::Bulk => stats.control_frames_beyond_rate += 1,
         }
     }
 }

@@ -9,13 +9,14 @@ use super::inbuf::{Gathers, Room};
 use super::machine::Machine;
 use crate::transport::LinkKind;
 
-/// Control links first.
-const KINDS: [LinkKind; 2] = [LinkKind::Control, LinkKind::User];
+/// Control links first, user links last: only they may hold what they get for long.
+const KINDS: [LinkKind; LinkKind::ALL.len()] = [LinkKind::Control, LinkKind::Bulk, LinkKind::User];
 
 const fn position(kind: LinkKind) -> usize {
     match kind {
         LinkKind::Control => 0,
         LinkKind::User => 1,
+        LinkKind::Bulk => 2,
     }
 }
 
@@ -92,7 +93,7 @@ impl<M: Machine> Pump<M> {
         }
         while let Some((link, kind)) = self.inbound.next_with_room() {
             match kind {
-                LinkKind::Control => self.read_control(link),
+                LinkKind::Control | LinkKind::Bulk => self.read_at_once(link),
                 LinkKind::User => self.inbound.ready.push_back(link),
             }
         }

@@ -45,7 +45,7 @@ pub(super) enum Heard {
 pub(super) struct Script {
     says: VecDeque<Effect>,
     heard: Vec<Heard>,
-    capacity: bool,
+    pub(super) capacity: bool,
     view: Arc<View>,
     stats: Stats,
     /// Who is no member, and how often that has changed.
@@ -206,7 +206,7 @@ impl Bench {
     }
 
     /// An accepted link whose handshake is complete.
-    fn accepted(&mut self, link: LinkKind, epoch: u32) -> LinkId {
+    pub(super) fn accepted(&mut self, link: LinkKind, epoch: u32) -> LinkId {
         let id = self.knock().unwrap();
         self.receive(
             id,
@@ -299,10 +299,15 @@ impl Bench {
 
     /// The last words of the handshake.
     pub(super) fn consent(&mut self, link: LinkId, as_peer: &UniqueAddress) {
+        self.consent_with(link, as_peer, 0);
+    }
+
+    /// The same, with features.
+    pub(super) fn consent_with(&mut self, link: LinkId, as_peer: &UniqueAddress, features: u64) {
         let ack = HelloAck {
             version: 1,
             from: as_peer.clone(),
-            features: 0,
+            features,
             auth_method: 0,
             nonce: [0; 16],
             proof: Default::default(),
@@ -396,7 +401,7 @@ pub(super) fn frame(message: &Message, epoch: u32) -> Vec<u8> {
     bytes
 }
 
-fn dropped(heard: &[Heard], why: DropReason) -> usize {
+pub(super) fn dropped(heard: &[Heard], why: DropReason) -> usize {
     heard
         .iter()
         .filter(|h| matches!(h, Heard::Link(LinkEvent::Dropped { reason, .. }) if *reason == why))
@@ -1079,6 +1084,7 @@ fn read_buffers_grow_while_there_is_room_and_links_are_refused_when_there_is_non
         limits.control_frame_bytes_max = 1 << 10;
         limits.gossip_frame_bytes_max = 8 << 10;
         limits.user_frame_bytes_max = 1 << 10;
+        limits.bulk_frame_bytes_max = 1 << 10;
         limits.inbound_bytes_max = 1 << 20;
         limits.pending_handshakes_per_source_max = 4_096;
     });

@@ -235,6 +235,15 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("limits.user_queue_bytes_max", |c| {
             c.limits.user_queue_bytes_max = 1
         }),
+        ("limits.bulk_frame_bytes_max", |c| {
+            c.limits.bulk_frame_bytes_max = 1_023
+        }),
+        ("limits.bulk_queue_messages_max", |c| {
+            c.limits.bulk_queue_messages_max = 1
+        }),
+        ("limits.bulk_queue_bytes_max", |c| {
+            c.limits.bulk_queue_bytes_max = 1
+        }),
         ("limits.log_lines_per_second_max", |c| {
             c.limits.log_lines_per_second_max = 10_001
         }),

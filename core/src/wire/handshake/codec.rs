@@ -239,6 +239,7 @@ fn put_hello(hello: &Hello, out: &mut Vec<u8>) -> Result<(), WireError> {
     let link = match hello.link {
         LinkKind::Control => 0,
         LinkKind::User => 1,
+        LinkKind::Bulk => 2,
     };
     out.extend_from_slice(&[link, hello.auth_method]);
     out.extend_from_slice(&hello.epoch.to_le_bytes());
@@ -260,6 +261,7 @@ fn read_hello(body: &[u8]) -> Result<Hello, WireError> {
     let link = match reader.u8()? {
         0 => LinkKind::Control,
         1 => LinkKind::User,
+        2 => LinkKind::Bulk,
         _ => return Err(WireError::Malformed { what: "link kind" }),
     };
     let auth_method = reader.u8()?;

@@ -16,6 +16,7 @@ pub use codec::{
 };
 
 use crate::ident::{Address, ClusterName, UniqueAddress};
+use crate::message::Lane;
 
 /// How every handshake message begins. The layout behind it never changes; what may change is negotiated in it.
 pub const HANDSHAKE_MAGIC: [u8; 4] = *b"Qrh1";
@@ -35,16 +36,35 @@ pub const AUTH_PSK: u8 = 1;
 pub const FEATURE_DELTA_GOSSIP: u64 = 1;
 /// Feature bit, reserved: the sender understands eager push.
 pub const FEATURE_EAGER_PUSH: u64 = 1 << 1;
-/// The features this build offers.
-pub const FEATURES: u64 = 0;
+/// Feature bit: the sender accepts bulk links. Who does not see it in a peer's answer on the control link dials none there.
+pub const FEATURE_BULK: u64 = 1 << 2;
+/// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
+pub const FEATURES: u64 = FEATURE_BULK;
 
-/// What a link is for. Each side dials both to a peer and writes only on those it dialed.
+/// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkKind {
     /// Lanes Control, Gossip and Reply. Never paused.
     Control,
     /// Lane User. Paused when the receiver has no room.
     User,
+    /// Lane Bulk. Dialed when there is something for it, never paused.
+    Bulk,
+}
+
+impl LinkKind {
+    /// All kinds, the most urgent first.
+    pub const ALL: [Self; 3] = [Self::Control, Self::User, Self::Bulk];
+
+    /// The kind of link that a lane travels on.
+    #[must_use]
+    pub const fn of(lane: Lane) -> Self {
+        match lane {
+            Lane::Control | Lane::Gossip | Lane::Reply => Self::Control,
+            Lane::User => Self::User,
+            Lane::Bulk => Self::Bulk,
+        }
+    }
 }
 
 /// The dialer's first message.

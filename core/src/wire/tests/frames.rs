@@ -70,7 +70,7 @@ fn b_01_to_b_10_bad_headers_close_the_link_with_a_reason() {
         ),
         (
             "lane",
-            frame(|b| b[3] = 4),
+            frame(|b| b[3] = 5),
             malformed("lane"),
             Reaction::CloseAndCount,
         ),

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use super::node;
 use crate::ident::{ClusterName, UniqueAddress};
 use crate::wire::handshake::{
-    AUTH_NONE, Acceptor, FEATURES, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck, HelloAnswer,
+    AUTH_NONE, Acceptor, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck, HelloAnswer,
     HelloReject, LinkKind, Proof, RejectReason, check_ack, decode_answer, decode_hello, decode_proof,
     encode_answer, encode_hello, encode_proof,
 };
@@ -29,7 +29,7 @@ fn hello() -> Hello {
         expected_uid: Some(5),
         link: LinkKind::User,
         epoch: 4,
-        features: FEATURES,
+        features: 0,
         auth_method: AUTH_NONE,
         nonce: [7; 16],
     }

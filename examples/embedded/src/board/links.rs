@@ -11,7 +11,7 @@ use quorate_core::input::{DropReason, Input, LinkEvent, Target};
 use quorate_core::message::{Lane, Message};
 use quorate_core::time::Instant;
 use quorate_core::wire::handshake::{
-    AUTH_NONE, Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, check_ack,
+    AUTH_NONE, Acceptor, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, check_ack,
     decode_answer, decode_hello, encode_answer, encode_hello,
 };
 use quorate_core::wire::{Decoded, VERSION_MAX, VERSION_MIN, decode_frame};
@@ -55,7 +55,7 @@ impl Board {
         let acceptor = Acceptor {
             me: &self.me,
             cluster: &self.node.config().cluster,
-            features: FEATURES,
+            features: 0, // one line carries all lanes: no bulk links
             auth_method: AUTH_NONE,
             quarantined: self.quarantined.contains(&hello.from),
             nonce: [0; 16],
@@ -241,7 +241,7 @@ impl Board {
             },
             link: LinkKind::Control, // the line's only link
             epoch: self.last_epoch.wrapping_add(1),
-            features: FEATURES,
+            features: 0, // one line carries all lanes: no bulk links
             auth_method: AUTH_NONE,
             nonce: [0; 16],
         }

@@ -188,6 +188,8 @@ impl Attack {
                         hops: 0,
                     })));
                 }
+                // Never dialed by these attackers.
+                LinkKind::Bulk => {}
             }
         }
         bytes

@@ -206,7 +206,7 @@ impl Inbound {
         self.budget.draw_for_newcomer();
         match opened.kind {
             LinkKind::User if held.bytes.has_unread() => self.ready.push_back(link),
-            LinkKind::User | LinkKind::Control => {}
+            LinkKind::User | LinkKind::Control | LinkKind::Bulk => {}
         }
     }
 

@@ -4,10 +4,11 @@
 use quorate_core::input::Target;
 use quorate_core::message::{DetectorMsg, Message};
 
-use super::{Outbound, kind_of};
+use super::Outbound;
 use crate::pump::action::{Action, LinkId};
 use crate::pump::base::Base;
 use crate::pump::way::State;
+use crate::transport::LinkKind;
 
 /// Whether a message may get lost, overtake others and be overtaken.
 pub(super) const fn is_heartbeat(message: &Message) -> bool {
@@ -33,7 +34,7 @@ impl Outbound {
         let way = self
             .peers
             .get_mut(to.address())
-            .map(|peer| peer.way(kind_of(message.lane())));
+            .map(|peer| peer.way(LinkKind::of(message.lane())));
         let Some(State::Open { link, peer, epoch }) = way.map(|way| &way.state) else {
             return false;
         };

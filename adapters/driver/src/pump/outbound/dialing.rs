@@ -269,7 +269,7 @@ impl Outbound {
         }
         way.handshakes += 1;
         way.expires = base.link_expiry();
-        let peer = ack.from;
+        let peer = ack.from.clone();
         way.failures = 0;
         way.reset_buffers();
         way.progress_at = base.now.mono;
@@ -283,9 +283,10 @@ impl Outbound {
         set_renewal(base, way, &address, kind, due);
         base.stats.handshakes_completed += 1;
         tracing::debug!(target: "cluster::transport", event = "link_opened", %peer, ?kind, epoch);
-        return_strays(base, strays, Some(&peer));
+        return_strays(base, kind, strays, Some(&peer));
         if kind == LinkKind::Control {
             base.tell(LinkEvent::Up { peer, epoch });
+            self.learn_of_bulk(base, &address, &ack);
         }
         self.refill(base, link);
     }
@@ -299,7 +300,7 @@ impl Outbound {
             let peer = UniqueAddress::new(address.clone(), found);
             if let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) {
                 let strays = way.take_strays(&peer);
-                return_strays(base, strays, Some(&peer));
+                return_strays(base, kind, strays, Some(&peer));
             }
         }
         if is_mistake(reason) {
@@ -327,21 +328,26 @@ impl Outbound {
         let failures = way.failures;
         tracing::debug!(target: "cluster::transport", event = "dial_failed", %address, ?kind, failures, "{why}");
         let slow = base.now.mono.since(way.progress_at) >= base.config.limits.handshake_timeout;
-        if failures >= DIALS_BEFORE_UNREACHABLE || slow {
+        let gives_up = failures >= DIALS_BEFORE_UNREACHABLE || slow;
+        if gives_up {
             let strays = way.queues.remove_unless(|_| false);
-            return_strays(base, strays, None);
+            return_strays(base, kind, strays, None);
         }
         let until = base.now.mono + jittered(base, failures);
         set_state(base, way, &address, kind, State::Backoff { until });
+        if gives_up && kind == LinkKind::Control && self.bulk_waits(&address) {
+            self.return_bulk(base, &address);
+        }
     }
 
     /// A deadline of a way has passed.
     pub(crate) fn on_due(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let bulk_waits = kind == LinkKind::Control && self.bulk_waits(address);
         let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
             return;
         };
         match &way.state {
-            State::Backoff { .. } if way.queues.is_empty() => way.state = State::Idle,
+            State::Backoff { .. } if way.queues.is_empty() && !bulk_waits => way.state = State::Idle,
             State::Backoff { .. } => self.dial(base, address, kind),
             State::Dialing { link, .. } | State::Greeting { link, .. } => {
                 let link = *link;

@@ -157,7 +157,7 @@ impl Outbound {
         };
         let limit = match kind {
             LinkKind::Control => base.config.limits.handshake_timeout,
-            LinkKind::User => base
+            LinkKind::User | LinkKind::Bulk => base
                 .max_link_age
                 .map_or(USER_DRAIN_MIN, |age| USER_DRAIN_MIN.max(age / 8)),
         };
