@@ -1,4 +1,4 @@
-//! Who asked the host for something, so that the answer finds its way home. Names only. Spec: second floor 2.
+//! Who asked the host for something, so that the answer finds its way home. Names only. Spec: `ARCHITECTURE.md`.
 
 use crate::store::Space;
 

@@ -60,7 +60,7 @@ use std::io;
 
 pub use quorate_driver::*;
 pub use runtime::AsyncStdRuntime;
-pub use tcp::{TcpLinkReader, TcpLinkWriter, TcpLinks, TcpPort};
+pub use tcp::{AsyncStdReadHalf, AsyncStdSockets, AsyncStdWriteHalf};
 
 /// Async-std and TCP: what fills in the driver's types.
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +71,14 @@ pub type Cluster = quorate_driver::Cluster<AsyncStd>;
 
 impl Adapter for AsyncStd {
     type Runtime = AsyncStdRuntime;
-    type Transport = Secured<TcpLinks>;
+    type Transport = Secured<Tcp<AsyncStdSockets>>;
 
     fn runtime() -> io::Result<AsyncStdRuntime> {
         Ok(AsyncStdRuntime::new())
     }
 
-    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<TcpLinks>> {
-        Ok(Secured::new(TcpLinks, security))
+    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<Tcp<AsyncStdSockets>>> {
+        Ok(Secured::new(Tcp(AsyncStdSockets), security))
     }
 
     async fn shutdown_signal() -> io::Result<()> {

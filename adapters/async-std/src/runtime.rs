@@ -4,19 +4,19 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use async_executor::Executor;
 use async_signal::{Signal, Signals};
 use async_std::stream::StreamExt;
-use quorate_driver::Runtime;
 use quorate_driver::core::{Instant, Now};
+use quorate_driver::{Clock, Runtime};
 
 /// The global executor of [`async_std::task::spawn`], or a node's own, and a clock.
 #[derive(Clone, Debug)]
 pub struct AsyncStdRuntime {
-    origin: std::time::Instant,
+    clock: Clock,
     own: Option<Arc<Own>>,
 }
 
@@ -52,7 +52,7 @@ impl AsyncStdRuntime {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            origin: std::time::Instant::now(),
+            clock: Clock::start(),
             own: None,
         }
     }
@@ -66,17 +66,12 @@ impl Default for AsyncStdRuntime {
 
 impl Runtime for AsyncStdRuntime {
     fn now(&self) -> Now {
-        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now {
-            mono: Instant::from_micros(micros(self.origin.elapsed())),
-            unix_ms: micros(wall) / 1_000,
-        }
+        self.clock.now()
     }
 
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
         // A deadline beyond what the clock can hold is one that never comes.
-        let until = self.origin.checked_add(Duration::from_micros(at.as_micros()));
+        let until = self.clock.system(at);
         async move {
             match until {
                 Some(until) => {
@@ -103,7 +98,7 @@ impl Runtime for AsyncStdRuntime {
         let thread = std::thread::Builder::new().name(name);
         thread.spawn(move || async_std::task::block_on(drive(driven, held)))?;
         Ok(Self {
-            origin: self.origin,
+            clock: self.clock,
             own: Some(Arc::new(Own {
                 executor,
                 _hold: hold,

@@ -1,91 +1,74 @@
-//! Links over TCP: one connection each. Decides nothing.
+//! AsyncStd's TCP sockets, for the driver's links. Decides nothing.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use async_std::io::{ReadExt, WriteExt};
+use async_std::io::{Read as AsyncRead, Write as AsyncWrite};
 use async_std::net::{TcpListener, TcpStream};
-use quorate_driver::core::Address;
-use quorate_driver::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+use quorate_driver::{Connected, ReadHalf, Sockets, WriteHalf};
 
-/// TCP without encryption.
+/// TCP on async-std.
 #[derive(Clone, Copy, Debug)]
-pub struct TcpLinks;
-
-/// A listening port.
-#[derive(Debug)]
-pub struct TcpPort(TcpListener);
+pub struct AsyncStdSockets;
 
 /// The receiving half of a connection.
 #[derive(Debug)]
-pub struct TcpLinkReader(TcpStream);
+pub struct AsyncStdReadHalf(TcpStream);
 
 /// The sending half of a connection: a handle of the same socket, so that dropping it has to end the stream by hand.
 #[derive(Debug)]
-pub struct TcpLinkWriter(TcpStream);
+pub struct AsyncStdWriteHalf(TcpStream);
 
-impl Drop for TcpLinkWriter {
+impl Drop for AsyncStdWriteHalf {
     fn drop(&mut self) {
         // Fails only if the connection is gone already.
         let _ = self.0.shutdown(Shutdown::Write);
     }
 }
 
-/// Frames are batched by the driver: waiting for more of them in the kernel would only add delay.
-fn halves(stream: TcpStream) -> io::Result<(TcpLinkReader, TcpLinkWriter)> {
+fn halves(stream: TcpStream) -> io::Result<(AsyncStdReadHalf, AsyncStdWriteHalf)> {
     stream.set_nodelay(true)?;
-    Ok((TcpLinkReader(stream.clone()), TcpLinkWriter(stream)))
+    Ok((AsyncStdReadHalf(stream.clone()), AsyncStdWriteHalf(stream)))
 }
 
-impl Transport for TcpLinks {
-    type Listener = TcpPort;
-    type Reader = TcpLinkReader;
-    type Writer = TcpLinkWriter;
+impl Sockets for AsyncStdSockets {
+    type Port = TcpListener;
+    type Reader = AsyncStdReadHalf;
+    type Writer = AsyncStdWriteHalf;
 
-    async fn bind(&self, address: &str) -> io::Result<TcpPort> {
-        Ok(TcpPort(TcpListener::bind(address).await?))
+    async fn bind(address: &str) -> io::Result<TcpListener> {
+        TcpListener::bind(address).await
     }
 
-    async fn dial(&self, to: &Address, _kind: LinkKind) -> io::Result<(TcpLinkReader, TcpLinkWriter)> {
-        halves(TcpStream::connect((to.host(), to.port())).await?)
+    fn local_address(port: &TcpListener) -> io::Result<SocketAddr> {
+        port.local_addr()
     }
 
-    fn links_run_in_loop(&self) -> bool {
-        true
-    }
-}
-
-impl Listener for TcpPort {
-    type Reader = TcpLinkReader;
-    type Writer = TcpLinkWriter;
-
-    fn local_address(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
-
-    async fn accept(&mut self) -> io::Result<Accepted<TcpLinkReader, TcpLinkWriter>> {
-        let (stream, remote) = self.0.accept().await?;
+    async fn accept(port: &mut TcpListener) -> io::Result<Connected<Self>> {
+        let (stream, remote) = port.accept().await?;
         let (reader, writer) = halves(stream)?;
-        Ok(Accepted {
-            remote,
-            reader,
-            writer,
-        })
+        Ok((remote, reader, writer))
+    }
+
+    async fn connect(host: &str, port: u16) -> io::Result<(AsyncStdReadHalf, AsyncStdWriteHalf)> {
+        halves(TcpStream::connect((host, port)).await?)
     }
 }
 
-impl LinkReader for TcpLinkReader {
-    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).await
+impl ReadHalf for AsyncStdReadHalf {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
     }
 }
 
-impl LinkWriter for TcpLinkWriter {
-    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes).await
+impl WriteHalf for AsyncStdWriteHalf {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
-    async fn close(&mut self) -> io::Result<()> {
-        self.0.shutdown(Shutdown::Write)
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.shutdown(Shutdown::Write))
     }
 }

@@ -14,6 +14,7 @@
 
 mod adapter;
 mod builder;
+mod clock;
 mod cluster;
 mod codec;
 #[cfg(feature = "conformance")]
@@ -36,12 +37,14 @@ mod shared;
 mod stats;
 mod store;
 mod sync;
+mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
 
 pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
+pub use clock::Clock;
 pub use cluster::{Cluster, LEAVE_TIMEOUT};
 pub use crowd::{Crowd, Source};
 pub use entity::{Entity, EntityContext};
@@ -57,6 +60,7 @@ pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{Method, Security};
 pub use stats::{KindState, LinkState, LinkStats, NodeStats};
 pub use store::{MemoryStore, Store, StoreFault, new_store_id};
+pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;
 #[cfg(feature = "tls")]

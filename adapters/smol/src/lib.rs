@@ -58,7 +58,7 @@ use std::io;
 
 pub use quorate_driver::*;
 pub use runtime::SmolRuntime;
-pub use tcp::{TcpLinkReader, TcpLinkWriter, TcpLinks, TcpPort};
+pub use tcp::{SmolReadHalf, SmolSockets, SmolWriteHalf};
 
 /// Smol and TCP: what fills in the driver's types.
 #[derive(Clone, Copy, Debug)]
@@ -69,14 +69,14 @@ pub type Cluster = quorate_driver::Cluster<Smol>;
 
 impl Adapter for Smol {
     type Runtime = SmolRuntime;
-    type Transport = Secured<TcpLinks>;
+    type Transport = Secured<Tcp<SmolSockets>>;
 
     fn runtime() -> io::Result<SmolRuntime> {
         Ok(SmolRuntime::new())
     }
 
-    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<TcpLinks>> {
-        Ok(Secured::new(TcpLinks, security))
+    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<Tcp<SmolSockets>>> {
+        Ok(Secured::new(Tcp(SmolSockets), security))
     }
 
     async fn shutdown_signal() -> io::Result<()> {

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_signal::{Signal, Signals};
-use quorate_driver::Runtime;
 use quorate_driver::core::{Instant, Now};
+use quorate_driver::{Clock, Runtime};
 use smol::channel::{Receiver, Sender};
 use smol::stream::StreamExt;
 use smol::{Executor, Timer};
@@ -16,7 +16,7 @@ use smol::{Executor, Timer};
 /// The global executor of [`smol::spawn`], or a node's own, and a clock.
 #[derive(Clone, Debug)]
 pub struct SmolRuntime {
-    origin: std::time::Instant,
+    clock: Clock,
     own: Option<Arc<Own>>,
 }
 
@@ -52,7 +52,7 @@ impl SmolRuntime {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            origin: std::time::Instant::now(),
+            clock: Clock::start(),
             own: None,
         }
     }
@@ -66,17 +66,12 @@ impl Default for SmolRuntime {
 
 impl Runtime for SmolRuntime {
     fn now(&self) -> Now {
-        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now {
-            mono: Instant::from_micros(micros(self.origin.elapsed())),
-            unix_ms: micros(wall) / 1_000,
-        }
+        self.clock.now()
     }
 
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
         // A deadline beyond what the clock can hold is one that never comes.
-        let until = self.origin.checked_add(Duration::from_micros(at.as_micros()));
+        let until = self.clock.system(at);
         async move {
             until.map_or_else(Timer::never, Timer::at).await;
         }
@@ -99,7 +94,7 @@ impl Runtime for SmolRuntime {
             .name(name)
             .spawn(move || smol::block_on(drive(driven, held)))?;
         Ok(Self {
-            origin: self.origin,
+            clock: self.clock,
             own: Some(Arc::new(Own {
                 executor,
                 _hold: hold,

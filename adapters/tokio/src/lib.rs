@@ -56,7 +56,7 @@ use std::io;
 
 pub use quorate_driver::*;
 pub use runtime::TokioRuntime;
-pub use tcp::{TcpLinkReader, TcpLinkWriter, TcpLinks, TcpPort};
+pub use tcp::{TokioReadHalf, TokioSockets, TokioWriteHalf};
 
 /// Tokio and TCP: what fills in the driver's types.
 #[derive(Clone, Copy, Debug)]
@@ -67,14 +67,14 @@ pub type Cluster = quorate_driver::Cluster<Tokio>;
 
 impl Adapter for Tokio {
     type Runtime = TokioRuntime;
-    type Transport = Secured<TcpLinks>;
+    type Transport = Secured<Tcp<TokioSockets>>;
 
     fn runtime() -> io::Result<TokioRuntime> {
         TokioRuntime::current()
     }
 
-    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<TcpLinks>> {
-        Ok(Secured::new(TcpLinks, security))
+    fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<Tcp<TokioSockets>>> {
+        Ok(Secured::new(Tcp(TokioSockets), security))
     }
 
     async fn shutdown_signal() -> io::Result<()> {

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use quorate_driver::Runtime;
 use quorate_driver::core::{Instant, Now};
+use quorate_driver::{Clock, Runtime};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 #[derive(Clone, Debug)]
 pub struct TokioRuntime {
     handle: Handle,
-    origin: tokio::time::Instant,
+    clock: Clock,
     /// The thread that drives it, if it is a node's own. Nothing is ever sent: letting go of it ends the thread.
     _thread: Option<Arc<oneshot::Sender<Infallible>>>,
 }
@@ -45,7 +45,7 @@ impl TokioRuntime {
     pub fn current() -> io::Result<Self> {
         Ok(Self {
             handle: Handle::try_current().map_err(io::Error::other)?,
-            origin: tokio::time::Instant::now(),
+            clock: Clock::start(),
             _thread: None,
         })
     }
@@ -53,20 +53,15 @@ impl TokioRuntime {
 
 impl Runtime for TokioRuntime {
     fn now(&self) -> Now {
-        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now {
-            mono: Instant::from_micros(micros(self.origin.elapsed())),
-            unix_ms: micros(wall) / 1_000,
-        }
+        self.clock.now()
     }
 
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
         // A deadline beyond what the clock can hold is one that never comes: tokio caps it at about thirty years.
-        let until = self.origin.checked_add(Duration::from_micros(at.as_micros()));
+        let until = self.clock.system(at);
         async move {
             match until {
-                Some(until) => tokio::time::sleep_until(until).await,
+                Some(until) => tokio::time::sleep_until(until.into()).await,
                 None => std::future::pending().await,
             }
         }
@@ -88,7 +83,7 @@ impl Runtime for TokioRuntime {
             .spawn(move || runtime.block_on(drive(held)))?;
         Ok(Self {
             handle,
-            origin: self.origin,
+            clock: self.clock,
             _thread: Some(Arc::new(hold)),
         })
     }

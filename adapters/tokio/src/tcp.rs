@@ -1,86 +1,71 @@
-//! Links over TCP: one connection each. Decides nothing.
+//! Tokio's TCP sockets, for the driver's links. Decides nothing.
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
-use quorate_driver::core::Address;
-use quorate_driver::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use quorate_driver::{Connected, ReadHalf, Sockets, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// TCP without encryption.
+/// TCP on tokio.
 #[derive(Clone, Copy, Debug)]
-pub struct TcpLinks;
-
-/// A listening port.
-#[derive(Debug)]
-pub struct TcpPort(TcpListener);
+pub struct TokioSockets;
 
 /// The receiving half of a connection.
 #[derive(Debug)]
-pub struct TcpLinkReader(OwnedReadHalf);
+pub struct TokioReadHalf(OwnedReadHalf);
 
 /// The sending half of a connection.
 #[derive(Debug)]
-pub struct TcpLinkWriter(OwnedWriteHalf);
+pub struct TokioWriteHalf(OwnedWriteHalf);
 
-/// Frames are batched by the driver: waiting for more of them in the kernel would only add delay.
-fn halves(stream: TcpStream) -> io::Result<(TcpLinkReader, TcpLinkWriter)> {
+fn halves(stream: TcpStream) -> io::Result<(TokioReadHalf, TokioWriteHalf)> {
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();
-    Ok((TcpLinkReader(reader), TcpLinkWriter(writer)))
+    Ok((TokioReadHalf(reader), TokioWriteHalf(writer)))
 }
 
-impl Transport for TcpLinks {
-    type Listener = TcpPort;
-    type Reader = TcpLinkReader;
-    type Writer = TcpLinkWriter;
+impl Sockets for TokioSockets {
+    type Port = TcpListener;
+    type Reader = TokioReadHalf;
+    type Writer = TokioWriteHalf;
 
-    async fn bind(&self, address: &str) -> io::Result<TcpPort> {
-        Ok(TcpPort(TcpListener::bind(address).await?))
+    async fn bind(address: &str) -> io::Result<TcpListener> {
+        TcpListener::bind(address).await
     }
 
-    async fn dial(&self, to: &Address, _kind: LinkKind) -> io::Result<(TcpLinkReader, TcpLinkWriter)> {
-        halves(TcpStream::connect((to.host(), to.port())).await?)
+    fn local_address(port: &TcpListener) -> io::Result<SocketAddr> {
+        port.local_addr()
     }
 
-    fn links_run_in_loop(&self) -> bool {
-        true
-    }
-}
-
-impl Listener for TcpPort {
-    type Reader = TcpLinkReader;
-    type Writer = TcpLinkWriter;
-
-    fn local_address(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
-
-    async fn accept(&mut self) -> io::Result<Accepted<TcpLinkReader, TcpLinkWriter>> {
-        let (stream, remote) = self.0.accept().await?;
+    async fn accept(port: &mut TcpListener) -> io::Result<Connected<Self>> {
+        let (stream, remote) = port.accept().await?;
         let (reader, writer) = halves(stream)?;
-        Ok(Accepted {
-            remote,
-            reader,
-            writer,
-        })
+        Ok((remote, reader, writer))
+    }
+
+    async fn connect(host: &str, port: u16) -> io::Result<(TokioReadHalf, TokioWriteHalf)> {
+        halves(TcpStream::connect((host, port)).await?)
     }
 }
 
-impl LinkReader for TcpLinkReader {
-    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).await
+impl ReadHalf for TokioReadHalf {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut filled = ReadBuf::new(buffer);
+        ready!(Pin::new(&mut self.0).poll_read(cx, &mut filled))?;
+        Poll::Ready(Ok(filled.filled().len()))
     }
 }
 
-impl LinkWriter for TcpLinkWriter {
-    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes).await
+impl WriteHalf for TokioWriteHalf {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
-    async fn close(&mut self) -> io::Result<()> {
-        self.0.shutdown().await
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }

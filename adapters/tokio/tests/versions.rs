@@ -14,7 +14,7 @@ use quorate_core::wire::handshake::{HandshakeDecoded, decode_hello, encode_hello
 use quorate_core::wire::{FLAG_EXTENDED, HEADER_BYTES};
 use quorate_driver::core::{Address, Config, Status};
 use quorate_driver::{Accepted, Adapter, Cluster, LinkKind, LinkWriter, Listener, Security, Transport};
-use quorate_tokio::{TcpLinkReader, TcpLinkWriter, TcpLinks, TcpPort, TokioRuntime};
+use quorate_tokio::{Tcp, TcpPort, TokioReadHalf, TokioRuntime, TokioSockets, TokioWriteHalf};
 
 /// What a node says about itself that is of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +49,12 @@ struct Links<const V: usize>;
 
 const VERSIONS: [Version; 3] = [PREVIOUS, NEXT, FAR];
 
-struct Port<const V: usize>(TcpPort);
+struct Port<const V: usize>(TcpPort<TokioSockets>);
 
 struct Writer<const V: usize>(TcpLinkWriter);
+
+type TcpLinkReader = quorate_tokio::TcpLinkReader<TokioReadHalf>;
+type TcpLinkWriter = quorate_tokio::TcpLinkWriter<TokioWriteHalf>;
 
 impl<const V: usize> Transport for Links<V> {
     type Listener = Port<V>;
@@ -59,11 +62,11 @@ impl<const V: usize> Transport for Links<V> {
     type Writer = Writer<V>;
 
     async fn bind(&self, address: &str) -> io::Result<Port<V>> {
-        Ok(Port(TcpLinks.bind(address).await?))
+        Ok(Port(Tcp(TokioSockets).bind(address).await?))
     }
 
     async fn dial(&self, to: &Address, kind: LinkKind) -> io::Result<(TcpLinkReader, Writer<V>)> {
-        let (reader, writer) = TcpLinks.dial(to, kind).await?;
+        let (reader, writer) = Tcp(TokioSockets).dial(to, kind).await?;
         Ok((reader, Writer(writer)))
     }
 }
