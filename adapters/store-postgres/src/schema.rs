@@ -1,0 +1,52 @@
+//! The tables, and the identity of a node's store. Tables only ever grow. Spec: sharding 10.10.
+
+use quorate_driver::core::store::StoreIdentity;
+use quorate_driver::new_store_id;
+use tokio_postgres::Client;
+
+use crate::session::Fault;
+
+/// Two that make the tables at once wait for each other: PostgreSQL's own `IF NOT EXISTS` does not.
+const MAKING: i64 = 0x51_75_6F_72_61_74_65;
+
+/// Makes what is not there, and speaks of it without naming the schema from then on. The schema's name was checked.
+pub(crate) async fn prepare(client: &mut Client, schema: &str) -> Result<(), Fault> {
+    let transaction = client.transaction().await?;
+    transaction
+        .execute("SELECT pg_advisory_xact_lock($1)", &[&MAKING])
+        .await?;
+    transaction
+        .batch_execute(&format!(
+            "CREATE SCHEMA IF NOT EXISTS {schema};
+             SET search_path TO {schema};
+             CREATE TABLE IF NOT EXISTS nodes (
+                 node text PRIMARY KEY, id bytea NOT NULL, boot bigint NOT NULL);
+             CREATE TABLE IF NOT EXISTS items (
+                 node text, space integer, key bytea, sealed bytea NOT NULL, PRIMARY KEY (node, space, key));
+             CREATE TABLE IF NOT EXISTS logs (
+                 space integer, log bytea, token bytea NOT NULL, opener bigint NOT NULL, first bigint NOT NULL,
+                 last bigint NOT NULL, covers bigint, snapshot bytea, PRIMARY KEY (space, log));
+             CREATE TABLE IF NOT EXISTS records (
+                 space integer, log bytea, sequence bigint, sealed bytea NOT NULL, PRIMARY KEY (space, log, sequence))"
+        ))
+        .await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Counts one more life of a node's store.
+pub(crate) async fn boot(client: &Client, node: &str) -> Result<StoreIdentity, Fault> {
+    let new_id = new_store_id().map_err(Fault::Io)?.to_be_bytes().to_vec();
+    let row = client
+        .query_one(
+            "INSERT INTO nodes AS n (node, id, boot) VALUES ($1, $2, 1)
+             ON CONFLICT (node) DO UPDATE SET boot = n.boot + 1 RETURNING id, boot",
+            &[&node, &new_id],
+        )
+        .await?;
+    let (id, boot): (Vec<u8>, i64) = (row.try_get(0)?, row.try_get(1)?);
+    let id = <[u8; 16]>::try_from(id).map_err(|_| Fault::Damaged("the store's id"))?;
+    Ok(StoreIdentity {
+        id: u128::from_be_bytes(id),
+        boot: boot.cast_unsigned(),
+    })
+}
