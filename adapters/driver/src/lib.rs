@@ -26,6 +26,7 @@ mod events;
 mod kind;
 mod kinds;
 mod lease;
+mod proved;
 mod psk;
 mod pump;
 mod region;

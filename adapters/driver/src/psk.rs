@@ -125,11 +125,15 @@ impl Psk {
         Some(proof(key, Prover::Acceptor, transcript))
     }
 
+    /// Whether a proof that was right is right with the keys of now.
+    pub(crate) fn is_listed(&self, prover: Prover, transcript: &Transcript, claimed: &[u8]) -> bool {
+        let keys = self.keys();
+        keys.iter().any(|key| is_proof(key, prover, transcript, claimed))
+    }
+
     /// Whether an acceptor has one of the keys.
     pub(crate) fn is_acceptor(&self, transcript: &Transcript, claimed: &[u8]) -> bool {
-        let keys = self.keys();
-        keys.iter()
-            .any(|key| is_proof(key, Prover::Acceptor, transcript, claimed))
+        self.is_listed(Prover::Acceptor, transcript, claimed)
     }
 }
 

@@ -120,9 +120,7 @@ impl Security {
             Protection::Psk(psk) => Authentication::Psk(psk.clone()),
             Protection::InsecurePlaintext => Authentication::None,
             #[cfg(feature = "tls")]
-            Protection::Mtls(mtls) => Authentication::Certificates {
-                bind: mtls.binds_addresses(),
-            },
+            Protection::Mtls(mtls) => Authentication::Certificates(mtls.clone()),
         }
     }
 }
@@ -135,29 +133,48 @@ pub(crate) enum Authentication {
     /// That they have the key.
     Psk(Psk),
     /// Nothing more than the transport has seen to: that each has a certificate.
-    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "certificates come with TLS"))]
-    Certificates {
-        /// The certificate has to carry the host that its holder announces.
-        bind: bool,
-    },
+    #[cfg(feature = "tls")]
+    Certificates(Mtls),
 }
 
 impl Authentication {
+    /// Whether handshakes are encrypted for a peer that has proved who it is: a refusal within one is the peer's.
+    pub(crate) const fn is_refused_by_peers_only(&self) -> bool {
+        match self {
+            Self::None | Self::Psk(_) => false,
+            #[cfg(feature = "tls")]
+            Self::Certificates(_) => true,
+        }
+    }
+
+    /// Whether who dials proves something in the handshake itself.
+    pub(crate) const fn challenges(&self) -> bool {
+        match self {
+            Self::None => false,
+            #[cfg(feature = "tls")]
+            Self::Certificates(_) => false,
+            Self::Psk(_) => true,
+        }
+    }
+
     /// The number of the method in handshakes.
     pub(crate) const fn number(&self) -> u8 {
         match self {
-            Self::None | Self::Certificates { .. } => AUTH_NONE,
+            Self::None => AUTH_NONE,
+            #[cfg(feature = "tls")]
+            Self::Certificates(_) => AUTH_NONE,
             Self::Psk(_) => AUTH_PSK,
         }
     }
 
     /// Whether what the transport has seen of a peer is enough for the address it announces, or was dialed at.
     pub(crate) fn covers(&self, certificate: Option<&PeerCertificate>, address: &Address) -> bool {
+        let _ = (certificate, address);
         match self {
             Self::None | Self::Psk(_) => true,
-            Self::Certificates { bind } => {
-                certificate.is_some_and(|certificate| !bind || certificate.names_host(address.host()))
-            }
+            #[cfg(feature = "tls")]
+            Self::Certificates(mtls) => certificate
+                .is_some_and(|certificate| !mtls.binds_addresses() || certificate.names_host(address.host())),
         }
     }
 }

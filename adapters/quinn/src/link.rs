@@ -31,10 +31,10 @@ fn certificate_of(connection: &Connection) -> Option<PeerCertificate> {
     let chain = connection
         .peer_identity()?
         .downcast::<Vec<CertificateDer<'static>>>();
-    chain
-        .ok()?
-        .first()
-        .map(|certificate| PeerCertificate::new(certificate))
+    let chain = chain.ok()?;
+    let (first, others) = chain.split_first()?;
+    let others = others.iter().map(AsRef::as_ref);
+    Some(PeerCertificate::with_intermediates(first, others))
 }
 
 /// The sending half.

@@ -51,8 +51,9 @@ pub struct Limits {
     /// The link of a joiner that is not taken in is closed after so long without a byte (default 60 s, > 0).
     pub stranger_idle_timeout: Duration,
     /// How old a link with certificates or keys may become (default 1 h, 1 s to 30 days). Before that its dialer replaces it,
-    /// with what both ends prove themselves with at that time, and no message is lost; one that could not be replaced is cut by
-    /// both ends `handshake_timeout` later. Costs a handshake per link and age. Links that prove nothing live on.
+    /// with what both ends prove themselves with at that time, and no message is lost; one that could not be replaced goes on only
+    /// while what its peer proved holds, checked again as it stands then, and is cut by both ends otherwise, `handshake_timeout`
+    /// later. Costs a handshake per link and age. Links that prove nothing live on.
     pub max_link_age: Duration,
     /// Bytes that all accepted links together hold of what they received and nobody has used: read buffers and frames whose
     /// end has not come (default 48 MiB, 1 MiB to 1 GiB, and at least twice the largest frame). A link that finds nothing

@@ -205,7 +205,7 @@ pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapte
     late.stop().await;
     assert_eq!(suspected::<A>(&mut events).await, 0);
 
-    // A certificate that nobody believes any more: its holder's links last no longer than their time.
+    // A certificate that nobody believes: the others say so inside of TLS, and its holder's links last no longer than their time.
     let nobody = DevCa::new(NAME).expect("it");
     all[2]
         .replace(issued(&nobody, &[&new]))
@@ -217,5 +217,15 @@ pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapte
             .all(|member| (member.node == *outcast) != view.is_reachable(&member.node))
     })
     .await;
-    assert!(links(&nodes[0]).await.links_expired > 0);
+    assert!(links(&nodes[2]).await.links_expired > 0);
+
+    // The authority of all certificates that are in use is not trusted any more: what was proved does not hold either.
+    let before = links(&nodes[0]).await.links_expired;
+    all[0]
+        .replace(issued(&nobody, &[&nobody]))
+        .expect("they can be used");
+    eventually::<A>("links that were kept end", async || {
+        links(&nodes[0]).await.links_expired > before
+    })
+    .await;
 }

@@ -22,6 +22,7 @@ use super::rates::{Meter, Remembered};
 use super::refusal::{Refusal, refuse, violation};
 use super::timers::Due;
 use crate::crowd::Source;
+use crate::proved::Proved;
 use crate::transport::{LinkKind, PeerCertificate};
 use greeting::Challenged;
 pub(crate) use greeting::Known;
@@ -37,6 +38,10 @@ pub(crate) struct Opened {
     pub(super) spoke: bool,
     /// When it has to be renewed at the latest.
     expires: Option<Instant>,
+    /// What its peer proved then.
+    pub(super) proved: Proved,
+    /// It lives on past its age.
+    kept: bool,
 }
 
 /// One accepted link.

@@ -5,6 +5,9 @@
 //! (I-44). Control links are read at once; user links only while there is room (sharding 10.2).
 
 pub(crate) mod action;
+mod aging;
+#[cfg(test)]
+mod aging_tests;
 mod announce;
 mod base;
 mod budget;
@@ -161,8 +164,8 @@ impl<M: Machine> Pump<M> {
             match due {
                 Due::Inbound(link) => self.inbound.on_due(&mut self.base, link),
                 Due::Way(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
-                Due::Renewal(address, kind) => self.outbound.on_renewal_due(&mut self.base, &address, kind),
-                Due::Expiry(link) => self.inbound.on_expired(&mut self.base, link),
+                Due::Renewal(address, kind) => self.on_renewal_due(&address, kind),
+                Due::Expiry(link) => self.on_expired(link),
                 Due::Stranger(link) => self.stranger_due(link),
                 Due::Sweep => {
                     self.sweep_inbound();
@@ -198,7 +201,7 @@ impl<M: Machine> Pump<M> {
             LinkInput::Dialed(link) => self.outbound.dialed(&mut self.base, link),
             LinkInput::Datagrams(link, max) => self.outbound.takes_datagrams(link, max),
             LinkInput::DialFailed(link, error) => match Unproved::of(&error) {
-                Some(why) => self.outbound.unproved(&mut self.base, link, why),
+                Some(why) => self.outbound.unproved(&mut self.base, link, why, false),
                 None => self.outbound.failed(&mut self.base, link, &error),
             },
             LinkInput::Received(link, chunk) if mine => {
@@ -212,7 +215,9 @@ impl<M: Machine> Pump<M> {
             LinkInput::Written(link, buffer) => self.outbound.written(&mut self.base, link, buffer),
             LinkInput::Identified(link, certificate) if mine => self.outbound.identified(link, certificate),
             LinkInput::Identified(link, certificate) => self.inbound.identified(link, certificate),
-            LinkInput::Unproved(link, why) if mine => self.outbound.unproved(&mut self.base, link, &why),
+            LinkInput::Unproved(link, why) if mine => {
+                self.outbound.unproved(&mut self.base, link, &why, true)
+            }
             LinkInput::Unproved(link, why) => self.inbound.unproved(&mut self.base, link, why),
             LinkInput::Broken(link) if mine => self.outbound.broken(&mut self.base, link),
             LinkInput::Broken(link) => self.inbound.closed(&mut self.base, link),

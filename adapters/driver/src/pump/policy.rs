@@ -96,7 +96,7 @@ impl Policy {
                     app_version: &join.app_version,
                     certificate,
                 };
-                let answer = self.admits.as_ref().map_or(Ok(()), |admits| admits(&joiner));
+                let answer = self.admit(&joiner);
                 ("join", by, answer)
             }
             Message::Membership(MembershipMsg::Leave(node)) => {
@@ -119,6 +119,11 @@ impl Policy {
             )),
             (Err(_), _) => Judged::Refused(None),
         }
+    }
+
+    /// Whether a node may join, or stay.
+    pub(crate) fn admit(&self, joiner: &Joiner<'_>) -> Result<(), String> {
+        self.admits.as_ref().map_or(Ok(()), |admits| admits(joiner))
     }
 
     fn allowed(&self, manager: &Manager<'_>) -> Result<(), String> {

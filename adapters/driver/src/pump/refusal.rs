@@ -162,13 +162,24 @@ pub(crate) fn violation(what: &dyn fmt::Display, peer: &dyn fmt::Display, log: &
     }
 }
 
-/// Counts an open link that was not renewed in time, and says it in the log.
-pub(crate) fn expired(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind) {
+/// Counts an open link that could not be renewed in time and goes on, and says it in the log.
+pub(crate) fn kept(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind) {
+    base.stats.links_kept += 1;
+    if let Some(left_out) = base.log.admit(base.now.mono) {
+        tracing::warn!(
+            target: "cluster::transport", event = "link_kept", %peer, ?kind, left_out,
+            "a link was not renewed in time, and goes on because what its peer proved still holds"
+        );
+    }
+}
+
+/// Counts an open link that was not renewed in time and ends, and says it in the log.
+pub(crate) fn expired(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind, why: &str) {
     base.stats.links_expired += 1;
     if let Some(left_out) = base.log.admit(base.now.mono) {
         tracing::warn!(
             target: "cluster::transport", event = "link_expired", %peer, ?kind, left_out,
-            "a link was not renewed in time"
+            "a link was not renewed in time: {why}"
         );
     }
 }

@@ -124,6 +124,8 @@ pub(super) fn peer() -> UniqueAddress {
 pub(super) struct Bench {
     pub(super) pump: Pump<Script>,
     millis: u64,
+    /// The wall clock, which stands still.
+    pub(super) unix_ms: u64,
 }
 
 impl Bench {
@@ -159,6 +161,7 @@ impl Bench {
         Self {
             pump: Pump::around(script, base, Arc::new(Reports::default())),
             millis: 0,
+            unix_ms: 0,
         }
     }
 
@@ -166,7 +169,7 @@ impl Bench {
         self.millis += millis;
         self.pump.set_time(Now {
             mono: Instant::from_millis(self.millis),
-            unix_ms: 0,
+            unix_ms: self.unix_ms,
         });
         self.pump.tick();
     }

@@ -15,6 +15,7 @@ use super::limits::{
     BUFFER_BYTES_KEPT_MAX, DIAL_BACKOFF_MAX, DIAL_BACKOFF_MIN, OUT_BYTES_MAX, SLOW_PEER_PATIENCE,
 };
 use super::queue::Queues;
+use crate::proved::Proved;
 use crate::psk::Transcript;
 use crate::transport::PeerCertificate;
 
@@ -124,6 +125,12 @@ pub(crate) struct Way {
     pub(crate) renewal: Renewal,
     /// When the open link has to be renewed at the latest.
     pub(crate) expires: Option<Instant>,
+    /// What the peer proved when it opened.
+    pub(crate) proved: Proved,
+    /// It lives on past its age.
+    pub(crate) kept: bool,
+    /// The peer itself has refused to renew it.
+    pub(crate) refused: bool,
     /// Handshakes that have opened this way, the renewals included.
     pub(crate) handshakes: u64,
     pub(crate) queues: Queues,
@@ -159,6 +166,18 @@ impl Way {
     /// Whether this link is a successor that is not open yet.
     pub(crate) fn is_opening(&self, link: LinkId) -> bool {
         matches!(&self.renewal, Renewal::Opening(state) if state.link() == Some(link))
+    }
+
+    /// A link opens, with what its peer has proved.
+    pub(crate) fn proves(&mut self, proved: Proved, expires: Option<Instant>) {
+        self.proved = proved;
+        self.expires = expires;
+        (self.kept, self.refused) = (false, false);
+    }
+
+    /// Whether the open link is older than links may become.
+    pub(crate) fn is_too_old(&self, now: Instant) -> bool {
+        self.expires.is_some_and(|at| at <= now)
     }
 
     /// Whether nothing may be written yet.

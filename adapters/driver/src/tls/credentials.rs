@@ -26,6 +26,12 @@ impl Credentials {
         Self { chain, key, roots }
     }
 
+    /// The node's own certificate.
+    #[cfg(test)]
+    pub(crate) fn own(&self) -> &[u8] {
+        &self.chain[0]
+    }
+
     /// Accepts peers of another authority too.
     #[cfg(feature = "conformance")]
     pub(crate) fn trust(&mut self, root: CertificateDer<'static>) {

@@ -3,16 +3,21 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use rustls::client::Resumption;
-use rustls::pki_types::ServerName;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::credentials::{Credentials, TlsError};
 use super::verifier::NamedPeers;
+use crate::psk::Prover;
 use crate::sync::lock;
+use crate::transport::PeerCertificate;
 
 /// What both sides have to name: a node that reaches another protocol's port by mistake is told so.
 const ALPN: &[u8] = b"quorate";
@@ -30,6 +35,10 @@ pub struct Mtls {
 struct Configs {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
+    /// Whether a dialer is believed.
+    dialers: Arc<NamedPeers>,
+    /// Whether an acceptor is.
+    acceptors: Arc<WebPkiServerVerifier>,
 }
 
 impl Mtls {
@@ -98,6 +107,36 @@ impl Mtls {
         Arc::clone(&lock(&self.configs).server)
     }
 
+    /// Whether a certificate that was believed when its link opened would be believed at this time, with the roots of now. `peer`
+    /// is the end of the link that its holder is. Costs as much as it did then, a signature or two.
+    pub(crate) fn believes(
+        &self,
+        certificate: &PeerCertificate,
+        peer: Prover,
+        unix_ms: u64,
+    ) -> Result<(), String> {
+        let (dialers, acceptors) = {
+            let configs = lock(&self.configs);
+            (Arc::clone(&configs.dialers), Arc::clone(&configs.acceptors))
+        };
+        let now = UnixTime::since_unix_epoch(Duration::from_millis(unix_ms));
+        let der = CertificateDer::from(certificate.der());
+        let others = certificate.intermediates().iter();
+        let others: Vec<CertificateDer<'_>> = others
+            .map(|other| CertificateDer::from(other.as_slice()))
+            .collect();
+        let verified = match peer {
+            Prover::Dialer => dialers.verify_client_cert(&der, &others, now).map(drop),
+            Prover::Acceptor => {
+                let name = &self.peer_name;
+                acceptors
+                    .verify_server_cert(&der, &others, name, &[], now)
+                    .map(drop)
+            }
+        };
+        verified.map_err(|error| error.to_string())
+    }
+
     /// Dials as somebody who has no certificate.
     #[cfg(any(test, feature = "conformance"))]
     #[cfg(feature = "dev-certs")]
@@ -133,13 +172,17 @@ fn configs(peer_name: &ServerName<'static>, credentials: Credentials) -> Result<
         store.add(root).map_err(rejected)?;
     }
     let store = Arc::new(store);
+    let acceptors = WebPkiServerVerifier::builder_with_provider(Arc::clone(&store), Arc::clone(&provider))
+        .build()
+        .map_err(|error| TlsError::Rejected(error.to_string()))?;
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&store), Arc::clone(&provider))
         .build()
         .map_err(|error| TlsError::Rejected(error.to_string()))?;
+    let dialers = Arc::new(NamedPeers::new(verifier, peer_name.clone()));
     let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(rejected)?
-        .with_client_cert_verifier(Arc::new(NamedPeers::new(verifier, peer_name.clone())))
+        .with_client_cert_verifier(Arc::clone(&dialers) as _)
         .with_single_cert(chain.clone(), key.clone_key())
         .map_err(rejected)?;
     // A resumed session would skip the check of certificates that were replaced meanwhile.
@@ -157,5 +200,7 @@ fn configs(peer_name: &ServerName<'static>, credentials: Credentials) -> Result<
     Ok(Configs {
         client: Arc::new(client),
         server: Arc::new(server),
+        dialers,
+        acceptors,
     })
 }

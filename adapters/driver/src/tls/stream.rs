@@ -162,8 +162,9 @@ fn invalid(error: rustls::Error) -> io::Error {
 
 /// What the peer has proved with.
 fn certificate_of(session: &Connection) -> Option<PeerCertificate> {
-    let chain = session.peer_certificates()?;
-    chain.first().map(|certificate| PeerCertificate::new(certificate))
+    let (first, others) = session.peer_certificates()?.split_first()?;
+    let others = others.iter().map(AsRef::as_ref);
+    Some(PeerCertificate::with_intermediates(first, others))
 }
 
 impl<R: LinkReader> Cipher<R> {

@@ -10,6 +10,7 @@ use quorate_core::wire::handshake::{
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN, WireError};
 
 use super::{Inbound, Opened, resume};
+use crate::proved::Proved;
 use crate::psk::{self, Transcript};
 use crate::pump::action::{Action, LinkId};
 use crate::pump::base::Base;
@@ -98,12 +99,11 @@ impl Inbound {
             Ok(_) if !self.is_covered(base, link, &hello) => {
                 self.reject(base, link, &hello, RejectReason::WrongIdentity);
             }
-            Ok(ack) => match base.authentication {
-                Authentication::None | Authentication::Certificates { .. } => {
-                    self.consent(base, known, link, &hello, ack)
-                }
-                Authentication::Psk(_) => self.challenge(base, link, hello, bytes, ack),
-            },
+            Ok(ack) if base.authentication.challenges() => self.challenge(base, link, hello, bytes, ack),
+            Ok(ack) => {
+                let seen = self.links.get(&link).and_then(|held| held.certificate.clone());
+                self.consent(base, known, link, &hello, ack, seen.into());
+            }
         }
     }
 
@@ -174,13 +174,32 @@ impl Inbound {
             transcript,
         } = *challenged;
         match psk.answer(&transcript, proof) {
-            Some(proof) => self.consent(base, known, link, &hello, HelloAck { proof, ..ack }),
+            Some(answer) => {
+                let proof = proof.clone();
+                let proved = Proved::Key { transcript, proof };
+                self.consent(
+                    base,
+                    known,
+                    link,
+                    &hello,
+                    HelloAck { proof: answer, ..ack },
+                    proved,
+                );
+            }
             None => self.reject(base, link, &hello, RejectReason::Unauthenticated),
         }
     }
 
     /// The dialer is who it says, as far as this node asks for it.
-    fn consent(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, hello: &Hello, ack: HelloAck) {
+    fn consent(
+        &mut self,
+        base: &mut Base,
+        known: &Known<'_>,
+        link: LinkId,
+        hello: &Hello,
+        ack: HelloAck,
+        proved: Proved,
+    ) {
         if !self.replace_older(base, hello) {
             return self.reject_as(base, link, hello, RejectReason::TooManyLinks, &Refusal::OldEpoch);
         }
@@ -190,7 +209,7 @@ impl Inbound {
         }
         answer(base, link, &HelloAnswer::Ack(ack));
         self.settle_in(base, link, &hello.from, is_member);
-        self.open(base, link, hello);
+        self.open(base, link, hello, proved);
     }
 
     fn reject(&mut self, base: &mut Base, link: LinkId, hello: &Hello, reason: RejectReason) {
@@ -218,7 +237,7 @@ impl Inbound {
         );
     }
 
-    fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello) {
+    fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello, proved: Proved) {
         let meter = self.meter_of(hello);
         let Some(held) = self.links.get_mut(&link) else {
             return;
@@ -236,6 +255,8 @@ impl Inbound {
             epoch: hello.epoch,
             spoke: false,
             expires,
+            proved,
+            kept: false,
         });
         if let Some(meter) = meter {
             held.meter = meter;

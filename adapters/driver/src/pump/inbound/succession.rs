@@ -2,15 +2,17 @@
 //! does not renew in time ends. Never looks at frames. Spec: `docs/WIRE.md` 3.5, I-93, reliability 3a (rotation).
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::time::Instant;
 use quorate_core::wire::handshake::Hello;
 
 use super::{InLink, Inbound, Opened};
+use crate::psk::Prover;
 use crate::pump::action::LinkId;
+use crate::pump::aging::{Admitted, Aged};
 use crate::pump::base::Base;
 use crate::pump::rates::Meter;
-use crate::pump::refusal::expired;
 use crate::pump::timers::Due;
-use crate::transport::LinkKind;
+use crate::transport::{LinkKind, PeerCertificate};
 
 impl Inbound {
     /// Whether a link is newer than those of the same peer and kind. The newest of them stays until this one speaks, because
@@ -79,27 +81,58 @@ impl Inbound {
             .any(|(_, epoch)| *epoch > than.epoch)
     }
 
-    /// A link is as old as links may become. If its dialer has not proved itself on a newer one, it may not be able to any more,
-    /// and the link ends; otherwise it is read to its end, for as long as the newer one may live.
-    pub(crate) fn on_expired(&mut self, base: &mut Base, link: LinkId) {
-        let Some(opened) = self.links.get_mut(&link).and_then(|held| held.opened.as_mut()) else {
-            return;
-        };
+    /// A link is as old as links may become. If its dialer has proved itself on a newer one, it is read to its end, for as long as
+    /// the newer one may live. Otherwise: who it is, and what it has proved, for that has to be looked at again.
+    pub(crate) fn aged(
+        &mut self,
+        base: &mut Base,
+        link: LinkId,
+    ) -> Option<(UniqueAddress, Option<PeerCertificate>)> {
+        let opened = self.links.get_mut(&link)?.opened.as_mut()?;
         opened.expires = None;
         let (peer, kind, epoch) = (opened.peer.clone(), opened.kind, opened.epoch);
+        let certificate = opened.proved.certificate().cloned();
         let newer = self
             .same(&peer, kind)
             .into_iter()
             .filter(|(_, other)| *other > epoch);
         let expiry = |(link, _)| self.links.get(&link)?.opened.as_ref()?.expires;
         let later = newer.filter_map(expiry).max();
-        let Some(later) = later.filter(|later| *later > base.now.mono) else {
-            expired(base, peer.address(), kind);
-            return self.abort(base, link);
+        match later.filter(|later| *later > base.now.mono) {
+            Some(later) => {
+                self.expire_at(base, link, later);
+                None
+            }
+            None => Some((peer, certificate)),
+        }
+    }
+
+    /// The link goes on if what its dialer has proved still holds.
+    pub(crate) fn on_aged(&mut self, base: &mut Base, link: LinkId, admitted: Admitted) {
+        let Some(opened) = self.links.get_mut(&link).and_then(|held| held.opened.as_mut()) else {
+            return;
         };
+        let aged = Aged {
+            peer: &opened.peer,
+            kind: opened.kind,
+            proved: &opened.proved,
+            end: Prover::Dialer,
+            kept: opened.kept,
+        };
+        match aged.keep_for(base, admitted) {
+            Some(pause) => {
+                opened.kept = true;
+                let at = base.now.mono + pause;
+                self.expire_at(base, link, at);
+            }
+            None => self.abort(base, link),
+        }
+    }
+
+    fn expire_at(&mut self, base: &mut Base, link: LinkId, at: Instant) {
         if let Some(opened) = self.links.get_mut(&link).and_then(|held| held.opened.as_mut()) {
-            opened.expires = Some(later);
-            base.timers.arm(later, Due::Expiry(link));
+            opened.expires = Some(at);
+            base.timers.arm(at, Due::Expiry(link));
         }
     }
 }

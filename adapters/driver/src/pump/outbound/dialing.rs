@@ -14,6 +14,7 @@ use rand_core::Rng;
 
 use super::renewal::due;
 use super::{Outbound, return_strays, set_renewal, set_state};
+use crate::proved::Proved;
 use crate::psk;
 use crate::pump::action::{Action, Chunk, LinkId};
 use crate::pump::base::Base;
@@ -138,6 +139,7 @@ impl Outbound {
         let decoded = decode_answer(heard);
         let (hello, challenge) = (Hello::clone(hello), challenge.take());
         let covered = base.authentication.covers(certificate.as_ref(), &address);
+        let seen = certificate.clone();
         base.act(Action::Resume { link, chunk });
         let (answer, consumed) = match decoded {
             HandshakeDecoded::NeedMore(_) => return self.keep(link, challenge, 0),
@@ -166,7 +168,16 @@ impl Outbound {
                 Ok(()) if quarantine.contains(&ack.from) => {
                     self.rejected(base, link, RejectReason::Quarantined);
                 }
-                Ok(()) => self.open(base, link, ack, hello.epoch),
+                Ok(()) => {
+                    let proved = match challenge {
+                        Some(challenge) => Proved::Key {
+                            transcript: challenge.transcript,
+                            proof: ack.proof.clone(),
+                        },
+                        None => seen.into(),
+                    };
+                    self.open(base, link, ack, hello.epoch, proved);
+                }
             },
         }
     }
@@ -183,10 +194,14 @@ impl Outbound {
     }
 
     /// The transport does not believe an acceptor, or the acceptor does not believe this node.
-    pub(crate) fn unproved(&mut self, base: &mut Base, link: LinkId, why: &Unproved) {
+    /// `shaken`: after the transport had believed it, so that it is the acceptor's word.
+    pub(crate) fn unproved(&mut self, base: &mut Base, link: LinkId, why: &Unproved, shaken: bool) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
+        if shaken {
+            self.refused_by_peer(base, link);
+        }
         let state = self
             .peers
             .get_mut(&address)
@@ -256,7 +271,7 @@ impl Outbound {
         }
     }
 
-    fn open(&mut self, base: &mut Base, link: LinkId, ack: HelloAck, epoch: u32) {
+    fn open(&mut self, base: &mut Base, link: LinkId, ack: HelloAck, epoch: u32, proved: Proved) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
@@ -264,11 +279,12 @@ impl Outbound {
         let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
             return;
         };
-        if way.is_opening(link) {
+        let renews = way.is_opening(link);
+        way.handshakes += 1;
+        way.proves(proved, base.link_expiry());
+        if renews {
             return self.hand_over(base, link, ack, epoch);
         }
-        way.handshakes += 1;
-        way.expires = base.link_expiry();
         let peer = ack.from.clone();
         way.failures = 0;
         way.reset_buffers();
@@ -302,6 +318,9 @@ impl Outbound {
                 let strays = way.take_strays(&peer);
                 return_strays(base, kind, strays, Some(&peer));
             }
+        }
+        if is_final(reason) {
+            self.refused_by_peer(base, link);
         }
         if is_mistake(reason) {
             refused(base, &address, kind, &reason);
@@ -386,6 +405,26 @@ fn refused(base: &mut Base, address: &Address, kind: LinkKind, why: &dyn std::fm
     }
 }
 
+/// Whether a peer that says this does not want this node, as it is, any more.
+const fn is_final(reason: RejectReason) -> bool {
+    match reason {
+        RejectReason::WrongIncarnation { .. }
+        | RejectReason::Quarantined
+        | RejectReason::WrongCluster
+        | RejectReason::WrongAddress
+        | RejectReason::Unauthenticated
+        | RejectReason::WrongIdentity
+        | RejectReason::DuplicateUid => true,
+        RejectReason::TooManyLinks
+        | RejectReason::ShuttingDown
+        | RejectReason::Version
+        | RejectReason::AuthMethod
+        | RejectReason::Features => false,
+        // What a later version refuses.
+        _ => false,
+    }
+}
+
 /// Whether somebody has to set something right. The other reasons are a cluster's life: restarts, departures, races.
 const fn is_mistake(reason: RejectReason) -> bool {
     match reason {
@@ -409,7 +448,6 @@ const fn is_mistake(reason: RejectReason) -> bool {
 /// Whether a consent proves what this node asks for: a key after a challenge, and nothing else than the challenge said.
 fn is_proved(authentication: &Authentication, challenge: Option<&Challenge>, ack: &HelloAck) -> bool {
     match (authentication, challenge) {
-        (Authentication::None | Authentication::Certificates { .. }, None) => true,
         (Authentication::Psk(psk), Some(challenge)) => {
             let said = HelloAck {
                 proof: Proof::new(),
@@ -417,8 +455,7 @@ fn is_proved(authentication: &Authentication, challenge: Option<&Challenge>, ack
             };
             said == challenge.ack && psk.is_acceptor(&challenge.transcript, &ack.proof)
         }
-        (Authentication::None | Authentication::Certificates { .. }, Some(_))
-        | (Authentication::Psk(_), None) => false,
+        (_, challenge) => challenge.is_none() && !authentication.challenges(),
     }
 }
 

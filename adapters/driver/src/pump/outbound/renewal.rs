@@ -1,28 +1,28 @@
 //! Links that are replaced before they are too old, so that both ends prove again who they are, with the keys of the day. Make
 //! before break: the successor is opened beside the link; then what was written to the link is delivered to its end, which
 //! the peer confirms by closing; only then the successor carries frames. So nothing is lost and nothing overtakes. A successor
-//! that cannot be opened costs nothing: the link goes on, and it is tried again. Spec: reliability 3a (rotation).
+//! that cannot be opened costs nothing: the link goes on, and it is tried again, beyond the link's age too if what the peer has
+//! proved still holds. Spec: reliability 3a (rotation).
 
 use std::time::Duration;
 
-use quorate_core::ident::Address;
+use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::LinkEvent;
 use quorate_core::wire::handshake::HelloAck;
 use rand_core::Rng;
 
 use super::{Outbound, set_renewal};
+use crate::psk::Prover;
 use crate::pump::action::{Action, LinkId};
+use crate::pump::aging::{Admitted, Aged, look_interval};
 use crate::pump::base::Base;
-use crate::pump::refusal::{expired, violation};
+use crate::pump::refusal::violation;
 use crate::pump::way::{Renewal, State};
-use crate::transport::LinkKind;
+use crate::transport::{LinkKind, PeerCertificate};
 
 /// How long a peer may take at least to read the rest of a user link, which it pauses while it has no room. After it the rest is
 /// given up.
 const USER_DRAIN_MIN: Duration = Duration::from_secs(30);
-
-/// Shortest pause before a successor is tried again.
-const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// When a link that opens now is renewed: between five and seven eighths of its time, so that links do not all come due at
 /// once, and one failure leaves time for another try.
@@ -38,15 +38,24 @@ pub(super) fn due(base: &mut Base) -> Renewal {
 
 impl Outbound {
     /// A deadline of a renewal has passed.
-    pub(crate) fn on_renewal_due(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+    pub(crate) fn on_renewal_due(
+        &mut self,
+        base: &mut Base,
+        address: &Address,
+        kind: LinkKind,
+        admitted: Admitted,
+    ) {
         let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
             return;
         };
         match &way.renewal {
             Renewal::None => {}
-            Renewal::Due { .. } if way.expires.is_some_and(|at| at <= base.now.mono) => {
-                expired(base, address, kind);
-                self.break_link(base, address, kind);
+            Renewal::Due { .. } if way.is_too_old(base.now.mono) => {
+                if self.keeps(base, address, kind, admitted) {
+                    self.renew(base, address, kind);
+                } else {
+                    self.break_link(base, address, kind);
+                }
             }
             Renewal::Due { .. } => self.renew(base, address, kind),
             Renewal::Opening(state) => {
@@ -59,6 +68,62 @@ impl Outbound {
                 self.broken(base, link);
             }
         }
+    }
+
+    /// The peer of a link that is too old now, and what it has proved.
+    pub(crate) fn aged(
+        &self,
+        base: &Base,
+        address: &Address,
+        kind: LinkKind,
+    ) -> Option<(UniqueAddress, Option<PeerCertificate>)> {
+        let peer = self.peers.get(address)?;
+        let way = match kind {
+            LinkKind::Control => &peer.control,
+            LinkKind::User => &peer.user,
+            LinkKind::Bulk => &peer.bulk,
+        };
+        let node = way.state.peer().filter(|_| way.is_too_old(base.now.mono))?;
+        Some((node.clone(), way.proved.certificate().cloned()))
+    }
+
+    /// Whether a link that is too old goes on: what its acceptor proved still holds, and it has not refused this node itself.
+    fn keeps(&mut self, base: &mut Base, address: &Address, kind: LinkKind, admitted: Admitted) -> bool {
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+            return false;
+        };
+        let Some(peer) = way.state.peer() else {
+            return false;
+        };
+        let admitted = match way.refused {
+            true => Err("its acceptor refuses this node".to_owned()),
+            false => admitted,
+        };
+        let aged = Aged {
+            peer,
+            kind,
+            proved: &way.proved,
+            end: Prover::Acceptor,
+            kept: way.kept,
+        };
+        let Some(pause) = aged.keep_for(base, admitted) else {
+            return false;
+        };
+        way.kept = true;
+        way.expires = Some(base.now.mono + pause);
+        true
+    }
+
+    /// An acceptor refuses the successor of a link. Where nobody else can say so, it is believed: the link ends when it is as old as
+    /// links may become.
+    pub(super) fn refused_by_peer(&mut self, base: &Base, link: LinkId) {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return;
+        };
+        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+            return;
+        };
+        way.refused |= way.is_opening(link) && base.authentication.is_refused_by_peers_only();
     }
 
     /// A link broke, or was not read to its end in time: what was written to it last may be lost.
@@ -120,7 +185,7 @@ impl Outbound {
             );
         }
         // Eight tries at least in what is left of the link's time.
-        let pause = base.max_link_age.map_or(RETRY_MIN, |age| RETRY_MIN.max(age / 64));
+        let pause = look_interval(base);
         let again = Renewal::Due {
             at: base.now.mono + pause,
         };
@@ -148,8 +213,6 @@ impl Outbound {
         way.writing = false;
         // It stands in the list of ways to flush as the old link, if at all, and has nothing left for that.
         way.dirty = false;
-        way.handshakes += 1;
-        way.expires = base.link_expiry();
         way.state = State::Open {
             link: successor,
             peer: ack.from,
