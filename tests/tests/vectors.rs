@@ -8,6 +8,9 @@ use serde_json::Value;
 
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/membership-vectors.json");
 
+/// Sharding, distributed data and more; keys nobody runs yet are skipped.
+const SHARDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/sharding-vectors.json");
+
 fn reports(text: &str) -> Vec<KeyReport> {
     vectors::run(text).expect("a well-formed file")
 }
@@ -56,6 +59,58 @@ fn every_shared_vector_passes() {
         counts(&text),
         expected.map(|(key, count)| (key.to_owned(), count))
     );
+}
+
+#[test]
+fn every_shared_vector_of_distributed_data_passes() {
+    let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
+    for report in reports(&text) {
+        assert!(!report.has_failed(), "{report}");
+    }
+    let expected = [
+        ("crdt_flag", 30),
+        ("crdt_gcounter", 40),
+        ("crdt_gset", 30),
+        ("crdt_lwwmap", 50),
+        ("crdt_lwwregister", 40),
+        ("crdt_ormap", 60),
+        ("crdt_ormultimap", 60),
+        ("crdt_orset", 120),
+        ("crdt_pncounter", 40),
+        ("crdt_pncountermap", 50),
+    ];
+    let mut found = counts(&text);
+    found.retain(|(key, _)| key.starts_with("crdt_"));
+    assert_eq!(
+        found,
+        expected.map(|(key, passed)| (key.to_owned(), Some((passed, 0))))
+    );
+}
+
+#[test]
+fn every_expectation_of_distributed_data_is_checked_and_a_case_without_one_fails() {
+    let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    let keys = file.as_object().expect("an object").iter();
+    for (key, cases) in keys.filter(|(key, _)| key.starts_with("crdt_")) {
+        let total = cases.as_array().expect("a list").len();
+        let all_fail = |what: &str, change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+            let mut cases = cases.clone();
+            for case in cases.as_array_mut().expect("a list") {
+                change(case.as_object_mut().expect("a case"));
+            }
+            let found = counts(&serde_json::json!({ key: cases }).to_string());
+            assert_eq!(found, [(key.clone(), Some((0, total)))], "{key}: {what}");
+        };
+        all_fail("spoilt values", &|case| spoil(&mut case["values"]));
+        all_fail("spoilt equal", &|case| spoil(&mut case["equal"]));
+        for what in ["values", "equal"] {
+            all_fail(what, &|case| {
+                case.remove(what);
+            });
+            all_fail(what, &|case| case[what] = Value::Null);
+        }
+    }
 }
 
 #[test]
@@ -225,7 +280,23 @@ fn an_expected_null_phi_means_infinite() {
 
 #[test]
 fn files_that_cannot_be_run_end_with_one_line_and_exit_code_2() {
-    let bad: [(&str, &[u8]); 12] = [
+    let bad: [(&str, &[u8]); 16] = [
+        (
+            "no-replica",
+            br#"{"crdt_flag": [{"replicas": ["a"], "steps": [["full", "a", "b"]]}]}"#,
+        ),
+        (
+            "no-delta",
+            br#"{"crdt_flag": [{"replicas": ["a"], "steps": [["delta", "a", "a", 0]]}]}"#,
+        ),
+        (
+            "no-operation",
+            br#"{"crdt_orset": [{"replicas": ["a"], "steps": [["op", "a", "put", "x"]]}]}"#,
+        ),
+        (
+            "half-a-step",
+            br#"{"crdt_orset": [{"replicas": ["a"], "steps": [["op", "a"]]}]}"#,
+        ),
         ("empty", b""),
         ("text", b"hello"),
         ("list", b"[]"),

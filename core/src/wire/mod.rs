@@ -14,6 +14,7 @@ mod membership;
 mod sharding;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use crate::bytes::{Reaction, WireError};
 pub use crate::membership::state::packed::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};
@@ -23,3 +24,6 @@ pub use frame::{
     decode_frame, frame_kind,
 };
 pub(crate) use gossip::has_room;
+pub use values::{
+    DataLimits, decode_data, decode_delta, decode_pruned, encode_data, encode_delta, encode_pruned,
+};

@@ -80,6 +80,20 @@ impl<'a> Node<'a> {
         })
     }
 
+    /// A member that may be missing or null.
+    pub(super) fn find(&self, name: &str) -> Option<Self> {
+        self.get(name).ok().filter(|member| !member.value.is_null())
+    }
+
+    /// Where the value stands.
+    pub(super) fn place(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) const fn value(&self) -> &'a Value {
+        self.value
+    }
+
     pub(super) fn items(&self) -> Result<Vec<Self>, IllFormed> {
         let list = self
             .value
@@ -128,6 +142,12 @@ impl<'a> Node<'a> {
         self.value
             .as_u64()
             .ok_or_else(|| self.refuse("expected a whole number from 0 on"))
+    }
+
+    pub(super) fn integer(&self) -> Result<i64, IllFormed> {
+        self.value
+            .as_i64()
+            .ok_or_else(|| self.refuse("expected a whole number"))
     }
 
     pub(super) fn float(&self) -> Result<f64, IllFormed> {

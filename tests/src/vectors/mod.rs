@@ -3,6 +3,7 @@
 
 mod clock;
 mod convergence;
+mod crdt;
 mod json;
 mod phi;
 mod reachability;
@@ -77,20 +78,30 @@ pub fn run(text: &str) -> Result<Vec<KeyReport>, IllFormed> {
     keys.iter().map(|(key, cases)| run_key(key, cases)).collect()
 }
 
-fn run_key(key: &str, cases: &Value) -> Result<KeyReport, IllFormed> {
-    let run_case: fn(json::Node<'_>) -> Result<json::Differences, IllFormed> = match key {
+type RunCase = Box<dyn Fn(json::Node<'_>) -> Result<json::Differences, IllFormed>>;
+
+/// What runs the cases of a key; `None` if nobody here does.
+fn runner(key: &str) -> Option<RunCase> {
+    if let Some(data_type) = crdt::type_of(key) {
+        return Some(Box::new(move |case| crdt::run(data_type, &case)));
+    }
+    Some(Box::new(match key {
         "vector_clock" => clock::run,
         "reachability" => reachability::run,
         "ring" => ring::run,
         "phi" => phi::run,
         "convergence_leader" => convergence::run,
         "sbr" => sbr::run,
-        _ => {
-            return Ok(KeyReport {
-                key: key.to_owned(),
-                result: None,
-            });
-        }
+        _ => return None,
+    }))
+}
+
+fn run_key(key: &str, cases: &Value) -> Result<KeyReport, IllFormed> {
+    let Some(run_case) = runner(key) else {
+        return Ok(KeyReport {
+            key: key.to_owned(),
+            result: None,
+        });
     };
     let mut result = KeyResult::default();
     for (at, case) in json::Node::root(key, cases).items()?.into_iter().enumerate() {

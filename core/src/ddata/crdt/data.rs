@@ -39,13 +39,6 @@ impl ValueType {
         Self::LwwRegister,
         Self::Flag,
     ];
-
-    pub(super) const fn is_counter(self) -> bool {
-        match self {
-            Self::GCounter | Self::PnCounter => true,
-            Self::GSet | Self::OrSet | Self::LwwRegister | Self::Flag => false,
-        }
-    }
 }
 
 /// The type of a value.
@@ -369,12 +362,12 @@ impl Data {
             Self::GCounter(held) => Pruned::Counted(held.prune(removed, minting.me())),
             Self::PnCounter(held) => Pruned::Counted(held.prune(removed, minting.me())),
             Self::GSet(_) | Self::Flag(_) => Pruned::Nothing,
-            Self::OrSet(held) => Pruned::Seen(held.prune(removed, minting)?),
-            Self::OrMap(held) => Pruned::Seen(held.prune(removed, minting)?),
-            Self::OrMultiMap(held) => Pruned::Seen(held.prune(removed, minting)?),
-            Self::PnCounterMap(held) => Pruned::Seen(held.prune(removed, minting)?),
+            Self::OrSet(held) => Pruned::Seen(held.0.prune(removed, minting)?),
+            Self::OrMap(held) => Pruned::Seen(held.map.prune(removed, minting)?),
+            Self::OrMultiMap(held) => Pruned::Seen(held.0.prune(removed, minting)?),
+            Self::PnCounterMap(held) => Pruned::Seen(held.0.prune(removed, minting)?),
             Self::LwwRegister(held) => Pruned::Stamped(held.prune(removed, minting.me())),
-            Self::LwwMap(held) => Pruned::Seen(held.prune(removed, minting)?),
+            Self::LwwMap(held) => Pruned::Seen(held.0.prune(removed, minting)?),
             Self::Custom(held) => {
                 held.prune(removed, minting)?;
                 Pruned::Nothing
@@ -403,7 +396,7 @@ impl Data {
             Self::PnCounter(held) => held.clean(removed, tally),
             Self::GSet(_) | Self::Flag(_) => false,
             Self::OrSet(held) => held.0.clean(removed, version),
-            Self::OrMap(held) => held.clean(removed, version),
+            Self::OrMap(held) => held.map.clean(removed, version),
             Self::OrMultiMap(held) => held.0.clean(removed, version),
             Self::PnCounterMap(held) => held.0.clean(removed, version),
             Self::LwwRegister(held) => held.clean(removed, stamp),
@@ -419,12 +412,12 @@ impl Data {
             Self::GCounter(held) => held.nodes().cloned().collect(),
             Self::PnCounter(held) => held.nodes().cloned().collect(),
             Self::GSet(_) | Self::Flag(_) => BTreeSet::new(),
-            Self::OrSet(held) => held.0.nodes().cloned().collect(),
-            Self::OrMap(held) => held.nodes(),
-            Self::OrMultiMap(held) => held.0.nodes().cloned().collect(),
-            Self::PnCounterMap(held) => held.0.nodes().cloned().collect(),
+            Self::OrSet(held) => held.0.nodes(),
+            Self::OrMap(held) => held.map.nodes(),
+            Self::OrMultiMap(held) => held.0.nodes(),
+            Self::PnCounterMap(held) => held.0.nodes(),
             Self::LwwRegister(held) => held.get().map(|held| held.node.clone()).into_iter().collect(),
-            Self::LwwMap(held) => held.0.nodes().cloned().collect(),
+            Self::LwwMap(held) => held.0.nodes(),
             Self::Custom(held) => held.kind.nodes(&held.state).into_iter().collect(),
         };
         nodes.into_iter().collect()
@@ -437,12 +430,12 @@ impl Data {
             Self::GCounter(held) => !held.tallies().get(node).is_zero(),
             Self::PnCounter(held) => !held.tallies().get(node).is_zero(),
             Self::GSet(_) | Self::Flag(_) => false,
-            Self::OrSet(held) => held.0.context.index(node).is_some(),
-            Self::OrMap(held) => held.mentions(node),
-            Self::OrMultiMap(held) => held.0.context.index(node).is_some(),
-            Self::PnCounterMap(held) => held.0.context.index(node).is_some(),
+            Self::OrSet(held) => held.0.mentions(node),
+            Self::OrMap(held) => held.map.mentions(node),
+            Self::OrMultiMap(held) => held.0.mentions(node),
+            Self::PnCounterMap(held) => held.0.mentions(node),
             Self::LwwRegister(held) => held.get().is_some_and(|held| held.node == *node),
-            Self::LwwMap(held) => held.0.context.index(node).is_some(),
+            Self::LwwMap(held) => held.0.mentions(node),
             Self::Custom(held) => held.kind.nodes(&held.state).contains(node),
         }
     }

@@ -124,8 +124,8 @@ impl Delta {
     pub fn check_stamps(&self, now_ms: i64, skew_ms_max: i64) -> Result<(), FutureStamp> {
         let newest = match self {
             Self::LwwRegister(delta) => delta.get().map(|written| written.stamp),
-            Self::LwwMap(delta) => delta.newest_stamp(),
-            Self::OrMap(delta) => delta.newest_stamp(),
+            Self::LwwMap(delta) => delta.0.part.newest_stamp(),
+            Self::OrMap(delta) => delta.map.part.newest_stamp(),
             Self::GCounter(_)
             | Self::PnCounter(_)
             | Self::GSet(_)

@@ -1,45 +1,68 @@
 //! Entries by key, each alive as long as one of its dots is, and what was seen: what sets with removal and all maps are made
 //! of. A dot survives a join if both sides have it, or one has it and the other has not seen it. Never knows what a key
-//! or a payload means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018).
+//! means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018); `docs/adr/0010`.
 
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt::Debug;
 
-use super::context::{CLOUD_MAX, Context, Dot, NODES_MAX, Range};
+use super::context::{CLOUD_MAX, Context, Dot, NODES_MAX, Range, Translation};
 use super::few::Few;
 use super::{MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
 
-/// What hangs on a dot. One dot has one payload; only a forger sends two, which are then joined so that the order in which
-/// they come does not matter.
-pub(crate) trait Payload: Clone + Debug + PartialEq {
-    /// Joins what two replicas hold under the same dot; whether anything changed.
+/// What stands under a key while it is alive. The values of a map are joined, those of a set are nothing.
+pub(crate) trait Value: Clone + Debug + PartialEq {
+    /// Joins what another replica holds under the key; whether anything changed.
     fn join(&mut self, other: &Self) -> bool;
+
+    /// Whether it mentions a node.
+    fn mentions(&self, _node: &UniqueAddress) -> bool {
+        false
+    }
+
+    /// The nodes that it mentions.
+    fn nodes(&self, _all: &mut BTreeSet<UniqueAddress>) {}
+
+    /// Folds what a node contributed into the minting node's part.
+    fn prune(&mut self, _removed: &UniqueAddress, _minting: &mut Minting) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// Drops what a node contributed and somebody has folded.
+    fn clean(&mut self, _removed: &UniqueAddress) {}
+
+    /// Whether what is folded twice counts twice.
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// The greatest stamp in it.
+    fn newest_stamp(&self) -> Option<i64> {
+        None
+    }
 }
 
-impl Payload for () {
+impl Value for () {
     fn join(&mut self, (): &Self) -> bool {
         false
     }
 }
 
-/// A dot and what hangs on it.
+/// A key's dots, at least one, and its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Live<P> {
-    pub(crate) dot: Dot,
-    pub(crate) payload: P,
+pub(crate) struct Entry<V> {
+    pub(crate) dots: Few<Dot>,
+    pub(crate) value: V,
 }
 
-/// Entries by key with a context that covers every dot in them. An entry without dots is gone; in a delta it stands for a
-/// key whose dots were removed.
+/// Entries by key with a context that covers every dot in them.
 #[derive(Clone, Debug)]
-pub(crate) struct Dotted<K, P> {
+pub(crate) struct Dotted<K, V> {
     pub(crate) context: Context,
-    pub(crate) entries: BTreeMap<K, Few<Live<P>>>,
+    pub(crate) entries: BTreeMap<K, Entry<V>>,
 }
 
-impl<K, P> Default for Dotted<K, P> {
+impl<K, V> Default for Dotted<K, V> {
     fn default() -> Self {
         Self {
             context: Context::default(),
@@ -48,27 +71,96 @@ impl<K, P> Default for Dotted<K, P> {
     }
 }
 
-/// What an operation changed: the entries it touched, and in the context what it added and what it superseded.
+/// What operations changed: the entries they wrote, the keys they removed, and in the context what they added and superseded.
 #[derive(Clone, Debug)]
-pub(crate) struct DottedDelta<K, P> {
-    pub(crate) part: Dotted<K, P>,
-    /// Whether the context speaks about all keys (a clear) or only about those listed, which spares the others a visit.
+pub(crate) struct DottedDelta<K, V> {
+    pub(crate) part: Dotted<K, V>,
+    /// Keys that lost dots and have none here.
+    pub(crate) removed: BTreeSet<K>,
+    /// Whether the context speaks about all keys (a clear) or only about those named, which spares the others a visit.
     pub(crate) whole: bool,
 }
 
-impl<K: Ord + Clone, P: Payload> Dotted<K, P> {
-    pub(crate) fn live(&self, key: &K) -> &[Live<P>] {
-        self.entries.get(key).map_or(&[], Few::as_slice)
+/// The two sides of a join while one of them changes.
+struct Sides<'a> {
+    mine: &'a Context,
+    theirs: &'a Context,
+    to: Translation,
+    /// A delta says of a key it names all that its sender has made of what it has seen.
+    is_delta: bool,
+}
+
+impl Sides<'_> {
+    /// Joins one key; whether anything changed. The entry may be left without dots, and is then dead.
+    fn join<V: Value>(&self, held: &mut Entry<V>, theirs: Option<&Entry<V>>) -> bool {
+        let their_dots = theirs.map_or(&[][..], |entry| entry.dots.as_slice());
+        let mut changed = held.dots.retain(|mine| match self.to.theirs(*mine) {
+            Some(dot) => their_dots.contains(&dot) || !self.theirs.covers(dot),
+            None => true,
+        });
+        let Some(theirs) = theirs else {
+            return changed;
+        };
+        let is_superseded = held.dots.is_empty();
+        for dot in theirs.dots.iter().map(|dot| self.to.mine(*dot)) {
+            if !self.mine.covers(dot) {
+                held.dots.push(dot);
+                changed = true;
+            }
+        }
+        if self.is_delta && is_superseded {
+            changed |= held.value != theirs.value;
+            held.value.clone_from(&theirs.value);
+        } else {
+            changed |= held.value.join(&theirs.value);
+        }
+        changed
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &UniqueAddress> {
-        self.context.sorted().map(|(_, seen)| &seen.node)
+    /// What a key that is not here becomes.
+    fn adopt<V: Value>(&self, theirs: &Entry<V>) -> Option<Entry<V>> {
+        let mut dots = Few::none();
+        for dot in theirs.dots.iter().map(|dot| self.to.mine(*dot)) {
+            if !self.mine.covers(dot) {
+                dots.push(dot);
+            }
+        }
+        let value = &theirs.value;
+        (!dots.is_empty()).then(|| Entry {
+            dots,
+            value: value.clone(),
+        })
     }
+}
 
+impl<K: Ord + Clone, V: Value> Dotted<K, V> {
     /// Joins a whole state; whether anything changed.
     pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
         self.check_nodes(other)?;
-        Ok(self.absorb(other, true, false))
+        let to = self.context.translate(&other.context);
+        let sides = Sides {
+            mine: &self.context,
+            theirs: &other.context,
+            to,
+            is_delta: false,
+        };
+        let mut changed = false;
+        let mut theirs = other.entries.iter().peekable();
+        self.entries.retain(|key, held| {
+            while theirs.next_if(|(their, _)| *their < key).is_some() {}
+            let their = theirs.next_if(|(their, _)| *their == key);
+            changed |= sides.join(held, their.map(|(_, entry)| entry));
+            !held.dots.is_empty()
+        });
+        for (key, theirs) in &other.entries {
+            if !self.entries.contains_key(key)
+                && let Some(entry) = sides.adopt(theirs)
+            {
+                self.entries.insert(key.clone(), entry);
+                changed = true;
+            }
+        }
+        Ok(self.context.merge(&other.context) || changed)
     }
 
     fn check_nodes(&self, other: &Self) -> Result<(), MergeError> {
@@ -81,276 +173,247 @@ impl<K: Ord + Clone, P: Payload> Dotted<K, P> {
     }
 
     /// Joins a delta; whether anything changed.
-    pub(super) fn merge_delta(&mut self, delta: &DottedDelta<K, P>) -> Result<bool, MergeError> {
+    pub(super) fn merge_delta(&mut self, delta: &DottedDelta<K, V>) -> Result<bool, MergeError> {
         self.check_nodes(&delta.part)?;
-        if self.context.cloud() + delta.part.context.cloud() + delta.part.context.len() > CLOUD_MAX {
+        let theirs = &delta.part.context;
+        if self.context.cloud() + theirs.cloud() + theirs.len() > CLOUD_MAX {
             let mut after = self.context.clone();
-            after.merge(&delta.part.context);
+            after.merge(theirs);
             if after.cloud() > CLOUD_MAX.max(self.context.cloud()) {
                 return Err(MergeError::CloudFull);
             }
         }
-        Ok(self.absorb(&delta.part, delta.whole, false))
+        Ok(self.absorb(delta, |_| {}))
     }
 
-    /// Joins `other`. Its context judges all keys, or only those that `other` lists. `keep_empty` keeps keys without dots.
-    fn absorb(&mut self, other: &Self, whole: bool, keep_empty: bool) -> bool {
-        let to = self.context.translate(&other.context);
-        let Self { context, entries } = self;
-        let mut changed = false;
-        let join = |held: &mut Few<Live<P>>, theirs: Option<&Few<Live<P>>>| {
-            let theirs = theirs.map_or(&[][..], Few::as_slice);
-            let mut changed = held.retain(|live| match to.theirs(live.dot) {
-                Some(dot) => theirs.iter().any(|their| their.dot == dot) || !other.context.covers(dot),
-                None => true,
-            });
-            for their in theirs {
-                let dot = to.mine(their.dot);
-                if let Some(live) = held.as_mut_slice().iter_mut().find(|live| live.dot == dot) {
-                    changed |= live.payload.join(&their.payload);
-                } else if !context.covers(dot) {
-                    held.push(Live {
-                        dot,
-                        payload: their.payload.clone(),
-                    });
-                    changed = true;
-                }
-            }
-            changed
+    /// Joins a delta and names the keys that it leaves dead or finds absent.
+    fn absorb(&mut self, delta: &DottedDelta<K, V>, mut on_dead: impl FnMut(&K)) -> bool {
+        let to = self.context.translate(&delta.part.context);
+        let sides = Sides {
+            mine: &self.context,
+            theirs: &delta.part.context,
+            to,
+            is_delta: true,
         };
-        if whole {
-            let mut theirs = other.entries.iter().peekable();
+        let entries = &mut self.entries;
+        let mut changed = false;
+        if delta.whole {
             entries.retain(|key, held| {
-                while theirs.next_if(|(their, _)| *their < key).is_some() {}
-                let their = theirs.next_if(|(their, _)| *their == key);
-                changed |= join(held, their.map(|(_, live)| live));
-                keep_empty || !held.is_empty()
+                if delta.part.entries.contains_key(key) {
+                    return true;
+                }
+                changed |= sides.join(held, None);
+                if held.dots.is_empty() {
+                    on_dead(key);
+                }
+                !held.dots.is_empty()
             });
         }
-        for (key, theirs) in &other.entries {
-            match entries.get_mut(key) {
-                Some(_) if whole => {}
-                Some(held) => {
-                    changed |= join(held, Some(theirs));
-                    if held.is_empty() && !keep_empty {
-                        entries.remove(key);
-                    }
-                }
-                None => {
-                    let mut held = Few::none();
-                    changed |= join(&mut held, Some(theirs));
-                    if keep_empty || !held.is_empty() {
-                        entries.insert(key.clone(), held);
-                    }
-                }
+        let written = delta.part.entries.iter().map(|(key, entry)| (key, Some(entry)));
+        for (key, theirs) in written.chain(delta.removed.iter().map(|key| (key, None))) {
+            let is_alive = if let Some(held) = entries.get_mut(key) {
+                changed |= sides.join(held, theirs);
+                !held.dots.is_empty()
+            } else if let Some(entry) = theirs.and_then(|theirs| sides.adopt(theirs)) {
+                entries.insert(key.clone(), entry);
+                changed = true;
+                true
+            } else {
+                false
+            };
+            if !is_alive {
+                entries.remove(key);
+                on_dead(key);
             }
         }
-        self.context.merge(&other.context) || changed
+        self.context.merge(&delta.part.context) || changed
     }
 
-    /// Forgets what is known of a node. Its dots in entries, up to `folded` or all, must be gone before or go with it.
-    pub(super) fn clean(&mut self, removed: &UniqueAddress, folded: Option<u64>) -> bool {
-        let Some(index) = self.context.index(removed) else {
-            return false;
-        };
-        let mut changed = false;
-        self.entries.retain(|_, held| {
-            changed |= held.retain(|live| {
-                live.dot.node != index || folded.is_some_and(|folded| live.dot.version > folded)
-            });
-            !held.is_empty()
-        });
-        // What came after the pruning stays until it is pruned as well.
-        if folded.is_some_and(|folded| self.context.highest(removed) > folded) {
-            return changed;
+    pub(super) fn mentions(&self, node: &UniqueAddress) -> bool {
+        self.context.index(node).is_some() || self.entries.values().any(|entry| entry.value.mentions(node))
+    }
+
+    pub(super) fn nodes(&self) -> BTreeSet<UniqueAddress> {
+        let mut all: BTreeSet<UniqueAddress> =
+            self.context.sorted().map(|(_, seen)| seen.node.clone()).collect();
+        for entry in self.entries.values() {
+            entry.value.nodes(&mut all);
         }
-        self.forget(removed);
+        all
+    }
+
+    pub(super) fn newest_stamp(&self) -> Option<i64> {
+        let stamps = self.entries.values().map(|entry| entry.value.newest_stamp());
+        stamps.max().flatten()
+    }
+
+    /// Forgets what came from a node up to the version `folded`, or all of it. What came later stays, to be pruned again,
+    /// but for what would be counted twice.
+    pub(super) fn clean(&mut self, removed: &UniqueAddress, folded: Option<u64>) -> bool {
+        if !self.mentions(removed) {
+            return false;
+        }
+        let index = self.context.index(removed);
+        self.entries.retain(|_, entry| {
+            let is_theirs = |dot: &Dot| Some(dot.node) == index;
+            entry
+                .dots
+                .retain(|dot| !is_theirs(dot) || folded.is_some_and(|folded| dot.version > folded));
+            let is_late = entry.dots.iter().any(is_theirs);
+            if !is_late || entry.value.counts() {
+                entry.value.clean(removed);
+            }
+            !entry.dots.is_empty()
+        });
+        if folded.is_none_or(|folded| self.context.highest(removed) <= folded) {
+            self.forget(removed);
+        }
         true
     }
 
-    /// Takes a node out of the table; no entry may have a dot of it.
-    pub(super) fn forget(&mut self, removed: &UniqueAddress) {
+    /// Takes a node out of the table; no entry has a dot of it.
+    fn forget(&mut self, removed: &UniqueAddress) {
         if let Some(shift) = self.context.forget(removed) {
-            for live in self.entries.values_mut().flat_map(Few::as_mut_slice) {
-                shift.shift(&mut live.dot.node);
-            }
+            let dots = self
+                .entries
+                .values_mut()
+                .flat_map(|entry| entry.dots.as_mut_slice());
+            dots.for_each(|dot| shift.shift(&mut dot.node));
         }
     }
 
-    /// Gives every entry for which `fold` finds a payload one new dot of the minting node in the place of those of the nodes
-    /// that it `supersedes`, then forgets `removed`. Says the highest version of the removed node.
-    pub(super) fn prune(
-        &mut self,
-        removed: &UniqueAddress,
-        minting: &mut Minting,
-        supersedes: impl Fn(&UniqueAddress) -> bool,
-        mut fold: impl FnMut(&Context, &[Live<P>], &mut Minting) -> Result<Option<P>, OpError>,
-    ) -> Result<u64, OpError> {
+    /// Writes anew, as the minting node, every entry that mentions the removed one, then forgets that. Says its highest
+    /// version.
+    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<u64, OpError> {
         minting.check(self.context.highest(minting.me()))?;
         let folded = self.context.highest(removed);
-        let Self { context, entries } = self;
-        for held in entries.values_mut() {
-            let Some(payload) = fold(context, held.as_slice(), minting)? else {
+        let index = self.context.index(removed);
+        for entry in self.entries.values_mut() {
+            let wrote = entry.dots.iter().any(|dot| Some(dot.node) == index);
+            if !wrote && !entry.value.mentions(removed) {
                 continue;
-            };
-            held.retain(|live| !supersedes(context.node(live.dot.node)));
+            }
+            entry.value.prune(removed, minting)?;
             let version = minting.next();
-            let (dot, _) = context.mint(minting.me(), version);
-            held.push(Live { dot, payload });
+            let (dot, _) = self.context.mint(minting.me(), version);
+            entry.dots = Few::One(dot);
         }
-        self.clean(removed, None);
+        self.forget(removed);
         Ok(folded)
     }
-
-    /// Makes the written order of dots: by node, then by version.
-    pub(crate) fn sorted_live<'a>(&self, held: &'a Few<Live<P>>) -> Vec<&'a Live<P>> {
-        let mut live: Vec<&Live<P>> = held.iter().collect();
-        live.sort_by(|left, right| {
-            let nodes = self
-                .context
-                .node(left.dot.node)
-                .cmp(self.context.node(right.dot.node));
-            nodes.then(left.dot.version.cmp(&right.dot.version))
-        });
-        live
-    }
 }
 
-impl<K: Ord + Clone, P: Payload> PartialEq for Dotted<K, P> {
+impl<K: Ord + Clone, V: Value> PartialEq for Dotted<K, V> {
     fn eq(&self, other: &Self) -> bool {
-        let same_dots = |left: &Few<Live<P>>, right: &Few<Live<P>>| {
+        let same_dots = |left: &Few<Dot>, right: &Few<Dot>| {
             left.len() == right.len()
-                && left.iter().all(|live| {
-                    let node = self.context.node(live.dot.node);
-                    right.iter().any(|their| {
-                        their.dot.version == live.dot.version
-                            && their.payload == live.payload
-                            && other.context.node(their.dot.node) == node
-                    })
+                && left.iter().all(|dot| {
+                    let node = self.context.node(dot.node);
+                    right
+                        .iter()
+                        .any(|their| their.version == dot.version && other.context.node(their.node) == node)
                 })
         };
+        let mut pairs = self.entries.iter().zip(&other.entries);
         self.context == other.context
             && self.entries.len() == other.entries.len()
-            && self
-                .entries
-                .iter()
-                .zip(&other.entries)
-                .all(|((left, mine), (right, theirs))| left == right && same_dots(mine, theirs))
+            && pairs.all(|((left, mine), (right, theirs))| {
+                left == right && mine.value == theirs.value && same_dots(&mine.dots, &theirs.dots)
+            })
     }
 }
 
-impl<K: Ord + Clone, P: Payload> Eq for Dotted<K, P> {}
+impl<K: Ord + Clone, V: Value> Eq for Dotted<K, V> {}
 
-impl<K: Ord + Clone, P: Payload> PartialEq for DottedDelta<K, P> {
+impl<K: Ord + Clone, V: Value> PartialEq for DottedDelta<K, V> {
     fn eq(&self, other: &Self) -> bool {
-        self.whole == other.whole && self.part == other.part
+        self.whole == other.whole && self.removed == other.removed && self.part == other.part
     }
 }
 
-impl<K: Ord + Clone, P: Payload> Eq for DottedDelta<K, P> {}
+impl<K: Ord + Clone, V: Value> Eq for DottedDelta<K, V> {}
 
-impl<K: Ord + Clone, P: Payload> DottedDelta<K, P> {
+impl<K: Ord + Clone, V: Value> DottedDelta<K, V> {
     /// How many entries it changes.
     pub(super) fn size(&self) -> usize {
-        self.part.entries.len().max(1)
+        (self.part.entries.len() + self.removed.len()).max(1)
     }
 
     /// Appends the next delta of the same sender.
     pub(super) fn join(&mut self, later: &Self) -> Result<(), MergeError> {
         self.part.check_nodes(&later.part)?;
-        self.part.absorb(&later.part, later.whole, true);
-        self.whole |= later.whole;
+        let Self { part, removed, whole } = self;
+        part.absorb(later, |key| {
+            removed.insert(key.clone());
+        });
+        *whole |= later.whole;
+        removed.retain(|key| !part.entries.contains_key(key));
         Ok(())
     }
 }
 
 /// One operation on a [`Dotted`] under way: changes the state and writes down the delta.
-pub(super) struct Change<'a, K, P> {
-    state: &'a mut Dotted<K, P>,
-    delta: DottedDelta<K, P>,
+pub(super) struct Change<'a, K, V> {
+    state: &'a mut Dotted<K, V>,
+    delta: DottedDelta<K, V>,
 }
 
-impl<'a, K: Ord + Clone, P: Payload> Change<'a, K, P> {
+impl<'a, K: Ord + Clone, V: Value> Change<'a, K, V> {
     /// An operation that only removes.
-    pub(super) fn of(state: &'a mut Dotted<K, P>) -> Self {
+    pub(super) fn of(state: &'a mut Dotted<K, V>) -> Self {
         Self {
             state,
             delta: DottedDelta {
                 part: Dotted::default(),
+                removed: BTreeSet::new(),
                 whole: false,
             },
         }
     }
 
-    /// An operation that adds; refused before anything is changed.
-    pub(super) fn adding(state: &'a mut Dotted<K, P>, minting: &Minting) -> Result<Self, OpError> {
+    /// An operation that writes; refused before anything is changed.
+    pub(super) fn writing(state: &'a mut Dotted<K, V>, minting: &Minting) -> Result<Self, OpError> {
         minting.check(state.context.highest(minting.me()))?;
         Ok(Self::of(state))
     }
 
-    pub(super) fn live(&self, key: &K) -> &[Live<P>] {
-        self.state.live(key)
-    }
-
-    pub(super) fn context(&self) -> &Context {
-        &self.state.context
-    }
-
-    /// Removes the dots of a key that `is_gone` names.
-    pub(super) fn remove(&mut self, key: &K, is_gone: impl Fn(&Context, Dot) -> bool) {
-        let Some(held) = self.state.entries.get_mut(key) else {
-            return;
-        };
-        let (context, delta) = (&self.state.context, &mut self.delta);
-        held.retain(|live| {
-            let gone = is_gone(context, live.dot);
-            if gone {
-                let version = live.dot.version;
-                let single = Range {
-                    from: version,
-                    to: version,
-                };
-                delta.part.context.add(context.node(live.dot.node), single);
-            }
-            !gone
-        });
-        if held.is_empty() {
-            self.state.entries.remove(key);
+    /// Removes a key, if it is there.
+    pub(super) fn remove(&mut self, key: &K) {
+        if self.supersede(key).is_some() {
+            self.delta.removed.insert(key.clone());
         }
-        self.delta
-            .part
-            .entries
-            .entry(key.clone())
-            .or_insert_with(Few::none);
     }
 
-    /// Adds a new dot to a key, beside what is left of its old ones.
-    pub(super) fn add(&mut self, key: &K, payload: P, minting: &mut Minting) {
+    /// Takes the entry out and notes its dots as seen and gone.
+    fn supersede(&mut self, key: &K) -> Option<Entry<V>> {
+        let entry = self.state.entries.remove(key)?;
+        for dot in entry.dots.iter() {
+            let single = Range {
+                from: dot.version,
+                to: dot.version,
+            };
+            self.delta
+                .part
+                .context
+                .add(self.state.context.node(dot.node), single);
+        }
+        Some(entry)
+    }
+
+    /// Writes a key under a new dot, which supersedes those that it has.
+    pub(super) fn write(&mut self, key: &K, value: V, minting: &mut Minting) {
+        self.supersede(key);
         let version = minting.next();
         let (dot, range) = self.state.context.mint(minting.me(), version);
-        let new = Live {
-            dot,
-            payload: payload.clone(),
+        let dots = Few::One(self.delta.part.context.add(minting.me(), range));
+        let entry = Entry {
+            dots,
+            value: value.clone(),
         };
-        self.state
-            .entries
-            .entry(key.clone())
-            .or_insert_with(Few::none)
-            .push(new);
-        let dot = self.delta.part.context.add(minting.me(), range);
-        let listed = self
-            .delta
-            .part
-            .entries
-            .entry(key.clone())
-            .or_insert_with(Few::none);
-        listed.push(Live { dot, payload });
-    }
-
-    /// Replaces all dots of a key by a new one.
-    pub(super) fn replace(&mut self, key: &K, payload: P, minting: &mut Minting) {
-        self.remove(key, |_, _| true);
-        self.add(key, payload, minting);
+        self.delta.removed.remove(key);
+        self.delta.part.entries.insert(key.clone(), entry);
+        let dots = Few::One(dot);
+        self.state.entries.insert(key.clone(), Entry { dots, value });
     }
 
     /// Removes everything that was seen.
@@ -361,7 +424,8 @@ impl<'a, K: Ord + Clone, P: Payload> Change<'a, K, P> {
     }
 
     /// The delta; `None` if nothing was touched.
-    pub(super) fn finish(self) -> Option<DottedDelta<K, P>> {
-        (self.delta.whole || !self.delta.part.entries.is_empty()).then_some(self.delta)
+    pub(super) fn finish(self) -> Option<DottedDelta<K, V>> {
+        let delta = self.delta;
+        (delta.whole || !delta.removed.is_empty() || !delta.part.entries.is_empty()).then_some(delta)
     }
 }

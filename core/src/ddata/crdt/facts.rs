@@ -46,8 +46,8 @@ impl Data {
     pub fn newest_stamp(&self) -> Option<i64> {
         match self {
             Self::LwwRegister(held) => held.get().map(|held| held.stamp),
-            Self::LwwMap(held) => held.newest_stamp(),
-            Self::OrMap(held) => held.newest_stamp(),
+            Self::LwwMap(held) => held.0.newest_stamp(),
+            Self::OrMap(held) => held.map.newest_stamp(),
             Self::GCounter(_)
             | Self::PnCounter(_)
             | Self::GSet(_)

@@ -1,49 +1,46 @@
-//! A map whose last write per key wins. A write supersedes every write it has seen; of those that did not see each other the
-//! greater stamp is read. Never reads a clock. Spec: sharding 1.13, 10.21, reliability I-67.
+//! A map of registers: the last write per key wins. Never reads a clock. Spec: sharding 1.13, 10.21, reliability I-67.
 
-use core::cmp::Ordering;
+use alloc::collections::BTreeSet;
 
-use super::context::Context;
-use super::dotted::{Change, Dotted, DottedDelta, Live, Payload};
-use super::op::{Element, LwwMapOp, OpError, check_element};
-use super::{MergeError, Minting};
+use super::dotted::{Change, Dotted, DottedDelta, Value};
+use super::op::{Element, LwwMapOp, LwwRegisterOp, OpError, check_element};
+use super::{LwwRegister, MergeError, Minting};
 use crate::ident::UniqueAddress;
 
-/// A value with its stamp; its writer is the dot's node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stamped {
-    pub(crate) stamp: i64,
-    pub(crate) value: Element,
-}
-
-impl Payload for Stamped {
+impl Value for LwwRegister {
     fn join(&mut self, other: &Self) -> bool {
-        let wins = *other > *self;
-        if wins {
-            self.clone_from(other);
-        }
-        wins
+        self.merge(other)
+    }
+
+    fn mentions(&self, node: &UniqueAddress) -> bool {
+        self.get().is_some_and(|held| held.node == *node)
+    }
+
+    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+        all.extend(self.get().map(|held| held.node.clone()));
+    }
+
+    fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<(), OpError> {
+        self.prune(removed, minting.me());
+        Ok(())
+    }
+
+    fn clean(&mut self, removed: &UniqueAddress) {
+        self.clean(removed, None);
+    }
+
+    fn newest_stamp(&self) -> Option<i64> {
+        self.get().map(|held| held.stamp)
     }
 }
 
 /// A map of registers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LwwMap(pub(crate) Dotted<Element, Stamped>);
+pub struct LwwMap(pub(crate) Dotted<Element, LwwRegister>);
 
 /// What operations changed in a [`LwwMap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LwwMapDelta(pub(crate) DottedDelta<Element, Stamped>);
-
-/// The greater stamp, then the lower node, then the greater bytes.
-fn winner<'a>(context: &Context, live: &'a [Live<Stamped>]) -> Option<&'a Stamped> {
-    let order = |left: &&Live<Stamped>, right: &&Live<Stamped>| -> Ordering {
-        let stamps = left.payload.stamp.cmp(&right.payload.stamp);
-        stamps
-            .then_with(|| context.node(right.dot.node).cmp(context.node(left.dot.node)))
-            .then_with(|| left.payload.value.cmp(&right.payload.value))
-    };
-    live.iter().max_by(order).map(|live| &live.payload)
-}
+pub struct LwwMapDelta(pub(crate) DottedDelta<Element, LwwRegister>);
 
 impl LwwMap {
     /// The empty map.
@@ -55,16 +52,14 @@ impl LwwMap {
     /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<&Element> {
-        let live = self.0.entries.get(key)?;
-        winner(&self.0.context, live.as_slice()).map(|won| &won.value)
+        let register = &self.0.entries.get(key)?.value;
+        register.get().map(|written| &written.value)
     }
 
     /// Keys and values in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&Element, &Element)> {
-        self.0
-            .entries
-            .iter()
-            .filter_map(|(key, live)| winner(&self.0.context, live.as_slice()).map(|won| (key, &won.value)))
+        let entries = self.0.entries.iter();
+        entries.filter_map(|(key, entry)| entry.value.get().map(|written| (key, &written.value)))
     }
 
     /// How many keys there are.
@@ -87,21 +82,20 @@ impl LwwMap {
         let delta = match op {
             LwwMapOp::Put { key, value, clock } => {
                 check_element(key)?;
-                let mut change = Change::adding(&mut self.0, minting)?;
-                let previous = winner(change.context(), change.live(key)).map_or(0, |won| won.stamp);
-                let new = Stamped {
-                    stamp: clock.stamp(minting.now_ms(), previous),
-                    value: value.clone(),
-                };
-                // Where the first write wins, a later one loses against what it has seen.
-                if change.live(key).is_empty() || new.stamp > previous {
-                    change.replace(key, new, minting);
-                }
+                let mut register = self
+                    .0
+                    .entries
+                    .get(key)
+                    .map_or_else(LwwRegister::new, |held| held.value.clone());
+                let (value, clock) = (value.clone(), *clock);
+                register.apply(&LwwRegisterOp::Set { value, clock }, minting);
+                let mut change = Change::writing(&mut self.0, minting)?;
+                change.write(key, register, minting);
                 change.finish()
             }
             LwwMapOp::Remove(key) => {
                 let mut change = Change::of(&mut self.0);
-                change.remove(key, |_, _| true);
+                change.remove(key);
                 change.finish()
             }
             LwwMapOp::Clear if self.is_empty() => None,
@@ -121,37 +115,4 @@ impl LwwMap {
     pub(super) fn merge_delta(&mut self, delta: &LwwMapDelta) -> Result<bool, MergeError> {
         self.0.merge_delta(&delta.0)
     }
-
-    /// The minting node takes over what is read of keys that the removed node wrote, stamp and all.
-    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<u64, OpError> {
-        self.0.prune(
-            removed,
-            minting,
-            |_| true,
-            |context, live, _| {
-                let wrote = live.iter().any(|live| context.node(live.dot.node) == removed);
-                Ok(winner(context, live).filter(|_| wrote).cloned())
-            },
-        )
-    }
-
-    /// The greatest stamp of any value.
-    pub(super) fn newest_stamp(&self) -> Option<i64> {
-        newest_stamp(&self.0)
-    }
-}
-
-impl LwwMapDelta {
-    /// The greatest stamp of any value.
-    pub(super) fn newest_stamp(&self) -> Option<i64> {
-        newest_stamp(&self.0.part)
-    }
-}
-
-fn newest_stamp(map: &Dotted<Element, Stamped>) -> Option<i64> {
-    map.entries
-        .values()
-        .flat_map(super::few::Few::iter)
-        .map(|live| live.payload.stamp)
-        .max()
 }

@@ -6,9 +6,6 @@
 //! same value. Sets with removal and all maps share one construction, `dotted`: every change is a dot, a value remembers
 //! which dots it has seen, and a dot that is seen but no longer there was removed.
 
-// What only the codec calls is not called before it lands.
-#![allow(dead_code)]
-
 mod context;
 mod counters;
 mod custom;
@@ -49,3 +46,8 @@ pub use or_map::{OrMap, OrMapDelta};
 pub use or_multi_map::{Binding, OrMultiMap, OrMultiMapDelta};
 pub use or_set::{OrSet, OrSetDelta};
 pub use pn_counter_map::{PnCounterMap, PnCounterMapDelta};
+// What the codec in `wire` takes apart and puts together.
+pub(crate) use context::{Context, Dot, NodeIndex, Range, Seen};
+pub(crate) use counters::Tallies;
+pub(crate) use dotted::{Dotted, DottedDelta, Entry, Value};
+pub(crate) use few::Few;

@@ -1,12 +1,13 @@
 //! A map of sets: every binding of a value to a key is an element of its own, and all share one context, so that a removed
 //! key leaves nothing behind. Spec: sharding 1.13, 10.21.
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, OpError, OrMultiMapOp, check_element};
 use super::{MergeError, Minting};
-use crate::ident::UniqueAddress;
 
 /// A value under a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,21 +81,21 @@ impl OrMultiMap {
         let delta = match op {
             OrMultiMapOp::AddBinding { key, value } => {
                 let binding = Binding::new(key, value)?;
-                let mut change = Change::adding(&mut self.0, minting)?;
-                change.replace(&binding, (), minting);
+                let mut change = Change::writing(&mut self.0, minting)?;
+                change.write(&binding, (), minting);
                 change.finish()
             }
             OrMultiMapOp::RemoveBinding { key, value } => {
                 let mut change = Change::of(&mut self.0);
-                change.remove(&Binding::new(key, value)?, |_, _| true);
+                change.remove(&Binding::new(key, value)?);
                 change.finish()
             }
             OrMultiMapOp::ReplaceBinding { old, new, .. } if old == new => None,
             OrMultiMapOp::ReplaceBinding { key, old, new } => {
                 let (old, new) = (Binding::new(key, old)?, Binding::new(key, new)?);
-                let mut change = Change::adding(&mut self.0, minting)?;
-                change.remove(&old, |_, _| true);
-                change.replace(&new, (), minting);
+                let mut change = Change::writing(&mut self.0, minting)?;
+                change.remove(&old);
+                change.write(&new, (), minting);
                 change.finish()
             }
             OrMultiMapOp::Put { key, values } => self.put(key, values, minting)?,
@@ -115,21 +116,21 @@ impl OrMultiMap {
         values: &[Element],
         minting: &mut Minting,
     ) -> Result<Option<DottedDelta<Binding, ()>>, OpError> {
-        let held: alloc::vec::Vec<Element> = self.get(key).cloned().collect();
+        let held: Vec<Element> = self.get(key).cloned().collect();
         let new = values
             .iter()
             .map(|value| Binding::new(key, value))
-            .collect::<Result<alloc::collections::BTreeSet<Binding>, OpError>>()?;
+            .collect::<Result<BTreeSet<Binding>, OpError>>()?;
         let mut change = if new.is_empty() {
             Change::of(&mut self.0)
         } else {
-            Change::adding(&mut self.0, minting)?
+            Change::writing(&mut self.0, minting)?
         };
         for value in held {
-            change.remove(&Binding::new(key, &value)?, |_, _| true);
+            change.remove(&Binding::new(key, &value)?);
         }
         for binding in &new {
-            change.add(binding, (), minting);
+            change.write(binding, (), minting);
         }
         Ok(change.finish())
     }
@@ -140,20 +141,5 @@ impl OrMultiMap {
 
     pub(super) fn merge_delta(&mut self, delta: &OrMultiMapDelta) -> Result<bool, MergeError> {
         self.0.merge_delta(&delta.0)
-    }
-
-    /// Adds again, as the minting node, what the removed node added.
-    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<u64, OpError> {
-        self.0.prune(
-            removed,
-            minting,
-            |_| true,
-            |context, live, _| {
-                Ok(live
-                    .iter()
-                    .any(|live| context.node(live.dot.node) == removed)
-                    .then_some(()))
-            },
-        )
     }
 }

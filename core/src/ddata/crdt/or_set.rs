@@ -4,7 +4,6 @@
 use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, OpError, OrSetOp, check_element};
 use super::{MergeError, Minting};
-use crate::ident::UniqueAddress;
 
 /// A set with removal, in the order of the elements' bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,13 +51,13 @@ impl OrSet {
         let delta = match op {
             OrSetOp::Add(element) => {
                 check_element(element)?;
-                let mut change = Change::adding(&mut self.0, minting)?;
-                change.replace(element, (), minting);
+                let mut change = Change::writing(&mut self.0, minting)?;
+                change.write(element, (), minting);
                 change.finish()
             }
             OrSetOp::Remove(element) => {
                 let mut change = Change::of(&mut self.0);
-                change.remove(element, |_, _| true);
+                change.remove(element);
                 change.finish()
             }
             OrSetOp::Clear if self.is_empty() => None,
@@ -77,20 +76,5 @@ impl OrSet {
 
     pub(super) fn merge_delta(&mut self, delta: &OrSetDelta) -> Result<bool, MergeError> {
         self.0.merge_delta(&delta.0)
-    }
-
-    /// Adds again, as the minting node, what the removed node added.
-    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<u64, OpError> {
-        self.0.prune(
-            removed,
-            minting,
-            |_| true,
-            |context, live, _| {
-                Ok(live
-                    .iter()
-                    .any(|live| context.node(live.dot.node) == removed)
-                    .then_some(()))
-            },
-        )
     }
 }

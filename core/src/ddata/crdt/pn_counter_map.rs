@@ -1,29 +1,46 @@
-//! A map of counters: per key one dot for every node that has counted there since the key was last removed, with what it
-//! counted. A removal takes away what it has seen of each node; a node that counts meanwhile brings back its own part.
-//! Spec: sharding 1.13, 10.21.
+//! A map of counters. Spec: sharding 1.13, 10.21; what a removal beside an increment leaves, `docs/adr/0010` says.
 
-use super::counters::{Tally, down, up};
-use super::dotted::{Change, Dotted, DottedDelta, Payload};
-use super::op::{Element, OpError, PnCounterMapOp, check_element};
-use super::{MergeError, Minting};
+use alloc::collections::BTreeSet;
+
+use super::dotted::{Change, Dotted, DottedDelta, Value};
+use super::op::{Element, OpError, PnCounterMapOp, PnCounterOp, check_element};
+use super::{MergeError, Minting, PnCounter};
 use crate::ident::UniqueAddress;
 
-impl Payload for Tally {
+impl Value for PnCounter {
     fn join(&mut self, other: &Self) -> bool {
-        let joined = self.joined(*other);
-        let changed = joined != *self;
-        *self = joined;
-        changed
+        self.merge(other)
+    }
+
+    fn mentions(&self, node: &UniqueAddress) -> bool {
+        !self.tallies().get(node).is_zero()
+    }
+
+    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+        all.extend(self.nodes().cloned());
+    }
+
+    fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<(), OpError> {
+        self.prune(removed, minting.me());
+        Ok(())
+    }
+
+    fn clean(&mut self, removed: &UniqueAddress) {
+        self.clean(removed, None);
+    }
+
+    fn counts(&self) -> bool {
+        true
     }
 }
 
 /// A map of counters that go up and down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PnCounterMap(pub(crate) Dotted<Element, Tally>);
+pub struct PnCounterMap(pub(crate) Dotted<Element, PnCounter>);
 
 /// What operations changed in a [`PnCounterMap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PnCounterMapDelta(pub(crate) DottedDelta<Element, Tally>);
+pub struct PnCounterMapDelta(pub(crate) DottedDelta<Element, PnCounter>);
 
 impl PnCounterMap {
     /// The empty map.
@@ -35,12 +52,15 @@ impl PnCounterMap {
     /// The value of a key's counter.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<i128> {
-        self.0.entries.get(key).map(value)
+        self.0.entries.get(key).map(|entry| entry.value.value())
     }
 
     /// Keys and values in the order of the keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Element, i128)> {
-        self.0.entries.iter().map(|(key, live)| (key, value(live)))
+        self.0
+            .entries
+            .iter()
+            .map(|(key, entry)| (key, entry.value.value()))
     }
 
     /// How many keys there are.
@@ -61,11 +81,15 @@ impl PnCounterMap {
         minting: &mut Minting,
     ) -> Result<Option<PnCounterMapDelta>, OpError> {
         let delta = match op {
-            PnCounterMapOp::Increment { key, by } => self.count(key, up(*by), minting)?,
-            PnCounterMapOp::Decrement { key, by } => self.count(key, down(*by), minting)?,
+            PnCounterMapOp::Increment { key, by } => {
+                self.count(key, &PnCounterOp::Increment(*by), minting)?
+            }
+            PnCounterMapOp::Decrement { key, by } => {
+                self.count(key, &PnCounterOp::Decrement(*by), minting)?
+            }
             PnCounterMapOp::Remove(key) => {
                 let mut change = Change::of(&mut self.0);
-                change.remove(key, |_, _| true);
+                change.remove(key);
                 change.finish()
             }
             PnCounterMapOp::Clear if self.is_empty() => None,
@@ -81,19 +105,18 @@ impl PnCounterMap {
     fn count(
         &mut self,
         key: &Element,
-        by: Tally,
+        op: &PnCounterOp,
         minting: &mut Minting,
-    ) -> Result<Option<DottedDelta<Element, Tally>>, OpError> {
+    ) -> Result<Option<DottedDelta<Element, PnCounter>>, OpError> {
         check_element(key)?;
-        let mut change = Change::adding(&mut self.0, minting)?;
-        let me = minting.me().clone();
-        let own = change
-            .live(key)
-            .iter()
-            .filter(|live| *change.context().node(live.dot.node) == me);
-        let total = own.fold(by, |sum, live| sum.plus(live.payload));
-        change.remove(key, |context, dot| *context.node(dot.node) == me);
-        change.add(key, total, minting);
+        let mut counter = self
+            .0
+            .entries
+            .get(key)
+            .map_or_else(PnCounter::new, |held| held.value.clone());
+        counter.apply(op, minting.me());
+        let mut change = Change::writing(&mut self.0, minting)?;
+        change.write(key, counter, minting);
         Ok(change.finish())
     }
 
@@ -104,27 +127,4 @@ impl PnCounterMap {
     pub(super) fn merge_delta(&mut self, delta: &PnCounterMapDelta) -> Result<bool, MergeError> {
         self.0.merge_delta(&delta.0)
     }
-
-    /// Adds what the removed node has counted to what the minting node has.
-    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<u64, OpError> {
-        let me = minting.me().clone();
-        self.0.prune(
-            removed,
-            minting,
-            |node| node == removed || *node == me,
-            |context, live, _| {
-                let of = |node: &UniqueAddress| {
-                    let theirs = live.iter().filter(|live| context.node(live.dot.node) == node);
-                    theirs.map(|live| live.payload).reduce(Tally::plus)
-                };
-                Ok(of(removed).map(|gone| gone.plus(of(&me).unwrap_or_default())))
-            },
-        )
-    }
-}
-
-fn value(live: &super::few::Few<super::dotted::Live<Tally>>) -> i128 {
-    live.iter()
-        .fold(Tally::default(), |sum, live| sum.plus(live.payload))
-        .value()
 }

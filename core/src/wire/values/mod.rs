@@ -1,0 +1,312 @@
+//! Values of distributed data and their deltas, as bytes: equal values are equal bytes, whatever the order in which they came
+//! about, so that a digest over them tells whether replicas agree. Every length is bounded before it is believed, every other
+//! written form is refused. Never merges. Spec: sharding 1.12, 10.21, reliability I-60; `docs/WIRE.md` 4.5.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+mod dotted;
+mod plain;
+#[cfg(test)]
+mod tests;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::bytes::Reader;
+use crate::bytes::WireError;
+use crate::ddata::crdt::{
+    Custom, CustomDelta, CustomTypes, Data, DataType, Delta, LwwMap, LwwMapDelta, NODES_MAX, OrMap,
+    OrMapDelta, OrMultiMap, OrMultiMapDelta, OrSet, OrSetDelta, PnCounterMap, PnCounterMapDelta, Pruned,
+    Tally, VERSION_MAX, ValueType,
+};
+
+const GCOUNTER: u8 = 1;
+const PNCOUNTER: u8 = 2;
+const GSET: u8 = 3;
+const ORSET: u8 = 4;
+const ORMAP: u8 = 5;
+const ORMULTIMAP: u8 = 6;
+const PNCOUNTERMAP: u8 = 7;
+const LWWREGISTER: u8 = 8;
+const LWWMAP: u8 = 9;
+const FLAG: u8 = 10;
+const CUSTOM: u8 = 11;
+
+/// What a value from a peer may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataLimits {
+    /// Bytes of one value or delta. Default 1 MiB: what is larger belongs into several keys, because every gossip of a
+    /// changed value carries all of it.
+    pub bytes_max: usize,
+    /// Elements, keys or bindings of one value. Default 65,536: with 16 bytes for the shortest, the most that fit.
+    pub elements_max: u32,
+    /// Nodes that one value names. Default and most [`NODES_MAX`].
+    pub nodes_max: u16,
+    /// Ranges of dots above gaps. Default 4,096: four replicas whose clouds are full, merged.
+    pub cloud_max: u32,
+}
+
+/// [`NODES_MAX`] as it is counted on the wire.
+const NODES: u16 = 10_000;
+const _: () = assert!(NODES as usize == NODES_MAX);
+
+impl Default for DataLimits {
+    fn default() -> Self {
+        Self {
+            bytes_max: 1 << 20,
+            elements_max: 1 << 16,
+            nodes_max: NODES,
+            cloud_max: 1 << 12,
+        }
+    }
+}
+
+/// Appends the one written form of a value.
+///
+/// # Errors
+/// [`WireError::Unencodable`] if a part is longer than its length field can say; no value that was read or changed by
+/// operations is.
+pub fn encode_data(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
+    out.push(tag(data.data_type()));
+    if let DataType::OrMap(values) = data.data_type() {
+        out.push(tag(values.into()));
+    }
+    put_body(data, out)
+}
+
+fn put_body(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
+    match data {
+        Data::GCounter(held) => plain::put_gcounter(held, out),
+        Data::PnCounter(held) => plain::put_pncounter(held, out),
+        Data::GSet(held) => plain::put_gset(held, out),
+        Data::OrSet(held) => dotted::put(&held.0, out),
+        Data::OrMap(held) => dotted::put(&held.map, out),
+        Data::OrMultiMap(held) => dotted::put(&held.0, out),
+        Data::PnCounterMap(held) => dotted::put(&held.0, out),
+        Data::LwwRegister(held) => plain::put_register(held, out),
+        Data::LwwMap(held) => dotted::put(&held.0, out),
+        Data::Flag(held) => {
+            out.push(u8::from(held.is_on()));
+            Ok(())
+        }
+        Data::Custom(held) => plain::put_custom(held.name(), held.state(), out),
+    }
+}
+
+/// Reads a value, which must fill all of `bytes`.
+///
+/// # Errors
+/// [`WireError`] says what is wrong with it. A user's type that `types` does not know is [`WireError::Malformed`].
+pub fn decode_data(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Result<Data, WireError> {
+    let mut reader = bounded(bytes, limits)?;
+    let data_type = read_type(&mut reader)?;
+    let data = match data_type {
+        DataType::OrMap(values) => Data::OrMap(OrMap {
+            values,
+            map: dotted::read(&mut reader, limits, Some(values))?,
+        }),
+        DataType::OrMultiMap => Data::OrMultiMap(OrMultiMap(dotted::read(&mut reader, limits, None)?)),
+        DataType::PnCounterMap => Data::PnCounterMap(PnCounterMap(dotted::read(&mut reader, limits, None)?)),
+        DataType::LwwMap => Data::LwwMap(LwwMap(dotted::read(&mut reader, limits, None)?)),
+        DataType::Custom => read_custom(&mut reader, types)?,
+        DataType::GCounter => read_value(ValueType::GCounter, &mut reader, limits)?,
+        DataType::PnCounter => read_value(ValueType::PnCounter, &mut reader, limits)?,
+        DataType::GSet => read_value(ValueType::GSet, &mut reader, limits)?,
+        DataType::OrSet => read_value(ValueType::OrSet, &mut reader, limits)?,
+        DataType::LwwRegister => read_value(ValueType::LwwRegister, &mut reader, limits)?,
+        DataType::Flag => read_value(ValueType::Flag, &mut reader, limits)?,
+    };
+    reader.finish()?;
+    Ok(data)
+}
+
+/// The body of a value that a map can hold.
+fn read_value(values: ValueType, reader: &mut Reader<'_>, limits: &DataLimits) -> Result<Data, WireError> {
+    Ok(match values {
+        ValueType::GCounter => Data::GCounter(plain::read_gcounter(reader, limits)?),
+        ValueType::PnCounter => Data::PnCounter(plain::read_pncounter(reader, limits)?),
+        ValueType::GSet => Data::GSet(plain::read_gset(reader, limits)?),
+        ValueType::OrSet => Data::OrSet(OrSet(dotted::read(reader, limits, None)?)),
+        ValueType::LwwRegister => Data::LwwRegister(plain::read_register(reader)?),
+        ValueType::Flag => Data::Flag(plain::read_flag(reader)?),
+    })
+}
+
+/// Appends the one written form of a delta.
+///
+/// # Errors
+/// As [`encode_data`].
+pub fn encode_delta(delta: &Delta, out: &mut Vec<u8>) -> Result<(), WireError> {
+    out.push(tag(delta.data_type()));
+    match delta {
+        Delta::GCounter(delta) => plain::put_gcounter(delta, out),
+        Delta::PnCounter(delta) => plain::put_pncounter(delta, out),
+        Delta::GSet(delta) => plain::put_gset(delta, out),
+        Delta::OrSet(delta) => dotted::put_delta(&delta.0, out),
+        Delta::OrMap(delta) => {
+            out.push(tag(delta.values.into()));
+            dotted::put_delta(&delta.map, out)
+        }
+        Delta::OrMultiMap(delta) => dotted::put_delta(&delta.0, out),
+        Delta::PnCounterMap(delta) => dotted::put_delta(&delta.0, out),
+        Delta::LwwRegister(delta) => plain::put_register(delta, out),
+        Delta::LwwMap(delta) => dotted::put_delta(&delta.0, out),
+        Delta::Flag(delta) => {
+            out.push(u8::from(delta.is_on()));
+            Ok(())
+        }
+        Delta::Custom(delta) => plain::put_custom(delta.name(), &delta.delta, out),
+    }
+}
+
+/// Reads a delta, which must fill all of `bytes`.
+///
+/// # Errors
+/// As [`decode_data`].
+pub fn decode_delta(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Result<Delta, WireError> {
+    let mut reader = bounded(bytes, limits)?;
+    let reading = &mut reader;
+    let delta = match read_type(reading)? {
+        DataType::GCounter => Delta::GCounter(plain::read_gcounter(reading, limits)?),
+        DataType::PnCounter => Delta::PnCounter(plain::read_pncounter(reading, limits)?),
+        DataType::GSet => Delta::GSet(plain::read_gset(reading, limits)?),
+        DataType::OrSet => Delta::OrSet(OrSetDelta(dotted::read_delta(reading, limits, None)?)),
+        DataType::OrMap(values) => Delta::OrMap(OrMapDelta {
+            values,
+            map: dotted::read_delta(reading, limits, Some(values))?,
+        }),
+        DataType::OrMultiMap => {
+            Delta::OrMultiMap(OrMultiMapDelta(dotted::read_delta(reading, limits, None)?))
+        }
+        DataType::PnCounterMap => {
+            Delta::PnCounterMap(PnCounterMapDelta(dotted::read_delta(reading, limits, None)?))
+        }
+        DataType::LwwRegister => Delta::LwwRegister(plain::read_register(reading)?),
+        DataType::LwwMap => Delta::LwwMap(LwwMapDelta(dotted::read_delta(reading, limits, None)?)),
+        DataType::Flag => Delta::Flag(plain::read_flag(reading)?),
+        DataType::Custom => read_custom_delta(reading, types)?,
+    };
+    reader.finish()?;
+    Ok(delta)
+}
+
+/// Appends what a marker keeps of a pruned node.
+pub fn encode_pruned(pruned: &Pruned, out: &mut Vec<u8>) {
+    match pruned {
+        Pruned::Nothing => out.push(0),
+        Pruned::Counted(Tally { up, down }) => {
+            out.push(1);
+            out.extend_from_slice(&up.to_le_bytes());
+            out.extend_from_slice(&down.to_le_bytes());
+        }
+        Pruned::Stamped(None) => out.push(2),
+        Pruned::Stamped(Some(stamp)) => {
+            out.push(3);
+            out.extend_from_slice(&stamp.to_le_bytes());
+        }
+        Pruned::Seen(version) => {
+            out.push(4);
+            out.extend_from_slice(&version.to_le_bytes());
+        }
+    }
+}
+
+/// Reads what a marker keeps of a pruned node from the front of `bytes`; the second part is what is left of them.
+///
+/// # Errors
+/// [`WireError`] says what is wrong with it.
+pub fn decode_pruned(bytes: &[u8]) -> Result<(Pruned, &[u8]), WireError> {
+    let mut reader = Reader::new(bytes);
+    let pruned = match reader.u8()? {
+        0 => Pruned::Nothing,
+        1 => Pruned::Counted(Tally {
+            up: plain::read_u128(&mut reader)?,
+            down: plain::read_u128(&mut reader)?,
+        }),
+        2 => Pruned::Stamped(None),
+        3 => Pruned::Stamped(Some(plain::read_stamp(&mut reader)?)),
+        4 => match reader.u64()? {
+            version if version <= VERSION_MAX => Pruned::Seen(version),
+            _ => return Err(WireError::Malformed { what: "version" }),
+        },
+        _ => return Err(WireError::Malformed { what: "pruned" }),
+    };
+    Ok((pruned, reader.rest()))
+}
+
+fn bounded<'a>(bytes: &'a [u8], limits: &DataLimits) -> Result<Reader<'a>, WireError> {
+    if bytes.len() > limits.bytes_max {
+        let count = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        return Err(WireError::TooLarge {
+            bytes: count(bytes.len()),
+            max: count(limits.bytes_max),
+        });
+    }
+    Ok(Reader::new(bytes))
+}
+
+const fn tag(data_type: DataType) -> u8 {
+    match data_type {
+        DataType::GCounter => GCOUNTER,
+        DataType::PnCounter => PNCOUNTER,
+        DataType::GSet => GSET,
+        DataType::OrSet => ORSET,
+        DataType::OrMap(_) => ORMAP,
+        DataType::OrMultiMap => ORMULTIMAP,
+        DataType::PnCounterMap => PNCOUNTERMAP,
+        DataType::LwwRegister => LWWREGISTER,
+        DataType::LwwMap => LWWMAP,
+        DataType::Flag => FLAG,
+        DataType::Custom => CUSTOM,
+    }
+}
+
+fn read_type(reader: &mut Reader<'_>) -> Result<DataType, WireError> {
+    Ok(match reader.u8()? {
+        GCOUNTER => DataType::GCounter,
+        PNCOUNTER => DataType::PnCounter,
+        GSET => DataType::GSet,
+        ORSET => DataType::OrSet,
+        ORMAP => DataType::OrMap(read_value_type(reader)?),
+        ORMULTIMAP => DataType::OrMultiMap,
+        PNCOUNTERMAP => DataType::PnCounterMap,
+        LWWREGISTER => DataType::LwwRegister,
+        LWWMAP => DataType::LwwMap,
+        FLAG => DataType::Flag,
+        CUSTOM => DataType::Custom,
+        _ => return Err(WireError::Malformed { what: "data type" }),
+    })
+}
+
+fn read_value_type(reader: &mut Reader<'_>) -> Result<ValueType, WireError> {
+    let found = reader.u8()?;
+    let value = ValueType::ALL
+        .into_iter()
+        .find(|value| tag((*value).into()) == found);
+    value.ok_or(WireError::Malformed { what: "value type" })
+}
+
+fn read_custom(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Data, WireError> {
+    let (kind, state) = plain::read_custom(reader, types)?;
+    let what = "user's value";
+    kind.check(state).map_err(|_| WireError::Malformed { what })?;
+    Ok(Data::Custom(Custom {
+        kind,
+        state: Arc::from(state),
+    }))
+}
+
+fn read_custom_delta(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Delta, WireError> {
+    let (kind, delta) = plain::read_custom(reader, types)?;
+    let what = "user's delta";
+    kind.check_delta(delta)
+        .map_err(|_| WireError::Malformed { what })?;
+    Ok(Delta::Custom(CustomDelta {
+        kind,
+        delta: Arc::from(delta),
+    }))
+}

@@ -1,0 +1,1 @@
+//! Bytes of values and deltas.
