@@ -85,9 +85,14 @@ fn main() -> io::Result<()> {
         let (number, body) = (u16::from_le_bytes([frame[4], frame[5]]), &frame[HEADER_BYTES..]);
         let pick = KINDS.iter().position(|known| *known == number).unwrap_or(0);
         write("message_decode", name, &[&[pick as u8], body].concat())?;
-        if let Some(pick) = [ShardingMsg::SHARDING.kind, ShardingMsg::SHARDING.kind, ShardingMsg::ENTITY.kind, ShardingMsg::ASK_REPLY.kind]
-            .iter()
-            .position(|known| *known == number)
+        if let Some(pick) = [
+            ShardingMsg::SHARDING.kind,
+            ShardingMsg::SHARDING.kind,
+            ShardingMsg::ENTITY.kind,
+            ShardingMsg::ASK_REPLY.kind,
+        ]
+        .iter()
+        .position(|known| *known == number)
         {
             write("sharding", name, &[&[pick as u8], body].concat())?;
         }

@@ -36,7 +36,12 @@ pub fn sharding(data: &[u8]) {
     let Some((pick, body)) = data.split_first() else {
         return;
     };
-    let kinds = [ShardingMsg::SHARDING.kind, ShardingMsg::SHARDING.kind, ShardingMsg::ENTITY.kind, ShardingMsg::ASK_REPLY.kind];
+    let kinds = [
+        ShardingMsg::SHARDING.kind,
+        ShardingMsg::SHARDING.kind,
+        ShardingMsg::ENTITY.kind,
+        ShardingMsg::ASK_REPLY.kind,
+    ];
     check_body(kinds[usize::from(*pick) % kinds.len()], body);
 }
 

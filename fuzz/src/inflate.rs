@@ -3,7 +3,7 @@
 
 use miniz_oxide::deflate::compress_to_vec;
 use quorate_core::message::{GossipBody, Lane, MembershipMsg, Message};
-use quorate_core::wire::{decode_message};
+use quorate_core::wire::decode_message;
 
 use crate::LIMITS;
 use crate::counting::allocated;
@@ -70,7 +70,8 @@ fn check(claim: usize, stream: &[u8]) -> bool {
     let mut body = vec![1, b'r', 1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1];
     body.extend(u32::try_from(claim).unwrap_or(u32::MAX).to_le_bytes());
     body.extend(stream);
-    let (bytes, calls, decoded) = allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &LIMITS));
+    let (bytes, calls, decoded) =
+        allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &LIMITS));
     let bound = LIMITS
         .decompressed_bytes_max
         .min(stream.len().saturating_mul(RATIO_MAX));

@@ -2,6 +2,7 @@
 //! takes bytes from a peer and asserts what must hold for all bytes.
 
 pub mod counting;
+mod crdt;
 mod decode;
 mod inflate;
 mod merge;
@@ -9,11 +10,12 @@ mod node;
 
 use std::sync::LazyLock;
 
-use quorate_core::message::ShardingMsg;
-use quorate_core::message::MembershipMsg;
-use quorate_core::message::DetectorMsg;
 use quorate_core::config::Limits;
+use quorate_core::message::DetectorMsg;
+use quorate_core::message::MembershipMsg;
+use quorate_core::message::ShardingMsg;
 
+pub use crdt::crdt;
 pub use decode::{
     frame_header, gossip_decode, handshake, mend_frame, mended_handshake, message_decode, sharding,
 };
@@ -25,7 +27,7 @@ pub use node::node;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, for whoever replays corpora.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("gossip_decode", gossip_decode),
     ("message_decode", message_decode),
     ("frame_header", frame_header),
@@ -34,6 +36,7 @@ pub const TARGETS: [Target; 8] = [
     ("gossip_merge", gossip_merge),
     ("inflate_bound", inflate_bound),
     ("node", node),
+    ("crdt", crdt),
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.

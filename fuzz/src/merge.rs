@@ -10,7 +10,7 @@ use quorate_core::membership::merge::{merge, with_merged_seen};
 use quorate_core::membership::reachability::Reach;
 use quorate_core::membership::vector_clock::ClockOrder;
 use quorate_core::message::{GossipBody, Lane, MembershipMsg, Message};
-use quorate_core::wire::{decode_message};
+use quorate_core::wire::decode_message;
 
 use crate::LIMITS;
 use crate::decode::packed;

@@ -5,14 +5,20 @@ use arbitrary::{Arbitrary, Unstructured};
 use quorate_core::config::{Config, DowningStrategy};
 use quorate_core::effect::{Effect, EntityOrder, Output};
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
-use quorate_core::input::{Command, DownTarget, DropReason, EntityReport, Input, KindSettings, LinkEvent, MembershipCommand, ShardingCommand, Target};
+use quorate_core::input::{
+    Command, DownTarget, DropReason, EntityReport, Input, KindSettings, LinkEvent, MembershipCommand,
+    ShardingCommand, Target,
+};
 use quorate_core::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::reachability::Reach;
 use quorate_core::membership::vector_clock::VectorClock;
-use quorate_core::message::{AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg, Welcome};
+use quorate_core::message::{
+    AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin,
+    InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg, Welcome,
+};
 use quorate_core::node::Node;
 use quorate_core::owner::Owner;
 use quorate_core::sharding::errors::AskFailure;
@@ -272,12 +278,18 @@ impl World {
             Act::Gossip(from, forged) => {
                 let gossip = self.forge(forged).into();
                 let to = peer(forged.to);
-                self.hear(&peer(*from), &Message::Membership(MembershipMsg::Gossip(GossipEnvelope { to, gossip })));
+                self.hear(
+                    &peer(*from),
+                    &Message::Membership(MembershipMsg::Gossip(GossipEnvelope { to, gossip })),
+                );
             }
             Act::Welcome(from, forged) => {
                 let gossip = self.forge(forged).into();
                 let to = peer(forged.to);
-                self.hear(&peer(*from), &Message::Membership(MembershipMsg::Welcome(Welcome { to, gossip })));
+                self.hear(
+                    &peer(*from),
+                    &Message::Membership(MembershipMsg::Welcome(Welcome { to, gossip })),
+                );
             }
             Act::Status(from, entries, digest) => {
                 let mut version = VectorClock::new();
@@ -289,7 +301,10 @@ impl World {
                     version,
                     seen_digest: u64::from(*digest),
                 };
-                self.hear(&peer(*from), &Message::Membership(MembershipMsg::GossipStatus(status)));
+                self.hear(
+                    &peer(*from),
+                    &Message::Membership(MembershipMsg::GossipStatus(status)),
+                );
             }
             Act::Ask(order) => self.order(order),
             Act::Stopped(pick) => {
@@ -524,9 +539,15 @@ impl World {
             )),
             Order::Join(at) => Command::Membership(MembershipCommand::Join(peer(*at).address().clone())),
             Order::Leave => Command::Membership(MembershipCommand::Leave),
-            Order::LeaveMember(at) => Command::Membership(MembershipCommand::LeaveMember(peer(*at).address().clone())),
-            Order::Down(at, false) => Command::Membership(MembershipCommand::Down(DownTarget::Node(peer(*at)))),
-            Order::Down(at, true) => Command::Membership(MembershipCommand::Down(DownTarget::Address(peer(*at).address().clone()))),
+            Order::LeaveMember(at) => {
+                Command::Membership(MembershipCommand::LeaveMember(peer(*at).address().clone()))
+            }
+            Order::Down(at, false) => {
+                Command::Membership(MembershipCommand::Down(DownTarget::Node(peer(*at))))
+            }
+            Order::Down(at, true) => Command::Membership(MembershipCommand::Down(DownTarget::Address(
+                peer(*at).address().clone(),
+            ))),
             Order::Remove(at) => Command::Membership(MembershipCommand::Remove(DownTarget::Node(peer(*at)))),
             Order::Prepare => Command::Membership(MembershipCommand::PrepareForShutdown),
             Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(KindSettings {

@@ -29,7 +29,11 @@ fn state_body(claims: [u16; 9], records: u32) -> Vec<u8> {
 fn claims_without_bytes_allocate_next_to_nothing() {
     let limits = Limits::default();
     let bodies = [
-        (MembershipMsg::GOSSIP.kind, Lane::Gossip, state_body([10_000; 9], 160_000)),
+        (
+            MembershipMsg::GOSSIP.kind,
+            Lane::Gossip,
+            state_body([10_000; 9], 160_000),
+        ),
         (
             MembershipMsg::GOSSIP.kind,
             Lane::Gossip,
@@ -73,10 +77,12 @@ fn a_bomb_allocates_nothing_and_a_stream_that_goes_on_only_what_it_may() {
     body.push(1);
     body.extend(u32::MAX.to_le_bytes());
     body.resize(300_000, 0);
-    let (bytes, _, decoded) = allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &limits));
+    let (bytes, _, decoded) =
+        allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &limits));
     assert!(decoded.is_err() && bytes < 1_024, "{bytes}");
     body[13..17].copy_from_slice(&(4_u32 << 20).to_le_bytes());
-    let (bytes, _, decoded) = allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &limits));
+    let (bytes, _, decoded) =
+        allocated(|| decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, &body, &limits));
     assert!(
         decoded.is_err() && bytes < limits.decompressed_bytes_max + (64 << 10),
         "{bytes}"
