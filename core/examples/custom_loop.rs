@@ -224,7 +224,7 @@ impl Host {
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.in_doubt = true,
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
             Effect::Notify(_) => {} // facts for people; this program looks at the view instead
-            Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Lease(..) => {} // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
                 // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
                 let report = request.without_a_store();

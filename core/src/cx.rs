@@ -13,6 +13,7 @@ use crate::input::{Target, Token};
 use crate::lease::protocol::LeaseOrder;
 use crate::message::Message;
 use crate::outbox::Outbox;
+use crate::owner::Owner;
 use crate::reject::Rejection;
 use crate::sharding::state::ids::KindId;
 use crate::signal::Signals;
@@ -96,9 +97,9 @@ impl Cx<'_> {
         self.outbox.effects.push_back(Effect::Entity(order));
     }
 
-    /// Asks the keeper of a lease for something.
-    pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
-        self.outbox.effects.push_back(Effect::Lease(order));
+    /// Asks the keeper of a lease for something; its report comes home to `owner`.
+    pub(crate) fn order_lease(&mut self, owner: Owner, order: LeaseOrder) {
+        self.outbox.effects.push_back(Effect::Lease(owner, order));
     }
 
     /// Has the host refuse links of an incarnation.

@@ -56,8 +56,8 @@ pub enum Effect {
     },
     /// Something for an entity.
     Entity(EntityOrder),
-    /// Something for the keeper of a lease.
-    Lease(LeaseOrder),
+    /// Something for the keeper of a lease. The report carries the same owner.
+    Lease(Owner, LeaseOrder),
     /// Something for the node's store; answered with [`crate::input::Input::Stored`] once it is durable.
     Store(Owner, StoreRequest),
     /// Refuse links from and to this incarnation from now on.

@@ -49,8 +49,8 @@ pub enum Input<'a> {
     },
     /// An entity's host reports.
     Entity(EntityReport),
-    /// The keeper of a lease reports.
-    Lease(LeaseReport),
+    /// The keeper of a lease reports to who asked for it.
+    Lease(Owner, LeaseReport),
     /// The node's store answers a request of [`crate::effect::Effect::Store`].
     Stored(Owner, StoreReport),
 }

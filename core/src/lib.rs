@@ -1,8 +1,69 @@
-//! Sans-IO cluster core: events in, effects out.
+//! Cluster membership, failure detection, split-brain resolution and sharded entities as one deterministic state machine: events
+//! in, effects out. No I/O, clock, entropy, threads or async in here; `no_std` with `alloc`.
 //!
-//! A host owns a [`node::Node`], hands it inputs (time, frames, link changes, commands, entity reports) and does what it
-//! asks for. Nothing in here reads a clock, opens a socket, draws entropy or spawns anything: same seed and same inputs
-//! give the same effects, byte for byte.
+//! A host owns a [`node::Node`], hands it inputs (time, frames, link changes, commands, reports of entities) with
+//! [`node::Node::handle`], does every effect that [`node::Node::poll`] yields, in its order, and sleeps until the time it is
+//! given. Adapters for tokio, smol and QUIC are such hosts; `docs/embedding.md` writes one step by step.
+//!
+//! ```
+//! use quorate_core::config::Config;
+//! use quorate_core::effect::{Effect, Output};
+//! use quorate_core::event::{Event, MembershipEvent};
+//! use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+//! use quorate_core::input::{Command, Input, MembershipCommand};
+//! use quorate_core::node::Node;
+//! use quorate_core::time::Now;
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (mut now, me) = (Now::default(), UniqueAddress::new(Address::new("alone", 1)?, 1));
+//! let config = Config::lan(ClusterName::new("example")?).validate()?;
+//! let mut node = Node::new(config, me.clone(), ChaCha8Rng::seed_from_u64(1), now);
+//! let command = Command::Membership(MembershipCommand::Join(me.address().clone()));
+//! node.handle(now, Input::Command { token: 1, command });
+//! loop {
+//!     match node.poll() {
+//!         Output::Effect(Effect::Notify(Event::Membership(MembershipEvent::SelfUp))) => break,
+//!         Output::Effect(_) => {} // nobody to talk to: a real host sends, answers, runs entities
+//!         Output::Sleep(wake) => {
+//!             now.mono = wake.ok_or("nothing to wait for")?.at; // this clock is a number, so it jumps
+//!             node.handle(now, Input::Tick);
+//!         }
+//!     }
+//! }
+//! assert!(node.view().is_leader());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The modules
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`node`] | the facade: one input in, effects out |
+//! | [`input`], [`effect`] | what a host says, what it has to do |
+//! | [`event`], [`view`], [`explain`], [`stats`] | what users hear, the picture of the cluster, why it is not further, counters by name |
+//! | [`config`] | every setting with unit, range and default |
+//! | [`membership`], [`detector`], [`downing`], [`sharding`] | the machines; the `protocol` of each is what it says and hears |
+//! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
+//! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
+//! | [`wire`] | bytes: frames, handshake, limits |
+//! | [`ident`], [`time`], [`math`] | names, clocks, arithmetic |
+//!
+//! # What is guaranteed
+//!
+//! * Same seed and same inputs give the same effects, byte for byte.
+//! * Nothing that a peer sends makes it panic or grow without a bound: a typed [`reject::Rejection`] and a counter.
+//! * An input runs to completion in bounded work; nothing blocks.
+//! * A shard has at most one home among nodes that agree on the members. A message to an entity is delivered at most once, in
+//!   the order of its sender.
+//!
+//! # What is not
+//!
+//! * That a message arrives: who needs to know asks, and an ask that failed says whether it may have been handled.
+//! * One home per shard while a partition lasts, unless the downing strategy of both sides is the same and a host that was paused
+//!   holds its entities until it has heard that it is still a member.
+//! * Any secrecy: links are authenticated and encrypted by the host.
 #![no_std]
 #![forbid(unsafe_code)]
 

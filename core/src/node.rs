@@ -154,7 +154,7 @@ impl<R: Rng> Node<R> {
                     .sharding
                     .tell(&mut self.base.cx(), kind, entity, payload);
             }
-            Input::Lease(report) => self.machines.resolver.on_lease(&mut self.base.cx(), &report),
+            Input::Lease(owner, report) => self.route_lease(owner, &report),
             Input::Stored(owner, report) => self.route_stored(owner, report),
             Input::Entity(report) => self.machines.sharding.on_report(&mut self.base.cx(), report),
         }

@@ -4,6 +4,7 @@ use rand_core::Rng;
 
 use crate::ident::UniqueAddress;
 use crate::input::{Command, LinkEvent, Token};
+use crate::lease::protocol::LeaseReport;
 use crate::message::{Lane, Message};
 use crate::node::Node;
 use crate::owner::Owner;
@@ -29,6 +30,16 @@ impl<R: Rng> Node<R> {
                 }
                 self.base.cx().reject(from, Rejection::Wire(error));
             }
+        }
+    }
+
+    /// Sends a lease report home. A name is asked for by one owner only.
+    pub(crate) fn route_lease(&mut self, owner: Owner, report: &LeaseReport) {
+        let (machines, cx) = (&mut self.machines, &mut self.base.cx());
+        match owner {
+            Owner::Resolver => machines.resolver.on_lease(cx, report),
+            // The replicator asks for none.
+            Owner::Ddata => {}
         }
     }
 

@@ -1,5 +1,23 @@
-//! Counters. Plain numbers that only grow; the host may publish them as it likes.
+//! Counters. Plain numbers that only grow; the host may publish them as it likes, by name, so that it forgets none.
 
+/// Writes a struct of counters, and the way through all of them.
+macro_rules! counters {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $counter:ident: u64,)* }) => {
+        $(#[$about])*
+        pub struct $name {
+            $($(#[$doc])* pub $counter: u64,)*
+        }
+
+        impl $name {
+            /// Every counter with its name, in the order of their declaration.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$((stringify!($counter), self.$counter)),*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
 /// What a node has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each name says what is counted")]
@@ -51,4 +69,23 @@ pub struct Stats {
     pub shards_stopped: u64,
     pub hand_offs_completed: u64,
     pub hand_offs_timed_out: u64,
+}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_counter_is_left_out_of_the_way_through_all_of_them() {
+        let stats = Stats {
+            frames_received: 1,
+            hand_offs_timed_out: 2,
+            ..Stats::default()
+        };
+        let all: std::vec::Vec<_> = stats.iter().collect();
+        assert_eq!(all.len() * size_of::<u64>(), size_of::<Stats>());
+        assert_eq!(all.first(), Some(&("frames_received", 1)));
+        assert!(all.contains(&("hand_offs_timed_out", 2)));
+    }
 }

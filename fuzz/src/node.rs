@@ -176,7 +176,7 @@ struct World {
     sent: Vec<(Target, Message)>,
     slots: Vec<Slot>,
     asks: Vec<AskRef>,
-    leases: Vec<LeaseOrder>,
+    leases: Vec<(Owner, LeaseOrder)>,
     stores: Vec<(Owner, StoreRequest)>,
     disk: MemoryMap,
     halted: bool,
@@ -390,7 +390,7 @@ impl World {
             Effect::Entity(EntityOrder::Deliver {
                 reply_to: Some(ask), ..
             }) => self.asks.push(ask),
-            Effect::Lease(order) => self.leases.push(order),
+            Effect::Lease(owner, order) => self.leases.push((owner, order)),
             Effect::Store(owner, request) => self.stores.push((owner, request)),
             Effect::Halt(_) => self.halted = true,
             Effect::Entity(_) | Effect::Notify(_) | Effect::Reply { .. } | Effect::Quarantine(_) => {}
@@ -593,7 +593,7 @@ impl World {
     }
 
     fn answer_lease(&mut self, pick: u8) {
-        let Some(order) = take(&mut self.leases, pick) else {
+        let Some((owner, order)) = take(&mut self.leases, pick) else {
             return;
         };
         let (LeaseOrder::Acquire { name, .. } | LeaseOrder::Release { name, .. }) = order;
@@ -606,7 +606,7 @@ impl World {
             _ => LeaseOutcome::Released,
         };
         let report = LeaseReport { name, outcome };
-        self.feed(Input::Lease(report));
+        self.feed(Input::Lease(owner, report));
     }
 }
 

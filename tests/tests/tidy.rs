@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates that may stand below the core. A budget, not a wish: each one was argued for.
-const CORE_DEPENDENCIES: [&str; 9] = [
+const CORE_DEPENDENCIES: [&str; 8] = [
     "miniz_oxide",
     "rand_core",
     "heapless",
@@ -14,7 +14,6 @@ const CORE_DEPENDENCIES: [&str; 9] = [
     "siphasher",
     "crc32fast",
     "thiserror",
-    "tracing",
     "quorate-core",
 ];
 /// `quorate-tokio` with everything below it stays smaller than this.

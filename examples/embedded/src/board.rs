@@ -182,7 +182,7 @@ impl Board {
                 self.inputs.extend(reports.into_iter().map(Input::Entity));
             }
             Effect::Notify(_) => {} // facts for people; a board with a console would print them
-            Effect::Lease(_) => {}  // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Lease(..) => {} // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
                 // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
                 let report = request.without_a_store();

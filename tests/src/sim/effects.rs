@@ -8,6 +8,7 @@ use quorate_core::lease::protocol::{LeaseOrder, LeaseReport};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::message::{DetectorMsg, GossipEnvelope, MembershipMsg, Message, ShardingMsg, Welcome};
+use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
@@ -52,7 +53,7 @@ impl Sim {
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Entity(order) => self.on_order(process, order),
-            Effect::Lease(order) => self.on_lease_order(process, order),
+            Effect::Lease(owner, order) => self.on_lease_order(process, owner, order),
             Effect::Store(owner, request) => self.on_store_order(process, owner, request),
             Effect::Quarantine(node) => {
                 self.trace.begin(self.now, process, b'Q');
@@ -64,7 +65,7 @@ impl Sim {
     }
 
     /// The keeper of leases is outside of the network, with faults of its own. What does not reach it is answered by nobody.
-    fn on_lease_order(&mut self, process: ProcessId, order: LeaseOrder) {
+    fn on_lease_order(&mut self, process: ProcessId, owner: Owner, order: LeaseOrder) {
         const ANSWER_AFTER: u64 = 1_000;
         self.trace.begin(self.now, process, b'A');
         self.trace.debug(&order);
@@ -81,15 +82,19 @@ impl Sim {
             return;
         }
         let report = self.leases.obey(self.now, order);
-        let answer = Happening::LeaseAnswered { process, report };
+        let answer = Happening::LeaseAnswered {
+            process,
+            owner,
+            report,
+        };
         self.queue.push(self.now + ANSWER_AFTER + keeper.late, answer);
     }
 
-    pub(crate) fn on_lease_answered(&mut self, process: ProcessId, report: LeaseReport) {
+    pub(crate) fn on_lease_answered(&mut self, process: ProcessId, owner: Owner, report: LeaseReport) {
         if self.processes[process as usize].runs() {
             self.trace.begin(self.now, process, b'A');
             self.trace.debug(&report);
-            self.feed(process, &Cause::Command, Input::Lease(report));
+            self.feed(process, &Cause::Command, Input::Lease(owner, report));
         }
     }
 

@@ -10,6 +10,7 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
 use quorate_core::lease::protocol::LeaseReport;
 use quorate_core::message::{Message, ShardingMsg};
+use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::Slot;
 use quorate_core::view::View;
 
@@ -78,7 +79,11 @@ pub(crate) enum Happening {
         report: Box<EntityReport>,
     },
     /// The keeper of a lease answers a process.
-    LeaseAnswered { process: ProcessId, report: LeaseReport },
+    LeaseAnswered {
+        process: ProcessId,
+        owner: Owner,
+        report: LeaseReport,
+    },
     /// A disk has come to a process's request.
     Stored {
         process: ProcessId,
@@ -206,7 +211,11 @@ impl Sim {
             Happening::Margin(process) => self.on_margin(process),
             Happening::Turn { process, slot } => self.on_turn(process, slot),
             Happening::Reported { process, report } => self.on_reported(process, *report),
-            Happening::LeaseAnswered { process, report } => self.on_lease_answered(process, report),
+            Happening::LeaseAnswered {
+                process,
+                owner,
+                report,
+            } => self.on_lease_answered(process, owner, report),
             Happening::Stored { process, storing } => self.on_stored(process, *storing),
         }
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
+use quorate_core::owner::Owner;
 
 use super::LeaseKeeper;
 use crate::sync::Notify;
@@ -26,6 +27,8 @@ const RETRIES: u32 = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     thread: Option<(SyncSender<LeaseOrder>, Receiver<LeaseReport>)>,
+    /// Who asked for which lease; as many as the core has names for.
+    owners: BTreeMap<LeaseName, Owner>,
 }
 
 /// A lease that this node holds.
@@ -62,11 +65,14 @@ impl Leases {
             .spawn(move || clerk.run(&orders))?;
         Ok(Self {
             thread: Some((orders_in, reports_out)),
+            owners: BTreeMap::new(),
         })
     }
 
     /// Hands an order in. `Some`: the answer, because nobody can be asked.
-    pub(crate) fn order(&self, order: LeaseOrder) -> Option<LeaseReport> {
+    pub(crate) fn order(&mut self, owner: Owner, order: LeaseOrder) -> Option<LeaseReport> {
+        let (LeaseOrder::Acquire { name, .. } | LeaseOrder::Release { name, .. }) = &order;
+        self.owners.insert(LeaseName::clone(name), owner);
         let (why, order) = match &self.thread {
             None => ("there is no keeper", order),
             Some((orders, _)) => match orders.try_send(order) {
@@ -89,9 +95,11 @@ impl Leases {
         }
     }
 
-    /// The next report.
-    pub(crate) fn next_report(&self) -> Option<LeaseReport> {
-        self.thread.as_ref()?.1.try_recv().ok()
+    /// The next report, and whom it is for.
+    pub(crate) fn next_report(&self) -> Option<(Owner, LeaseReport)> {
+        let report = self.thread.as_ref()?.1.try_recv().ok()?;
+        let owner = self.owners.get(&report.name)?;
+        Some((*owner, report))
     }
 
     /// Ends the thread. What is held is not renewed any more.

@@ -25,7 +25,7 @@ use crate::stats::LinkStats;
 pub(crate) enum Feedback {
     Link(LinkEvent),
     Entity(EntityReport),
-    Lease(LeaseReport),
+    Lease(Owner, LeaseReport),
     Stored(Owner, StoreReport),
 }
 

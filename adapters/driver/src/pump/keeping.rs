@@ -27,8 +27,8 @@ impl<M: Machine> Pump<M> {
 
     /// Hands what the keeper of leases said to the node: as many reports as there were orders, and losses.
     pub(crate) fn take_leases(&mut self) {
-        while let Some(report) = self.leases.next_report() {
-            self.node.handle(self.base.now, Input::Lease(report));
+        while let Some((owner, report)) = self.leases.next_report() {
+            self.node.handle(self.base.now, Input::Lease(owner, report));
             self.settle();
         }
     }

@@ -419,8 +419,8 @@ impl<M: Machine> Pump<M> {
                     match self.base.feedback.pop_front() {
                         None => return,
                         Some(Feedback::Link(event)) => self.node.handle(self.base.now, Input::Link(event)),
-                        Some(Feedback::Lease(report)) => {
-                            self.node.handle(self.base.now, Input::Lease(report));
+                        Some(Feedback::Lease(owner, report)) => {
+                            self.node.handle(self.base.now, Input::Lease(owner, report));
                         }
                         Some(Feedback::Stored(owner, report)) => {
                             self.node.handle(self.base.now, Input::Stored(owner, report));
@@ -470,9 +470,10 @@ impl<M: Machine> Pump<M> {
                     self.base.feedback.push_back(Feedback::Entity(report));
                 }
             },
-            Effect::Lease(order) => {
-                let answer = self.leases.order(order);
-                self.base.feedback.extend(answer.map(Feedback::Lease));
+            Effect::Lease(owner, order) => {
+                let answer = self.leases.order(owner, order);
+                let answer = answer.map(|report| Feedback::Lease(owner, report));
+                self.base.feedback.extend(answer);
             }
             Effect::Store(owner, request) => {
                 let answer = self.stores.order(owner, request);

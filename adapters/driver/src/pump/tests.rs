@@ -64,7 +64,7 @@ impl Machine for Script {
             | Input::Command { .. }
             | Input::Tell { .. }
             | Input::Entity(_)
-            | Input::Lease(_)
+            | Input::Lease(..)
             | Input::Stored(..) => Heard::Other,
         });
     }

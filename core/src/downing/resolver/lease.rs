@@ -13,6 +13,7 @@ use crate::event::{DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
 use crate::membership::state::member::Status;
+use crate::owner::Owner;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -222,20 +223,22 @@ impl Lease {
     fn acquire(&mut self, cx: &mut Cx<'_>, pending: Pending) {
         let until = cx.mono() + self.settings.operation_timeout;
         self.state = State::Acquiring { until, pending };
-        cx.order_lease(LeaseOrder::Acquire {
+        let order = LeaseOrder::Acquire {
             name: LeaseName::clone(&self.name),
             owner: cx.me.clone(),
             time_to_live: self.settings.time_to_live,
-        });
+        };
+        cx.order_lease(Owner::Resolver, order);
     }
 
     fn release(&mut self, cx: &mut Cx<'_>) {
         let again_at = cx.mono() + super::TICK;
         self.state = State::Releasing { again_at };
-        cx.order_lease(LeaseOrder::Release {
+        let order = LeaseOrder::Release {
             name: LeaseName::clone(&self.name),
             owner: cx.me.clone(),
-        });
+        };
+        cx.order_lease(Owner::Resolver, order);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome};
 use crate::membership::state::gossip::Gossip;
+use crate::owner::Owner;
 use crate::signal::Signal;
 
 const HOSTS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
@@ -109,11 +110,11 @@ impl Bench {
     fn orders(&mut self) -> Vec<&'static str> {
         let effects = self.fixture.effects().into_iter();
         let orders = effects.filter_map(|effect| match effect {
-            Effect::Lease(LeaseOrder::Acquire { name, owner, .. }) => {
+            Effect::Lease(Owner::Resolver, LeaseOrder::Acquire { name, owner, .. }) => {
                 assert_eq!((&*name, &owner), ("test-sbr", &self.fixture.me));
                 Some("acquire")
             }
-            Effect::Lease(LeaseOrder::Release { name, owner }) => {
+            Effect::Lease(Owner::Resolver, LeaseOrder::Release { name, owner }) => {
                 assert_eq!((&*name, &owner), ("test-sbr", &self.fixture.me));
                 Some("release")
             }

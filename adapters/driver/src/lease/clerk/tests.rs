@@ -73,17 +73,17 @@ fn start(keeper: &Arc<Moody>) -> Leases {
 #[test]
 fn i_26_a_held_lease_is_renewed_until_it_is_given_back() {
     let keeper = Arc::new(Moody::default());
-    let (mine, other) = (start(&keeper), start(&keeper));
-    assert_eq!(mine.order(acquire(1)), None);
+    let (mut mine, mut other) = (start(&keeper), start(&keeper));
+    assert_eq!(mine.order(Owner::Resolver, acquire(1)), None);
     assert_eq!(answer(&mine), LeaseOutcome::Granted { token: 1 });
     // Real time, because the thread's is: three times to live, in which only renewing keeps it.
     thread::sleep(TTL * 3);
-    other.order(acquire(2));
+    other.order(Owner::Resolver, acquire(2));
     assert_eq!(answer(&other), LeaseOutcome::Denied);
     assert_eq!(mine.next_report(), None);
-    mine.order(release(1));
+    mine.order(Owner::Resolver, release(1));
     assert_eq!(answer(&mine), LeaseOutcome::Released);
-    other.order(acquire(2));
+    other.order(Owner::Resolver, acquire(2));
     assert_eq!(answer(&other), LeaseOutcome::Granted { token: 2 });
 }
 
@@ -91,8 +91,8 @@ fn i_26_a_held_lease_is_renewed_until_it_is_given_back() {
 fn i_26_a_holder_learns_that_it_lost_the_lease_even_from_a_keeper_that_cannot_be_asked() {
     for mood in [FAILS, LOSES] {
         let keeper = Arc::new(Moody::default());
-        let leases = start(&keeper);
-        leases.order(acquire(1));
+        let mut leases = start(&keeper);
+        leases.order(Owner::Resolver, acquire(1));
         assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
         keeper.mood.store(mood, Ordering::SeqCst);
         assert_eq!(answer(&leases), LeaseOutcome::Lost);
@@ -103,7 +103,7 @@ fn i_26_a_holder_learns_that_it_lost_the_lease_even_from_a_keeper_that_cannot_be
 fn a_node_that_ends_leaves_its_lease_to_expire() {
     let keeper = Arc::new(Moody::default());
     let mut leases = start(&keeper);
-    leases.order(acquire(1));
+    leases.order(Owner::Resolver, acquire(1));
     assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
     leases.stop();
     assert_eq!(keeper.acquire("sbr", &owner(2), TTL).unwrap(), None);
@@ -113,9 +113,9 @@ fn a_node_that_ends_leaves_its_lease_to_expire() {
 
 #[test]
 fn without_a_keeper_every_lease_is_refused() {
-    let leases = Leases::default();
-    let denied = leases.order(acquire(1)).unwrap();
+    let mut leases = Leases::default();
+    let denied = leases.order(Owner::Resolver, acquire(1)).unwrap();
     assert_eq!(denied.outcome, LeaseOutcome::Denied);
-    let released = leases.order(release(1)).unwrap();
+    let released = leases.order(Owner::Resolver, release(1)).unwrap();
     assert_eq!(released.outcome, LeaseOutcome::Released);
 }

@@ -359,7 +359,7 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Sharding { .. },
         )
         | Effect::Entity(_)
-        | Effect::Lease(_)
+        | Effect::Lease(..)
         | Effect::Store(..)
         | Effect::Halt(_) => unreachable!("not membership's: {effect:?}"),
     })
