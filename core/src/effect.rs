@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+pub use crate::ddata::protocol::Answer as DdataAnswer;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
 use crate::input::{Target, Token};
@@ -75,6 +76,8 @@ pub enum Answer {
     Refused(CommandError),
     /// What sharding found out.
     Sharding(ShardingAnswer),
+    /// What the replicator did or found.
+    Ddata(DdataAnswer),
 }
 
 /// Why a command was refused. The caller's mistake, never the peer's.

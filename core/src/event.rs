@@ -1,5 +1,6 @@
 //! What users and operators hear about: facts, each with what is needed to act on it. One arm per machine.
 
+pub use crate::ddata::protocol::{Change as DdataChange, Event as DdataEvent};
 pub use crate::detector::protocol::Event as DetectorEvent;
 pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningEvent};
 use crate::ident::UniqueAddress;
@@ -25,6 +26,8 @@ pub enum Event {
         /// What happened.
         event: ShardingEvent,
     },
+    /// Distributed data.
+    Ddata(DdataEvent),
     /// A peer did something wrong; nothing was changed by it.
     Rejected {
         /// The peer, if the link had one.

@@ -1,5 +1,6 @@
 //! What a host tells the node: time, bytes, link changes, commands and what entities did.
 
+pub use crate::ddata::protocol::Command as DdataCommand;
 use crate::ident::{Address, UniqueAddress};
 use crate::lease::protocol::LeaseReport;
 pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
@@ -127,10 +128,12 @@ impl Target {
 }
 
 /// What a caller wants. Each command is answered once, by [`crate::effect::Effect::Reply`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Of membership.
     Membership(MembershipCommand),
     /// Of sharding.
     Sharding(ShardingCommand),
+    /// Of the replicator.
+    Ddata(DdataCommand),
 }

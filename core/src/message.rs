@@ -1,6 +1,7 @@
 //! What nodes say to each other: one arm per machine. What each says is in its `protocol`; the bytes are `wire`'s business.
 //! Spec: membership 5, sharding 2.1.
 
+pub use crate::ddata::protocol::Msg as DdataMsg;
 pub use crate::detector::protocol::{Heartbeat, Msg as DetectorMsg};
 pub use crate::lane::{Lane, Tag};
 pub use crate::membership::protocol::{
@@ -20,6 +21,8 @@ pub enum Message {
     Detector(DetectorMsg),
     /// Of the sharding machines.
     Sharding(ShardingMsg),
+    /// Of the replicators.
+    Ddata(DdataMsg),
 }
 
 /// Whose message it is.
@@ -43,7 +46,12 @@ impl Message {
     }
 
     /// The tags of all messages, machine by machine.
-    pub const TAGS: [&'static [Tag]; 3] = [MembershipMsg::TAGS, DetectorMsg::TAGS, ShardingMsg::TAGS];
+    pub const TAGS: [&'static [Tag]; 4] = [
+        MembershipMsg::TAGS,
+        DetectorMsg::TAGS,
+        ShardingMsg::TAGS,
+        DdataMsg::TAGS,
+    ];
 
     /// The message's tag, as its protocol states it.
     #[must_use]
@@ -52,6 +60,7 @@ impl Message {
             Self::Membership(msg) => msg.tag(),
             Self::Detector(msg) => msg.tag(),
             Self::Sharding(msg) => msg.tag(),
+            Self::Ddata(msg) => msg.tag(),
         }
     }
 
@@ -61,6 +70,7 @@ impl Message {
         match self {
             Self::Membership(_) | Self::Detector(_) => 0,
             Self::Sharding(msg) => msg.payload_bytes(),
+            Self::Ddata(msg) => msg.payload_bytes(),
         }
     }
 

@@ -8,6 +8,7 @@ use rand_core::Rng;
 
 use crate::config::{DowningStrategy, ValidConfig};
 use crate::cx::Cx;
+use crate::ddata::Replicator;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
 use crate::effect::{Answer, CommandError, Effect, Output, ShardingAnswer, Wake};
@@ -51,6 +52,7 @@ pub(crate) struct Machines {
     pub(crate) detector: Detector,
     pub(crate) resolver: Resolver,
     pub(crate) sharding: Sharding,
+    pub(crate) ddata: Replicator,
 }
 
 /// What the machines share through [`Cx`].
@@ -104,6 +106,7 @@ impl<R: Rng> Node<R> {
             detector: Detector::new(&config),
             resolver: Resolver::new(&config),
             sharding: Sharding::new(),
+            ddata: Replicator::new(&me),
         };
         let base = Base {
             now,
@@ -204,6 +207,12 @@ impl<R: Rng> Node<R> {
         &self.machines.sharding
     }
 
+    /// Replicated data, to look at.
+    #[must_use]
+    pub const fn ddata(&self) -> &Replicator {
+        &self.machines.ddata
+    }
+
     /// What the split-brain resolver would decide now, and what it waits for; `None` while nobody is unreachable.
     /// Linear in the state.
     #[must_use]
@@ -275,10 +284,10 @@ impl<R: Rng> Node<R> {
         membership.map_err(|error| fault("membership")(alloc::format!("{error}")))?;
         machines.detector.check_invariants(&self.base.view);
         machines.resolver.check_invariants(&self.base.view);
-        machines
-            .sharding
-            .check_invariants(&self.base.me)
-            .map_err(fault("sharding"))
+        let sharding = machines.sharding.check_invariants(&self.base.me);
+        sharding.map_err(fault("sharding"))?;
+        let ddata = machines.ddata.check_invariants(self.base.config.ddata.keys_max);
+        ddata.map_err(fault("ddata"))
     }
 
     fn fire_due_timers(&mut self, now: Instant) {
@@ -324,9 +333,9 @@ impl<R: Rng> Node<R> {
                 Command::Sharding(ShardingCommand::Ask { .. }) => {
                     Answer::Sharding(ShardingAnswer::Asked(Err(AskFailure::NodeStoppedUnsent)))
                 }
-                Command::Membership(_) | Command::Sharding(ShardingCommand::RegisterKind(_)) => {
-                    Answer::Refused(CommandError::Stopped)
-                }
+                Command::Membership(_)
+                | Command::Sharding(ShardingCommand::RegisterKind(_))
+                | Command::Ddata(_) => Answer::Refused(CommandError::Stopped),
             };
             self.base
                 .outbox

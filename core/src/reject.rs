@@ -1,6 +1,7 @@
 //! What a peer did wrong, as a type and a counter. Never a panic, never a state change. What only one machine can refuse is
 //! in its `protocol`.
 
+pub use crate::ddata::protocol::Rejection as DdataRejection;
 use crate::ident::UniqueAddress;
 pub use crate::membership::protocol::{JoinRefusal, Rejection as MembershipRejection};
 pub use crate::sharding::protocol::Rejection as ShardingRejection;
@@ -31,4 +32,7 @@ pub enum Rejection {
     /// Sharding refused it.
     #[error(transparent)]
     Sharding(ShardingRejection),
+    /// The replicator refused it.
+    #[error(transparent)]
+    Ddata(DdataRejection),
 }

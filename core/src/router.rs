@@ -21,7 +21,8 @@ impl<R: Rng> Node<R> {
             let (membership, cx) = (&self.machines.membership, &mut self.base.cx());
             return membership.turn_away(cx, from, kind);
         }
-        match wire::decode_message(kind, lane, body, &self.base.config.limits) {
+        let config = &self.base.config;
+        match wire::decode_message_with(kind, lane, body, &config.limits, &config.ddata.custom_types) {
             Ok(message) => self.route_message(from, message),
             Err(error) => {
                 self.base.stats.rejected_wire += 1;
@@ -46,7 +47,8 @@ impl<R: Rng> Node<R> {
     /// Sends the store's answer home. No machine of today asks a store for anything: an answer is nobody's.
     pub(crate) fn route_stored(&mut self, owner: Owner, report: StoreReport) {
         match owner {
-            Owner::Resolver | Owner::Ddata => drop(report),
+            Owner::Resolver => drop(report),
+            Owner::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
         }
     }
 
@@ -56,6 +58,7 @@ impl<R: Rng> Node<R> {
             Message::Membership(msg) => machines.membership.on_message(cx, from, msg),
             Message::Detector(msg) => machines.detector.on_message(cx, from, msg),
             Message::Sharding(msg) => machines.sharding.on_message(cx, from, msg),
+            Message::Ddata(msg) => machines.ddata.on_message(cx, from, msg),
         }
     }
 
@@ -64,6 +67,7 @@ impl<R: Rng> Node<R> {
         match command {
             Command::Membership(command) => machines.membership.on_command(cx, token, command),
             Command::Sharding(command) => machines.sharding.on_command(cx, token, command),
+            Command::Ddata(command) => machines.ddata.on_command(cx, token, command),
         }
     }
 
@@ -74,6 +78,7 @@ impl<R: Rng> Node<R> {
             Timer::Detector(timer) => machines.detector.on_timer(cx, timer),
             Timer::Downing(timer) => machines.resolver.on_timer(cx, &timer),
             Timer::Sharding(timer) => machines.sharding.on_timer(cx, timer),
+            Timer::Ddata(timer) => machines.ddata.on_timer(cx, timer),
         }
     }
 
@@ -84,6 +89,7 @@ impl<R: Rng> Node<R> {
                 machines.detector.on_view_changed(cx, &before, &after);
                 machines.resolver.on_view_changed(cx, &before, &after);
                 machines.sharding.on_view_changed(cx, &before, &after);
+                machines.ddata.on_view_changed(cx, &before, &after);
             }
             Signal::GossipHeard(from) => machines.detector.on_gossip_heard(cx, &from),
             Signal::Verdicts(verdicts) => machines.membership.on_verdicts(cx, &verdicts),
@@ -115,7 +121,7 @@ impl<R: Rng> Node<R> {
                 match message {
                     Message::Sharding(msg) => machines.sharding.on_dropped(cx, &to, msg, reason),
                     // Asked again, or overtaken by a later one, in any case.
-                    Message::Membership(_) | Message::Detector(_) => {}
+                    Message::Membership(_) | Message::Detector(_) | Message::Ddata(_) => {}
                 }
             }
         }

@@ -69,6 +69,22 @@ pub struct Stats {
     pub shards_stopped: u64,
     pub hand_offs_completed: u64,
     pub hand_offs_timed_out: u64,
+    pub ddata_ignored: u64,
+    pub ddata_rejected: u64,
+    pub ddata_statuses_sent: u64,
+    pub ddata_gossips_sent: u64,
+    pub ddata_gossips_received: u64,
+    pub ddata_deltas_sent: u64,
+    pub ddata_delta_gaps: u64,
+    pub ddata_operations_done: u64,
+    pub ddata_operations_failed: u64,
+    /// Answers of replicas to operations that were over.
+    pub ddata_answers_late: u64,
+    pub ddata_repairs_sent: u64,
+    pub ddata_repairs_received: u64,
+    pub ddata_keys_expired: u64,
+    pub ddata_pruned: u64,
+    pub ddata_store_failures: u64,
 }
 }
 

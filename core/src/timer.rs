@@ -1,5 +1,6 @@
 //! What a node waits for: one arm per machine.
 
+pub use crate::ddata::protocol::Timer as DdataTimer;
 pub use crate::detector::protocol::Timer as DetectorTimer;
 pub use crate::downing::protocol::Timer as DowningTimer;
 pub use crate::membership::protocol::Timer as MembershipTimer;
@@ -17,4 +18,12 @@ pub enum Timer {
     Downing(DowningTimer),
     /// Deadlines of asks, and what regions and coordinators wait for.
     Sharding(ShardingTimer),
+    /// The replicator's.
+    Ddata(DdataTimer),
+}
+
+impl From<DdataTimer> for Timer {
+    fn from(timer: DdataTimer) -> Self {
+        Self::Ddata(timer)
+    }
 }

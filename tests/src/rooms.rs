@@ -13,6 +13,8 @@ pub const FLOORS: [&[&str]; 6] = [
     &[
         "config",
         "ddata::crdt",
+        "ddata::protocol",
+        "ddata::state",
         "detector::protocol",
         "downing::protocol",
         "downing::state",

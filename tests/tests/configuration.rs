@@ -57,6 +57,7 @@ fn settings() -> Vec<Setting> {
         "downing",
         "sharding",
         "executor",
+        "ddata",
         "limits",
     ];
     let mut all = settings_of(main, "Config", "");
@@ -67,6 +68,7 @@ fn settings() -> Vec<Setting> {
     all.extend(settings_of(downing, "LeaseMajorityConfig", "downing.strategy."));
     all.extend(settings_of(main, "ShardingConfig", "sharding."));
     all.extend(settings_of(main, "ExecutorConfig", "executor."));
+    all.extend(settings_of("core/src/config/ddata.rs", "DdataConfig", "ddata."));
     all.extend(settings_of(limits, "Limits", "limits."));
     all
 }
@@ -112,6 +114,8 @@ fn no_setting_exists_that_nothing_reads() {
     }
     // What the strategies are made of and what all nodes must share is read where the configuration is turned into them.
     text.push_str(&read("core/src/config/downing.rs"));
+    let ddata = read("core/src/config/ddata.rs");
+    text.push_str(ddata.split("fn check(").next().unwrap_or_default());
     text.push_str(
         read("core/src/config/validate.rs")
             .split("impl Config {")

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::adapter::Adapter;
 use crate::builder::{ClusterBuilder, parse_address, parse_addresses};
+use crate::data::Data;
 use crate::entity::{Entity, EntityContext, TypedStarter};
 use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
@@ -92,6 +93,12 @@ impl<A> Cluster<A> {
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         self.view().members().to_vec()
+    }
+
+    /// Replicated data: counters, sets, maps and registers that every node holds, by name. Cheap.
+    #[must_use]
+    pub fn data(&self) -> Data {
+        Data::new(Arc::clone(self.shared()))
     }
 
     /// What happens in the cluster from now on: a stream that starts with a snapshot. A reader that falls behind by more than

@@ -20,6 +20,7 @@ mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod crowd;
+pub mod data;
 mod entity;
 mod error;
 mod events;

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Limits;
-use quorate_core::effect::{Answer, ShardingAnswer};
+use quorate_core::ddata::state::key::Pattern;
+use quorate_core::effect::{Answer, DdataAnswer, ShardingAnswer};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, KindSettings};
+use quorate_core::input::{Command, DdataCommand, KindSettings};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 
+use crate::data::Inbox;
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, TellError};
 use crate::events::Hub;
@@ -27,6 +29,9 @@ const USER_COMMANDS_MAX: usize = 4_096;
 
 /// Other commands that wait: people and programs that manage a node are few.
 const CONTROL_COMMANDS_MAX: usize = 256;
+
+/// Operations on replicated data that wait: as many as messages. Beyond it callers wait.
+const DATA_COMMANDS_MAX: usize = 4_096;
 
 /// A message to an entity.
 pub(crate) enum UserCommand {
@@ -54,6 +59,19 @@ impl UserCommand {
     }
 }
 
+/// Something for the replicator.
+pub(crate) enum DataCommand {
+    Operation {
+        command: DdataCommand,
+        reply: sync::Sender<DdataAnswer>,
+    },
+    Subscribe {
+        pattern: Pattern,
+        inbox: Arc<Inbox>,
+    },
+    Unsubscribe(Arc<Inbox>),
+}
+
 /// Everything else a handle wants.
 pub(crate) enum ControlCommand {
     Core {
@@ -77,6 +95,8 @@ pub(crate) enum ControlCommand {
 pub(crate) struct Commands {
     pub(crate) user: Receiver<UserCommand>,
     pub(crate) control: Receiver<ControlCommand>,
+    pub(crate) data: Receiver<DataCommand>,
+    pub(crate) data_later: Receiver<DataCommand>,
     /// Dropped when the node has ended: closes `Shared::ended`.
     pub(crate) ended: Sender<()>,
 }
@@ -99,6 +119,9 @@ pub(crate) struct Shared {
     kinds: Kinds,
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
+    data: Sender<DataCommand>,
+    /// Commands that must not wait: as many as there are subscriptions made or dropped between two turns.
+    data_later: Sender<DataCommand>,
     ended: Receiver<()>,
 }
 
@@ -111,6 +134,8 @@ impl Shared {
     ) -> (Arc<Self>, Commands) {
         let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
+        let (data_in, data_out) = async_channel::bounded(DATA_COMMANDS_MAX);
+        let (later_in, later_out) = async_channel::unbounded();
         let (ended_in, ended_out) = async_channel::bounded(1);
         let shared = Self {
             me,
@@ -123,11 +148,15 @@ impl Shared {
             kinds: Kinds::default(),
             user: user_in,
             control: control_in,
+            data: data_in,
+            data_later: later_in,
             ended: ended_out,
         };
         let commands = Commands {
             user: user_out,
             control: control_out,
+            data: data_out,
+            data_later: later_out,
             ended: ended_in,
         };
         (Arc::new(shared), commands)
@@ -183,6 +212,25 @@ impl Shared {
         let sent = self.control.send(command).await;
         self.wake.notify();
         sent.map_err(|_| ClusterError::Stopped)
+    }
+
+    /// A command of the replicator and its answer; nothing if the node has stopped. Waits while the queue is full.
+    pub(crate) async fn data(&self, command: DdataCommand) -> Option<DdataAnswer> {
+        let (reply, answer) = sync::oneshot();
+        let sent = self.data.send(DataCommand::Operation { command, reply }).await;
+        self.wake.notify();
+        sent.ok()?;
+        answer.await
+    }
+
+    /// Hands a subscription in, or its end, without waiting.
+    pub(crate) fn data_later(&self, command: DataCommand) {
+        if let Err(refused) = self.data_later.try_send(command)
+            && let DataCommand::Subscribe { inbox, .. } = refused.into_inner()
+        {
+            inbox.end();
+        }
+        self.wake.notify();
     }
 
     /// A command of the node and its answer.
@@ -257,7 +305,7 @@ impl Shared {
 
 fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
-        Some(Answer::Done | Answer::Sharding(ShardingAnswer::Asked(_))) => Ok(()),
+        Some(Answer::Done | Answer::Sharding(ShardingAnswer::Asked(_)) | Answer::Ddata(_)) => Ok(()),
         Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
         None => Err(ClusterError::Stopped),
     }

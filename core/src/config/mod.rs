@@ -1,6 +1,7 @@
 //! Configuration: every key with unit, range, default and the reference setting it mirrors, checked once when it is
 //! built. Nothing else in the core checks a setting. Spec: membership 4, sharding 4.1, reliability 3b.
 
+mod ddata;
 mod downing;
 mod limits;
 mod presets;
@@ -8,6 +9,7 @@ mod presets;
 mod tests;
 mod validate;
 
+pub use ddata::DdataConfig;
 pub use downing::{CustomStrategy, DownAllWhenUnstable, DowningConfig, DowningStrategy, LeaseMajorityConfig};
 pub use limits::Limits;
 pub use validate::{ConfigError, ValidConfig};
@@ -42,6 +44,8 @@ pub struct Config {
     pub sharding: ShardingConfig,
     /// The executor that runs the application's handlers.
     pub executor: ExecutorConfig,
+    /// Replicated data.
+    pub ddata: DdataConfig,
     /// Limits on what peers and callers may send.
     pub limits: Limits,
 }

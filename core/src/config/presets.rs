@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{
-    Config, DetectorImplementation, DowningConfig, ExecutorConfig, FailureDetectorConfig, Limits,
-    MembershipConfig, ShardingConfig,
+    Config, DdataConfig, DetectorImplementation, DowningConfig, ExecutorConfig, FailureDetectorConfig,
+    Limits, MembershipConfig, ShardingConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -90,6 +90,7 @@ impl Config {
             downing: DowningConfig::default(),
             sharding: ShardingConfig::default(),
             executor: ExecutorConfig::default(),
+            ddata: DdataConfig::default(),
             limits: Limits::default(),
         }
     }
@@ -116,6 +117,11 @@ impl Config {
         config.failure_detector.unreachable_nodes_reaper_interval = ms(200);
         config.downing.stable_after = Some(ms(1_500));
         config.downing.down_removal_margin = Some(ms(1_000));
+        config.ddata.gossip_interval = ms(200);
+        config.ddata.notify_subscribers_interval = ms(50);
+        config.ddata.delta_interval = Some(ms(50));
+        config.ddata.pruning_interval = Some(ms(2_000));
+        config.ddata.max_pruning_dissemination = ms(3_000);
         config.sharding.retry_interval = ms(200);
         config.sharding.handoff_timeout = ms(10_000);
         config.sharding.shard_start_timeout = ms(1_000);

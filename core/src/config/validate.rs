@@ -172,6 +172,7 @@ impl Config {
         self.check_failure_detector()?;
         self.check_sharding()?;
         self.check_executor()?;
+        self.ddata.check(self.ddata_frame_bytes_max())?;
         self.check_limits()?;
         self.downing.check()?;
         Ok(ValidConfig {
@@ -259,6 +260,12 @@ impl Config {
             "failure_detector.monitored_by_nr_of_members",
             d.monitored_by_nr_of_members,
         )
+    }
+
+    /// Body bytes of a frame that carries replicated data.
+    #[must_use]
+    pub const fn ddata_frame_bytes_max(&self) -> usize {
+        self.limits.bulk_frame_bytes_max
     }
 
     fn check_sharding(&self) -> Result<(), ConfigError> {

@@ -1,4 +1,293 @@
-//! Distributed data: values that every node holds and changes, and that converge. Spec: sharding 1.12, 1.13, 10.6, 10.8,
-//! 10.21.
+//! Distributed data: values that every node holds and changes, and that converge. This file holds the replicator's parts
+//! and hands each input to its file; it decides nothing. Spec: sharding 1.12, 1.13, 10.6, 10.8, 10.10, 10.21.
 
+mod admission;
+mod commands;
 pub mod crdt;
+mod delta_log;
+mod durable;
+mod entries;
+mod exchange;
+mod expiry;
+mod gossip;
+mod measure;
+mod notify;
+mod operations;
+pub mod protocol;
+mod pruning;
+mod replicas;
+pub mod slices;
+mod spread;
+pub mod state;
+mod subscriptions;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use crate::cx::Cx;
+use crate::ddata::crdt::{Data, Minting};
+use crate::ddata::delta_log::DeltaLog;
+use crate::ddata::durable::Durable;
+use crate::ddata::entries::Entries;
+use crate::ddata::operations::Operations;
+use crate::ddata::protocol::{Body, Event, Msg, Timer};
+use crate::ddata::pruning::Departed;
+use crate::ddata::replicas::Replicas;
+use crate::ddata::slices::RoundRobin;
+use crate::ddata::state::Digest;
+use crate::ddata::state::key::Key;
+use crate::ddata::subscriptions::Subscriptions;
+use crate::ident::UniqueAddress;
+use crate::message::Message;
+use crate::view::{Phase, View};
+
+/// What a message without a value weighs in a queue, at most: its key and a few numbers.
+const SMALL_MESSAGE_BYTES: usize = 320;
+
+/// Everything a node knows about distributed data. Users see it through [`Replicator::get`] and the getters beside it.
+#[derive(Clone, Debug)]
+pub struct Replicator {
+    entries: Entries,
+    operations: Operations,
+    subscriptions: Subscriptions,
+    log: DeltaLog,
+    minting: Minting,
+    turns: RoundRobin,
+    delta_ticks: u64,
+    chunks_compared: usize,
+    /// Statuses heard of each peer since the last gossip tick.
+    statuses: BTreeMap<UniqueAddress, u32>,
+    departed: Departed,
+    durable: Durable,
+    stage: Stage,
+}
+
+/// Where the replicator is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// This node is no member yet.
+    Idle,
+    /// What the store holds is being read.
+    Loading,
+    /// It takes part.
+    Serving,
+    /// The store failed, or the node is no member any more: it takes no part until it is restarted.
+    Stopped,
+}
+
+impl Replicator {
+    pub(crate) fn new(me: &UniqueAddress) -> Self {
+        Self {
+            entries: Entries::default(),
+            operations: Operations::default(),
+            subscriptions: Subscriptions::default(),
+            log: DeltaLog::default(),
+            minting: Minting::new(me.clone()),
+            turns: RoundRobin::default(),
+            delta_ticks: 0,
+            chunks_compared: 0,
+            statuses: BTreeMap::new(),
+            departed: Departed::default(),
+            durable: Durable::default(),
+            stage: Stage::Idle,
+        }
+    }
+
+    /// The value that this node holds; `None` if it holds none, or the key was deleted.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Arc<Data>> {
+        self.entries
+            .get(key)
+            .and_then(|entry| entry.envelope.data.as_ref())
+    }
+
+    /// Keys held, deleted ones included.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.entries.iter().map(|(key, _)| key)
+    }
+
+    /// Bytes held: encoded values and a flat amount per key. A little more than the truth between two comparisons.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.entries.bytes()
+    }
+
+    /// The digest of every key, without delta versions: equal on replicas that agree. Costs an encoding of every value.
+    #[must_use]
+    pub fn digests(&self) -> BTreeMap<Key, Digest> {
+        let entries = self.entries.iter();
+        entries
+            .map(|(key, entry)| (key.clone(), entries::digest_of(&entry.envelope)))
+            .collect()
+    }
+
+    /// Operations that wait for others or for the store.
+    #[must_use]
+    pub fn open_operations(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// What is known about a key's pruning and its deltas.
+    #[must_use]
+    pub fn envelope(&self, key: &Key) -> Option<&state::Envelope> {
+        self.entries.get(key).map(|entry| &entry.envelope)
+    }
+
+    /// Another node's replicator speaks.
+    pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: Msg) {
+        // Meant for an earlier incarnation of this address, from one that is no member (any more), or too early: what it
+        // brings comes again with gossip.
+        let is_heard = Replicas::new(cx.view(), &cx.config.ddata).hears(from);
+        if self.stage != Stage::Serving || message.to_uid != cx.me.uid() || !is_heard {
+            cx.stats.ddata_ignored += 1;
+            return self.refuse(cx, from, &message);
+        }
+        match message.body {
+            Body::Read { operation, key } => self.on_read(cx, from, operation, &key),
+            Body::ReadResult { operation, envelope } => self.on_read_result(cx, from, operation, envelope),
+            Body::Write {
+                operation,
+                key,
+                envelope,
+            } => self.on_write(cx, from, operation, &key, envelope),
+            Body::WriteAck { operation } => self.on_write_ack(cx, from, operation),
+            Body::WriteNack { operation, reason } => self.on_write_nack(cx, from, operation, reason),
+            Body::Repair { key, envelope } => self.on_repair(cx, from, &key, envelope),
+            Body::Status {
+                chunk,
+                total,
+                digests,
+            } => self.on_status(cx, from, (chunk, total), digests),
+            Body::Request { keys } => self.on_request(cx, from, keys),
+            Body::Gossip { send_back, entries } => self.on_gossip(cx, from, send_back, entries),
+            Body::Deltas { operation, entries } => self.on_deltas(cx, from, operation, entries),
+        }
+        self.settle(cx);
+    }
+
+    /// A timer is due.
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        if self.stage == Stage::Stopped {
+            return;
+        }
+        match timer {
+            Timer::Gossip => self.on_gossip_tick(cx),
+            Timer::Deltas => self.on_delta_tick(cx),
+            Timer::Notify => self.tell_subscribers(cx),
+            Timer::Pruning => self.on_pruning_tick(cx),
+            Timer::Operations => self.on_operations_due(cx),
+            Timer::WriteBehind => self.durable.on_write_behind(),
+        }
+        self.settle(cx);
+    }
+
+    /// The picture changed.
+    pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
+        let is_member = Replicas::new(after, &cx.config.ddata).includes_me();
+        match self.stage {
+            Stage::Idle if is_member => self.start(cx),
+            Stage::Loading | Stage::Serving if after.phase() == Phase::Halted || !is_member => self.stop(cx),
+            Stage::Idle | Stage::Loading | Stage::Serving | Stage::Stopped => {}
+        }
+        let all_reachable = Replicas::new(after, &cx.config.ddata).all_reachable();
+        self.departed
+            .on_view_changed(cx.mono(), all_reachable, before, after);
+    }
+
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.minting.set_now(wall_ms(cx));
+        if cx.config.ddata.durable_keys.is_empty() {
+            self.serve();
+        } else {
+            self.stage = Stage::Loading;
+            self.durable.load(cx);
+        }
+    }
+
+    fn serve(&mut self) {
+        self.stage = Stage::Serving;
+    }
+
+    /// After every input: has the store keep what changed, and waits for what there is to wait for. Nothing is woken for a
+    /// replicator that holds nothing.
+    fn settle(&mut self, cx: &mut Cx<'_>) {
+        self.store_noted(cx);
+        if self.stage != Stage::Serving {
+            return;
+        }
+        let config = cx.config;
+        let settings = &config.ddata;
+        let has_keys = self.entries.len() > 0;
+        let has_rounds = has_keys || !self.statuses.is_empty() || self.durable.is_held_back();
+        arm(cx, has_rounds, Timer::Gossip, settings.gossip_interval);
+        if let Some(interval) = settings.pruning_interval {
+            arm(cx, has_keys, Timer::Pruning, interval);
+        }
+        let has_deltas = !self.log.is_empty();
+        arm(
+            cx,
+            has_deltas,
+            Timer::Deltas,
+            settings.delta_propagation_interval(),
+        );
+        let has_news = self.subscriptions.has_news();
+        arm(cx, has_news, Timer::Notify, settings.notify_subscribers_interval);
+    }
+
+    /// It takes no part any more; whoever waits is told.
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.stage = Stage::Stopped;
+        for operation in self.operations.take_all() {
+            Self::fail(cx, operation);
+        }
+    }
+
+    /// The store cannot be trusted: nothing that it should keep is acknowledged any more.
+    fn on_store_lost(&mut self, cx: &mut Cx<'_>) {
+        cx.notify(crate::event::Event::Ddata(Event::StoreLost));
+        self.stop(cx);
+    }
+
+    /// Checks the machine's rules. Linear.
+    pub(crate) fn check_invariants(&self, keys_max: usize) -> Result<(), String> {
+        if !self.entries.is_consistent() {
+            return Err(String::from("the sum of bytes is not the sum of the entries"));
+        }
+        if self.entries.len() > keys_max {
+            return Err(alloc::format!("{} keys, above the limit", self.entries.len()));
+        }
+        if !self.operations.is_consistent() {
+            return Err(String::from("an open operation without a deadline"));
+        }
+        Ok(())
+    }
+}
+
+/// Sets a timer that is not set yet, if there is something to wait for.
+fn arm(cx: &mut Cx<'_>, is_needed: bool, timer: Timer, interval: Duration) {
+    if is_needed && !cx.timers.is_set(&timer.into()) {
+        cx.wake(timer.into(), cx.mono() + interval);
+    }
+}
+
+/// The wall clock as stamps use it.
+fn wall_ms(cx: &Cx<'_>) -> i64 {
+    i64::try_from(cx.now.unix_ms).unwrap_or(i64::MAX)
+}
+
+/// Sends to another replicator what is small.
+fn send(cx: &mut Cx<'_>, to: &UniqueAddress, body: Body) {
+    send_weighed(cx, to, body, SMALL_MESSAGE_BYTES);
+}
+
+/// Sends to another replicator about so many bytes.
+fn send_weighed(cx: &mut Cx<'_>, to: &UniqueAddress, body: Body, weight: usize) {
+    let to_uid = to.uid();
+    let msg = Msg { to_uid, body, weight };
+    cx.send(to, Message::Ddata(msg));
+}
+
+#[cfg(test)]
+mod tests;

@@ -11,10 +11,11 @@ use alloc::vec::Vec;
 
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::{WireError, detector, kind, membership, sharding};
+use super::{WireError, ddata, detector, kind, membership, sharding};
 use crate::bytes::Reader;
 use crate::config::Limits;
-use crate::message::{DetectorMsg, Lane, Message, ShardingMsg};
+use crate::ddata::crdt::CustomTypes;
+use crate::message::{DdataMsg, DetectorMsg, Lane, Message, ShardingMsg};
 
 /// Appends one whole frame. Hosts that send gossip keep an [`Encoder`] instead: it reuses its compressor.
 ///
@@ -71,6 +72,7 @@ impl Encoder {
             Message::Membership(msg) => membership::put(msg, limits, &mut self.packer, out),
             Message::Detector(msg) => detector::put(msg, out),
             Message::Sharding(msg) => sharding::put(msg, limits, out),
+            Message::Ddata(msg) => ddata::put(msg, out),
         }
     }
 }
@@ -80,6 +82,20 @@ impl Encoder {
 /// # Errors
 /// [`WireError::UnknownKind`] for a kind of a later version, otherwise what is wrong with the body.
 pub fn decode_message(kind: u16, lane: Lane, body: &[u8], limits: &Limits) -> Result<Message, WireError> {
+    decode_message_with(kind, lane, body, limits, &CustomTypes::new())
+}
+
+/// As [`decode_message`], where the user's own types of replicated data are known.
+///
+/// # Errors
+/// As [`decode_message`].
+pub fn decode_message_with(
+    kind: u16,
+    lane: Lane,
+    body: &[u8],
+    limits: &Limits,
+    types: &CustomTypes,
+) -> Result<Message, WireError> {
     let tag = kind::tag_of(kind).ok_or(WireError::UnknownKind { kind })?;
     if lane != tag.lane {
         return Err(WireError::Malformed { what: "lane" });
@@ -87,6 +103,8 @@ pub fn decode_message(kind: u16, lane: Lane, body: &[u8], limits: &Limits) -> Re
     let mut reader = Reader::new(body);
     let message = if ShardingMsg::TAGS.contains(&tag) {
         Message::Sharding(sharding::read(tag, &mut reader, limits)?)
+    } else if DdataMsg::TAGS.contains(&tag) {
+        Message::Ddata(ddata::read(&mut reader, types)?)
     } else if DetectorMsg::TAGS.contains(&tag) {
         Message::Detector(detector::read(tag, &mut reader)?)
     } else {

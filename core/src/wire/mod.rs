@@ -2,6 +2,7 @@
 //! Spec: membership 5, reliability 3b, 3c; `docs/WIRE.md` is normative.
 
 mod codec;
+mod ddata;
 mod deflate;
 mod detector;
 mod entity;
@@ -18,7 +19,8 @@ mod values;
 
 pub use crate::bytes::{Reaction, WireError};
 pub use crate::membership::state::packed::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};
-pub use codec::{Encoder, decode_message, encode_message};
+pub use codec::{Encoder, decode_message, decode_message_with, encode_message};
+pub(crate) use ddata::{decode_stored, encode_stored};
 pub use frame::{
     Decoded, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
     decode_frame, frame_kind,

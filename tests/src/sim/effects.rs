@@ -124,7 +124,8 @@ impl Sim {
             | Message::Membership(MembershipMsg::ExitingConfirmed { .. })
             | Message::Membership(MembershipMsg::GossipStatus(_))
             | Message::Sharding(ShardingMsg::Kind(_))
-            | Message::Sharding(ShardingMsg::AskReply(_)) => {}
+            | Message::Sharding(ShardingMsg::AskReply(_))
+            | Message::Ddata(_) => {}
         }
         self.send(process, to, message);
     }
@@ -211,7 +212,7 @@ impl Sim {
                     self.violated("I-44", process, what);
                 }
             }
-            (Open::Ask(at), Answer::Done | Answer::Refused(_)) => {
+            (Open::Ask(at), Answer::Done | Answer::Refused(_) | Answer::Ddata(_)) => {
                 let what = format!("ask {at} is answered like a command");
                 self.violated("I-44", process, what);
             }

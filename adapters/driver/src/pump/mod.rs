@@ -14,6 +14,7 @@ mod budget;
 #[cfg(test)]
 mod bulk_tests;
 mod conduct;
+mod data;
 #[cfg(test)]
 mod datagram_tests;
 mod datagrams;
@@ -75,6 +76,7 @@ use replies::{Replies, Waiting};
 use timers::Due;
 
 use crate::crowd::Source;
+use crate::data::Subscriptions;
 use crate::entity::Reports;
 use crate::lease::Leases;
 use crate::security::Security;
@@ -95,6 +97,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     entities: Entities,
     executor: Executor,
     replies: Replies,
+    subscriptions: Subscriptions,
     leases: Leases,
     stores: Stores,
     policy: Policy,
@@ -137,6 +140,7 @@ impl<M: Machine> Pump<M> {
             entities: Entities::new(reports),
             executor: Executor::default(),
             replies: Replies::default(),
+            subscriptions: Subscriptions::default(),
             leases: Leases::default(),
             stores: Stores::default(),
             policy: Policy::default(),
@@ -443,6 +447,7 @@ impl<M: Machine> Pump<M> {
                     self.outbound.send(&mut self.base, self.node.view(), to, message);
                 }
             }
+            Effect::Notify(event) if self.is_for_subscribers(&event) => {}
             Effect::Notify(event) => {
                 self.entities.heed(&event);
                 if let Event::Rejected {

@@ -1,12 +1,14 @@
 //! Who waits for the answer to which command. One answer per token; a caller that is gone is simply not told.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use quorate_core::effect::{Answer, ShardingAnswer};
+use quorate_core::effect::{Answer, DdataAnswer, ShardingAnswer};
 use quorate_core::input::Token;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{KindId, Payload};
 
+use crate::data::Inbox;
 use crate::sync::Sender;
 
 /// Who waits.
@@ -14,6 +16,10 @@ use crate::sync::Sender;
 pub(crate) enum Waiting {
     /// An ask.
     Ask(Sender<Result<Payload, AskFailure>>),
+    /// An operation on replicated data.
+    Data(Sender<DdataAnswer>),
+    /// A subscription.
+    Subscription(Arc<Inbox>),
     /// Nobody: the driver gave the command itself.
     Nobody,
     /// A command.
@@ -46,8 +52,22 @@ impl Replies {
             Waiting::Ask(reply) => {
                 reply.send(match answer {
                     Answer::Sharding(ShardingAnswer::Asked(result)) => result,
-                    Answer::Done | Answer::Refused(_) => Err(AskFailure::NodeStopped),
+                    Answer::Done | Answer::Refused(_) | Answer::Ddata(_) => Err(AskFailure::NodeStopped),
                 });
+                None
+            }
+            Waiting::Data(reply) => {
+                match answer {
+                    Answer::Ddata(answer) => reply.send(answer),
+                    // The node has stopped: so says the closed end.
+                    Answer::Done | Answer::Refused(_) | Answer::Sharding(_) => drop(reply),
+                }
+                None
+            }
+            Waiting::Subscription(inbox) => {
+                if !matches!(answer, Answer::Ddata(DdataAnswer::Subscribed(Ok(())))) {
+                    inbox.end();
+                }
                 None
             }
             Waiting::Nobody => None,

@@ -124,11 +124,13 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.pump.take_stored();
         self.pump.take_reports();
         self.take_commands();
+        self.take_data_commands();
         let mut more = self.take_messages();
         self.pump.read_users(MESSAGES_PER_TURN);
         self.pump.flush();
         self.act();
         more |= self.pump.has_work() || !self.knocks.is_empty() || !self.commands.control.is_empty();
+        more |= !self.commands.data.is_empty() || !self.commands.data_later.is_empty();
         more
     }
 
@@ -167,6 +169,17 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         }
         if self.commands.control.is_closed() {
             self.ended.get_or_insert(Termination::Stopped);
+        }
+    }
+
+    /// Operations on replicated data: never held up by full mailboxes, whose handlers may be waiting for them.
+    fn take_data_commands(&mut self) {
+        let (later, data) = (&self.commands.data_later, &self.commands.data);
+        for _ in 0..MESSAGES_PER_TURN {
+            let Ok(command) = later.try_recv().or_else(|_| data.try_recv()) else {
+                return;
+            };
+            self.pump.data(command);
         }
     }
 
@@ -272,6 +285,14 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         while let Ok(command) = self.commands.user.try_recv() {
             command.refuse(AskFailure::NodeStoppedUnsent);
         }
+        self.commands.data.close();
+        self.commands.data_later.close();
+        while self.commands.data.try_recv().is_ok() {}
+        while let Ok(command) = self.commands.data_later.try_recv() {
+            // Whoever listens learns that nothing comes any more.
+            self.pump.data(command);
+        }
+        self.pump.end_subscriptions();
         while self.commands.control.try_recv().is_ok() {}
         self.knocks.close();
         while self.knocks.try_recv().is_ok() {}

@@ -353,7 +353,9 @@ impl World {
             let (cx, sharding) = (&mut peer.fixture.cx(), &mut peer.sharding);
             match timer {
                 Timer::Sharding(timer) => sharding.on_timer(cx, timer),
-                Timer::Membership(_) | Timer::Detector(_) | Timer::Downing(_) => unreachable!(),
+                Timer::Membership(_) | Timer::Detector(_) | Timer::Downing(_) | Timer::Ddata(_) => {
+                    unreachable!()
+                }
             }
         });
     }

@@ -346,6 +346,7 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Refused(CommandError::Membership(error)) => alloc::format!("refused({error:?})"),
                 Answer::Refused(error) => alloc::format!("refused({error:?})"),
                 Answer::Sharding(ShardingAnswer::Asked(_)) => unreachable!("membership answers no ask"),
+                Answer::Ddata(_) => unreachable!("membership holds no replicas"),
             }
         }
         Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
@@ -356,7 +357,8 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Downing(DowningEvent::NobodyHasDowningRole { .. })
             | Event::Detector(DetectorEvent::Paused { .. })
             | Event::Detector(DetectorEvent::StillMember)
-            | Event::Sharding { .. },
+            | Event::Sharding { .. }
+            | Event::Ddata(_),
         )
         | Effect::Entity(_)
         | Effect::Lease(..)
@@ -386,7 +388,8 @@ fn show_message(message: &Message) -> String {
         | Message::Detector(DetectorMsg::HeartbeatRsp(_))
         | Message::Sharding(ShardingMsg::Kind(_))
         | Message::Sharding(ShardingMsg::Entity(_))
-        | Message::Sharding(ShardingMsg::AskReply(_)) => unreachable!("membership does not say {message:?}"),
+        | Message::Sharding(ShardingMsg::AskReply(_))
+        | Message::Ddata(_) => unreachable!("membership does not say {message:?}"),
     })
 }
 

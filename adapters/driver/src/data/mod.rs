@@ -1,0 +1,151 @@
+//! Replicated data as users hold it: a handle by name, changes with a consistency, values read with one, and a stream of
+//! what becomes of them. Holds no value itself: the node does. Spec: sharding 1.12, 1.13; `README.md`.
+
+mod changes;
+mod error;
+mod handle;
+mod hub;
+mod kinds;
+mod level;
+
+pub use changes::{Changes, ValueChange};
+pub use error::{DataReadError, DataWriteError};
+pub use handle::Replicated;
+pub(crate) use hub::{Inbox, Subscriptions};
+pub use kinds::{
+    Counter, CounterKind, CounterMap, CounterMapKind, DataKind, Flag, FlagKind, GrowSet, GrowSetKind,
+    MultiMap, MultiMapKind, ObservedSet, Register, RegisterKind, RegisterMap, RegisterMapKind, Set,
+    UpDownCounter, UpDownCounterKind,
+};
+pub use level::{DATA_TIMEOUT_DEFAULT, Read, Write};
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorate_core::ddata::protocol::{Answer, Command};
+
+use crate::error::ClusterError;
+use crate::shared::Shared;
+
+/// The way to replicated data: every name is a value of one type that each node of the cluster holds and changes on its
+/// own, and that becomes equal everywhere. Get it with [`crate::Cluster::data`]. Cheap to clone; does not keep the node
+/// alive.
+///
+/// ```no_run
+/// # async fn example<A>(cluster: quorate_driver::Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
+/// use quorate_driver::data::{Read, Write};
+///
+/// let likes = cluster.data().counter("likes");
+/// likes.increment(1, Write::Majority).await?;
+/// println!("{} likes", likes.read(Read::Majority).await?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Data {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Data").finish_non_exhaustive()
+    }
+}
+
+impl Data {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// A counter that only grows.
+    #[must_use]
+    pub fn counter(&self, key: impl AsRef<str>) -> Counter {
+        self.of(key)
+    }
+
+    /// A counter that goes up and down.
+    #[must_use]
+    pub fn up_down_counter(&self, key: impl AsRef<str>) -> UpDownCounter {
+        self.of(key)
+    }
+
+    /// A set from which elements can be removed. An element that is added and removed at the same time stays.
+    #[must_use]
+    pub fn set<E>(&self, key: impl AsRef<str>) -> Set<E> {
+        self.of(key)
+    }
+
+    /// A set that only grows; it takes less room than [`Self::set`].
+    #[must_use]
+    pub fn grow_set<E>(&self, key: impl AsRef<str>) -> GrowSet<E> {
+        self.of(key)
+    }
+
+    /// A flag that is switched on once and for all.
+    #[must_use]
+    pub fn flag(&self, key: impl AsRef<str>) -> Flag {
+        self.of(key)
+    }
+
+    /// A value whose last write wins, by the clocks of the nodes: of two writes at the same time one is lost.
+    #[must_use]
+    pub fn register<V>(&self, key: impl AsRef<str>) -> Register<V> {
+        self.of(key)
+    }
+
+    /// A map of such values.
+    #[must_use]
+    pub fn register_map<K, V>(&self, key: impl AsRef<str>) -> RegisterMap<K, V> {
+        self.of(key)
+    }
+
+    /// A map of counters that go up and down.
+    #[must_use]
+    pub fn counter_map<K>(&self, key: impl AsRef<str>) -> CounterMap<K> {
+        self.of(key)
+    }
+
+    /// A map of sets.
+    #[must_use]
+    pub fn multi_map<K, V>(&self, key: impl AsRef<str>) -> MultiMap<K, V> {
+        self.of(key)
+    }
+
+    /// A value of a kind of your own: see [`DataKind`].
+    #[must_use]
+    pub fn of<T>(&self, key: impl AsRef<str>) -> Replicated<T> {
+        Replicated::new(Arc::clone(&self.shared), key.as_ref())
+    }
+
+    /// The names of all values that this node holds, sorted, without deleted ones.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed.
+    pub async fn keys(&self) -> Result<Vec<String>, ClusterError> {
+        match self.shared.data(Command::Keys).await {
+            Some(Answer::Keys(keys)) => Ok(keys.iter().map(ToString::to_string).collect()),
+            Some(Answer::Value(_) | Answer::Written(_) | Answer::Subscribed(_) | Answer::Replicas(_))
+            | None => Err(ClusterError::Stopped),
+        }
+    }
+
+    /// How many replicas there are, this node included; 0 while this node holds none: it is no member, or still loads its
+    /// store.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed.
+    pub async fn replicas(&self) -> Result<usize, ClusterError> {
+        match self.shared.data(Command::Replicas).await {
+            Some(Answer::Replicas(count)) => Ok(count),
+            Some(Answer::Value(_) | Answer::Written(_) | Answer::Subscribed(_) | Answer::Keys(_)) | None => {
+                Err(ClusterError::Stopped)
+            }
+        }
+    }
+}

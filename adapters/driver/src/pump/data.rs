@@ -1,0 +1,56 @@
+//! Replicated data between callers and the node: hands operations in, and changes out to who listens. Decides nothing.
+
+use std::sync::Arc;
+
+use quorate_core::event::{DdataEvent, Event};
+use quorate_core::input::{Command, DdataCommand, Input};
+
+use super::Pump;
+use super::machine::Machine;
+use super::replies::Waiting;
+use crate::shared::DataCommand;
+
+impl<M: Machine> Pump<M> {
+    /// Something for the replicator.
+    pub(crate) fn data(&mut self, command: DataCommand) {
+        let (token, command) = match command {
+            DataCommand::Operation { command, reply } => (self.replies.insert(Waiting::Data(reply)), command),
+            DataCommand::Subscribe { pattern, inbox } => {
+                let token = self.replies.insert(Waiting::Subscription(Arc::clone(&inbox)));
+                self.subscriptions.insert(token, inbox);
+                (token, DdataCommand::Subscribe { pattern })
+            }
+            DataCommand::Unsubscribe(inbox) => {
+                let Some(subscriber) = self.subscriptions.token_of(&inbox) else {
+                    return;
+                };
+                self.subscriptions.remove(subscriber);
+                let token = self.replies.insert(Waiting::Nobody);
+                (token, DdataCommand::Unsubscribe { subscriber })
+            }
+        };
+        let command = Command::Ddata(command);
+        self.node.handle(self.base.now, Input::Command { token, command });
+        self.settle();
+    }
+
+    /// Hands a change to those who listen; whether the event was one. Everybody else does not hear of it: there may be
+    /// thousands in a second.
+    pub(super) fn is_for_subscribers(&self, event: &Event) -> bool {
+        let Event::Ddata(DdataEvent::Changed {
+            subscribers,
+            key,
+            change,
+        }) = event
+        else {
+            return false;
+        };
+        self.subscriptions.tell(subscribers, key, change);
+        true
+    }
+
+    /// The node has ended: nobody hears anything any more.
+    pub(crate) fn end_subscriptions(&mut self) {
+        self.subscriptions.clear();
+    }
+}

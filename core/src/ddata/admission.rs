@@ -1,0 +1,239 @@
+//! What may become part of a value: the one door for everything that comes from a peer or from the store. Refuses what is
+//! too much, of another type, forged or from the future; never changes anything then. Spec: sharding 1.12; reliability
+//! I-65, I-68.
+
+use super::durable::Waiter;
+use super::measure::data_len;
+use super::protocol::{Body, Event, Msg, Nack, Rejection};
+use super::state::key::Key;
+use super::state::{Envelope, Pruning};
+use super::{Replicator, send, wall_ms};
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+use crate::reject;
+use crate::time::Instant;
+
+/// Nodes that one value may name: every member a cluster can have and as many that were removed and are not pruned yet.
+const CONTRIBUTORS_MAX: usize = 20_000;
+
+/// Bytes that the markers of a value, its key and the message around it take at most in a frame.
+const AROUND_VALUE_BYTES: usize = 64 << 10;
+
+impl Rejection {
+    /// What the sender of a write is told.
+    pub(super) const fn as_nack(&self) -> Nack {
+        match self {
+            Self::WrongType { .. } | Self::Unmergeable { .. } => Nack::WrongType,
+            Self::TooLarge { .. }
+            | Self::Full { .. }
+            | Self::TooManyContributors { .. }
+            | Self::StampAhead { .. }
+            | Self::Forged { .. }
+            | Self::TooManyStatuses
+            | Self::OutOfRange { .. } => Nack::Limit,
+        }
+    }
+}
+
+impl Replicator {
+    /// Merges what another replica, or the store, holds. `Ok` says whether anything changed here.
+    pub(super) fn merge_in(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: &Key,
+        mut envelope: Envelope,
+        used: Instant,
+    ) -> Result<bool, Rejection> {
+        check_envelope(cx, key, &envelope)?;
+        envelope.drop_obsolete(cx.now.unix_ms);
+        let incoming = envelope_len(&envelope);
+        let Some(entry) = self.entries.get(key) else {
+            if !self
+                .entries
+                .has_room(key, incoming, cx.config.ddata.keys_max, cx.config.ddata.bytes_max)
+            {
+                return Err(Rejection::Full { key: key.clone() });
+            }
+            if incoming > merged_bytes_max(cx) {
+                return Err(Rejection::TooLarge { key: key.clone() });
+            }
+            self.minting_knows(key, &envelope)?;
+            envelope.add_seen(cx.me);
+            self.changed(cx, key, envelope, incoming, used);
+            return Ok(true);
+        };
+        let (bytes, held_used) = (entry.bytes, entry.used);
+        if envelope.data.is_some() && entry.envelope.is_deleted() {
+            return Ok(false);
+        }
+        self.minting_knows(key, &envelope)?;
+        let mut held = self.entries.take(key).unwrap_or_else(Envelope::deleted);
+        // A value that may pass a limit is merged beside the one that is held, so that it can be left.
+        let may_pass = bytes + incoming > merged_bytes_max(cx)
+            || self.entries.bytes() + incoming > cx.config.ddata.bytes_max;
+        let has_markers = !(held.pruning.is_empty() && envelope.pruning.is_empty());
+        let before = (may_pass || has_markers).then(|| held.clone());
+        let outcome = held.merge(envelope);
+        let refuse = |replicator: &mut Self, held, rejection| {
+            replicator.entries.put_back(key, held);
+            Err(rejection)
+        };
+        let changed = match outcome {
+            Ok(changed) => held.add_seen(cx.me) || changed,
+            Err(error) => return refuse(self, before.unwrap_or(held), Rejection::merge(key, error)),
+        };
+        if !changed {
+            self.entries.put_back(key, held);
+            self.touch(key, used);
+            return Ok(false);
+        }
+        let exact = envelope_len(&held);
+        if let Some(before) = before {
+            if exact > merged_bytes_max(cx) {
+                return refuse(self, before, Rejection::TooLarge { key: key.clone() });
+            }
+            if self.entries.bytes() - bytes + exact > cx.config.ddata.bytes_max {
+                return refuse(self, before, Rejection::Full { key: key.clone() });
+            }
+        }
+        self.changed(cx, key, held, exact, used.max(held_used));
+        Ok(true)
+    }
+
+    /// Puts a changed value in place and tells all that follow it.
+    pub(super) fn changed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: &Key,
+        envelope: Envelope,
+        bytes: usize,
+        used: Instant,
+    ) {
+        if envelope.is_deleted() {
+            self.log.forget(key);
+        }
+        self.entries.replace(key, envelope, bytes, used);
+        self.subscriptions.note(key);
+        self.report_if_large(cx, key);
+        if cx.config.ddata.is_durable(key) {
+            self.durable.note(key, None);
+        }
+    }
+
+    /// Later used elsewhere than was known.
+    pub(super) fn touch(&mut self, key: &Key, used: Instant) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.used = entry.used.max(used);
+        }
+    }
+
+    /// Whoever sent a write is answered once the store has it, at once if it need not.
+    pub(super) fn confirm(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, operation: u64, key: &Key) {
+        let waits = cx.config.ddata.is_durable(key) && cx.config.ddata.write_behind_interval.is_none();
+        if waits {
+            let waiter = Waiter::Remote {
+                node: from.clone(),
+                operation,
+            };
+            self.durable.note(key, Some(waiter));
+        } else {
+            send(cx, from, Body::WriteAck { operation });
+        }
+    }
+
+    /// Counts and tells what a peer did wrong.
+    pub(super) fn reject(cx: &mut Cx<'_>, from: &UniqueAddress, rejection: Rejection) {
+        cx.stats.ddata_rejected += 1;
+        cx.reject(from, reject::Rejection::Ddata(rejection));
+    }
+
+    /// Answers what waits for an answer although this node takes no part, so that the asker need not wait for nothing.
+    pub(super) fn refuse(&self, cx: &mut Cx<'_>, from: &UniqueAddress, message: &Msg) {
+        let operation = match &message.body {
+            Body::Write { operation, .. } => Some(*operation),
+            Body::Deltas { operation, .. } => *operation,
+            Body::Read { .. }
+            | Body::ReadResult { .. }
+            | Body::WriteAck { .. }
+            | Body::WriteNack { .. }
+            | Body::Repair { .. }
+            | Body::Status { .. }
+            | Body::Request { .. }
+            | Body::Gossip { .. } => None,
+        };
+        let is_member = cx.view().member(from).is_some();
+        if let Some(operation) = operation
+            && is_member
+        {
+            let reason = Nack::NotServing;
+            send(cx, from, Body::WriteNack { operation, reason });
+        }
+    }
+
+    /// A value that names dots of this node which it never minted is forged, or of a life that was not ended properly.
+    fn minting_knows(&self, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
+        let data = envelope.data.as_ref();
+        let claimed = data.map_or(0, |data| data.highest_version_of(self.minting.me()));
+        let own = self.minting.minted();
+        if claimed > own {
+            let key = key.clone();
+            return Err(Rejection::Forged { key, claimed, own });
+        }
+        Ok(())
+    }
+
+    fn report_if_large(&mut self, cx: &mut Cx<'_>, key: &Key) {
+        let from = cx.config.ddata.log_data_size_exceeding;
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
+        let bytes = entry.bytes;
+        if bytes < entry.report_from.max(from) {
+            return;
+        }
+        entry.report_from = bytes.saturating_mul(2);
+        let key = key.clone();
+        cx.notify(crate::event::Event::Ddata(Event::LargeValue { key, bytes }));
+    }
+}
+
+/// Bytes that a value may reach by merging: what fits a frame. Two replicas that are both at the limit for updates fit.
+pub(super) fn merged_bytes_max(cx: &Cx<'_>) -> usize {
+    let frame = cx.config.ddata_frame_bytes_max();
+    frame
+        .saturating_sub(AROUND_VALUE_BYTES)
+        .max(cx.config.ddata.value_bytes_max)
+}
+
+fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
+    let Some(data) = &envelope.data else {
+        return Ok(());
+    };
+    let nodes = data.nodes().len() + envelope.pruning.len() + envelope.deltas.len();
+    if nodes > CONTRIBUTORS_MAX {
+        let key = key.clone();
+        return Err(Rejection::TooManyContributors { key, nodes });
+    }
+    let seen = |marker: &Pruning| match marker {
+        Pruning::Initialized { seen, .. } => seen.len(),
+        Pruning::Performed { folds, .. } => folds.len(),
+    };
+    let marked: usize = envelope.pruning.values().map(seen).sum();
+    if marked > CONTRIBUTORS_MAX {
+        let key = key.clone();
+        return Err(Rejection::TooManyContributors { key, nodes: marked });
+    }
+    // A stamp from the future would win over every write to come (I-68).
+    data.check_stamps(wall_ms(cx), skew_ms(cx))
+        .map_err(|ahead| Rejection::stamp(key, ahead))
+}
+
+/// How far ahead stamps may be.
+pub(super) fn skew_ms(cx: &Cx<'_>) -> i64 {
+    i64::try_from(cx.config.ddata.clock_skew_max.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The length of an encoded value.
+pub(super) fn envelope_len(envelope: &Envelope) -> usize {
+    envelope.data.as_ref().map_or(0, |data| data_len(data))
+}

@@ -1,0 +1,411 @@
+//! What an application asks for: get, update, delete, subscribe, keys. Applies a change here first, then has it spread as far
+//! as was asked for; what is refused changed nothing. Spec: sharding 1.12 (local API, write flow).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::crdt::{Applied, Data, Delta, Op};
+use super::delta_log;
+use super::durable::Waiter;
+use super::measure::{data_len, delta_len, op_len};
+use super::operations::{Operation, Plan, Work};
+use super::protocol::{Answer, Body, Command, DeltaEntry, ReadError, SubscribeError, Timer, WriteError};
+use super::replicas::Replicas;
+use super::state::Envelope;
+use super::state::consistency::{Consistency, Preference, Targets};
+use super::state::key::Key;
+use super::{Replicator, SMALL_MESSAGE_BYTES, Stage, send, send_weighed, wall_ms};
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+use crate::input::Token;
+
+/// Least and greatest time an operation waits.
+const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+
+/// After this part of the time the replicas that are not needed are asked as well.
+const SECONDARY_AFTER: u32 = 5;
+
+/// Why an operation cannot begin.
+enum NoQuorum {
+    TooFew {
+        present: usize,
+        required: usize,
+    },
+    /// This node alone is enough.
+    Alone,
+}
+
+impl Replicator {
+    /// An application wants something.
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: Command) {
+        match command {
+            Command::Get {
+                key,
+                consistency,
+                timeout,
+            } => self.get_command(cx, token, key, (consistency, timeout)),
+            Command::Update {
+                key,
+                initial,
+                op,
+                consistency,
+                timeout,
+            } => {
+                let change =
+                    |replicator: &mut Self, cx: &mut Cx<'_>| replicator.apply(cx, &key, initial, &op);
+                self.write_command(cx, token, &key, (consistency, timeout), change);
+            }
+            Command::Delete {
+                key,
+                consistency,
+                timeout,
+            } => {
+                let change =
+                    |replicator: &mut Self, cx: &mut Cx<'_>| replicator.delete(cx, &key).map(|()| None);
+                self.write_command(cx, token, &key, (consistency, timeout), change);
+            }
+            Command::Subscribe { pattern } => {
+                let has_room = self.subscriptions.len() < cx.config.ddata.subscribers_max;
+                if has_room {
+                    self.subscriptions.add(token, pattern);
+                }
+                let outcome = has_room.then_some(()).ok_or(SubscribeError::TooMany);
+                reply(cx, token, Answer::Subscribed(outcome));
+            }
+            Command::Unsubscribe { subscriber } => {
+                self.subscriptions.remove(subscriber);
+                reply(cx, token, Answer::Subscribed(Ok(())));
+            }
+            Command::Keys => {
+                let live = self
+                    .entries
+                    .iter()
+                    .filter(|(_, entry)| !entry.envelope.is_deleted());
+                let keys = live.map(|(key, _)| key.clone()).collect();
+                reply(cx, token, Answer::Keys(keys));
+            }
+            Command::Replicas => {
+                let count = Replicas::new(cx.view(), &cx.config.ddata).electorate().members;
+                let serving = self.stage == Stage::Serving;
+                reply(cx, token, Answer::Replicas(if serving { count } else { 0 }));
+            }
+            Command::Flush => {
+                self.tell_subscribers(cx);
+                reply(cx, token, Answer::Subscribed(Ok(())));
+            }
+        }
+        self.settle(cx);
+    }
+
+    fn get_command(&mut self, cx: &mut Cx<'_>, token: Token, key: Key, level: (Consistency, Duration)) {
+        let refuse = |cx: &mut Cx<'_>, error| reply(cx, token, Answer::Value(Err(error)));
+        if self.stage != Stage::Serving {
+            return refuse(cx, ReadError::NotServing);
+        }
+        self.touch(&key, cx.mono());
+        let plan = match plan(cx, level) {
+            Ok(plan) => plan,
+            Err(NoQuorum::Alone) => {
+                let held = self.entries.get(&key).map(|entry| &entry.envelope);
+                return reply(cx, token, Answer::Value(value_of(held)));
+            }
+            Err(NoQuorum::TooFew { present, required }) => {
+                return refuse(cx, ReadError::NotEnoughReplicas { present, required });
+            }
+        };
+        if self.operations.len() >= cx.config.ddata.open_operations_max {
+            return refuse(cx, ReadError::TooManyOperations);
+        }
+        let to = plan.targets.primary.clone();
+        let work = Work::Read {
+            merged: None,
+            held: Vec::new(),
+        };
+        let operation = self.operations.open(token, key.clone(), work, plan);
+        for node in to {
+            let key = key.clone();
+            send(cx, &node, Body::Read { operation, key });
+        }
+        self.wake_operations(cx);
+    }
+
+    fn write_command(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        key: &Key,
+        level: (Consistency, Duration),
+        change: impl FnOnce(&mut Self, &mut Cx<'_>) -> Result<Option<DeltaEntry>, WriteError>,
+    ) {
+        let refuse = |cx: &mut Cx<'_>, error| reply(cx, token, Answer::Written(Err(error)));
+        if self.stage != Stage::Serving {
+            return refuse(cx, WriteError::NotServing);
+        }
+        let settings = &cx.config.ddata;
+        let waits_for_store = settings.is_durable(key) && settings.write_behind_interval.is_none();
+        let plan = plan(cx, level);
+        let waits = waits_for_store || plan.is_ok();
+        if waits && self.operations.len() >= cx.config.ddata.open_operations_max {
+            return refuse(cx, WriteError::TooManyOperations);
+        }
+        let delta = match change(self, cx) {
+            Ok(delta) => delta,
+            Err(error) => return refuse(cx, error),
+        };
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(NoQuorum::TooFew { present, required }) => {
+                return refuse(cx, WriteError::NotEnoughReplicas { present, required });
+            }
+            Err(NoQuorum::Alone) if waits_for_store => alone(cx, level.1),
+            Err(NoQuorum::Alone) => return reply(cx, token, Answer::Written(Ok(()))),
+        };
+        self.open_write(cx, token, key, plan, delta, waits_for_store);
+    }
+
+    fn open_write(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        key: &Key,
+        plan: Plan,
+        delta: Option<DeltaEntry>,
+        waits_for_store: bool,
+    ) {
+        let to = plan.targets.primary.clone();
+        let work = Work::Write {
+            stored: !waits_for_store,
+            as_delta: delta.is_some(),
+            store_nacks: 0,
+            durable: cx.config.ddata.is_durable(key),
+        };
+        let operation = self.operations.open(token, key.clone(), work, plan);
+        if waits_for_store {
+            self.durable.note(key, Some(Waiter::Local { operation }));
+        }
+        match delta {
+            Some(entry) => {
+                for node in to {
+                    let entries = alloc::vec![entry.clone()];
+                    let operation = Some(operation);
+                    send(cx, &node, Body::Deltas { operation, entries });
+                }
+            }
+            None => self.send_value(cx, operation, key, &to),
+        }
+        self.wake_operations(cx);
+    }
+
+    /// Sends the whole value, as it is now, to replicas that have to confirm it.
+    pub(super) fn send_value(&self, cx: &mut Cx<'_>, operation: u64, key: &Key, to: &[UniqueAddress]) {
+        let Some(entry) = self.entries.get(key) else {
+            return;
+        };
+        for node in to {
+            let (key, envelope) = (key.clone(), entry.envelope.clone());
+            let body = Body::Write {
+                operation,
+                key,
+                envelope,
+            };
+            send_weighed(cx, node, body, entry.bytes + SMALL_MESSAGE_BYTES);
+        }
+    }
+
+    /// Sets the timer to the earliest deadline of an open operation.
+    pub(super) fn wake_operations(&self, cx: &mut Cx<'_>) {
+        if let Some(at) = self.operations.next_due() {
+            cx.wake(Timer::Operations.into(), at);
+        }
+    }
+
+    /// Applies a change here. `Ok` has the change to send, if it can be sent as such.
+    fn apply(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: &Key,
+        initial: Data,
+        op: &Op,
+    ) -> Result<Option<DeltaEntry>, WriteError> {
+        let settings = &cx.config.ddata;
+        let (value_max, keys_max, bytes_max) =
+            (settings.value_bytes_max, settings.keys_max, settings.bytes_max);
+        let op_bytes = op_len(op);
+        if !self
+            .entries
+            .has_room(key, self.bytes_of(key) + op_bytes, keys_max, bytes_max)
+        {
+            return Err(WriteError::Full);
+        }
+        self.minting.set_now(wall_ms(cx));
+        let is_new = self.entries.get(key).is_none();
+        let mut envelope = self.entries.take(key).unwrap_or_else(|| Envelope::new(initial));
+        let before = (is_new || self.bytes_of(key) + op_bytes > value_max).then(|| envelope.clone());
+        let refuse = |replicator: &mut Self, held, error| {
+            if !is_new {
+                replicator.entries.put_back(key, held);
+            }
+            Err(error)
+        };
+        let Some(data) = &mut envelope.data else {
+            return refuse(self, envelope, WriteError::Deleted);
+        };
+        let applied = Arc::make_mut(data).apply(op, &mut self.minting);
+        let mut bytes = self.bytes_of(key) + op_bytes;
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(error) => return refuse(self, envelope, WriteError::Refused(error)),
+        };
+        if let Some(before) = before {
+            bytes = data_len(data);
+            if bytes > value_max {
+                let bytes_max = value_max;
+                return refuse(self, before, WriteError::TooLarge { bytes_max });
+            }
+        }
+        let delta = match applied {
+            Applied::Delta(delta) => Some(delta),
+            Applied::Whole => None,
+            // What was asked for is so already. A new key comes to be all the same.
+            Applied::Unchanged if is_new => None,
+            Applied::Unchanged => {
+                self.entries.put_back(key, envelope);
+                self.touch(key, cx.mono());
+                return Ok(None);
+            }
+        };
+        let entry = self.log_change(cx, key, &mut envelope, delta);
+        self.changed(cx, key, envelope, bytes, cx.mono());
+        Ok(entry)
+    }
+
+    /// Numbers a change and logs it, before the value that has it is put in place.
+    fn log_change(
+        &mut self,
+        cx: &Cx<'_>,
+        key: &Key,
+        envelope: &mut Envelope,
+        delta: Option<Delta>,
+    ) -> Option<DeltaEntry> {
+        if !cx.config.ddata.deltas {
+            return None;
+        }
+        let after = envelope.deltas.get(cx.me).copied().unwrap_or(0);
+        let size_max = cx.config.ddata.max_delta_size;
+        let delta = delta.filter(|delta| delta_len(delta) <= delta_log::DELTA_BYTES_MAX);
+        let upto = self.log.push(key, after, delta.clone(), size_max);
+        envelope.deltas.insert(cx.me.clone(), upto);
+        delta.map(|delta| DeltaEntry {
+            key: key.clone(),
+            after,
+            upto,
+            deltas: alloc::vec![delta],
+        })
+    }
+
+    fn delete(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<(), WriteError> {
+        match self.entries.get(key) {
+            Some(entry) if entry.envelope.is_deleted() => return Err(WriteError::Deleted),
+            Some(_) => {}
+            None => {
+                let settings = &cx.config.ddata;
+                if !self
+                    .entries
+                    .has_room(key, 0, settings.keys_max, settings.bytes_max)
+                {
+                    return Err(WriteError::Full);
+                }
+            }
+        }
+        self.changed(cx, key, Envelope::deleted(), 0, cx.mono());
+        Ok(())
+    }
+
+    fn bytes_of(&self, key: &Key) -> usize {
+        self.entries.get(key).map_or(0, |entry| entry.bytes)
+    }
+
+    /// Tells who waits for an operation that it cannot go on.
+    pub(super) fn fail(cx: &mut Cx<'_>, operation: Operation) {
+        let Operation {
+            token,
+            answered,
+            required,
+            ..
+        } = operation;
+        let answer = match operation.work {
+            Work::Read { .. } => Answer::Value(Err(ReadError::Timeout { answered, required })),
+            Work::Write { stored: false, .. } if answered >= required => {
+                Answer::Written(Err(WriteError::StoreFailed))
+            }
+            Work::Write { .. } => Answer::Written(Err(WriteError::Unconfirmed {
+                confirmed: answered,
+                required,
+            })),
+        };
+        cx.stats.ddata_operations_failed += 1;
+        reply(cx, token, answer);
+    }
+}
+
+/// Answers an application.
+pub(super) fn reply(cx: &mut Cx<'_>, token: Token, answer: Answer) {
+    cx.reply(token, crate::effect::Answer::Ddata(answer));
+}
+
+/// What a read says about what it found.
+pub(super) fn value_of(held: Option<&Envelope>) -> Result<Arc<Data>, ReadError> {
+    match held {
+        None => Err(ReadError::NotFound),
+        Some(envelope) => envelope.data.clone().ok_or(ReadError::Deleted),
+    }
+}
+
+/// Whom to ask, and how many have to answer.
+fn plan(cx: &mut Cx<'_>, (consistency, timeout): (Consistency, Duration)) -> Result<Plan, NoQuorum> {
+    let view = Arc::clone(cx.view());
+    let replicas = Replicas::new(&view, &cx.config.ddata);
+    let electorate = replicas.electorate();
+    let required = consistency.required(electorate, cx.config.ddata.majority_min_cap);
+    let present = consistency.counted(electorate);
+    if required > present {
+        return Err(NoQuorum::TooFew { present, required });
+    }
+    if required <= 1 {
+        return Err(NoQuorum::Alone);
+    }
+    let others = replicas.full(consistency.leaves_out_exiting());
+    let preference = if cx.config.ddata.prefer_oldest {
+        Preference::AsGiven
+    } else {
+        Preference::Shuffled
+    };
+    let targets = Targets::choose(
+        others,
+        required - 1,
+        preference,
+        |node| view.is_reachable(node),
+        cx.rng,
+    );
+    let timeout = timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
+    let now = cx.mono();
+    Ok(Plan {
+        required,
+        targets,
+        deadline: now + timeout,
+        retry_at: now + timeout / SECONDARY_AFTER,
+    })
+}
+
+/// The plan of a write that waits for this node's store only.
+fn alone(cx: &Cx<'_>, timeout: Duration) -> Plan {
+    let timeout = timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
+    Plan {
+        required: 1,
+        targets: Targets::default(),
+        deadline: cx.mono() + timeout,
+        retry_at: cx.mono() + timeout,
+    }
+}

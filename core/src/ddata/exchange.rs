@@ -1,0 +1,219 @@
+//! Reads and writes between replicas: what a replica answers, and what the asker does with the answers. Spec: sharding 1.12
+//! (write flow, read flow), 2.3.
+
+use alloc::vec::Vec;
+
+use super::commands::{reply, value_of};
+use super::entries::digest_of;
+use super::operations::{Operation, Work};
+use super::protocol::{Answer, Body, Nack, WriteError};
+use super::state::Envelope;
+use super::state::key::Key;
+use super::{Replicator, SMALL_MESSAGE_BYTES, send, send_weighed};
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+
+impl Replicator {
+    pub(super) fn on_read(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, operation: u64, key: &Key) {
+        self.touch(key, cx.mono());
+        let held = self.entries.get(key);
+        let weight = held.map_or(0, |entry| entry.bytes) + SMALL_MESSAGE_BYTES;
+        let envelope = held.map(|entry| entry.envelope.clone());
+        send_weighed(cx, from, Body::ReadResult { operation, envelope }, weight);
+    }
+
+    pub(super) fn on_read_result(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        id: u64,
+        envelope: Option<Envelope>,
+    ) {
+        let Some(operation) = self.operations.get_mut(id) else {
+            cx.stats.ddata_answers_late += 1;
+            return;
+        };
+        let Work::Read { merged, held } = &mut operation.work else {
+            return;
+        };
+        if !operation.waiting.remove(from) {
+            return;
+        }
+        held.push((from.clone(), envelope.as_ref().map(digest_of)));
+        operation.answered += 1;
+        let key = operation.key.clone();
+        if let Some(envelope) = envelope {
+            match merged {
+                Some(merged) => {
+                    // Of another type than the answers before: it is refused below, when it meets what this node holds.
+                    let _ = merged.merge(envelope.clone());
+                }
+                None => *merged = Some(envelope.clone()),
+            }
+            if let Err(rejection) = self.merge_in(cx, &key, envelope, cx.mono()) {
+                Self::reject(cx, from, rejection);
+            }
+        }
+        self.finish_if_done(cx, id);
+    }
+
+    pub(super) fn on_write(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        operation: u64,
+        key: &Key,
+        envelope: Envelope,
+    ) {
+        match self.merge_in(cx, key, envelope, cx.mono()) {
+            Ok(_) => self.confirm(cx, from, operation, key),
+            Err(rejection) => {
+                let reason = rejection.as_nack();
+                Self::reject(cx, from, rejection);
+                send(cx, from, Body::WriteNack { operation, reason });
+            }
+        }
+    }
+
+    pub(super) fn on_repair(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, key: &Key, envelope: Envelope) {
+        cx.stats.ddata_repairs_received += 1;
+        if let Err(rejection) = self.merge_in(cx, key, envelope, cx.mono()) {
+            Self::reject(cx, from, rejection);
+        }
+    }
+
+    pub(super) fn on_write_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, id: u64) {
+        let Some(operation) = self.operations.get_mut(id) else {
+            cx.stats.ddata_answers_late += 1;
+            return;
+        };
+        if matches!(operation.work, Work::Write { .. }) && operation.waiting.remove(from) {
+            operation.answered += 1;
+            self.finish_if_done(cx, id);
+        }
+    }
+
+    pub(super) fn on_write_nack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, id: u64, reason: Nack) {
+        let Some(operation) = self.operations.get_mut(id) else {
+            cx.stats.ddata_answers_late += 1;
+            return;
+        };
+        let Work::Write { as_delta, .. } = &operation.work else {
+            return;
+        };
+        let resend = *as_delta && reason == Nack::Gap && operation.waiting.contains(from);
+        operation.on_nack(from, reason);
+        let key = operation.key.clone();
+        if resend {
+            self.send_value(cx, id, &key, core::slice::from_ref(from));
+        }
+        self.finish_if_done(cx, id);
+    }
+
+    /// The store of this node has what a write waits for, or has not.
+    pub(super) fn on_stored_here(&mut self, cx: &mut Cx<'_>, id: u64, stored_now: bool) {
+        let Some(operation) = self.operations.get_mut(id) else {
+            return;
+        };
+        if !stored_now {
+            if let Some(operation) = self.operations.close(id) {
+                cx.stats.ddata_operations_failed += 1;
+                reply(cx, operation.token, Answer::Written(Err(WriteError::StoreFailed)));
+            }
+            return;
+        }
+        if let Work::Write { stored, .. } = &mut operation.work {
+            *stored = true;
+        }
+        self.finish_if_done(cx, id);
+    }
+
+    /// An operation has waited long enough for its first replicas, or for all.
+    pub(super) fn on_operations_due(&mut self, cx: &mut Cx<'_>) {
+        while let Some(id) = self.operations.pop_due(cx.mono()) {
+            let Some(operation) = self.operations.get_mut(id) else {
+                continue;
+            };
+            if operation.retry_at.is_none() {
+                // Its row of deadlines is gone already.
+                if let Some(operation) = self.operations.close(id) {
+                    Self::fail(cx, operation);
+                }
+                continue;
+            }
+            self.ask_the_others(cx, id);
+        }
+        self.wake_operations(cx);
+    }
+
+    /// After a fifth of the time: replicas beyond those needed, and the whole value to those that were sent a change only.
+    fn ask_the_others(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(operation) = self.operations.get_mut(id) else {
+            return;
+        };
+        let secondary = core::mem::take(&mut operation.secondary);
+        operation.waiting.extend(secondary.iter().cloned());
+        let key = operation.key.clone();
+        match &operation.work {
+            Work::Read { .. } => {
+                for node in &secondary {
+                    let (operation, key) = (id, key.clone());
+                    send(cx, node, Body::Read { operation, key });
+                }
+            }
+            Work::Write { .. } => {
+                let to: Vec<UniqueAddress> = operation.waiting.iter().cloned().collect();
+                self.send_value(cx, id, &key, &to);
+            }
+        }
+        self.operations.wait_until_deadline(id);
+    }
+
+    fn finish_if_done(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(operation) = self.operations.get_mut(id) else {
+            return;
+        };
+        let is_stored = match operation.work {
+            Work::Read { .. } => true,
+            Work::Write { stored, .. } => stored,
+        };
+        let is_done = operation.has_quorum() && is_stored;
+        if !is_done && !operation.is_lost() {
+            return;
+        }
+        let Some(operation) = self.operations.close(id) else {
+            return;
+        };
+        if !is_done {
+            cx.stats.ddata_operations_failed += 1;
+            return reply(cx, operation.token, Answer::Written(Err(WriteError::StoreFailed)));
+        }
+        cx.stats.ddata_operations_done += 1;
+        match operation.work {
+            Work::Write { .. } => reply(cx, operation.token, Answer::Written(Ok(()))),
+            Work::Read { .. } => self.finish_read(cx, operation),
+        }
+    }
+
+    /// Tells the value, which this node holds by now, and has those replicas repaired that answered with less.
+    fn finish_read(&mut self, cx: &mut Cx<'_>, operation: Operation) {
+        let Operation { token, key, work, .. } = operation;
+        let Work::Read { merged, held } = work else {
+            return;
+        };
+        let mine = self.entries.get(&key).map(|entry| entry.envelope.clone());
+        let Some(current) = mine.or(merged) else {
+            return reply(cx, token, Answer::Value(value_of(None)));
+        };
+        let digest = digest_of(&current);
+        let weight = self.entries.get(&key).map_or(0, |entry| entry.bytes) + SMALL_MESSAGE_BYTES;
+        for (node, theirs) in held {
+            if theirs != Some(digest) {
+                cx.stats.ddata_repairs_sent += 1;
+                let (key, envelope) = (key.clone(), current.clone());
+                send_weighed(cx, &node, Body::Repair { key, envelope }, weight);
+            }
+        }
+        reply(cx, token, Answer::Value(value_of(Some(&current))));
+    }
+}

@@ -1,0 +1,57 @@
+//! How much room values take: the length of what they are written as. Never keeps anything. Spec: reliability 3b.
+
+use alloc::vec::Vec;
+
+use super::crdt::{
+    Data, Delta, GSetOp, LwwMapOp, LwwRegisterOp, Op, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp,
+};
+use crate::wire::{encode_data, encode_delta};
+
+/// What an operation adds to a value beside its elements, at most: lengths, a dot, and this node's name once.
+const AROUND_ELEMENT_BYTES: usize = 320;
+
+/// The length of an encoded value. Costs an encoding.
+pub(super) fn data_len(data: &Data) -> usize {
+    let mut out = Vec::new();
+    // What cannot be written is as large as nothing that may be held.
+    encode_data(data, &mut out).map_or(usize::MAX / 4, |()| out.len())
+}
+
+/// The length of an encoded delta.
+pub(super) fn delta_len(delta: &Delta) -> usize {
+    let mut out = Vec::new();
+    encode_delta(delta, &mut out).map_or(usize::MAX / 4, |()| out.len())
+}
+
+/// At least what an operation adds to the length of an encoded value.
+pub(super) fn op_len(op: &Op) -> usize {
+    let elements = match op {
+        Op::GCounter(_) | Op::PnCounter(_) | Op::Flag(_) => 0,
+        Op::GSet(GSetOp::Add(element)) | Op::OrSet(OrSetOp::Add(element)) => element.len(),
+        Op::OrSet(OrSetOp::Remove(_) | OrSetOp::Clear)
+        | Op::OrMap(OrMapOp::Remove(_) | OrMapOp::Clear)
+        | Op::OrMultiMap(
+            OrMultiMapOp::RemoveBinding { .. } | OrMultiMapOp::Remove(_) | OrMultiMapOp::Clear,
+        )
+        | Op::PnCounterMap(PnCounterMapOp::Remove(_) | PnCounterMapOp::Clear)
+        | Op::LwwMap(LwwMapOp::Remove(_) | LwwMapOp::Clear) => 0,
+        Op::LwwRegister(LwwRegisterOp::Set { value, .. }) => value.len(),
+        Op::LwwMap(LwwMapOp::Put { key, value, .. }) => key.len() + value.len(),
+        Op::PnCounterMap(PnCounterMapOp::Increment { key, .. } | PnCounterMapOp::Decrement { key, .. }) => {
+            key.len()
+        }
+        Op::OrMultiMap(OrMultiMapOp::AddBinding { key, value }) => key.len() + value.len(),
+        Op::OrMultiMap(OrMultiMapOp::ReplaceBinding { key, new, .. }) => key.len() + new.len(),
+        Op::OrMultiMap(OrMultiMapOp::Put { key, values }) => {
+            let each = values
+                .iter()
+                .map(|value| key.len() + value.len() + AROUND_ELEMENT_BYTES);
+            each.sum()
+        }
+        Op::OrMap(OrMapOp::Update { key, op }) => key.len() + op_len(op),
+        Op::OrMap(OrMapOp::Put { key, value }) => key.len() + data_len(value),
+        // What a user's type makes of it, only the type knows; the value is measured when it nears its limit.
+        Op::Custom(op) => op.len(),
+    };
+    elements + AROUND_ELEMENT_BYTES
+}

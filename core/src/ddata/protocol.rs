@@ -1,0 +1,497 @@
+//! What replicators say to each other, and what this machine's timers, commands, answers, events and rejections are.
+//! Names and values only. Spec: sharding 1.12, 2.3.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::crdt::{Data, Delta, FutureStamp, MergeError, Op};
+use super::state::consistency::Consistency;
+use super::state::key::{Key, Pattern};
+use super::state::{Digest, Envelope};
+use crate::lane::{Tag, tags};
+
+/// One message between replicators.
+#[derive(Clone, Debug)]
+pub struct Msg {
+    /// The receiver's incarnation; another one of its address ignores the message (S-230).
+    pub to_uid: u64,
+    /// What is said.
+    pub body: Body,
+    /// About how many bytes it takes. Not sent.
+    pub weight: usize,
+}
+
+impl PartialEq for Msg {
+    fn eq(&self, other: &Self) -> bool {
+        (self.to_uid, &self.body) == (other.to_uid, &other.body)
+    }
+}
+
+impl Msg {
+    tags! {
+        /// Everything that replicators say.
+        DDATA = 0x0200 on Bulk;
+    }
+
+    /// About how many bytes it takes.
+    #[must_use]
+    pub const fn payload_bytes(&self) -> usize {
+        self.weight
+    }
+
+    /// The message's tag.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        Self::DDATA
+    }
+}
+
+/// What replicators say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// What do you hold?
+    Read {
+        /// The asker's number of the operation.
+        operation: u64,
+        /// Of this key.
+        key: Key,
+    },
+    /// This.
+    ReadResult {
+        /// The asker's number.
+        operation: u64,
+        /// `None`: nothing.
+        envelope: Option<Envelope>,
+    },
+    /// Merge this into what you hold and say so.
+    Write {
+        /// The asker's number of the operation.
+        operation: u64,
+        /// The key.
+        key: Key,
+        /// The whole value.
+        envelope: Envelope,
+    },
+    /// It is merged (and stored, where the key is durable).
+    WriteAck {
+        /// The asker's number.
+        operation: u64,
+    },
+    /// It is not.
+    WriteNack {
+        /// The asker's number.
+        operation: u64,
+        /// Why.
+        reason: Nack,
+    },
+    /// A value that a read found to be newer than yours.
+    Repair {
+        /// The key.
+        key: Key,
+        /// The whole value.
+        envelope: Envelope,
+    },
+    /// Digests of one chunk of the keys.
+    Status {
+        /// Which chunk.
+        chunk: u32,
+        /// Of how many, at least 1.
+        total: u32,
+        /// Every key of the chunk that the sender holds.
+        digests: Vec<Digested>,
+    },
+    /// Values I lack: send them.
+    Request {
+        /// Their keys.
+        keys: Vec<Key>,
+    },
+    /// Values.
+    Gossip {
+        /// Whether the sender wants to have the receiver's.
+        send_back: bool,
+        /// The values.
+        entries: Vec<Carried>,
+    },
+    /// What the sender changed.
+    Deltas {
+        /// Answer with `WriteAck` or `WriteNack`, if set; there is one entry then.
+        operation: Option<u64>,
+        /// Changes per key.
+        entries: Vec<DeltaEntry>,
+    },
+}
+
+/// Why a write was not accepted by a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nack {
+    /// A delta before it is missing: send the whole value.
+    Gap,
+    /// The key holds a value of another type.
+    WrongType,
+    /// The replica's store failed.
+    Store,
+    /// The replica has no room for it, or the value breaks a limit.
+    Limit,
+    /// The replica does not serve yet, or the sender is no member for it.
+    NotServing,
+}
+
+/// A key and the digest of its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digested {
+    /// The key.
+    pub key: Key,
+    /// The digest.
+    pub digest: Digest,
+    /// Milliseconds since it was used anywhere, where keys expire; clocks of nodes are never compared.
+    pub idle_ms: Option<u64>,
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// The key.
+    pub key: Key,
+    /// The value.
+    pub envelope: Envelope,
+    /// As in [`Digested`].
+    pub idle_ms: Option<u64>,
+}
+
+/// Successive changes of one key by the sender.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeltaEntry {
+    /// The key.
+    pub key: Key,
+    /// The sender's change of this key before these; 0 if there was none.
+    pub after: u64,
+    /// The last of these.
+    pub upto: u64,
+    /// The changes, oldest first.
+    pub deltas: Vec<Delta>,
+}
+
+/// What the replicator waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// Compare with somebody.
+    Gossip,
+    /// Tell changes.
+    Deltas,
+    /// Tell subscribers.
+    Notify,
+    /// Look for contributions of removed nodes.
+    Pruning,
+    /// The earliest deadline of an open operation.
+    Operations,
+    /// Store what was gathered.
+    WriteBehind,
+}
+
+/// What an application asks of the replicator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// The value of a key. Answered with [`Answer::Value`].
+    Get {
+        /// The key.
+        key: Key,
+        /// How many replicas are asked.
+        consistency: Consistency,
+        /// How long to wait (1 ms to 1 h; clamped).
+        timeout: Duration,
+    },
+    /// A change of a value. Answered with [`Answer::Written`].
+    Update {
+        /// The key.
+        key: Key,
+        /// What the value is before its first change: an empty value of the operation's type.
+        initial: Data,
+        /// The change.
+        op: Op,
+        /// How many replicas have to have it.
+        consistency: Consistency,
+        /// How long to wait (1 ms to 1 h; clamped).
+        timeout: Duration,
+    },
+    /// The end of a key, for good. Answered with [`Answer::Written`].
+    Delete {
+        /// The key.
+        key: Key,
+        /// How many replicas have to know.
+        consistency: Consistency,
+        /// How long to wait (1 ms to 1 h; clamped).
+        timeout: Duration,
+    },
+    /// Hear of changes; the command's token names the subscriber. Answered with [`Answer::Subscribed`], and the values
+    /// there are follow as changes.
+    Subscribe {
+        /// Of which keys.
+        pattern: Pattern,
+    },
+    /// No more of that. Answered with [`Answer::Subscribed`].
+    Unsubscribe {
+        /// The token of the subscription.
+        subscriber: u64,
+    },
+    /// The keys there are, without deleted ones. Answered with [`Answer::Keys`].
+    Keys,
+    /// How many replicas there are, this one included; 0 until the store is loaded. Answered with [`Answer::Replicas`].
+    Replicas,
+    /// Tell subscribers now. Answered with [`Answer::Subscribed`].
+    Flush,
+}
+
+/// What became of a [`Command`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Of a read.
+    Value(Result<Arc<Data>, ReadError>),
+    /// Of an update or a deletion.
+    Written(Result<(), WriteError>),
+    /// Of a subscription.
+    Subscribed(Result<(), SubscribeError>),
+    /// The keys.
+    Keys(Vec<Key>),
+    /// How many replicas there are.
+    Replicas(usize),
+}
+
+/// Why there is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// None of the replicas asked has one.
+    #[error("the key has no value")]
+    NotFound,
+    /// The key was deleted and can never be used again.
+    #[error("the key was deleted")]
+    Deleted,
+    /// Too few replicas answered in time.
+    #[error("{answered} of {required} replicas answered in time")]
+    Timeout {
+        /// Answered, this node included.
+        answered: usize,
+        /// Needed.
+        required: usize,
+    },
+    /// There are not as many replicas as the consistency asks for.
+    #[error("{required} replicas are needed, there are {present}")]
+    NotEnoughReplicas {
+        /// There are.
+        present: usize,
+        /// Needed.
+        required: usize,
+    },
+    /// This node takes no part: it lacks the role, is no member, or has not loaded its store yet.
+    #[error("this node holds no replicas")]
+    NotServing,
+    /// As many operations wait as may (`ddata.open_operations_max`).
+    #[error("too many operations are open")]
+    TooManyOperations,
+}
+
+/// What became of a write that was not confirmed as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// Too few replicas confirmed it in time. It is not undone: this node has it and it keeps spreading.
+    #[error("{confirmed} of {required} replicas confirmed in time; the write stays and spreads")]
+    Unconfirmed {
+        /// Confirmed, this node included.
+        confirmed: usize,
+        /// Needed.
+        required: usize,
+    },
+    /// There are not as many replicas as the consistency asks for. It is not undone: this node has it and it spreads.
+    #[error("{required} replicas are needed, there are {present}; the write stays and spreads")]
+    NotEnoughReplicas {
+        /// There are.
+        present: usize,
+        /// Needed.
+        required: usize,
+    },
+    /// The store of this node, or of too many others, failed. It is in memory here and spreads, but may not be on disk.
+    #[error("a store failed; the write is in memory and spreads, but may not be durable")]
+    StoreFailed,
+    /// The key was deleted and can never be used again. Nothing changed.
+    #[error("the key was deleted; nothing changed")]
+    Deleted,
+    /// The operation does not fit the value's type or breaks a rule of it. Nothing changed.
+    #[error("the operation was refused: {0}; nothing changed")]
+    Refused(super::crdt::OpError),
+    /// The value would be larger than `ddata.value_bytes_max`. Nothing changed.
+    #[error("the value would be larger than {bytes_max} bytes; nothing changed")]
+    TooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// As many keys are held as may be (`ddata.keys_max`), or as many bytes (`ddata.bytes_max`). Nothing changed.
+    #[error("the replicator is full; nothing changed")]
+    Full,
+    /// As many operations wait as may (`ddata.open_operations_max`). Nothing changed.
+    #[error("too many operations are open; nothing changed")]
+    TooManyOperations,
+    /// This node takes no part: it lacks the role, is no member, or has not loaded its store yet. Nothing changed.
+    #[error("this node holds no replicas; nothing changed")]
+    NotServing,
+}
+
+impl WriteError {
+    /// Whether the write took place here and spreads all the same.
+    #[must_use]
+    pub const fn is_applied(&self) -> bool {
+        match self {
+            Self::Unconfirmed { .. } | Self::NotEnoughReplicas { .. } | Self::StoreFailed => true,
+            Self::Deleted
+            | Self::Refused(_)
+            | Self::TooLarge { .. }
+            | Self::Full
+            | Self::TooManyOperations
+            | Self::NotServing => false,
+        }
+    }
+}
+
+/// Why a subscription was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubscribeError {
+    /// There are as many as may be (`ddata.subscribers_max`).
+    #[error("there are too many subscribers")]
+    TooMany,
+}
+
+/// What subscribers and operators hear.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A key's value is another one than when these subscribers last heard of it. Values in between are not told.
+    Changed {
+        /// Tokens of the subscriptions.
+        subscribers: Vec<u64>,
+        /// The key.
+        key: Key,
+        /// What became of it.
+        change: Change,
+    },
+    /// A value is larger than `ddata.log_data_size_exceeding`; said once per key and doubling.
+    LargeValue {
+        /// The key.
+        key: Key,
+        /// About so many bytes.
+        bytes: usize,
+    },
+    /// The contributions of a removed node to a key are its owner's now.
+    Pruned {
+        /// The key.
+        key: Key,
+        /// Whose they were.
+        node: crate::ident::UniqueAddress,
+    },
+    /// The store could not be read, or holds what is no replica's: this node takes no part until it is started again.
+    StoreLost,
+    /// What the store holds is older than markers of pruned nodes live, so that it could count twice what others have taken
+    /// over. This node takes no part; start it with `ddata.load_outdated`, or without the old store.
+    StoreOutdated {
+        /// For so long the replica was not alive.
+        away: Duration,
+    },
+}
+
+/// What became of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// It has this value.
+    Value(Arc<Data>),
+    /// It was deleted, for good.
+    Deleted,
+    /// It was not used for too long and is forgotten; it may be used again.
+    Expired,
+}
+
+/// What a peer's replicator did wrong; nothing was changed by it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The value for a key is of another type than the one that is held.
+    #[error("a value of another type for {key}")]
+    WrongType {
+        /// The key.
+        key: Key,
+    },
+    /// The value with what is held would pass the size that can be sent.
+    #[error("the value of {key} is too large")]
+    TooLarge {
+        /// The key.
+        key: Key,
+    },
+    /// More keys or bytes than this node holds.
+    #[error("no room for {key}")]
+    Full {
+        /// The key.
+        key: Key,
+    },
+    /// The value names more nodes than a cluster and its past could have.
+    #[error("{nodes} contributors to {key}")]
+    TooManyContributors {
+        /// The key.
+        key: Key,
+        /// How many.
+        nodes: usize,
+    },
+    /// A time stamp further ahead than `ddata.clock_skew_max` (I-68).
+    #[error("a time stamp of {key} lies {ahead_ms} ms ahead")]
+    StampAhead {
+        /// The key.
+        key: Key,
+        /// So far ahead of this node's clock.
+        ahead_ms: u64,
+    },
+    /// More digests than a correct peer would send in the time.
+    #[error("too many digests")]
+    TooManyStatuses,
+    /// A part of the message contradicts another.
+    #[error("{what} out of range")]
+    OutOfRange {
+        /// What.
+        what: &'static str,
+    },
+    /// A delta or value that cannot be merged.
+    #[error("the value of {key} cannot be merged: {error}")]
+    Unmergeable {
+        /// The key.
+        key: Key,
+        /// Why.
+        error: MergeError,
+    },
+    /// The value names changes of this node that it never made.
+    #[error("the value of {key} has {claimed} changes of mine, I made {own}")]
+    Forged {
+        /// The key.
+        key: Key,
+        /// Claimed.
+        claimed: u64,
+        /// Made.
+        own: u64,
+    },
+}
+
+impl Rejection {
+    pub(super) fn stamp(key: &Key, ahead: FutureStamp) -> Self {
+        Self::StampAhead {
+            key: key.clone(),
+            ahead_ms: ahead.ahead_ms.unsigned_abs(),
+        }
+    }
+
+    pub(super) fn merge(key: &Key, error: MergeError) -> Self {
+        let key = key.clone();
+        match error {
+            MergeError::TypeMismatch { .. } | MergeError::CustomMismatch => Self::WrongType { key },
+            MergeError::CloudFull | MergeError::TooManyNodes | MergeError::Custom(_) => {
+                Self::Unmergeable { key, error }
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Telling others what this node changed, and applying what they changed: in order per sender, nothing across a gap. What
+//! is lost on the way is brought by gossip. Spec: sharding 1.12 (delta propagation), 10.6, 10.21.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::admission::{envelope_len, merged_bytes_max, skew_ms};
+use super::crdt::{Custom, Data, Delta, MergeError};
+use super::gossip::split;
+use super::measure::delta_len;
+use super::protocol::{Body, DeltaEntry, Nack, Rejection};
+use super::replicas::Replicas;
+use super::state::{Envelope, Pruning};
+use super::{Replicator, send, send_weighed, wall_ms};
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+
+/// Every so many ticks what everybody was sent is dropped.
+const CLEAN_UP_EVERY: u64 = 5;
+
+/// Changes of one key in a message: a sender gathers fewer than its `max_delta_size`, whose largest value this is.
+const DELTAS_PER_ENTRY_MAX: usize = 10_000;
+
+/// What became of a change from another node.
+enum Outcome {
+    Applied,
+    Known,
+    Gap,
+}
+
+impl Replicator {
+    pub(super) fn on_delta_tick(&mut self, cx: &mut Cx<'_>) {
+        self.delta_ticks += 1;
+        let view = Arc::clone(cx.view());
+        let replicas = Replicas::new(&view, &cx.config.ddata);
+        for node in self.turns.next(&replicas.reachable()) {
+            let entries = self.log.take_for(&node);
+            for entries in split(entries, weight) {
+                cx.stats.ddata_deltas_sent += 1;
+                let operation = None;
+                let weight = entries.iter().map(weight).sum();
+                send_weighed(cx, &node, Body::Deltas { operation, entries }, weight);
+            }
+        }
+        if self.delta_ticks.is_multiple_of(CLEAN_UP_EVERY) {
+            let told: BTreeSet<UniqueAddress> = replicas.told().cloned().collect();
+            self.log.clean_up(&told);
+        }
+    }
+
+    pub(super) fn on_deltas(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        operation: Option<u64>,
+        entries: Vec<DeltaEntry>,
+    ) {
+        for entry in entries {
+            let outcome = self.apply_deltas(cx, from, &entry);
+            let reason = match outcome {
+                Ok(Outcome::Applied | Outcome::Known) => None,
+                Ok(Outcome::Gap) => {
+                    cx.stats.ddata_delta_gaps += 1;
+                    Some(Nack::Gap)
+                }
+                Err(rejection) => {
+                    let reason = rejection.as_nack();
+                    Self::reject(cx, from, rejection);
+                    Some(reason)
+                }
+            };
+            match (operation, reason) {
+                (Some(operation), None) => self.confirm(cx, from, operation, &entry.key),
+                (Some(operation), Some(reason)) => send(cx, from, Body::WriteNack { operation, reason }),
+                (None, _) => {}
+            }
+        }
+    }
+
+    fn apply_deltas(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        entry: &DeltaEntry,
+    ) -> Result<Outcome, Rejection> {
+        let key = &entry.key;
+        if entry.after >= entry.upto || entry.deltas.is_empty() || entry.deltas.len() > DELTAS_PER_ENTRY_MAX {
+            return Err(Rejection::OutOfRange { what: "delta" });
+        }
+        let (now_ms, skew_ms) = (wall_ms(cx), skew_ms(cx));
+        for delta in &entry.deltas {
+            delta
+                .check_stamps(now_ms, skew_ms)
+                .map_err(|ahead| Rejection::stamp(key, ahead))?;
+        }
+        let held = self.entries.get(key);
+        let (current, bytes) = held.map_or((0, 0), |held| {
+            (held.envelope.deltas.get(from).copied().unwrap_or(0), held.bytes)
+        });
+        if let Some(held) = held {
+            let is_pruned = matches!(
+                held.envelope.pruning.get(from),
+                Some(Pruning::Initialized { .. } | Pruning::Performed { .. })
+            );
+            if held.envelope.is_deleted() || is_pruned || entry.upto <= current {
+                return Ok(Outcome::Known);
+            }
+        }
+        if entry.after > current {
+            return Ok(Outcome::Gap);
+        }
+        let more: usize = entry.deltas.iter().map(delta_len).sum();
+        let settings = &cx.config.ddata;
+        if !self
+            .entries
+            .has_room(key, bytes + more, settings.keys_max, settings.bytes_max)
+        {
+            return Err(Rejection::Full { key: key.clone() });
+        }
+        self.merge_deltas(cx, from, entry, bytes + more)
+    }
+
+    /// All of an entry's changes, or none of them.
+    fn merge_deltas(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        entry: &DeltaEntry,
+        bytes: usize,
+    ) -> Result<Outcome, Rejection> {
+        let key = &entry.key;
+        let held = self.entries.take(key);
+        let is_new = held.is_none();
+        let first = entry.deltas.first();
+        let Some(mut envelope) = held.or_else(|| first.and_then(empty_for).map(Envelope::new)) else {
+            return Ok(Outcome::Known);
+        };
+        let keep = (entry.deltas.len() > 1 || bytes > merged_bytes_max(cx)).then(|| envelope.clone());
+        let mut changed = is_new;
+        let mut failed = None;
+        if let Some(data) = &mut envelope.data {
+            let data = Arc::make_mut(data);
+            for delta in &entry.deltas {
+                match data.merge_delta(delta) {
+                    Ok(merged) => changed |= merged.changed,
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
+        }
+        let exact = if bytes > cx.config.ddata.value_bytes_max {
+            envelope_len(&envelope)
+        } else {
+            bytes
+        };
+        let is_too_large = exact > merged_bytes_max(cx);
+        if failed.is_some() || is_too_large {
+            if !is_new {
+                self.entries.put_back(key, keep.unwrap_or(envelope));
+            }
+            return match failed {
+                // The whole value closes the gaps.
+                Some(MergeError::CloudFull) => Ok(Outcome::Gap),
+                Some(error) => Err(Rejection::merge(key, error)),
+                None => Err(Rejection::TooLarge { key: key.clone() }),
+            };
+        }
+        envelope.deltas.insert(from.clone(), entry.upto);
+        if changed {
+            self.changed(cx, key, envelope, exact, cx.mono());
+        } else {
+            self.entries.put_back(key, envelope);
+            self.touch(key, cx.mono());
+        }
+        Ok(Outcome::Applied)
+    }
+}
+
+/// What a key holds before the first change that is heard of.
+fn empty_for(delta: &Delta) -> Option<Data> {
+    match delta {
+        Delta::Custom(delta) => Some(Data::Custom(Custom::new(Arc::clone(&delta.kind)))),
+        Delta::GCounter(_)
+        | Delta::PnCounter(_)
+        | Delta::GSet(_)
+        | Delta::OrSet(_)
+        | Delta::OrMap(_)
+        | Delta::OrMultiMap(_)
+        | Delta::PnCounterMap(_)
+        | Delta::LwwRegister(_)
+        | Delta::LwwMap(_)
+        | Delta::Flag(_) => Data::empty(delta.data_type()),
+    }
+}
+
+fn weight(entry: &DeltaEntry) -> usize {
+    let deltas = entry.deltas.iter().map(delta_len);
+    entry.key.as_str().len() + 32 + deltas.sum::<usize>()
+}

@@ -1,0 +1,179 @@
+//! Who wants to hear of which keys, and what they heard last. Decides what is news: a digest that differs from the last one
+//! told. Never looks at values. Spec: sharding 1.12 (subscriptions).
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::state::Digest;
+use super::state::key::{Key, Pattern};
+
+/// What subscribers know of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Its value.
+    Value(Digest),
+    /// That it is gone, or nothing at all.
+    Nothing,
+}
+
+/// Subscriptions and the keys that may be news to them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Subscriptions {
+    patterns: BTreeMap<u64, Pattern>,
+    /// By key, so that a change finds its subscribers without a search.
+    by_key: BTreeMap<Key, BTreeSet<u64>>,
+    by_prefix: BTreeSet<u64>,
+    /// Subscribers that have not been told what there is.
+    new: BTreeSet<u64>,
+    changed: BTreeSet<Key>,
+    told: BTreeMap<Key, Told>,
+}
+
+impl Subscriptions {
+    pub(super) fn len(&self) -> usize {
+        self.patterns.len()
+    }
+
+    pub(super) fn add(&mut self, subscriber: u64, pattern: Pattern) {
+        self.remove(subscriber);
+        match &pattern {
+            Pattern::Key(key) => {
+                self.by_key.entry(key.clone()).or_default().insert(subscriber);
+            }
+            Pattern::Prefix(_) => {
+                self.by_prefix.insert(subscriber);
+            }
+        }
+        self.new.insert(subscriber);
+        self.patterns.insert(subscriber, pattern);
+    }
+
+    pub(super) fn remove(&mut self, subscriber: u64) {
+        self.new.remove(&subscriber);
+        match self.patterns.remove(&subscriber) {
+            Some(Pattern::Key(key)) => {
+                if let Some(subscribers) = self.by_key.get_mut(&key) {
+                    subscribers.remove(&subscriber);
+                    if subscribers.is_empty() {
+                        self.by_key.remove(&key);
+                    }
+                }
+            }
+            Some(Pattern::Prefix(_)) => {
+                self.by_prefix.remove(&subscriber);
+            }
+            None => return,
+        }
+        let (by_key, prefixes) = (&self.by_key, !self.by_prefix.is_empty());
+        self.told.retain(|key, _| prefixes || by_key.contains_key(key));
+        self.changed.retain(|key| prefixes || by_key.contains_key(key));
+    }
+
+    /// A key may have changed.
+    pub(super) fn note(&mut self, key: &Key) {
+        if self.is_heard(key) {
+            self.changed.insert(key.clone());
+        }
+    }
+
+    /// Whether there is anything to look at in the next round.
+    pub(super) fn has_news(&self) -> bool {
+        !self.changed.is_empty() || !self.new.is_empty()
+    }
+
+    /// The keys that changed since the last round.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<Key> {
+        core::mem::take(&mut self.changed)
+    }
+
+    /// New subscribers and what they want; they are to be told what there is.
+    pub(super) fn take_new(&mut self) -> Vec<(u64, Pattern)> {
+        let new = core::mem::take(&mut self.new);
+        let patterns = &self.patterns;
+        new.into_iter()
+            .filter_map(|subscriber| {
+                patterns
+                    .get(&subscriber)
+                    .map(|pattern| (subscriber, pattern.clone()))
+            })
+            .collect()
+    }
+
+    /// Who is to be told that the key is `now`; nobody if they know.
+    pub(super) fn tell(&mut self, key: &Key, now: Told) -> Vec<u64> {
+        let known = self.told.get(key).copied().unwrap_or(Told::Nothing);
+        if known == now {
+            return Vec::new();
+        }
+        let subscribers = self.of(key);
+        match now {
+            Told::Value(_) => {
+                self.told.insert(key.clone(), now);
+            }
+            Told::Nothing => {
+                self.told.remove(key);
+            }
+        }
+        subscribers
+    }
+
+    /// A new subscriber was told a value, which the others may not have heard yet.
+    pub(super) fn told_first(&mut self, key: &Key, digest: Digest) {
+        self.told.entry(key.clone()).or_insert(Told::Value(digest));
+    }
+
+    fn is_heard(&self, key: &Key) -> bool {
+        self.by_key.contains_key(key) || self.prefixes(key).next().is_some()
+    }
+
+    fn prefixes(&self, key: &Key) -> impl Iterator<Item = u64> {
+        let subscribers = self.by_prefix.iter().copied();
+        subscribers.filter(move |subscriber| {
+            self.patterns
+                .get(subscriber)
+                .is_some_and(|pattern| pattern.matches(key))
+        })
+    }
+
+    fn of(&self, key: &Key) -> Vec<u64> {
+        let exact = self.by_key.get(key).into_iter().flatten().copied();
+        let mut all: Vec<u64> = exact.chain(self.prefixes(key)).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::new(name).unwrap()
+    }
+
+    #[test]
+    fn s_224_a_prefix_hears_of_new_keys_until_it_is_unsubscribed() {
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.add(1, Pattern::parse("a-*").unwrap());
+        subscriptions.add(2, Pattern::parse("a-1").unwrap());
+        subscriptions.note(&key("a-1"));
+        subscriptions.note(&key("b-1"));
+        assert_eq!(subscriptions.take_changed(), BTreeSet::from([key("a-1")]));
+        assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(7))), [1, 2]);
+        subscriptions.remove(1);
+        assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(8))), [2]);
+        subscriptions.note(&key("a-2"));
+        assert!(subscriptions.take_changed().is_empty());
+    }
+
+    #[test]
+    fn s_254_the_same_digest_is_told_once() {
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.add(1, Pattern::Key(key("a")));
+        assert_eq!(subscriptions.tell(&key("a"), Told::Value(Digest(7))), [1]);
+        assert!(subscriptions.tell(&key("a"), Told::Value(Digest(7))).is_empty());
+        assert_eq!(subscriptions.tell(&key("a"), Told::Nothing), [1]);
+        assert!(subscriptions.tell(&key("a"), Told::Nothing).is_empty());
+        assert_eq!(subscriptions.tell(&key("a"), Told::Value(Digest(7))), [1]);
+    }
+}

@@ -1,0 +1,177 @@
+//! Keys that the store keeps: what is acknowledged is on disk, and a restart has it. Spec: sharding 1.12, 6.9, 10.8, 10.10.
+
+use alloc::vec::Vec;
+
+use super::super::protocol::{Answer, Command, Event, ReadError, WriteError};
+use super::super::state::consistency::Consistency::{All, Local, Majority};
+use super::super::state::key::Pattern;
+use super::world::{Disk, SECOND, World, add, increment, key};
+use crate::config::Config;
+use crate::store::memory::MemoryMap;
+
+const DONE: Answer = Answer::Written(Ok(()));
+
+fn durable(config: &mut Config) {
+    config.ddata.durable_keys = Vec::from([Pattern::parse("d*").unwrap()]);
+}
+
+fn world(count: usize) -> World {
+    let mut world = World::new(count, durable);
+    world.run(SECOND / 10);
+    world
+}
+
+#[test]
+fn an_answer_waits_for_the_store_here_and_over_there() {
+    let mut world = world(3);
+    for peer in &mut world.peers[1..] {
+        peer.disk = Disk::Stalls;
+    }
+    let token = world.update(0, "d", increment(1), Majority);
+    let volatile = world.update(0, "v", increment(1), Majority);
+    world.run(SECOND / 2);
+    assert!(world.is_open(0, token));
+    assert_eq!(*world.answer(0, volatile), DONE);
+    world.peers[0].disk = Disk::Stalls;
+    world.peers[1].disk = Disk::Works;
+    world.peers[2].disk = Disk::Works;
+    let token_2 = world.update(0, "d", increment(1), Majority);
+    world.run(SECOND / 10);
+    assert_eq!(*world.answer(0, token), DONE);
+    assert!(world.is_open(0, token_2), "its own store has not answered");
+    world.peers[0].disk = Disk::Works;
+    world.run(SECOND / 10);
+    assert_eq!(*world.answer(0, token_2), DONE);
+}
+
+#[test]
+fn a_restart_has_everything_that_was_acknowledged() {
+    let mut world = world(1);
+    for number in 0..200 {
+        let token = world.update(0, &alloc::format!("d{}", number % 20), increment(1), Local);
+        world.run(SECOND / 100);
+        assert_eq!(*world.answer(0, token), DONE);
+        world.update(0, "d-set", add(&alloc::format!("{number}")), Local);
+    }
+    let delete = Command::Delete {
+        key: key("d7"),
+        consistency: Local,
+        timeout: SECOND,
+    };
+    let token = world.command(0, delete);
+    world.run(SECOND / 10);
+    assert_eq!(*world.answer(0, token), DONE);
+    let before = world.peers[0].machine.digests();
+    let store = world.peers[0].store.clone();
+    world.peers.clear();
+    let mut config = super::world::config();
+    durable(&mut config);
+    world.add_peer(crate::fixture::node("n0", 55), config, store);
+    world.all_up();
+    let token = world.get(0, "d1", Local);
+    assert_eq!(
+        *world.answer(0, token),
+        Answer::Value(Err(ReadError::NotServing)),
+        "loading"
+    );
+    world.run(SECOND / 10);
+    assert_eq!(world.peers[0].machine.digests(), before);
+    assert_eq!(world.count(0, "d1"), 10);
+    let token = world.update(0, "d7", increment(1), Local);
+    assert_eq!(*world.answer(0, token), Answer::Written(Err(WriteError::Deleted)));
+}
+
+#[test]
+fn s_227_a_store_that_fails_is_said_and_is_never_a_success() {
+    let mut world = world(3);
+    world.peers[0].disk = Disk::Fails;
+    let token = world.update(0, "d", increment(1), Local);
+    world.run(SECOND / 10);
+    assert_eq!(
+        *world.answer(0, token),
+        Answer::Written(Err(WriteError::StoreFailed))
+    );
+    // S-228: too many of the others.
+    world.peers[0].disk = Disk::Works;
+    world.run(3 * SECOND);
+    world.peers[1].disk = Disk::Fails;
+    world.peers[2].disk = Disk::Fails;
+    let token = world.update(0, "d", increment(1), Majority);
+    world.run(SECOND / 2);
+    assert_eq!(
+        *world.answer(0, token),
+        Answer::Written(Err(WriteError::StoreFailed))
+    );
+    // Once they work again, what failed is stored without being asked for.
+    for peer in &mut world.peers {
+        peer.disk = Disk::Works;
+    }
+    world.run(10 * SECOND);
+    assert_eq!(world.counts("d"), [2; 3]);
+    let token = world.update(1, "d", increment(1), All);
+    world.run(SECOND);
+    assert_eq!(*world.answer(1, token), DONE);
+}
+
+#[test]
+fn s_227_a_store_that_cannot_be_read_keeps_the_replicator_from_serving() {
+    let mut world = World::new(1, durable);
+    world.peers[0].disk = Disk::Fails;
+    world.run(SECOND);
+    let token = world.update(0, "v", increment(1), Local);
+    assert_eq!(
+        *world.answer(0, token),
+        Answer::Written(Err(WriteError::NotServing))
+    );
+    assert_eq!(world.changes(0), [Event::StoreLost]);
+    let token = world.command(0, Command::Replicas);
+    assert_eq!(*world.answer(0, token), Answer::Replicas(0));
+}
+
+#[test]
+fn i_66_a_store_older_than_markers_live_is_not_merged_unless_that_is_asked_for() {
+    let mut world = world(1);
+    world.update(0, "d", increment(1), Local);
+    world.run(SECOND);
+    let mut store = world.peers[0].store.clone();
+    // Eleven days earlier, by the wall clock.
+    let alive = 1_700_000_000_000_u64 - 11 * 24 * 3_600_000;
+    let change = crate::store::Change::Put {
+        key: crate::store::Bytes::from(&b"a"[..]),
+        value: crate::store::Bytes::from(&alive.to_le_bytes()[..]),
+    };
+    let order = crate::store::StoreOrder::Write {
+        batch: Vec::from([change]),
+    };
+    store.obey(crate::owner::Owner::Ddata.space(), &order).unwrap();
+    for load in [false, true] {
+        let mut again = World::new(0, |_| {});
+        let mut config = super::world::config();
+        durable(&mut config);
+        config.ddata.load_outdated = load;
+        again.add_peer(crate::fixture::node("n0", 55), config, store.clone());
+        again.all_up();
+        again.run(SECOND);
+        let outdated = again
+            .changes(0)
+            .iter()
+            .any(|event| matches!(event, Event::StoreOutdated { .. }));
+        assert_eq!(outdated, !load);
+        assert_eq!(again.count(0, "d"), u128::from(load));
+    }
+}
+
+#[test]
+fn write_behind_answers_at_once_and_stores_later() {
+    let mut world = World::new(1, |config| {
+        durable(config);
+        config.ddata.write_behind_interval = Some(10 * SECOND);
+    });
+    world.run(SECOND);
+    world.peers[0].disk = Disk::Stalls;
+    let token = world.update(0, "d", increment(1), Local);
+    assert_eq!(*world.answer(0, token), DONE);
+    world.peers[0].disk = Disk::Works;
+    world.run(30 * SECOND);
+    assert!(world.peers[0].store.entries().count() > MemoryMap::new().entries().count() + 1);
+}

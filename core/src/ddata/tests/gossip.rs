@@ -1,0 +1,266 @@
+//! Convergence: gossip, deltas, expiry, and how much is sent. Spec: sharding 1.12, 6.9; reliability I-62.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use super::super::protocol::{Body, Change, Command, Event};
+use super::super::state::consistency::Consistency::{All, Local, Majority};
+use super::super::state::key::Pattern;
+use super::world::{SECOND, World, add, add_for_good, increment, key, remove};
+
+#[test]
+fn s_235_sets_changed_on_five_nodes_at_once_end_equal() {
+    let mut world = World::new(5, |_| {});
+    for round in 0..100_u32 {
+        for index in 0..5 {
+            let element = alloc::format!("{}", (round * 7 + index as u32 * 3) % 40);
+            let change = if round % 3 == 2 {
+                remove(&element)
+            } else {
+                add(&element)
+            };
+            world.update(index, "s", change, Local);
+        }
+        if round % 10 == 0 {
+            world.run(SECOND / 20);
+        }
+    }
+    world.run(20 * SECOND);
+    world.assert_equal();
+}
+
+#[test]
+fn s_210_a_thousand_updates_in_one_tick_are_left_to_gossip() {
+    let mut world = World::new(2, |_| {});
+    for _ in 0..1000 {
+        world.update(0, "a", increment(1), Local);
+    }
+    world.run(SECOND);
+    let deltas = world
+        .sent
+        .iter()
+        .filter(|(_, _, body)| matches!(body, Body::Deltas { .. }));
+    assert_eq!(deltas.count(), 0);
+    world.run(2 * SECOND);
+    assert_eq!(world.counts("a"), [1000; 2]);
+}
+
+#[test]
+fn s_255_a_gap_is_not_closed_by_deltas_but_by_a_confirmed_write() {
+    // No gossip: deltas alone.
+    let mut world = World::new(3, |config| config.ddata.gossip_interval = 100_000 * SECOND);
+    world.peers.iter_mut().for_each(|peer| {
+        let mut config = super::world::config();
+        config.ddata.gossip_interval = 100_000 * SECOND;
+        config.ddata.delta_interval = Some(SECOND / 5);
+        peer.fixture.config = config.validate().unwrap();
+    });
+    world.update(0, "a", increment(1), Local);
+    world.run(SECOND);
+    assert_eq!(world.counts("a"), [1; 3]);
+    world.update(0, "a", increment(2), All);
+    world.run(SECOND);
+    assert_eq!(world.counts("a"), [3; 3]);
+    // Lost on the way: the next one comes across a gap.
+    world.lose = |body| matches!(body, Body::Deltas { .. });
+    world.update(0, "a", increment(5), Local);
+    world.run(SECOND);
+    world.lose = |_| false;
+    world.update(0, "a", increment(10), Local);
+    world.run(SECOND);
+    assert_eq!(world.counts("a"), [18, 3, 3]);
+    let token = world.update(0, "a", increment(100), All);
+    world.run(SECOND);
+    assert!(!world.is_open(0, token));
+    world.update(0, "a", increment(4), Local);
+    world.run(SECOND);
+    assert_eq!(world.counts("a"), [122; 3]);
+}
+
+#[test]
+fn s_231_with_and_without_deltas_the_values_are_the_same() {
+    let values = [true, false].map(|deltas| {
+        let mut world = World::new(3, |config| config.ddata.deltas = deltas);
+        for index in 0..3 {
+            for element in ["x", "y", "z"] {
+                world.update(index, "s", add(element), Local);
+                world.update(index, "c", increment(3), Majority);
+            }
+            world.update(index, "s", remove("y"), Local);
+            world.run(SECOND);
+        }
+        world.run(20 * SECOND);
+        world.assert_equal();
+        let delta_messages = world
+            .sent
+            .iter()
+            .any(|(_, _, body)| matches!(body, Body::Deltas { .. }));
+        assert_eq!(delta_messages, deltas);
+        (
+            world.counts("c"),
+            alloc::format!("{:?}", world.peers[0].machine.get(&key("s")).unwrap().data_type()),
+        )
+    });
+    assert_eq!(values[0], values[1]);
+    assert_eq!(values[0].0, [27; 3]);
+}
+
+#[test]
+fn s_224_expired_keys_are_told_and_may_come_back() {
+    let expire = |config: &mut crate::config::Config| {
+        let rule = (Pattern::parse("t-*").unwrap(), 10 * SECOND);
+        config.ddata.expire_keys_after_inactivity = Vec::from([rule]);
+    };
+    let mut world = World::new(2, expire);
+    world.command(
+        1,
+        Command::Subscribe {
+            pattern: Pattern::parse("t-*").unwrap(),
+        },
+    );
+    world.update(0, "t-1", increment(1), Local);
+    world.update(0, "kept", increment(1), Local);
+    world.run(5 * SECOND);
+    // S-225: used on one node, it stays on the other.
+    world.get(0, "t-1", Local);
+    world.run(7 * SECOND);
+    assert_eq!(world.counts("t-1"), [1; 2]);
+    world.run(20 * SECOND);
+    assert!((0..2).all(|index| world.peers[index].machine.get(&key("t-1")).is_none()));
+    assert_eq!(world.counts("kept"), [1; 2]);
+    world.update(0, "t-1", increment(4), Local);
+    world.run(5 * SECOND);
+    assert_eq!(world.counts("t-1"), [4; 2]);
+    let told: Vec<&str> = world
+        .changes(1)
+        .iter()
+        .filter_map(|event| match event {
+            Event::Changed {
+                change: Change::Value(_),
+                ..
+            } => Some("value"),
+            Event::Changed {
+                change: Change::Expired,
+                ..
+            } => Some("expired"),
+            Event::Changed {
+                change: Change::Deleted,
+                ..
+            } => Some("deleted"),
+            Event::LargeValue { .. }
+            | Event::Pruned { .. }
+            | Event::StoreLost
+            | Event::StoreOutdated { .. } => None,
+        })
+        .collect();
+    assert_eq!(told, ["value", "expired", "value"]);
+}
+
+#[test]
+fn s_234_a_restarted_node_gets_everything_back() {
+    let mut world = World::new(3, |_| {});
+    for index in 0..50 {
+        world.update(index % 3, &index.to_string(), increment(1), Majority);
+    }
+    world.run(10 * SECOND);
+    let me = crate::fixture::node("n2", 77);
+    let config = world.peers[2].fixture.config.clone();
+    world.peers.pop();
+    world.add_peer(me, super::world::config(), crate::store::memory::MemoryMap::new());
+    let _ = config;
+    world.all_up();
+    world.run(20 * SECOND);
+    world.assert_equal();
+    assert_eq!(world.peers[2].machine.keys().count(), 50);
+}
+
+#[test]
+fn i_62_many_keys_converge_after_a_heal_within_the_bound() {
+    const KEYS: usize = 6_000;
+    let mut world = World::new(3, |config| config.ddata.deltas = false);
+    world.partition(&[0], &[1, 2]);
+    for number in 0..KEYS {
+        let side = if number % 2 == 0 { 0 } else { 1 + number % 2 };
+        world.update(
+            side,
+            &alloc::format!("key-{number}"),
+            increment(number as u64 + 1),
+            Local,
+        );
+    }
+    world.heal();
+    // ceil(keys / 5000) * (log2(3) + 3) rounds of 2 s.
+    let rounds = KEYS.div_ceil(5000) * 46 / 10;
+    world.run(u32::try_from(rounds * 2).unwrap() * SECOND);
+    world.assert_equal();
+    assert_eq!(world.peers[0].machine.keys().count(), KEYS);
+    let largest = world
+        .sent
+        .iter()
+        .map(|(_, _, body)| match body {
+            Body::Gossip { entries, .. } => entries.len(),
+            Body::Status { digests, .. } => digests.len(),
+            Body::Read { .. }
+            | Body::ReadResult { .. }
+            | Body::Write { .. }
+            | Body::WriteAck { .. }
+            | Body::WriteNack { .. }
+            | Body::Repair { .. }
+            | Body::Request { .. }
+            | Body::Deltas { .. } => 0,
+        })
+        .max();
+    assert!(largest < Some(1000), "{largest:?}");
+}
+
+#[test]
+fn a_value_at_its_size_limit_spreads_and_one_byte_more_is_refused() {
+    let mut world = World::new(2, |config| config.ddata.value_bytes_max = 10_000);
+    // A set with one element of this length has exactly the limit.
+    let empty = super::super::measure::data_len(&add_for_good(b"").0);
+    let with_one = {
+        let mut probe = World::new(1, |_| {});
+        probe.update(0, "p", add_for_good(b""), Local);
+        super::super::measure::data_len(probe.peers[0].machine.get(&key("p")).unwrap())
+    };
+    assert!(with_one > empty);
+    let fits = alloc::vec![7_u8; 10_000 - with_one];
+    let beyond = alloc::vec![7_u8; 10_001 - with_one];
+    let token = world.update(0, "a", add_for_good(&beyond), Local);
+    let refused = super::super::protocol::WriteError::TooLarge { bytes_max: 10_000 };
+    assert_eq!(
+        *world.answer(0, token),
+        super::super::protocol::Answer::Written(Err(refused))
+    );
+    assert!(world.peers[0].machine.get(&key("a")).is_none());
+    let token = world.update(0, "a", add_for_good(&fits), All);
+    world.run(SECOND);
+    assert_eq!(
+        *world.answer(0, token),
+        super::super::protocol::Answer::Written(Ok(()))
+    );
+    world.assert_equal();
+    let token = world.update(1, "a", add_for_good(b"x"), Local);
+    assert!(matches!(
+        world.answer(1, token),
+        super::super::protocol::Answer::Written(Err(_))
+    ));
+}
+
+#[test]
+fn s_230_a_message_for_another_incarnation_is_ignored() {
+    let mut world = World::new(2, |_| {});
+    let from = world.peers[0].fixture.me.clone();
+    let body = Body::Read {
+        operation: 1,
+        key: key("a"),
+    };
+    let msg = super::super::protocol::Msg {
+        to_uid: 999,
+        body,
+        weight: 0,
+    };
+    world.with(1, |machine, cx| machine.on_message(cx, &from, msg));
+    assert_eq!(world.peers[1].fixture.stats.ddata_ignored, 1);
+    assert!(world.sent.is_empty());
+}

@@ -1,0 +1,199 @@
+//! Peers that lie: a typed rejection, a counter, no change, and memory within the limits. Spec: reliability 3c, I-65, I-68.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::super::crdt::{Clock, Data, DataType, LwwRegisterOp, Minting, Op};
+use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
+use super::super::state::consistency::Consistency::Local;
+use super::super::state::{Digest, Envelope};
+use super::world::{World, add, add_for_good, increment, key};
+use crate::fixture::node;
+
+/// The second node says this to the first.
+fn say(world: &mut World, body: Body) {
+    let from = world.peers[1].fixture.me.clone();
+    let to_uid = world.peers[0].fixture.me.uid();
+    world.with(0, |machine, cx| {
+        machine.on_message(
+            cx,
+            &from,
+            Msg {
+                to_uid,
+                body,
+                weight: 0,
+            },
+        )
+    });
+}
+
+fn gossip(name: &str, envelope: Envelope) -> Body {
+    let carried = Carried {
+        key: key(name),
+        envelope,
+        idle_ms: None,
+    };
+    Body::Gossip {
+        send_back: false,
+        entries: Vec::from([carried]),
+    }
+}
+
+fn value((mut data, op): (Data, Op), uid: u64) -> Data {
+    let mut minting = Minting::new(node("liar", uid));
+    data.apply(&op, &mut minting).unwrap();
+    data
+}
+
+#[test]
+fn s_232_a_value_of_another_type_is_refused_and_the_local_one_stays() {
+    let mut world = World::new(2, |_| {});
+    world.update(0, "a", increment(1), Local);
+    say(&mut world, gossip("a", Envelope::new(value(add("x"), 2))));
+    assert_eq!(world.rejections(0), [Rejection::WrongType { key: key("a") }]);
+    assert_eq!(world.count(0, "a"), 1);
+    let delta = {
+        let (mut data, op) = add("x");
+        data.apply(&op, &mut Minting::new(node("n1", 2)))
+            .unwrap()
+            .into_delta()
+            .unwrap()
+    };
+    let entry = DeltaEntry {
+        key: key("a"),
+        after: 0,
+        upto: 1,
+        deltas: Vec::from([delta]),
+    };
+    say(
+        &mut world,
+        Body::Deltas {
+            operation: Some(7),
+            entries: Vec::from([entry]),
+        },
+    );
+    assert_eq!(world.rejections(0).len(), 2);
+    assert_eq!(world.peers[0].fixture.stats.ddata_rejected, 2);
+}
+
+#[test]
+fn more_keys_or_bytes_than_fit_are_refused() {
+    let mut world = World::new(2, |config| {
+        config.ddata.keys_max = 10;
+        config.ddata.value_bytes_max = 1 << 10;
+        config.ddata.bytes_max = 8 << 10;
+    });
+    for number in 0..30 {
+        say(
+            &mut world,
+            gossip(&alloc::format!("{number}"), Envelope::new(value(increment(1), 2))),
+        );
+    }
+    assert_eq!(world.peers[0].machine.keys().count(), 10);
+    assert_eq!(world.rejections(0).len(), 20);
+    for number in 0..1000_u32 {
+        let element = [&number.to_le_bytes()[..], &[0; 60]].concat();
+        let mut grown = value(add_for_good(&element), 2);
+        let _ = &mut grown;
+        say(&mut world, gossip("0-set", Envelope::new(grown)));
+    }
+    assert!(world.peers[0].machine.bytes() <= 8 << 10);
+}
+
+#[test]
+fn a_huge_set_is_refused_although_it_was_decoded() {
+    let mut world = World::new(2, |config| {
+        config.ddata.value_bytes_max = 1 << 10;
+        config.limits.bulk_frame_bytes_max = 128 << 10;
+    });
+    let mut data = Data::empty(DataType::GSet).unwrap();
+    let mut minting = Minting::new(node("liar", 9));
+    for number in 0..40_u8 {
+        let (_, op) = add_for_good(&[number; 4000]);
+        data.apply(&op, &mut minting).unwrap();
+    }
+    say(&mut world, gossip("a", Envelope::new(data)));
+    assert_eq!(world.rejections(0), [Rejection::TooLarge { key: key("a") }]);
+    assert_eq!(world.peers[0].machine.keys().count(), 0);
+}
+
+#[test]
+fn a_vector_of_nodes_that_never_were_is_refused() {
+    let mut world = World::new(2, |_| {});
+    let mut envelope = Envelope::new(value(increment(1), 2));
+    envelope.deltas = (0..30_000)
+        .map(|uid| (node("ghost", uid), 1))
+        .collect::<BTreeMap<_, _>>();
+    say(&mut world, gossip("a", envelope));
+    assert!(matches!(
+        world.rejections(0)[..],
+        [Rejection::TooManyContributors { .. }]
+    ));
+}
+
+#[test]
+fn a_storm_of_digests_is_cut_off() {
+    let mut world = World::new(2, |_| {});
+    for _ in 0..1000 {
+        let digest = Digested {
+            key: key("a"),
+            digest: Digest(5),
+            idle_ms: None,
+        };
+        say(
+            &mut world,
+            Body::Status {
+                chunk: 0,
+                total: 1,
+                digests: Vec::from([digest]),
+            },
+        );
+    }
+    let answered = world.sent.iter().filter(|(from, _, _)| *from == 0).count();
+    assert!(answered <= 40, "{answered}");
+    assert!(world.rejections(0).contains(&Rejection::TooManyStatuses));
+}
+
+#[test]
+fn i_68_a_stamp_of_the_future_is_refused_and_counted() {
+    let mut world = World::new(2, |_| {});
+    let set = |at_ms: i64| {
+        let mut data = Data::empty(DataType::LwwRegister).unwrap();
+        let mut minting = Minting::new(node("n1", 2));
+        minting.set_now(at_ms);
+        let op = Op::LwwRegister(LwwRegisterOp::Set {
+            value: Arc::from(&b"x"[..]),
+            clock: Clock::Forward,
+        });
+        data.apply(&op, &mut minting).unwrap();
+        Envelope::new(data)
+    };
+    let now = i64::try_from(world.peers[0].fixture.now.unix_ms).unwrap();
+    say(&mut world, gossip("a", set(now + 3_600_001)));
+    assert!(matches!(
+        world.rejections(0)[..],
+        [Rejection::StampAhead {
+            ahead_ms: 3_600_001,
+            ..
+        }]
+    ));
+    assert_eq!(world.peers[0].machine.keys().count(), 0);
+    say(&mut world, gossip("a", set(now + 3_600_000)));
+    assert_eq!(world.peers[0].machine.keys().count(), 1);
+}
+
+#[test]
+fn a_value_that_claims_changes_of_mine_that_i_never_made_is_refused() {
+    let mut world = World::new(2, |_| {});
+    let me = world.peers[0].fixture.me.clone();
+    let (mut data, op) = add("x");
+    data.apply(&op, &mut Minting::resume(me, 1 << 40)).unwrap();
+    say(&mut world, gossip("a", Envelope::new(data)));
+    assert!(matches!(
+        world.rejections(0)[..],
+        [Rejection::Forged { own: 0, .. }]
+    ));
+    world.update(0, "a", add("y"), Local);
+    assert!(world.peers[0].machine.get(&key("a")).is_some());
+}

@@ -1,0 +1,8 @@
+//! The replicator, several of them in one process. One scenario per test, named by the rule it covers.
+
+mod durable;
+mod gossip;
+mod liars;
+mod operations;
+mod pruning;
+mod world;
