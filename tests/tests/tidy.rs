@@ -69,6 +69,7 @@ fn every_crate_root_forbids_unsafe_code() {
         "adapters/quinn",
         "adapters/store-redb",
         "adapters/store-postgres",
+        "adapters/lease-postgres",
         "adapters/async-std",
         "examples",
         "tests",

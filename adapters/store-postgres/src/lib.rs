@@ -33,6 +33,7 @@
 //! synchronously. It does not pipeline: each order but plain writes costs a round trip within its group's transaction.
 #![forbid(unsafe_code)]
 
+pub mod connection;
 mod items;
 mod logs;
 mod schema;

@@ -9,25 +9,31 @@ use crate::session::Fault;
 /// Two that make the tables at once wait for each other: PostgreSQL's own `IF NOT EXISTS` does not.
 const MAKING: i64 = 0x51_75_6F_72_61_74_65;
 
-/// Makes what is not there, and speaks of it without naming the schema from then on. The schema's name was checked.
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS nodes (
+        node text PRIMARY KEY, id bytea NOT NULL, boot bigint NOT NULL);
+    CREATE TABLE IF NOT EXISTS items (
+        node text, space integer, key bytea, sealed bytea NOT NULL, PRIMARY KEY (node, space, key));
+    CREATE TABLE IF NOT EXISTS logs (
+        space integer, log bytea, token bytea NOT NULL, opener bigint NOT NULL, first bigint NOT NULL,
+        last bigint NOT NULL, covers bigint, snapshot bytea, PRIMARY KEY (space, log));
+    CREATE TABLE IF NOT EXISTS records (
+        space integer, log bytea, sequence bigint, sealed bytea NOT NULL, PRIMARY KEY (space, log, sequence))";
+
+/// Makes the store's tables if they are not there.
 pub(crate) async fn prepare(client: &mut Client, schema: &str) -> Result<(), Fault> {
+    prepare_with(client, schema, TABLES).await
+}
+
+/// Makes what is not there, and speaks of it without naming the schema from then on. The schema's name was checked.
+pub(crate) async fn prepare_with(client: &mut Client, schema: &str, tables: &str) -> Result<(), Fault> {
     let transaction = client.transaction().await?;
     transaction
         .execute("SELECT pg_advisory_xact_lock($1)", &[&MAKING])
         .await?;
     transaction
         .batch_execute(&format!(
-            "CREATE SCHEMA IF NOT EXISTS {schema};
-             SET search_path TO {schema};
-             CREATE TABLE IF NOT EXISTS nodes (
-                 node text PRIMARY KEY, id bytea NOT NULL, boot bigint NOT NULL);
-             CREATE TABLE IF NOT EXISTS items (
-                 node text, space integer, key bytea, sealed bytea NOT NULL, PRIMARY KEY (node, space, key));
-             CREATE TABLE IF NOT EXISTS logs (
-                 space integer, log bytea, token bytea NOT NULL, opener bigint NOT NULL, first bigint NOT NULL,
-                 last bigint NOT NULL, covers bigint, snapshot bytea, PRIMARY KEY (space, log));
-             CREATE TABLE IF NOT EXISTS records (
-                 space integer, log bytea, sequence bigint, sealed bytea NOT NULL, PRIMARY KEY (space, log, sequence))"
+            "CREATE SCHEMA IF NOT EXISTS {schema}; SET search_path TO {schema}; {tables}"
         ))
         .await?;
     Ok(transaction.commit().await?)

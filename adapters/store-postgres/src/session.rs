@@ -167,7 +167,7 @@ pub(crate) struct Me<'a> {
     pub(crate) identity: StoreIdentity,
 }
 
-async fn connect(settings: &Settings) -> Result<Client, Fault> {
+pub(crate) async fn connect(settings: &Settings) -> Result<Client, Fault> {
     let mut config = settings.config.clone();
     config.connect_timeout(settings.timeout);
     // For whoever looks at the server's sessions.
@@ -186,7 +186,7 @@ async fn connect(settings: &Settings) -> Result<Client, Fault> {
 }
 
 /// Sees to it that a commit is durable, and that nobody waits for ever for a node that went away in the middle of one.
-async fn settle(client: &Client, timeout: Duration) -> Result<(), Fault> {
+pub(crate) async fn settle(client: &Client, timeout: Duration) -> Result<(), Fault> {
     let limit = format!("{}ms", timeout.as_millis());
     for setting in [
         "statement_timeout",
@@ -330,6 +330,6 @@ async fn later_life(transaction: &Transaction<'_>, me: Me<'_>) -> Result<Option<
     }))
 }
 
-fn too_late() -> io::Error {
+pub(crate) fn too_late() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the server did not answer in time")
 }
