@@ -23,6 +23,8 @@ mod executor;
 mod inbound;
 mod inbuf;
 mod keeping;
+#[cfg(test)]
+mod leak_tests;
 pub(crate) mod limits;
 mod machine;
 mod outbound;

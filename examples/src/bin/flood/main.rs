@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod attack;
+mod strangers;
 mod victim;
 
 use std::ffi::OsString;
@@ -29,6 +30,11 @@ Usage: flood [OPTIONS]
 Options:
       --seconds N  length of each of the two floods (default 10)
       --peers N    peers that flood, each on two links (default 8)
+      --strangers T  instead: idle connections against three members over tokio-tls, smol-tls or
+                   tokio-psk, whose links are renewed all the time, and a fourth that joins
+      --held N     connections that strangers hold at once (default 4096)
+      --total N    connections that they open in all (default 20000; 1000000 takes minutes)
+      --sources N  addresses of 127.0.0.0/8 that they come from (default: 1, then 4096)
   -h, --help       print this
 
 Prints one line per flood. Exit code 0 if memory grew by at most 64 MiB, no member became
@@ -59,7 +65,9 @@ fn main() -> ExitCode {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
             let done = runtime.map_err(Into::into).and_then(|runtime| {
                 runtime.block_on(async {
-                    if options.victim {
+                    if let Some(transport) = &options.strangers {
+                        siege(&options, transport).await
+                    } else if options.victim {
                         victim::run().await.map(|()| true)
                     } else {
                         run(&options).await
@@ -89,6 +97,32 @@ struct Options {
     seconds: u64,
     peers: u64,
     victim: bool,
+    strangers: Option<String>,
+    held: usize,
+    total: u64,
+    sources: Option<usize>,
+}
+
+/// Strangers from one source, which is the members' own, then from many.
+async fn siege(options: &Options, transport: &str) -> Result<bool> {
+    let mut well = true;
+    let sources = options
+        .sources
+        .map_or_else(|| vec![1, 4_096], |sources| vec![sources]);
+    for sources in sources {
+        let siege = strangers::Siege {
+            held: options.held,
+            total: options.total,
+            sources: sources.max(1),
+            length: Duration::from_secs(options.seconds),
+        };
+        well &= match transport {
+            "tokio-tls" | "tokio-psk" => strangers::run::<quorate_tokio::Tokio>(transport, siege).await?,
+            "smol-tls" => strangers::run::<quorate_smol::Smol>(transport, siege).await?,
+            other => return Err(format!("no transport `{other}`; try --help").into()),
+        };
+    }
+    Ok(well)
 }
 
 fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
@@ -96,6 +130,10 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
         seconds: 10,
         peers: 8,
         victim: false,
+        strangers: None,
+        held: 4_096,
+        total: 20_000,
+        sources: None,
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -103,6 +141,10 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
             Short('h') | Long("help") => return Ok(None),
             Long("seconds") => options.seconds = parser.value()?.parse()?,
             Long("peers") => options.peers = parser.value()?.parse()?,
+            Long("strangers") => options.strangers = Some(parser.value()?.string()?),
+            Long("held") => options.held = parser.value()?.parse()?,
+            Long("total") => options.total = parser.value()?.parse()?,
+            Long("sources") => options.sources = Some(parser.value()?.parse()?),
             Long("victim") => options.victim = true,
             _ => return Err(argument.unexpected()),
         }
