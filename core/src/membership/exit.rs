@@ -198,7 +198,7 @@ impl Membership {
 
     /// This node sees itself Exiting: the other machines hand over, within a time limit.
     pub(super) fn begin_exit(&mut self, cx: &mut Cx<'_>) {
-        if self.exit == Exit::Drained {
+        if matches!(self.exit, Exit::Drained | Exit::TimedOut) {
             return self.complete_exit(cx);
         }
         self.exit = Exit::Draining;
@@ -214,21 +214,26 @@ impl Membership {
         cx.signals.request_drain();
     }
 
-    /// The work was not handed over in time: this node goes on without waiting for it.
+    /// The work was not handed over in time: this node goes on without waiting for it, and does not say that nothing runs here.
     pub(super) fn on_drain_timeout(&mut self, cx: &mut Cx<'_>) {
-        if self.exit == Exit::Drained || !self.is_member() {
+        if matches!(self.exit, Exit::Drained | Exit::TimedOut) || !self.is_member() {
             return;
         }
         cx.notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownPhase::HandOver,
         }));
-        self.on_drained(cx);
+        self.stop_waiting(cx, Exit::TimedOut);
     }
 
-    /// Nothing runs here any more (or the time limit has passed). A node that is only Leaving waits for the leader, but
-    /// not for ever: a leader that cannot act must not keep a process from ending.
+    /// Nothing runs here any more. If that comes after the time limit it is true all the same.
     pub(crate) fn on_drained(&mut self, cx: &mut Cx<'_>) {
-        self.exit = Exit::Drained;
+        self.stop_waiting(cx, Exit::Drained);
+    }
+
+    /// Goes on with the exit. A node that is only Leaving waits for the leader, but
+    /// not for ever: a leader that cannot act must not keep a process from ending.
+    fn stop_waiting(&mut self, cx: &mut Cx<'_>, exit: Exit) {
+        self.exit = exit;
         cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitDrain));
         let own = self.gossip.member(cx.me).map(|m| m.status);
         if !self.is_member() {
@@ -260,7 +265,9 @@ impl Membership {
         cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitDrain));
         cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitLeaving));
         let mut last = Gossip::clone(&self.gossip);
-        if last.add_seen(cx.me) {
+        if self.exit == Exit::Drained && last.mark_gone(cx.me) {
+            self.update(cx, last);
+        } else if last.add_seen(cx.me) {
             self.install(cx, last);
         }
         self.push_to_random(cx, FAREWELL_TARGETS);
@@ -296,6 +303,7 @@ impl Membership {
         // The confirmation may overtake the gossip that shows the member Exiting; it only counts once it does.
         if self.exiting_confirmed.insert(from.clone()) {
             self.publish(cx);
+            self.wake_if_converged(cx);
         }
     }
 }

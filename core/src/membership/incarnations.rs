@@ -10,16 +10,25 @@ use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 
-/// Whether another incarnation of the member's address is in and not Down. Both cannot be alive, and which one is may not
+/// Whether another incarnation of the member's address is in and neither Down nor gone. Both cannot be alive, and which one is may not
 /// be known yet: two members can each have admitted one before they heard of each other. Until the other is Down nothing
 /// may be entrusted to this one.
 pub(super) fn has_rival(gossip: &Gossip, member: &Member) -> bool {
     let here = gossip.at(member.node.address()).iter();
     here.filter(|other| other.node != member.node)
-        .any(|other| other.status != Status::Down)
+        .any(|other| other.status != Status::Down && !gossip.is_gone(&other.node))
 }
 
 impl Membership {
+    /// Whom a joiner's admission waits for: another incarnation of its address that is a member and has not said that nothing
+    /// runs there any more.
+    pub(super) fn incarnation_before(&self, joiner: &UniqueAddress) -> Option<UniqueAddress> {
+        let here = self.gossip.at(joiner.address()).iter();
+        let others = here.filter(|m| m.node != *joiner && !self.gossip.is_gone(&m.node));
+        let first = others.min_by_key(|m| m.status == Status::Down);
+        first.map(|m| m.node.clone())
+    }
+
     /// A new incarnation wants in while an old one of its address is still a member: the old one is proven gone, by its
     /// exact incarnation. The joiner keeps asking until it has been removed.
     pub(super) fn end_old_incarnation(&mut self, cx: &mut Cx<'_>, old: &UniqueAddress) {
@@ -29,7 +38,9 @@ impl Membership {
             cx.stats.incarnations_terminated += 1;
             self.update(cx, next);
         }
-        if status != Status::Down {
+        // One that is exiting is removed now that it is known to have stopped. It is not known that it had stopped everything
+        // before; if it says so, the word may still be on its way, and who is Down is not asked any more.
+        if !status.is_terminal() {
             self.down(cx, old);
         }
     }
@@ -43,7 +54,8 @@ impl Membership {
             return;
         }
         let here = self.gossip.at(cx.me.address()).iter();
-        let rivals = here.filter(|m| m.node != *cx.me && m.status != Status::Down);
+        let rivals =
+            here.filter(|m| m.node != *cx.me && m.status != Status::Down && !self.gossip.is_gone(&m.node));
         let rivals: Vec<UniqueAddress> = rivals.map(|m| m.node.clone()).collect();
         for rival in &rivals {
             self.end_old_incarnation(cx, rival);

@@ -21,11 +21,15 @@ use crate::message::{
 };
 use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 use crate::rng;
+use crate::time::Instant;
 use crate::timer::{MembershipTimer, Timer};
 use crate::wire;
 
 /// The first seed asks the others this often, or five times within its timeout if that is shorter.
 const FIRST_SEED_RETRY_MAX: Duration = Duration::from_secs(1);
+/// A member that has not answered a Join is asked again this often: a node that is restarted at its address is back soon
+/// after the one before it is gone.
+const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
 /// Where this node is on its way into a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +46,9 @@ pub(super) enum Joining {
         contacts: Vec<Address>,
         /// Times the contacts were asked.
         attempt: u32,
+        /// When all contacts are asked anew. Until then the target is asked again and again: an older incarnation of this
+        /// address may have to go first, and nobody says when it has.
+        until: Instant,
     },
     /// In a cluster.
     Done,
@@ -170,11 +177,18 @@ impl Membership {
             return self.ask_again_while_joining(cx);
         }
         let Joining::Waiting {
-            contacts, attempt, ..
+            target,
+            contacts,
+            attempt,
+            until,
         } = &self.joining
         else {
             return;
         };
+        if cx.mono() < *until {
+            Self::send_join(cx, target);
+            return Self::wake_join_again(cx, *until);
+        }
         let (contacts, attempt) = (contacts.clone(), attempt.saturating_add(1));
         cx.notify(Event::Membership(MembershipEvent::JoinFailed {
             reason: JoinFailure::NoWelcome,
@@ -201,6 +215,11 @@ impl Membership {
             app_version: cx.config.app_version.clone(),
         };
         cx.send(target, Message::Membership(MembershipMsg::Join(join)));
+    }
+
+    fn wake_join_again(cx: &mut Cx<'_>, until: Instant) {
+        let at = until.min(cx.mono() + JOIN_AGAIN);
+        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), at);
     }
 
     fn wake_join_retry(cx: &mut Cx<'_>) {
@@ -242,13 +261,15 @@ impl Membership {
         }
         let (contacts, attempt) = (seeding.contacts.clone(), seeding.attempt);
         Self::cancel_process_timers(cx);
+        let until = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
         self.joining = Joining::Waiting {
             target: from.clone(),
             contacts,
             attempt,
+            until,
         };
         Self::send_join(cx, from);
-        Self::wake_join_retry(cx);
+        Self::wake_join_again(cx, until);
     }
 
     /// A contact is in no cluster. If no other contact is left, the first seed forms one at once.
@@ -286,7 +307,7 @@ impl Membership {
             cx.stats.welcomes_resent += 1;
             return self.welcome(cx, from);
         }
-        if let Some(old) = self.gossip.member_at(from.address()).map(|m| m.node.clone()) {
+        if let Some(old) = self.incarnation_before(from) {
             return self.end_old_incarnation(cx, &old);
         }
         if let Some(refusal) = self.no_room(cx) {

@@ -21,7 +21,7 @@ use crate::timer::{MembershipTimer, Timer};
 /// Leader ticks without convergence after which users are told, and then again after each [`INCAPACITATED_AGAIN`].
 const INCAPACITATED_AFTER: u64 = 20;
 const INCAPACITATED_AGAIN: u64 = 60;
-/// Oldest members, of all and of a role, that hear at once who is exiting.
+/// Oldest members, of all and of a role, that hear at once who is exiting and who was removed.
 const EXITING_HINTS: usize = 2;
 
 /// What a converged leader does in one tick.
@@ -68,7 +68,9 @@ pub(super) fn plan(
             Status::Leaving => plan.exiting.push(node.clone()),
             Status::PreparingForShutdown => plan.ready.push(node.clone()),
             Status::ReadyForShutdown | Status::Removed => {}
-            Status::Exiting if exiting_confirmed.contains(node) => plan.removed.push(node.clone()),
+            Status::Exiting if exiting_confirmed.contains(node) || gossip.is_gone(node) => {
+                plan.removed.push(node.clone())
+            }
             Status::Exiting | Status::Down => {
                 if reach.aggregate(node) != Reach::Reachable {
                     plan.removed.push(node.clone());
@@ -147,6 +149,36 @@ impl Membership {
             }
             return self.admit_weakly(cx, ticks);
         }
+        self.act_converged(cx);
+    }
+
+    /// Something was heard after which the leader may act: it does so at once, in a step of its own, not at its next tick.
+    pub(super) fn wake_if_converged(&self, cx: &mut Cx<'_>) {
+        if self.may_act(cx) {
+            let now = cx.mono();
+            cx.wake(Timer::Membership(MembershipTimer::Converged), now);
+        }
+    }
+
+    /// The state was converged a moment ago.
+    pub(super) fn on_converged(&mut self, cx: &mut Cx<'_>) {
+        if self.may_act(cx) {
+            self.act_converged(cx);
+        }
+    }
+
+    /// A goodbye that has overtaken the gossip of who said it is not enough: that member may have acted as the leader itself,
+    /// from this very state, and its gossip is on its way. By the next tick it is here or lost.
+    fn may_act(&self, cx: &Cx<'_>) -> bool {
+        let is_on_its_way = |m: &Member| !m.status.is_terminal();
+        let mut confirmed = self.exiting_confirmed.iter();
+        self.is_member()
+            && cx.view().converged
+            && !confirmed.any(|node| self.gossip.member(node).is_some_and(is_on_its_way))
+            && leader::acting_leader(&self.gossip, cx.me).as_ref() == Some(cx.me)
+    }
+
+    fn act_converged(&mut self, cx: &mut Cx<'_>) {
         self.ticks_without_convergence = 0;
         let dc = cx.config.node_roles().data_center();
         let mut plan = plan(&self.gossip, dc, &self.exiting_confirmed, &cx.config.membership);
@@ -217,24 +249,23 @@ impl Membership {
             next.remove(node);
         }
         next.prune_tombstones(&plan.forgotten);
+        let leavers = plan.exiting.iter().chain(&plan.removed);
+        let leavers = leavers.filter_map(|node| self.gossip.member(node));
+        let roles: BTreeSet<Role> = leavers.flat_map(|m| m.roles.user_roles()).cloned().collect();
         if plan.exiting.contains(cx.me) {
             // Before the update, so that this node does not count as having seen its own last state.
             self.enter_exit();
         }
         self.update(cx, next);
-        if !plan.exiting.is_empty() {
-            self.hint_exiting(cx, &plan.exiting);
+        if !plan.exiting.is_empty() || !plan.removed.is_empty() {
+            self.hint_oldest(cx, &roles);
         }
     }
 
-    /// Tells the oldest members, and the oldest of each role that somebody exiting has: what runs once per cluster or
-    /// role moves to them.
-    fn hint_exiting(&self, cx: &mut Cx<'_>, exiting: &[UniqueAddress]) {
-        let leavers = exiting.iter().filter_map(|node| self.gossip.member(node));
-        let mut hinted: BTreeMap<&Role, usize> = leavers
-            .flat_map(|m| m.roles.user_roles())
-            .map(|role| (role, 0))
-            .collect();
+    /// Tells the oldest members, and the oldest of each role that somebody who goes has: what runs once per cluster or
+    /// role moves to them, when that member exits and when it has been removed.
+    fn hint_oldest(&self, cx: &mut Cx<'_>, roles: &BTreeSet<Role>) {
+        let mut hinted: BTreeMap<&Role, usize> = roles.iter().map(|role| (role, 0)).collect();
         let dc = cx.config.node_roles().data_center();
         let in_dc = self.gossip.members().iter().filter(|m| m.data_center() == dc);
         for (rank, member) in leader::age_sorted(in_dc, None).into_iter().enumerate() {

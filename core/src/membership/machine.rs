@@ -53,8 +53,10 @@ pub(super) enum Exit {
     Staying,
     /// The other machines hand their work over.
     Draining,
-    /// They have.
+    /// They have: nothing runs here any more.
     Drained,
+    /// Their time is up: something may still run here.
+    TimedOut,
 }
 
 impl Membership {
@@ -120,6 +122,7 @@ impl Membership {
                 self.on_extra_gossip(cx)
             }
             MembershipTimer::LeaderActions => self.on_leader_tick(cx),
+            MembershipTimer::Converged => self.on_converged(cx),
             MembershipTimer::JoinRetry => self.on_join_retry(cx),
             MembershipTimer::SeedRetry => self.on_seed_retry(cx),
             MembershipTimer::SeedSelfJoin => self.on_seed_timeout(cx),

@@ -279,6 +279,8 @@ pub enum Timer {
     GossipExtraSecond,
     /// Leader actions.
     LeaderActions,
+    /// The state has just been converged at the leader.
+    Converged,
     /// The join target did not answer with a Welcome.
     JoinRetry,
     /// The seed process asks again.

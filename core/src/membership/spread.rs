@@ -7,6 +7,7 @@ use crate::cx::Cx;
 use crate::ident::UniqueAddress;
 use crate::membership::machine::{CLOCK_JUMP_MAX, Exit, Membership};
 use crate::membership::state::gossip::Gossip;
+use crate::membership::state::leader;
 use crate::membership::state::merge;
 use crate::membership::state::reachability::Reach;
 use crate::membership::state::vector_clock::ClockOrder;
@@ -180,9 +181,25 @@ impl Membership {
     }
 
     fn settle(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, winner: Gossip, talk_back: bool) {
-        self.adopt(cx, winner);
+        let was_gone = self.gossip.is_gone(from);
+        let is_news = self.adopt(cx, winner);
+        if !was_gone && self.gossip.is_gone(from) {
+            // Its last words: it does not pass on who has heard them, and the leader waits for that.
+            return self.tell_leader(cx);
+        }
         if talk_back && self.is_member() {
             self.send_gossip(cx, from);
+        }
+        if is_news {
+            self.wake_if_converged(cx);
+        }
+    }
+
+    /// Lets the leader know at once that this node has seen its state; or acts itself.
+    fn tell_leader(&self, cx: &mut Cx<'_>) {
+        match leader::acting_leader(&self.gossip, cx.me) {
+            Some(leader) if leader != *cx.me => self.push_to(cx, &leader),
+            Some(_) | None => self.wake_if_converged(cx),
         }
     }
 
@@ -208,13 +225,16 @@ impl Membership {
         }
     }
 
-    fn adopt(&mut self, cx: &mut Cx<'_>, mut winner: Gossip) {
+    /// Whether it was another state than the one held.
+    fn adopt(&mut self, cx: &mut Cx<'_>, mut winner: Gossip) -> bool {
         if self.exit != Exit::Draining {
             winner.add_seen(cx.me);
         }
-        if winner != *self.gossip {
+        let is_news = winner != *self.gossip;
+        if is_news {
             self.install(cx, winner);
         }
+        is_news
     }
 
     /// Whether gossip from this sender counts: this very incarnation is meant, the sender is a member, and this node

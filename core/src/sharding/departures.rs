@@ -1,12 +1,12 @@
-//! From when on the work of members that are gone may be done by others. A member that was removed while it was Down or
-//! unreachable may still be running, cut off; it gets the removal margin to notice. One that exited in good order needs
-//! none. Decides nothing else and sends nothing. Spec: sharding 10.1.
+//! From when on the work of members that are gone may be done by others. A member that was removed may still be running, cut
+//! off, or with a handler that does not end; it gets the removal margin to notice. One that has said of itself that nothing
+//! runs there any more needs none. Decides nothing else and sends nothing. Spec: sharding 10.1.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::{Role, Roles, UniqueAddress};
-use crate::membership::state::member::{Status, UpNumber};
+use crate::membership::state::member::UpNumber;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -26,7 +26,8 @@ pub(crate) struct Departure {
 pub(crate) struct Departures {
     recent: Vec<Departure>,
     is_member: bool,
-    /// Set once by a node that finds tombstones when it becomes a member: it cannot know when those were removed.
+    /// Set once by a node that finds tombstones when it becomes a member: it cannot know when those were removed, unless they
+    /// are of members that said that they were gone.
     before_me_safe_at: Option<Instant>,
 }
 
@@ -37,14 +38,16 @@ impl Departures {
         let safe_at = now + margin;
         if !self.is_member && after.self_member().is_some() {
             self.is_member = true;
-            if !after.gossip().tombstones().is_empty() {
+            let gossip = after.gossip();
+            if !gossip.tombstones().is_subset(gossip.gone()) {
                 self.before_me_safe_at = Some(safe_at);
             }
             return;
         }
+        let is_gone = |node: &UniqueAddress| before.gossip().is_gone(node) || after.gossip().is_gone(node);
         for member in before.members() {
             let stays = after.member(&member.node).is_some();
-            if !stays && member.node != *after.me() && !exited_in_good_order(before, &member.node) {
+            if !stays && member.node != *after.me() && !is_gone(&member.node) {
                 self.recent.push(Departure {
                     node: member.node.clone(),
                     up_number: member.up_number,
@@ -55,7 +58,7 @@ impl Departures {
         }
         let (old, new) = (before.gossip().tombstones(), after.gossip().tombstones());
         for node in new.difference(old) {
-            if before.member(node).is_none() {
+            if before.member(node).is_none() && !is_gone(node) {
                 self.recent.push(Departure {
                     node: node.clone(),
                     up_number: UpNumber::FIRST,
@@ -87,13 +90,4 @@ impl Departures {
         let found = self.recent.iter().find(|departure| departure.node == *node);
         found.map_or(Instant::ZERO, |departure| departure.safe_at)
     }
-}
-
-/// The leader removes an exiting member after it confirmed that it is done, or because it is unreachable. Full members
-/// have held the state the leader decided on, so their last picture tells which; others cannot know.
-fn exited_in_good_order(before: &View, node: &UniqueAddress) -> bool {
-    let exiting = before
-        .member(node)
-        .is_some_and(|member| member.status == Status::Exiting);
-    exiting && before.is_reachable(node) && before.self_status().is_up_like()
 }

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
+use super::handshake::{FEATURE_GONE, FEATURES};
 use super::{WireError, ddata, detector, kind, membership, sharding};
 use crate::bytes::Reader;
 use crate::config::Limits;
@@ -45,7 +46,7 @@ impl Encoder {
         Self::default()
     }
 
-    /// Appends one whole frame. The same message gives the same bytes, whatever was encoded before.
+    /// Appends one whole frame for a peer of this build. The same message gives the same bytes, whatever was encoded before.
     ///
     /// # Errors
     /// As [`encode_message`]; `out` is unchanged then.
@@ -56,10 +57,25 @@ impl Encoder {
         limits: &Limits,
         out: &mut Vec<u8>,
     ) -> Result<(), WireError> {
+        self.encode_for(FEATURES, message, epoch, limits, out)
+    }
+
+    /// As [`Encoder::encode`], on a link with these features: what belongs to another one is left out.
+    ///
+    /// # Errors
+    /// As [`encode_message`]; `out` is unchanged then.
+    pub fn encode_for(
+        &mut self,
+        features: u64,
+        message: &Message,
+        epoch: u32,
+        limits: &Limits,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WireError> {
         let start = out.len();
         begin_frame(out);
         let written = self
-            .put_body(message, limits, out)
+            .put_body(features, message, limits, out)
             .and_then(|()| finish_frame(out, start, message.tag(), epoch, limits));
         if written.is_err() {
             out.truncate(start);
@@ -67,9 +83,16 @@ impl Encoder {
         written
     }
 
-    fn put_body(&mut self, message: &Message, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+    fn put_body(
+        &mut self,
+        features: u64,
+        message: &Message,
+        limits: &Limits,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WireError> {
+        let says_gone = features & FEATURE_GONE != 0;
         match message {
-            Message::Membership(msg) => membership::put(msg, limits, &mut self.packer, out),
+            Message::Membership(msg) => membership::put(msg, says_gone, limits, &mut self.packer, out),
             Message::Detector(msg) => detector::put(msg, out),
             Message::Sharding(msg) => sharding::put(msg, limits, out),
             Message::Ddata(msg) => ddata::put(msg, out),

@@ -24,6 +24,7 @@ use crate::message::Tag;
 
 pub(super) fn put(
     msg: &Msg,
+    says_gone: bool,
     limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
@@ -47,8 +48,8 @@ pub(super) fn put(
         Msg::JoinRefused(body) => put_join_refused(body, out),
         Msg::ExitingConfirmed { to } | Msg::Removed { to } => put_node(out, to),
         Msg::GossipStatus(body) => gossip::put_status(body, limits, out),
-        Msg::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, limits, packer, out),
-        Msg::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, limits, packer, out),
+        Msg::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, says_gone, limits, packer, out),
+        Msg::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, says_gone, limits, packer, out),
     }
 }
 

@@ -1,5 +1,6 @@
 //! I-13: a leader removes a member only if it is Exiting and confirmed that it is done, or cannot be reached; or Down and
-//! observed unreachable, the proof that it stopped. A node says that it is no longer a member at most once, and only after
+//! observed unreachable, the proof that it stopped. That nothing runs on a member any more is said by that member first, and
+//! is true when it says so. A node says that it is no longer a member at most once, and only after
 //! all its entities were told to stop.
 
 use quorate_core::event::{Event, MembershipEvent};
@@ -15,6 +16,7 @@ pub(super) struct OrderlyRemoval;
 impl OrderlyRemoval {
     #[allow(clippy::unused_self, reason = "all invariants are asked in one way")]
     pub(super) fn check(&self, step: &Step<'_>, history: &History) -> Result<(), String> {
+        check_gone(step, history)?;
         if step.cause.is_merge() {
             return Ok(());
         }
@@ -24,7 +26,7 @@ impl OrderlyRemoval {
             let node = &member.node;
             let gone = oracle::missed(before, node, oracle::home(before, step.after.me()), false);
             let orderly = match member.status {
-                Status::Exiting => gone || confirmed.contains(node),
+                Status::Exiting => gone || confirmed.contains(node) || before.is_gone(node),
                 Status::Down => gone,
                 Status::Joining
                 | Status::WeaklyUp
@@ -40,6 +42,27 @@ impl OrderlyRemoval {
         }
         Ok(())
     }
+}
+
+/// Whoever is newly said to be gone said so itself, and runs no entity.
+fn check_gone(step: &Step<'_>, history: &History) -> Result<(), String> {
+    let (before, after) = (step.before.gossip(), step.after.gossip());
+    if before.gone().is_superset(after.gone()) {
+        return Ok(());
+    }
+    for node in after.gone().difference(before.gone()) {
+        if !step.cause.is_merge() && node != step.after.me() {
+            return Err(format!("says that {node} is gone, which only {node} can know"));
+        }
+        let Some(process) = history.process_of(node) else {
+            return Err(format!("says that {node} is gone, which never was"));
+        };
+        let runs = |hosts: &Vec<(ProcessId, _)>| hosts.iter().any(|(host, _)| *host == process);
+        if history.active.values().any(runs) {
+            return Err(format!("says that {node} is gone, which runs entities"));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn on_event(

@@ -1,11 +1,10 @@
-//! I-25: the shards of a downed node get a new home the removal margin after its removal was learned at the earliest. Times
-//! are those of the coordinator's own clock.
+//! I-25: the shards of a node that was removed get a new home the removal margin after its removal was learned at the
+//! earliest, unless the node had said that nothing runs there any more. Times are those of the coordinator's own clock.
 
 use std::collections::BTreeMap;
 
 use quorate_core::event::ShardingEvent;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::membership::member::Status;
 use quorate_core::sharding::ids::{KindId, ShardId};
 use quorate_core::view::View;
 
@@ -15,7 +14,7 @@ use crate::sim::{History, ProcessId};
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct AfterTheMargin {
-    /// When each process learned of the removal of a member that was Down.
+    /// When each process learned of the removal of a member that may have gone on.
     removed: BTreeMap<(ProcessId, UniqueAddress), u64>,
     /// Who hosts each shard, as the hosts say.
     hosts: BTreeMap<(KindId, ShardId), ProcessId>,
@@ -26,7 +25,8 @@ impl AfterTheMargin {
         if before.gossip().tombstones() == after.gossip().tombstones() {
             return;
         }
-        for member in before.members().iter().filter(|m| m.status == Status::Down) {
+        let is_gone = |node: &UniqueAddress| before.gossip().is_gone(node) || after.gossip().is_gone(node);
+        for member in before.members().iter().filter(|m| !is_gone(&m.node)) {
             if after.member(&member.node).is_none() {
                 self.removed.insert((process, member.node.clone()), now);
             }

@@ -39,6 +39,8 @@ pub(crate) struct Process {
     pub(crate) paused_until: u64,
     /// It stood still and does not know whether it is still a member: its entities begin nothing.
     pub(crate) in_doubt: bool,
+    /// Its entities are each in a handler that does not end, and cannot be stopped.
+    pub(crate) is_stuck: bool,
     /// It handles what arrives this much later, until then; and when it will have handled the last of it.
     pub(crate) slow: (u64, u64),
     slow_last: u64,
@@ -134,6 +136,7 @@ impl Process {
             ticks_now: (0, 0),
             paused_until: 0,
             in_doubt: false,
+            is_stuck: false,
             slow: (0, 0),
             slow_last: 0,
             clock,

@@ -192,6 +192,19 @@ impl Sim {
         self.processes[process as usize].paused_until = until;
     }
 
+    /// The virtual time since the beginning.
+    #[must_use]
+    pub const fn now(&self) -> Duration {
+        Duration::from_micros(self.now)
+    }
+
+    /// From now on every entity at an address is in a handler that does not end.
+    pub fn stick(&mut self, index: usize) {
+        if let Some(process) = self.running_at(index) {
+            self.processes[process as usize].is_stuck = true;
+        }
+    }
+
     /// The process at an address handles everything that arrives this much later, for a while.
     pub fn slow_down(&mut self, index: usize, delay: Duration, time: Duration) {
         let Some(process) = self.running_at(index) else {

@@ -114,6 +114,10 @@ impl Sim {
             Ok(overlaps) => self.assumptions.overlaps += overlaps,
             Err((invariant, what)) => return self.violated(invariant, process, what),
         }
+        if self.processes[process as usize].is_stuck && matches!(order, EntityOrder::Kill { .. }) {
+            // Its handler runs on all the same, and nobody hears that it has ended.
+            return;
+        }
         let slot = slot_of(&order);
         let number = match &order {
             EntityOrder::Deliver { payload, .. } => message_number(payload),
@@ -184,7 +188,7 @@ impl Sim {
         if !host.runs() {
             return;
         }
-        if host.in_doubt {
+        if host.in_doubt || host.is_stuck {
             let later = Happening::Turn { process, slot };
             return self.queue.push(self.now + LOOK_AGAIN, later);
         }

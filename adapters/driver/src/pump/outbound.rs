@@ -117,9 +117,9 @@ impl Outbound {
             }
             (State::Open { link, epoch, .. }, _) if way.queues.is_empty() && way.has_room() => {
                 let (link, epoch) = (*link, *epoch);
-                let encoded = self
-                    .encoder
-                    .encode(&message, epoch, &base.config.limits, &mut way.out);
+                let encoded =
+                    self.encoder
+                        .encode_for(way.features, &message, epoch, &base.config.limits, &mut way.out);
                 match encoded {
                     Ok(()) => {
                         base.stats.frames_sent += 1;
@@ -389,7 +389,7 @@ fn encode_waiting(base: &mut Base, encoder: &mut Encoder, way: &mut Way, epoch: 
         let Some((to, message)) = way.queues.pop() else {
             return;
         };
-        match encoder.encode(&message, epoch, &base.config.limits, &mut way.out) {
+        match encoder.encode_for(way.features, &message, epoch, &base.config.limits, &mut way.out) {
             Ok(()) => base.stats.frames_sent += 1,
             Err(_) => base.drop_message(to, message, DropReason::TooLarge),
         }

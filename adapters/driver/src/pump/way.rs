@@ -134,6 +134,8 @@ pub(crate) struct Way {
     /// Handshakes that have opened this way, the renewals included.
     pub(crate) handshakes: u64,
     pub(crate) queues: Queues,
+    /// What both ends of the open link understand.
+    pub(crate) features: u64,
     /// Dials in a row that failed.
     pub(crate) failures: u32,
     /// Frames that are encoded and not handed over.

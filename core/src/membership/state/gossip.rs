@@ -43,6 +43,9 @@ pub enum GossipError {
     /// A clock entry of a stranger.
     #[error("{0} has a clock entry and is not a member")]
     ClockNotMember(UniqueAddress),
+    /// A stranger that was never removed, or a member that is not on its way out, that is said to run nothing any more.
+    #[error("{0} is said to be gone and is not an exiting member")]
+    GoneNotExiting(UniqueAddress),
 }
 
 /// The state every node holds and gossips. Cloning it is a handful of reference counts.
@@ -53,6 +56,7 @@ pub struct Gossip {
     version: VectorClock,
     seen: MemberSet,
     tombstones: Arc<BTreeSet<UniqueAddress>>,
+    gone: Arc<BTreeSet<UniqueAddress>>,
     epoch: u64,
     meta: Arc<[u8]>,
 }
@@ -65,6 +69,7 @@ impl Default for Gossip {
             version: VectorClock::new(),
             seen: MemberSet::new(),
             tombstones: Arc::default(),
+            gone: Arc::default(),
             epoch: 0,
             meta: Arc::from([]),
         }
@@ -119,9 +124,16 @@ impl Gossip {
             version,
             seen: MemberSet::new(),
             tombstones,
+            gone: Arc::default(),
             epoch,
             meta,
         }
+    }
+
+    /// The same state, of which these members have said that nothing runs there any more.
+    #[must_use]
+    pub(crate) fn with_gone(self, gone: Arc<BTreeSet<UniqueAddress>>) -> Self {
+        Self { gone, ..self }
     }
 
     /// Adds a member, or replaces the record of the same incarnation. Whether it has seen the state stays as it was;
@@ -181,6 +193,15 @@ impl Gossip {
         changed
     }
 
+    /// An exiting member has stopped everything and says so itself, as the last thing it does. `false` if that was known, or
+    /// it is no exiting member.
+    pub fn mark_gone(&mut self, node: &UniqueAddress) -> bool {
+        let exiting = |member: &Member| matches!(member.status, Status::Exiting | Status::Down);
+        self.member(node).is_some_and(exiting)
+            && !self.gone.contains(node)
+            && Arc::make_mut(&mut self.gone).insert(node.clone())
+    }
+
     /// The reachability table to change; copied first if it is shared. Only members may appear in it.
     pub fn reachability_mut(&mut self) -> &mut Reachability {
         Arc::make_mut(&mut self.reachability)
@@ -208,6 +229,9 @@ impl Gossip {
         if known {
             let tombstones = Arc::make_mut(&mut self.tombstones);
             tombstones.retain(|node| !nodes.contains(node));
+            if nodes.iter().any(|node| self.gone.contains(node)) {
+                Arc::make_mut(&mut self.gone).retain(|node| !nodes.contains(node));
+            }
         }
         known
     }
@@ -330,6 +354,25 @@ impl Gossip {
         &self.tombstones
     }
 
+    /// The exiting members that have said, each of itself, that nothing runs there any more, and those of them that were
+    /// removed since. Their work may be done by others
+    /// at once. One whose time ran out before it had stopped everything is not among them, and neither is one whose address
+    /// is merely used again.
+    #[must_use]
+    pub fn gone(&self) -> &BTreeSet<UniqueAddress> {
+        &self.gone
+    }
+
+    pub(crate) const fn gone_arc(&self) -> &Arc<BTreeSet<UniqueAddress>> {
+        &self.gone
+    }
+
+    /// Whether this incarnation has said that nothing runs there any more: see [`Gossip::gone`].
+    #[must_use]
+    pub fn is_gone(&self, node: &UniqueAddress) -> bool {
+        self.gone.contains(node)
+    }
+
     /// The epoch of `meta`.
     #[must_use]
     pub const fn epoch(&self) -> u64 {
@@ -402,6 +445,12 @@ impl Gossip {
         }
         if let Some(last) = self.seen.last().filter(|last| *last >= self.members.len()) {
             return Err(GossipError::SeenNotMember(last));
+        }
+        let may_be_gone = |node: &UniqueAddress| {
+            self.tombstones.contains(node) || self.member(node).is_some_and(|m| m.status.is_terminal())
+        };
+        if let Some(node) = self.gone.iter().find(|node| !may_be_gone(node)) {
+            return Err(GossipError::GoneNotExiting(node.clone()));
         }
         for record in self.reachability.records() {
             if !self.contains(&record.observer) {

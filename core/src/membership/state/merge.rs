@@ -24,6 +24,7 @@ pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
     if !tombstones.is_empty() {
         version.retain(|node| !tombstones.contains(node));
     }
+    let gone = merge_gone(a, b, &members, &tombstones);
     let newer = if (a.epoch(), a.meta()) >= (b.epoch(), b.meta()) {
         a
     } else {
@@ -37,6 +38,24 @@ pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
         newer.epoch(),
         Arc::clone(newer.meta()),
     )
+    .with_gone(gone)
+}
+
+/// Whoever said of itself that it is gone, on either side.
+fn merge_gone(
+    a: &Gossip,
+    b: &Gossip,
+    members: &[Member],
+    tombstones: &BTreeSet<UniqueAddress>,
+) -> Arc<BTreeSet<UniqueAddress>> {
+    let (ours, theirs) = (a.gone_arc(), b.gone_arc());
+    if theirs.is_subset(ours) && Arc::ptr_eq(a.tombstones_arc(), b.tombstones_arc()) {
+        return Arc::clone(ours);
+    }
+    let stays = |node: &&UniqueAddress| {
+        tombstones.contains(*node) || members.binary_search_by(|m| m.node.cmp(node)).is_ok()
+    };
+    Arc::new(ours.union(theirs).filter(stays).cloned().collect())
 }
 
 /// Whether the clock of a merge of two states may be that of another state: an entry of a removed member was dropped, and
@@ -63,7 +82,9 @@ fn same_content(a: &Gossip, b: &Gossip) -> bool {
 
 /// Whether `held` is `other` in all but the clock, and seen by everybody who has seen `other`.
 pub(crate) fn is_covered(other: &Gossip, held: &Gossip) -> bool {
-    same_content(other, held) && other.seen_set().is_subset(held.seen_set())
+    same_content(other, held)
+        && other.gone().is_subset(held.gone())
+        && other.seen_set().is_subset(held.seen_set())
 }
 
 /// What two states with the same clock become: `base`, also seen by everybody who has seen `other`. Equal clocks do not
@@ -76,7 +97,9 @@ pub fn with_merged_seen(base: &Gossip, other: &Gossip) -> Gossip {
     }
     let mut seen = base.seen_set().clone();
     seen.union_with(other.seen_set());
+    // A peer of before members said so leaves it out: the states are the same all the same.
     base.with_seen(seen)
+        .with_gone(merge_gone(base, other, base.members(), base.tombstones()))
 }
 
 fn merge_tombstones(a: &Gossip, b: &Gossip) -> Arc<BTreeSet<UniqueAddress>> {
@@ -141,11 +164,19 @@ pub(crate) fn misses(whole: &Gossip, part: &Gossip) -> bool {
     })
 }
 
-/// Whether a member's life in `newer` is behind the one in `older`: an earlier status, or alive again after its removal. A
+/// Whether a member's life in `newer` is behind the one in `older`: an earlier status, alive again after its removal, or not
+/// gone any more. A
 /// state with a newer clock contains every older one, so this is so only after a lie. Linear; free where both share
 /// their members.
 #[must_use]
 pub(crate) fn turns_back(newer: &Gossip, older: &Gossip) -> bool {
+    if older
+        .gone()
+        .iter()
+        .any(|node| newer.contains(node) && !newer.is_gone(node))
+    {
+        return true;
+    }
     if Arc::ptr_eq(newer.members_arc(), older.members_arc()) {
         return false;
     }

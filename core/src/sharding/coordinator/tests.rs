@@ -45,6 +45,8 @@ struct Rig {
     departures: Departures,
     coordinator: Coordinator,
     removed: Vec<UniqueAddress>,
+    /// Who has said that nothing runs there.
+    gone: Vec<UniqueAddress>,
 }
 
 impl Rig {
@@ -64,6 +66,7 @@ impl Rig {
             departures: Departures::default(),
             coordinator: Coordinator::new(kind),
             removed: Vec::new(),
+            gone: Vec::new(),
         }
     }
 
@@ -100,6 +103,7 @@ impl Rig {
         for (node, status) in members {
             gossip.upsert_member(member(node, *status));
         }
+        let mut gossip = gossip.with_gone(Arc::new(self.gone.iter().cloned().collect()));
         let me = self.fixture.me.clone();
         for subject in unreachable {
             gossip.reachability_mut().unreachable(&me, subject);
@@ -289,17 +293,30 @@ fn a_successor_waits_until_older_members_are_removed_and_for_the_margin_after_it
 }
 
 #[test]
-fn a_confirmed_exit_needs_no_margin_and_an_unreachable_one_does() {
-    for (unreachable, expected) in [
-        (vec![], CoordinatorPhase::Recovering),
-        (vec![a()], CoordinatorPhase::Waiting),
+fn an_exit_needs_no_margin_only_if_the_member_said_that_nothing_runs_there() {
+    for (unreachable, gone, expected) in [
+        (vec![], vec![a()], CoordinatorPhase::Recovering),
+        (vec![a()], vec![a()], CoordinatorPhase::Recovering),
+        (vec![], vec![], CoordinatorPhase::Waiting),
+        (vec![a()], vec![], CoordinatorPhase::Waiting),
     ] {
         let mut rig = Rig::on(b(), 64);
         rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+        rig.gone = gone.clone();
         rig.view_with(&[(a(), Status::Exiting), (b(), Status::Up)], &unreachable);
         rig.removed.push(a());
         rig.view(&[(b(), Status::Up)]);
         assert_eq!(rig.phase(), Some(expected));
+        // Whoever hears of it only after the removal, or joins after it, decides alike.
+        let mut late = Rig::on(b(), 64);
+        late.view(&[(a(), Status::Up), (b(), Status::Up)]);
+        let mut new = Rig::on(b(), 64);
+        for rig in [&mut late, &mut new] {
+            rig.removed.push(a());
+            rig.gone.clone_from(&gone);
+            rig.view(&[(b(), Status::Up)]);
+            assert_eq!(rig.phase(), Some(expected));
+        }
     }
 }
 

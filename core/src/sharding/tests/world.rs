@@ -73,6 +73,8 @@ pub(super) struct World {
     pub(super) peers: Vec<Peer>,
     members: BTreeMap<usize, Member>,
     removed: BTreeSet<UniqueAddress>,
+    /// Who was drained when it was removed, and so had said that nothing runs there.
+    gone: BTreeSet<UniqueAddress>,
     suspected: BTreeSet<usize>,
     wire: VecDeque<(usize, usize, Message)>,
     /// Messages from the first to the second are lost.
@@ -132,6 +134,7 @@ impl World {
             peers,
             members: BTreeMap::new(),
             removed: BTreeSet::new(),
+            gone: BTreeSet::new(),
             suspected: BTreeSet::new(),
             wire: VecDeque::new(),
             cut: BTreeSet::new(),
@@ -170,7 +173,10 @@ impl World {
     /// Removes members.
     pub(super) fn remove(&mut self, gone: &[usize]) {
         for at in gone {
-            self.members.remove(at);
+            let was = self.members.remove(at);
+            if self.peers[*at].drained && was.is_some_and(|member| member.status == Status::Exiting) {
+                self.gone.insert(address(*at));
+            }
             self.suspected.remove(at);
             self.removed.insert(address(*at));
         }
@@ -335,6 +341,7 @@ impl World {
                     .unreachable(&observer, &address(*subject));
             }
             let me = address(at);
+            let gossip = gossip.with_gone(Arc::new(self.gone.clone()));
             let mut view = picture_of(&me, gossip);
             if self.removed.contains(&me) {
                 view.phase = Phase::Halted;

@@ -17,7 +17,7 @@ use crate::bytes::nodes::{check_host_use, check_hosts};
 use crate::config::Limits;
 use crate::ident::{ROLES_MAX, check_role};
 use crate::membership::state::app_version::AppVersion;
-use crate::membership::state::member::UpNumber;
+use crate::membership::state::member::{Status, UpNumber};
 use crate::membership::state::packed::columns::{Counts, reach_of, status_of};
 use crate::membership::state::packed::roles::{DEFAULT_DATA_CENTER_ROLE, is_data_center};
 use crate::membership::state::packed::sections::Sections;
@@ -62,7 +62,26 @@ impl Sections<'_> {
         self.check_seen()?;
         self.check_reachability()?;
         self.check_positions(self.clock, "clock")?;
-        self.counters.u64s().try_for_each(check_counter)
+        self.counters.u64s().try_for_each(check_counter)?;
+        self.check_gone()
+    }
+
+    /// Only who is on its way out, or was removed, can be gone.
+    fn check_gone(&self) -> Result<(), WireError> {
+        let mut last = None;
+        let all = self.counts.members.saturating_add(self.counts.tombstones);
+        for at in self.gone.u16s() {
+            check_rise(&mut last, at, "gone")?;
+            let at = usize::from(at);
+            if at >= all {
+                return Err(WireError::DanglingIndex { what: "gone" });
+            }
+            match self.statuses.get(at).copied().map(status_of).transpose()? {
+                None | Some(Status::Exiting | Status::Down) => {}
+                Some(_) => return Err(WireError::Malformed { what: "gone" }),
+            }
+        }
+        Ok(())
     }
 
     /// Role names, then sets of them; every name is in a set.

@@ -23,6 +23,7 @@ use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::ident::UniqueAddress;
+use crate::membership::state::gossip::Gossip;
 use crate::membership::state::packed::PackedGossip;
 use crate::membership::state::packed::sections::Sections;
 use crate::message::GossipBody;
@@ -34,6 +35,7 @@ const DEFLATED: u8 = 1;
 pub(super) fn put_addressed(
     to: &UniqueAddress,
     gossip: &GossipBody,
+    says_gone: bool,
     limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
@@ -41,9 +43,14 @@ pub(super) fn put_addressed(
     put_node(out, to)?;
     packer.state.clear();
     match gossip {
-        GossipBody::Held(gossip) => write::put_state(gossip, limits, &mut packer.state)?,
+        GossipBody::Held(gossip) => write::put_state(gossip, says_gone, limits, &mut packer.state)?,
         // It has one written form, and these are its bytes.
-        GossipBody::Packed(packed) => packer.state.extend_from_slice(packed.as_bytes()),
+        GossipBody::Packed(packed) if says_gone || !packed.has_gone() => {
+            packer.state.extend_from_slice(packed.as_bytes());
+        }
+        GossipBody::Packed(packed) => {
+            write::put_state(&packed.open(&Gossip::new()), false, limits, &mut packer.state)?;
+        }
     }
     let len = u32::try_from(packer.state.len()).map_err(|_| WireError::Unencodable { what: "state" })?;
     if let Some(packed) = packer.pack(limits) {

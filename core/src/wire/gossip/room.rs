@@ -21,10 +21,11 @@ use crate::membership::state::packed::META_BYTES_MAX;
 const HEAD_BYTES: usize = 32 + HOST_BYTES_MAX + 16;
 /// A name's length, host, port, uid, status, age, indexes of roles and version, seen bit, clock entry; a version of its own.
 const MEMBER_BYTES: usize = 1 + 12 + 9 + 1 + 10 + 1 + APP_VERSION_BYTES_MAX;
-const TOMBSTONE_BYTES: usize = 1 + 12;
+const TOMBSTONE_BYTES: usize = 1 + 12 + GONE_BYTES;
 const OBSERVER_BYTES: usize = 12;
 const RECORD_BYTES: usize = 11;
 const CLOCK_BYTES: usize = 10;
+const GONE_BYTES: usize = 2;
 /// A member with everything as long as it may be.
 const NEWCOMER_BYTES: usize =
     MEMBER_BYTES + HOST_BYTES_MAX + ROLES_MAX * (ROLE_BYTES_MAX + 3) + TOMBSTONE_BYTES + HOST_BYTES_MAX;
@@ -36,7 +37,7 @@ pub(crate) fn has_room(gossip: &Gossip, limits: &Limits) -> bool {
     let limit = limits.gossip_frame_bytes_max.min(limits.decompressed_bytes_max);
     let members = gossip.members().len();
     let growth = NEWCOMER_BYTES
-        .saturating_add(members.saturating_mul(OBSERVER_BYTES + RECORD_BYTES + CLOCK_BYTES))
+        .saturating_add(members.saturating_mul(OBSERVER_BYTES + RECORD_BYTES + CLOCK_BYTES + GONE_BYTES))
         .saturating_add(HEAD_BYTES)
         .saturating_add(META_BYTES_MAX);
     let fits = |bytes: usize| bytes.saturating_add(growth) <= limit;
@@ -44,7 +45,7 @@ pub(crate) fn has_room(gossip: &Gossip, limits: &Limits) -> bool {
         return true;
     }
     let mut exact = Vec::new();
-    put_state(gossip, limits, &mut exact).is_ok() && fits(exact.len())
+    put_state(gossip, true, limits, &mut exact).is_ok() && fits(exact.len())
 }
 
 /// The state's size if nothing in it were shared.

@@ -19,7 +19,7 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
 use crate::membership::state::packed::COUNTER_MAX;
-use crate::membership::state::packed::columns::{Counts, STATE_VERSION, reach_code, status_code};
+use crate::membership::state::packed::columns::{Counts, LAYOUT_GONE, LAYOUT_PLAIN, reach_code, status_code};
 use crate::membership::state::packed::roles::wire_roles;
 use crate::membership::state::reachability::Record;
 
@@ -31,8 +31,16 @@ struct Tables<'a> {
     app_versions: Vec<&'a str>,
 }
 
-pub(super) fn put_state(gossip: &Gossip, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+/// Writes a state; who is gone only if `says_gone`, which the receiver must understand.
+pub(super) fn put_state(
+    gossip: &Gossip,
+    says_gone: bool,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
     let tables = Tables::of(gossip);
+    let says_gone = says_gone && !gossip.gone().is_empty();
+    out.extend_from_slice(&[if says_gone { LAYOUT_GONE } else { LAYOUT_PLAIN }, 0]);
     put_counts(gossip, &tables, limits, out)?;
     put_texts(out, tables.hosts.iter().copied(), "address")?;
     put_texts(out, tables.roles.iter().map(|role| role.as_str()), "role")?;
@@ -43,6 +51,15 @@ pub(super) fn put_state(gossip: &Gossip, limits: &Limits, out: &mut Vec<u8>) -> 
     put_nodes(out, &tables.hosts, gossip.tombstones().iter())?;
     put_reachability(gossip, out)?;
     put_clock(gossip, out)?;
+    if says_gone {
+        out.extend_from_slice(&count_u16(gossip.gone().len(), "gone")?.to_le_bytes());
+        let nodes = gossip.members().iter().map(|member| &member.node);
+        for (at, node) in nodes.chain(gossip.tombstones()).enumerate() {
+            if gossip.is_gone(node) {
+                out.extend_from_slice(&count_u16(at, "gone")?.to_le_bytes());
+            }
+        }
+    }
     out.extend_from_slice(gossip.meta());
     Ok(())
 }
@@ -101,6 +118,7 @@ fn put_counts(
         clock: gossip.version().len(),
         meta: gossip.meta().len(),
         records: gossip.reachability().records().len(),
+        has_gone: false,
     };
     check_counts(&counts, limits)?;
     let fields = [
@@ -114,7 +132,6 @@ fn put_counts(
         (counts.clock, "clock entries"),
         (counts.meta, "meta bytes"),
     ];
-    out.extend_from_slice(&[STATE_VERSION, 0]);
     for (count, what) in fields {
         out.extend_from_slice(&count_u16(count, what)?.to_le_bytes());
     }

@@ -38,8 +38,10 @@ pub const FEATURE_DELTA_GOSSIP: u64 = 1;
 pub const FEATURE_EAGER_PUSH: u64 = 1 << 1;
 /// Feature bit: the sender accepts bulk links. Who does not see it in a peer's answer on the control link dials none there.
 pub const FEATURE_BULK: u64 = 1 << 2;
+/// Feature bit: the sender reads states that say which members are gone (layout 2).
+pub const FEATURE_GONE: u64 = 1 << 3;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
-pub const FEATURES: u64 = FEATURE_BULK;
+pub const FEATURES: u64 = FEATURE_BULK | FEATURE_GONE;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

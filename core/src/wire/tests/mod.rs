@@ -13,6 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::handshake::FEATURE_GONE;
 use super::*;
 use crate::config::Limits;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
@@ -22,9 +23,9 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
-    AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin,
-    InitJoinAck, Join, JoinRefused, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg,
-    Welcome,
+    AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope, GossipStatus, Heartbeat,
+    InitJoin, InitJoinAck, Join, JoinRefused, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage,
+    ShardingMsg, Welcome,
 };
 use crate::reject::JoinRefusal;
 use crate::sharding::state::errors::AskFailure;
@@ -363,4 +364,57 @@ fn a_failed_encoding_leaves_the_buffer_as_it_was() {
     let result = encode_message(&message, 0, &Limits::default(), &mut out);
     assert_eq!(result, Err(WireError::Unencodable { what: "shard" }));
     assert_eq!(out, b"before");
+}
+
+/// A state in which a member and a tombstone are gone.
+fn state_with_gone() -> Gossip {
+    let mut gossip = Gossip::new();
+    let (stays, exits, left) = (node("a", 1, 1), node("b", 1, 2), node("c", 1, 3));
+    for at in [&stays, &exits, &left] {
+        gossip.upsert_member(Member::joining(
+            at.clone(),
+            Roles::default(),
+            AppVersion::default(),
+        ));
+    }
+    for at in [&exits, &left] {
+        gossip.set_status(at, Status::Leaving);
+        gossip.set_status(at, Status::Exiting);
+        assert!(gossip.mark_gone(at));
+    }
+    gossip.remove(&left);
+    gossip
+}
+
+#[test]
+fn who_is_gone_travels_with_the_state_to_those_who_understand_it() {
+    let gossip = state_with_gone();
+    let to = node("receiver", 2552, -3);
+    let body = GossipBody::from(Arc::new(gossip.clone()));
+    let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope { to, gossip: body }));
+    let sent = |message: &Message, features: u64| {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new();
+        let encoded = encoder.encode_for(features, message, 0, &Limits::default(), &mut bytes);
+        encoded.unwrap();
+        message_of(&bytes).unwrap()
+    };
+    let open = |message: &Message| match message {
+        Message::Membership(MembershipMsg::Gossip(envelope)) => envelope.gossip.open(&Gossip::new()),
+        other => unreachable!("{other:?}"),
+    };
+    let heard = sent(&message, FEATURE_GONE);
+    assert_eq!(open(&heard), gossip);
+    assert_eq!(heard, message, "packed or not, it is one state");
+    let Message::Membership(MembershipMsg::Gossip(envelope)) = &heard else {
+        unreachable!()
+    };
+    assert_eq!(envelope.gossip.open(&gossip), gossip, "shared with what is held");
+    assert!(envelope.gossip.without_news(&gossip).is_some());
+    let unaware = Gossip::clone(&gossip).with_gone(Arc::default());
+    assert_eq!(envelope.gossip.without_news(&unaware), None, "it is news");
+    // To a peer of before it is the state without it, whether this node made it or passes it on.
+    for message in [&message, &heard] {
+        assert_eq!(open(&sent(message, 0)), unaware);
+    }
 }

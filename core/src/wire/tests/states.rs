@@ -27,6 +27,8 @@ struct State {
     /// Member, status, version.
     records: Vec<(u16, u8, u64)>,
     clock: Vec<(u16, u64)>,
+    /// Written with layout 2 only: positions among the members, then the tombstones.
+    gone: Vec<u16>,
     meta: Vec<u8>,
     /// Overrides of the counts: position in the header, value.
     lies: Vec<(usize, u16)>,
@@ -52,6 +54,7 @@ impl State {
             observers: vec![(0, 3, 2), (2, 1, 0), (3, 9, 1)],
             records: vec![(1, 1, 3), (2, 2, 1), (0, 1, 9)],
             clock: vec![(0, 1), (3, COUNTER_MAX)],
+            gone: Vec::new(),
             meta: b"meta".to_vec(),
             lies: Vec::new(),
             tail: Vec::new(),
@@ -155,6 +158,10 @@ impl State {
         self.clock
             .iter()
             .for_each(|entry| out.extend(entry.1.to_le_bytes()));
+        if self.version[0] == 2 {
+            out.extend(u16::try_from(self.gone.len()).unwrap().to_le_bytes());
+            self.gone.iter().for_each(|at| out.extend(at.to_le_bytes()));
+        }
         out.extend(&self.meta);
         out.extend(&self.tail);
         out
@@ -303,7 +310,7 @@ fn b_18_rows_in_another_order_are_refused() {
 fn b_19_values_outside_their_range_are_refused() {
     check(
         "state version",
-        |s| s.version = [2, 0],
+        |s| s.version = [3, 0],
         malformed("state version"),
     );
     check("state flags", |s| s.version = [1, 1], malformed("state version"));
@@ -462,4 +469,25 @@ fn b_13_b_16_a_state_that_is_too_long_or_too_short() {
         );
     }
     assert_eq!(decode_state(2, &whole), Err(malformed("state form")));
+}
+
+#[test]
+fn who_is_gone_is_refused_in_a_second_form_and_of_members_that_stay() {
+    fn gone(at: &'static [u16]) -> impl FnOnce(&mut State) {
+        move |state| {
+            state.version = [2, 0];
+            state.gone = at.to_vec();
+        }
+    }
+    check("nobody", gone(&[]), non_canonical("gone"));
+    check("out of order", gone(&[4, 1]), non_canonical("gone"));
+    check("twice", gone(&[1, 1]), duplicate("gone"));
+    check("a member that is Up", gone(&[0]), malformed("gone"));
+    check("a member that is Joining", gone(&[3]), malformed("gone"));
+    check("beyond the tombstones", gone(&[6]), dangling("gone"));
+    check(
+        "more than there are",
+        gone(&[0, 1, 2, 3, 4, 5, 6]),
+        exceeded("gone"),
+    );
 }

@@ -285,6 +285,7 @@ impl Outbound {
         if renews {
             return self.hand_over(base, link, ack, epoch);
         }
+        way.features = ack.features;
         let peer = ack.from.clone();
         way.failures = 0;
         way.reset_buffers();

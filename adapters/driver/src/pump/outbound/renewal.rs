@@ -213,6 +213,7 @@ impl Outbound {
         way.writing = false;
         // It stands in the list of ways to flush as the old link, if at all, and has nothing left for that.
         way.dirty = false;
+        way.features = ack.features;
         way.state = State::Open {
             link: successor,
             peer: ack.from,

@@ -5,8 +5,10 @@ use crate::bytes::WireError;
 use crate::membership::state::member::Status;
 use crate::membership::state::reachability::Reach;
 
-/// The layout of the state; another layout gets another number.
-pub(crate) const STATE_VERSION: u8 = 1;
+/// The layout of a state in which nobody is gone.
+pub(crate) const LAYOUT_PLAIN: u8 = 1;
+/// The same, and who is gone. Written only where the link's features say that it is understood.
+pub(crate) const LAYOUT_GONE: u8 = 2;
 
 /// The fixed start of a state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +23,8 @@ pub(crate) struct Counts {
     pub(crate) clock: usize,
     pub(crate) meta: usize,
     pub(crate) records: usize,
+    /// Whether the state says who is gone.
+    pub(crate) has_gone: bool,
 }
 
 pub(crate) const fn status_code(status: Status) -> Result<u8, WireError> {

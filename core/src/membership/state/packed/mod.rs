@@ -63,6 +63,11 @@ impl PackedGossip {
         &self.bytes
     }
 
+    /// Whether the state says of members that they are gone.
+    pub(crate) fn has_gone(&self) -> bool {
+        self.sections().counts.has_gone
+    }
+
     /// How many members the state has.
     #[must_use]
     pub fn members(&self) -> usize {
@@ -128,6 +133,7 @@ impl PackedGossip {
             && same_members(&state, held.members())
             && same_tombstones(&state, held)
             && same_reachability(&state, held)
+            && are_gone(&state, held)
             && held.seen_set().contains_bits(state.seen)
     }
 
@@ -141,6 +147,17 @@ impl fmt::Debug for PackedGossip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.open(&Gossip::new()), f)
     }
+}
+
+/// Whether everybody of whom the state says that they are gone is known to be; members and tombstones are the same.
+fn are_gone(state: &Sections<'_>, held: &Gossip) -> bool {
+    let mut positions = state.gone.u16s().map(usize::from).peekable();
+    let nodes = held.members().iter().map(|member| &member.node);
+    let mut said = nodes
+        .chain(held.tombstones())
+        .enumerate()
+        .filter(|(at, _)| positions.next_if_eq(at).is_some());
+    !state.counts.has_gone || said.all(|(_, node)| held.is_gone(node))
 }
 
 /// Whether the row is among these nodes, which rise; skips those before it.

@@ -62,7 +62,28 @@ pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
     } else {
         Arc::from(state.meta)
     };
-    Gossip::assemble(members, reachability, version, tombstones, state.epoch, meta).with_seen(seen)
+    let gone = gone(state, base, &members, &tombstones);
+    Gossip::assemble(members, reachability, version, tombstones, state.epoch, meta)
+        .with_seen(seen)
+        .with_gone(gone)
+}
+
+/// Members first, then the removed.
+fn gone(
+    state: &Sections<'_>,
+    base: &Gossip,
+    members: &[Member],
+    tombstones: &BTreeSet<UniqueAddress>,
+) -> Arc<BTreeSet<UniqueAddress>> {
+    if !state.counts.has_gone && base.gone().is_empty() {
+        return Arc::clone(base.gone_arc());
+    }
+    let mut positions = state.gone.u16s().map(usize::from).peekable();
+    let nodes = members.iter().map(|member| &member.node).chain(tombstones);
+    let said = nodes
+        .enumerate()
+        .filter(|(at, _)| positions.next_if_eq(at).is_some());
+    Arc::new(said.map(|(_, node)| node.clone()).collect())
 }
 
 /// Every host once, at a port that rows replace; shared with the members of `base`, which are in the same order.

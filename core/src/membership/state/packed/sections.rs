@@ -7,7 +7,7 @@
     clippy::panic
 )]
 
-use super::columns::{Counts, STATE_VERSION};
+use super::columns::{Counts, LAYOUT_GONE, LAYOUT_PLAIN};
 use crate::bytes::WireError;
 use crate::bytes::nodes::{NodeColumns, Texts};
 use crate::bytes::{Column, Reader};
@@ -37,6 +37,7 @@ pub(crate) struct Sections<'a> {
     pub(crate) record_versions: Column<'a, 8>,
     pub(crate) clock: Column<'a, 2>,
     pub(crate) counters: Column<'a, 8>,
+    pub(crate) gone: Column<'a, 2>,
     pub(crate) meta: &'a [u8],
 }
 
@@ -77,6 +78,7 @@ impl<'a> Sections<'a> {
             record_versions: reader.column(counts.records)?,
             clock: reader.column(counts.clock)?,
             counters: reader.column(counts.clock)?,
+            gone: read_gone(reader, &counts)?,
             meta: reader.take(counts.meta)?,
         };
         reader.finish()?;
@@ -97,12 +99,31 @@ impl<'a> Sections<'a> {
     }
 }
 
-fn read_counts(reader: &mut Reader<'_>) -> Result<Counts, WireError> {
-    if reader.u8()? != STATE_VERSION || reader.u8()? != 0 {
-        return Err(WireError::Malformed {
-            what: "state version",
-        });
+/// Who is gone. A layout with room for them names at least one: there is one form of each state.
+fn read_gone<'a>(reader: &mut Reader<'a>, counts: &Counts) -> Result<Column<'a, 2>, WireError> {
+    if !counts.has_gone {
+        return Ok(Column::default());
     }
+    let count = usize::from(reader.u16()?);
+    if count == 0 {
+        return Err(WireError::NonCanonical { what: "gone" });
+    }
+    if count > counts.members.saturating_add(counts.tombstones) {
+        return Err(WireError::LimitExceeded { what: "gone" });
+    }
+    reader.column(count)
+}
+
+fn read_counts(reader: &mut Reader<'_>) -> Result<Counts, WireError> {
+    let has_gone = match (reader.u8()?, reader.u8()?) {
+        (LAYOUT_PLAIN, 0) => false,
+        (LAYOUT_GONE, 0) => true,
+        _ => {
+            return Err(WireError::Malformed {
+                what: "state version",
+            });
+        }
+    };
     let mut next = || reader.u16().map(usize::from);
     Ok(Counts {
         hosts: next()?,
@@ -115,5 +136,6 @@ fn read_counts(reader: &mut Reader<'_>) -> Result<Counts, WireError> {
         clock: next()?,
         meta: next()?,
         records: usize::try_from(reader.u32()?).unwrap_or(usize::MAX),
+        has_gone,
     })
 }

@@ -141,18 +141,18 @@ fn m_173_a_welcome_of_another_node_than_the_one_asked_is_dropped() {
         assert!(rig.did().ends_with("unexpected Welcome)"), "{from}");
     }
     assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("", 3));
-    assert_eq!(rig.deadlines(), [(JoinRetry, 10_000)]);
+    assert_eq!(rig.deadlines(), [(JoinRetry, 1_000)]);
 }
 
 #[test]
 fn m_176_periodic_tasks_start_with_the_welcome_and_not_before() {
     let mut rig = waiting();
-    assert_eq!(rig.deadlines(), [(JoinRetry, 10_000)]);
+    assert_eq!(rig.deadlines(), [(JoinRetry, 1_000)]);
     rig.run(secs(2));
     rig.welcome("a", "d", &state("a b dJ", "a", "a"));
     assert_eq!(
         rig.did(),
-        "up(a:1) up(b:1) joined(d) leader(a) seen(a d) gossip>a"
+        "join>a join>a up(a:1) up(b:1) joined(d) leader(a) seen(a d) gossip>a"
     );
     assert_eq!(
         rig.deadlines(),

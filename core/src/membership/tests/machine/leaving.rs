@@ -1,6 +1,6 @@
 //! Leaving, exiting and the goodbye. Spec: membership §2.9, §6 J.
 
-use super::{Rig, TOKEN, at, n, secs, state, versioned};
+use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
 use crate::effect::HaltReason;
 use crate::membership::machine::Exit;
 use crate::membership::tests::{reach, seen};
@@ -143,12 +143,26 @@ fn the_goodbye_goes_to_the_leader_that_acts_even_if_a_downed_member_lost_sight_o
 }
 
 #[test]
-fn the_last_state_of_an_exiting_node_is_marked_as_seen_by_it() {
+fn the_last_state_of_an_exiting_node_says_that_it_is_gone_and_is_seen_by_it() {
     let mut rig = exiting();
     rig.gossip("c", &state("a bX cL dJ", "c", "a a a b c"));
     rig.did();
     drained(&mut rig);
+    assert_eq!(
+        (rig.seen().as_str(), names(rig.m.gossip.gone()).as_str()),
+        ("b", "b")
+    );
+}
+
+#[test]
+fn an_exiting_node_whose_time_ran_out_does_not_say_that_it_is_gone() {
+    let mut rig = exiting();
+    rig.gossip("c", &state("a bX cL dJ", "c", "a a a b c"));
+    rig.run(secs(10));
+    assert_eq!(rig.halted(), Some(HaltReason::Left));
+    assert!(rig.m.gossip.gone().is_empty());
     assert_eq!(rig.seen(), "b c");
+    assert!(rig.sent().contains("confirmed>"), "it goes all the same");
 }
 
 #[test]
@@ -172,7 +186,10 @@ fn a_hand_over_that_is_done_while_leaving_waits_for_the_leader() {
         rig.sent_in_any_order(),
         "confirmed>a confirmed>c gossip>a gossip>c"
     );
-    assert_eq!(rig.seen(), "a b");
+    assert_eq!(
+        (rig.seen().as_str(), names(rig.m.gossip.gone()).as_str()),
+        ("b", "b")
+    );
     assert_eq!(rig.halted(), Some(HaltReason::Left));
 }
 

@@ -232,7 +232,9 @@ fn a_joiner_that_is_refused_for_now_goes_on_asking() {
     rig.did();
     refused(&mut rig, "a", "d", JoinRefusal::TooManyMembers);
     assert_eq!(rig.did(), "failed(Refused { reason: TooManyMembers })");
-    rig.run(secs(10));
+    rig.run(secs(9));
+    assert_eq!(rig.did(), ["join>a"; 9].join(" "));
+    rig.run(secs(1));
     assert_eq!(rig.did(), "failed(NoWelcome) init-join>a init-join>b");
     assert_eq!(rig.halted(), None);
 }

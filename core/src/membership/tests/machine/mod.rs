@@ -42,6 +42,8 @@ use crate::timer::{MembershipTimer, Timer};
 
 /// The name of every command in these tests.
 const TOKEN: Token = 7;
+/// Long enough for what is to happen at once, in a step of its own.
+const MOMENT: Duration = Duration::from_micros(1);
 
 /// One machine and what it touches.
 #[derive(Clone)]

@@ -1,0 +1,328 @@
+//! A rolling restart as a deployment does it: three processes with the documented timings, asks all the time, and one process
+//! after the other gets SIGTERM and is started again at once at the same address. Says how long each needed, how many asks
+//! failed and how long the slowest waited. Exit code 0 if it stayed within what is promised, 1 if it did not, 2 for bad options.
+//! `cargo run --release -p quorate-examples --bin rolling`
+#![forbid(unsafe_code)]
+
+mod node;
+
+use std::ffi::OsString;
+use std::io::BufRead;
+use std::net::TcpListener;
+use std::process::{Command, ExitCode};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lexopt::prelude::*;
+use quorate_examples::process::ChildProcess;
+
+const HELP: &str = "\
+Restarts three nodes one after the other while they are asked, and measures.
+
+Usage: rolling [OPTIONS]
+
+Options:
+      --rate N          asks per second, of all nodes together (default 200)
+      --rounds N        how often each node is restarted (default 1)
+      --pause SECONDS   from a node's return to the next restart (default 5)
+      --together N      so many nodes are restarted at the same time (default 1)
+      --stubborn        the restarted node has an entity whose handler runs on for longer than the node waits: the others
+                        must keep the removal margin then, and its figures are not held to the promise
+      --logs            what the nodes log, on standard error
+  -h, --help            print this
+";
+
+/// Nodes of the cluster.
+const NODES: usize = 3;
+/// How long the slowest ask may wait.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long a restarted node may need to be Up, from its start.
+const UP_MAX: Duration = Duration::from_secs(3);
+/// When the program gives up waiting for a node.
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
+struct Options {
+    rate: u64,
+    rounds: usize,
+    pause: Duration,
+    together: usize,
+    stubborn: bool,
+    logs: bool,
+}
+
+/// What a node says.
+enum Said {
+    Up,
+    /// An ask ended: how long it took, and why it failed if it did.
+    Asked(Duration, Option<String>),
+    Ended,
+}
+
+/// What has been seen so far.
+#[derive(Default)]
+struct Tally {
+    answered: u64,
+    failed: u64,
+    slowest: Duration,
+    failures: std::collections::BTreeMap<String, u64>,
+}
+
+impl Tally {
+    fn take(&mut self, took: Duration, failure: Option<String>) {
+        match failure {
+            None => {
+                self.answered += 1;
+                self.slowest = self.slowest.max(took);
+            }
+            Some(reason) => {
+                self.failed += 1;
+                *self.failures.entry(reason).or_default() += 1;
+            }
+        }
+    }
+}
+
+struct Nodes {
+    options: Options,
+    addresses: Vec<String>,
+    running: Vec<Option<ChildProcess>>,
+    /// Processes that have left and still run a handler.
+    stubborn: Vec<ChildProcess>,
+    said: Receiver<(usize, Said)>,
+    say: Sender<(usize, Said)>,
+    tally: Tally,
+    /// What happened to which node and when, not looked at yet.
+    news: Vec<(usize, Instant, bool)>,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == "node") {
+        return match node::run(arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("rolling node: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let options = match parse() {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("rolling: {error}; try --help");
+            return ExitCode::from(2);
+        }
+    };
+    match restart_all(options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("rolling: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse() -> Result<Option<Options>, lexopt::Error> {
+    let mut options = Options {
+        rate: 200,
+        rounds: 1,
+        pause: Duration::from_secs(5),
+        together: 1,
+        stubborn: false,
+        logs: false,
+    };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Long("rate") => options.rate = parser.value()?.parse()?,
+            Long("rounds") => options.rounds = parser.value()?.parse()?,
+            Long("pause") => options.pause = Duration::from_secs(parser.value()?.parse()?),
+            Long("together") => options.together = parser.value()?.parse()?,
+            Long("stubborn") => options.stubborn = true,
+            Long("logs") => options.logs = true,
+            Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
+        }
+    }
+    if !(1..=NODES).contains(&options.together) || options.rate == 0 {
+        return Err(format!("--together is from 1 to {NODES}, --rate at least 1").into());
+    }
+    Ok(Some(options))
+}
+
+fn restart_all(options: Options) -> Result<bool, String> {
+    let mut nodes = Nodes::new(options.clone())?;
+    for node in 0..NODES {
+        nodes.start(node)?;
+    }
+    for node in 0..NODES {
+        nodes.wait_for(node, true)?;
+    }
+    // Until the shards are spread: a rebalance is another matter.
+    nodes.listen(Duration::from_secs(35));
+    println!("{} asks answered before the first restart", nodes.tally.answered);
+    nodes.tally = Tally::default();
+    let mut is_kept = true;
+    for round in 0..options.rounds {
+        for first in (0..NODES).step_by(options.together) {
+            let restarted: Vec<usize> = (first..NODES.min(first + options.together)).collect();
+            is_kept &= nodes.restart(round, &restarted)?;
+            nodes.listen(options.pause);
+        }
+    }
+    let tally = &nodes.tally;
+    println!(
+        "{} asks answered, {} failed {:?}, the slowest waited {:.3} s",
+        tally.answered,
+        tally.failed,
+        tally.failures,
+        tally.slowest.as_secs_f64()
+    );
+    Ok(is_kept && tally.failed == 0 && tally.slowest < WAIT_MAX)
+}
+
+impl Nodes {
+    fn new(options: Options) -> Result<Self, String> {
+        let free = |_| {
+            let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+            port.map(|address| address.to_string())
+        };
+        let addresses: Result<Vec<String>, _> = (0..NODES).map(free).collect();
+        let (say, said) = channel();
+        Ok(Self {
+            options,
+            addresses: addresses.map_err(|error| error.to_string())?,
+            running: (0..NODES).map(|_| None).collect(),
+            stubborn: Vec::new(),
+            said,
+            say,
+            tally: Tally::default(),
+            news: Vec::new(),
+        })
+    }
+
+    fn start(&mut self, node: usize) -> Result<(), String> {
+        let mut words: Vec<OsString> = ["node", "--bind", &self.addresses[node]]
+            .map(OsString::from)
+            .into();
+        for seed in &self.addresses {
+            words.extend(["--seed", seed].map(OsString::from));
+        }
+        let pace = 1_000_000 * NODES as u64 / self.options.rate;
+        words.extend(["--pace".into(), pace.to_string().into()]);
+        if self.options.stubborn {
+            words.push("--stubborn".into());
+        }
+        if self.options.logs {
+            words.push("--logs".into());
+        }
+        let mut child = ChildProcess::start(words).map_err(|error| error.to_string())?;
+        let output = child.output().ok_or("a child without output")?;
+        let (say, is_stubborn) = (self.say.clone(), self.options.stubborn);
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if is_stubborn && line == "left" {
+                    break;
+                }
+                if let Some(said) = understood(&line)
+                    && say.send((node, said)).is_err()
+                {
+                    return;
+                }
+            }
+            let _ = say.send((node, Said::Ended));
+        });
+        let before = self.running[node].replace(child);
+        self.stubborn.extend(before.filter(|_| self.options.stubborn));
+        Ok(())
+    }
+
+    /// Counts what the nodes say until `limit` has passed, or a node has news.
+    fn hear(&mut self, limit: Duration) -> bool {
+        match self.said.recv_timeout(limit) {
+            Ok((_, Said::Asked(took, failure))) => self.tally.take(took, failure),
+            Ok((node, Said::Up)) => self.news.push((node, Instant::now(), true)),
+            Ok((node, Said::Ended)) => self.news.push((node, Instant::now(), false)),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn listen(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            self.hear(left);
+        }
+    }
+
+    /// Waits until a node is Up, or has ended.
+    fn wait_for(&mut self, node: usize, is_up: bool) -> Result<Instant, String> {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let found = self
+                .news
+                .iter()
+                .position(|news| (news.0, news.2) == (node, is_up));
+            if let Some(at) = found {
+                return Ok(self.news.remove(at).1);
+            }
+            let left = end.checked_duration_since(Instant::now());
+            let left = left.ok_or_else(|| format!("node {} says nothing", node + 1))?;
+            self.hear(left);
+        }
+    }
+
+    /// Ends these nodes with SIGTERM and starts each again as soon as it has ended.
+    fn restart(&mut self, round: usize, nodes: &[usize]) -> Result<bool, String> {
+        let begun = Instant::now();
+        for node in nodes {
+            let child = self.running[*node].as_ref().ok_or("a node that does not run")?;
+            let pid = child.id().to_string();
+            let status = Command::new("kill").args(["-TERM", &pid]).status();
+            status.map_err(|error| error.to_string())?;
+        }
+        let mut started = Vec::new();
+        for node in nodes {
+            self.wait_for(*node, false)?;
+            let ended = begun.elapsed();
+            self.start(*node)?;
+            started.push((*node, ended, Instant::now()));
+        }
+        let mut is_kept = true;
+        for (node, ended, start) in started {
+            let up = self.wait_for(node, true)?.duration_since(start);
+            println!(
+                "round {}, node {}: ended {:.2} s after SIGTERM, Up {:.2} s after its start; so far {} answered, {} failed, \
+                 slowest {:.3} s",
+                round + 1,
+                node + 1,
+                ended.as_secs_f64(),
+                up.as_secs_f64(),
+                self.tally.answered,
+                self.tally.failed,
+                self.tally.slowest.as_secs_f64()
+            );
+            is_kept &= up < UP_MAX || self.options.stubborn;
+        }
+        Ok(is_kept)
+    }
+}
+
+fn understood(line: &str) -> Option<Said> {
+    let mut words = line.splitn(3, ' ');
+    match words.next()? {
+        "up" => Some(Said::Up),
+        "asked" => {
+            let took = Duration::from_micros(words.next()?.parse().ok()?);
+            Some(Said::Asked(took, words.next().map(str::to_owned)))
+        }
+        _ => None,
+    }
+}
