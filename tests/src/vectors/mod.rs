@@ -7,6 +7,7 @@ mod crdt;
 mod json;
 mod phi;
 mod reachability;
+mod replicator;
 mod ring;
 mod sbr;
 
@@ -92,6 +93,9 @@ fn runner(key: &str) -> Option<RunCase> {
         "phi" => phi::run,
         "convergence_leader" => convergence::run,
         "sbr" => sbr::run,
+        "quorum" => replicator::quorum,
+        "gossip_slice" => replicator::gossip_slice,
+        "status_chunks" => replicator::status_chunks,
         _ => return None,
     }))
 }

@@ -106,7 +106,7 @@ fn s_231_with_and_without_deltas_the_values_are_the_same() {
 }
 
 #[test]
-fn s_224_expired_keys_are_told_and_may_come_back() {
+fn s_224_s_225_expired_keys_are_told_and_may_come_back() {
     let expire = |config: &mut crate::config::Config| {
         let rule = (Pattern::parse("t-*").unwrap(), 10 * SECOND);
         config.ddata.expire_keys_after_inactivity = Vec::from([rule]);

@@ -1,6 +1,5 @@
 //! Operations: what becomes of reads and writes. Spec: sharding 1.12, 6.9.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::super::crdt::{Data, OpError};
@@ -366,5 +365,4 @@ fn a_node_that_is_no_member_any_more_answers_what_is_open_and_serves_nothing() {
     assert_eq!(*world.answer(0, token), Answer::Written(Err(unconfirmed)));
     let token = world.get(0, "a", Local);
     assert_eq!(*world.answer(0, token), Answer::Value(Err(ReadError::NotServing)));
-    let _ = Arc::new(());
 }
