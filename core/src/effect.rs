@@ -113,5 +113,18 @@ pub enum HaltReason {
     Removed,
 }
 
+impl core::fmt::Display for HaltReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Left => "it left gracefully",
+            Self::Downed => "it was declared Down",
+            Self::IncompatibleConfig => "seeds refused its configuration",
+            Self::JoinAborted => "it could not join in time",
+            Self::JoinRefused => "a member refused this incarnation for good",
+            Self::Removed => "the others removed it without its knowledge",
+        })
+    }
+}
+
 /// Several effects at once, for tests and batch hosts.
 pub type Effects = Vec<Effect>;

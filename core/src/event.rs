@@ -4,12 +4,16 @@ pub use crate::ddata::protocol::{Change as DdataChange, Event as DdataEvent};
 pub use crate::detector::protocol::Event as DetectorEvent;
 pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningEvent};
 use crate::ident::UniqueAddress;
-pub use crate::membership::protocol::{Event as MembershipEvent, JoinFailure, ShutdownPhase};
+pub use crate::membership::protocol::{
+    Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownPhase,
+};
 use crate::reject::Rejection;
 pub use crate::sharding::protocol::Event as ShardingEvent;
 use crate::sharding::state::ids::KindId;
 
-/// A fact.
+mod text;
+
+/// A fact. Its `Display` is one line for people.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {

@@ -1,6 +1,7 @@
 //! What can go wrong for a caller, each with the one thing to know about it. Peers' mistakes are events and counters, never
 //! errors of these types.
 
+use std::fmt;
 use std::io;
 
 use quorate_core::config::ConfigError;
@@ -169,6 +170,15 @@ pub enum Termination {
     /// The last [`crate::Cluster`] handle was dropped, or [`crate::Cluster::stop`] was called: the others will notice its
     /// silence.
     Stopped,
+}
+
+impl fmt::Display for Termination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Halted(reason) => reason.fmt(f),
+            Self::Stopped => f.write_str("it was stopped without leaving"),
+        }
+    }
 }
 
 impl Termination {

@@ -2,6 +2,7 @@
 //! Spec: `README.md`.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,7 @@ use crate::sync::lock;
 /// [`ClusterEvent::Resync`].
 pub const EVENTS_WAITING_MAX: usize = 1_024;
 
-/// One item of [`crate::Cluster::events`].
+/// One item of [`crate::Cluster::events`]. Its `Display` is one line for people.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClusterEvent {
@@ -31,6 +32,25 @@ pub enum ClusterEvent {
     Event(Event),
     /// The node has ended; the last item.
     Terminated(Termination),
+}
+
+/// One line for people.
+impl fmt::Display for ClusterEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let picture = |f: &mut fmt::Formatter<'_>, view: &View| {
+            let (members, own) = (view.members().len(), view.self_status());
+            write!(f, "{members} members, this node is {own}")
+        };
+        match self {
+            Self::Snapshot(view) => picture(f, view),
+            Self::Resync(view) => {
+                f.write_str("events were left out; ")?;
+                picture(f, view)
+            }
+            Self::Event(event) => event.fmt(f),
+            Self::Terminated(termination) => write!(f, "this node has ended: {termination}"),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -249,6 +269,32 @@ mod tests {
             1,
             "who stops listening costs nothing"
         );
+    }
+
+    #[test]
+    fn an_event_is_one_line_for_people() {
+        let view = hub().view();
+        let lines = [
+            (
+                ClusterEvent::Snapshot(Arc::clone(&view)),
+                "0 members, this node is Removed",
+            ),
+            (
+                ClusterEvent::Resync(view),
+                "events were left out; 0 members, this node is Removed",
+            ),
+            (
+                paused(1_000),
+                "this process stood still for 1ms longer than was due",
+            ),
+            (
+                ClusterEvent::Terminated(Termination::Stopped),
+                "this node has ended: it was stopped without leaving",
+            ),
+        ];
+        for (event, line) in lines {
+            assert_eq!(event.to_string(), line);
+        }
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub mod core {
     pub use quorate_core::effect::{CommandError, HaltReason, MembershipCommandError, ShardingCommandError};
     pub use quorate_core::event::{
         DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent,
-        ShardingEvent, ShutdownPhase,
+        SeedCause, SeedFailure, ShardingEvent, ShutdownPhase,
     };
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
     pub use quorate_core::membership::events::MembershipChange;

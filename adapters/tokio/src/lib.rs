@@ -82,6 +82,11 @@ impl Adapter for Tokio {
     }
 }
 
+/// The chapter about entities compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/entities.md")]
+struct Entities;
+
 /// The README's example is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -77,7 +77,7 @@ impl Default for ExecutorConfig {
 }
 
 impl Config {
-    /// The documented defaults: made for a local network, with a fail-over of about 45 s.
+    /// The documented defaults: made for a local network, with a fail-over of about 20 s for a cluster of three.
     #[must_use]
     pub fn lan(cluster: ClusterName) -> Self {
         Self {

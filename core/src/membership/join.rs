@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::cx::Cx;
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
-use crate::event::{Event, JoinFailure, MembershipEvent};
+use crate::event::{Event, JoinFailure, MembershipEvent, SeedCause, SeedFailure};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::Token;
 use crate::membership::leader_actions::is_shutting_down;
@@ -153,10 +153,20 @@ impl Membership {
         seeding.attempt = seeding.attempt.saturating_add(1);
         if !seeding.first {
             let me = cx.me.address();
-            seeding.unanswered = seeding.contacts.iter().filter(|a| *a != me).cloned().collect();
+            let others = || seeding.contacts.iter().filter(|a| *a != me);
+            let failure = |seed: &Address| SeedFailure {
+                seed: seed.clone(),
+                cause: if seeding.unanswered.contains(seed) {
+                    SeedCause::NoAnswer
+                } else {
+                    SeedCause::InNoCluster
+                },
+            };
             let reason = JoinFailure::NoSeedAnswered {
                 attempt: seeding.attempt - 1,
+                seeds: others().map(failure).collect(),
             };
+            seeding.unanswered = others().cloned().collect();
             cx.notify(Event::Membership(MembershipEvent::JoinFailed { reason }));
         }
         self.ask_unanswered(cx, seeding);

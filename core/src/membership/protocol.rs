@@ -3,6 +3,7 @@
 //! link it came over has a checked peer) and names its receiver's incarnation wherever a late one could be mistaken.
 //! Spec: membership 5, 8.6.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -339,14 +340,46 @@ pub enum ShutdownPhase {
     Exiting,
 }
 
+/// A seed that this node did not get in by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeedFailure {
+    /// Its address.
+    pub seed: Address,
+    /// Why, as far as is known.
+    pub cause: SeedCause,
+}
+
+/// Why a seed was of no help. The node itself knows the first two; what came of its dials its host knows, and puts in the
+/// place of [`SeedCause::NoAnswer`] before users hear of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SeedCause {
+    /// It did not answer.
+    NoAnswer,
+    /// It answered that it is in no cluster itself.
+    InNoCluster,
+    /// Nobody listens at its address.
+    Refused,
+    /// Nobody knows its name.
+    Unresolvable,
+    /// One of the two does not believe the other, or only one of them encrypts: in words.
+    Security(String),
+    /// It belongs to another cluster.
+    OtherCluster,
+    /// What else the host says.
+    Other(String),
+}
+
 /// Why a join attempt failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinFailure {
-    /// No seed answered in time.
+    /// No seed answered in time, or none that is in a cluster.
     NoSeedAnswered {
         /// Attempts so far.
         attempt: u32,
+        /// The last cause of each seed, in the order in which they were given; not this node itself.
+        seeds: Vec<SeedFailure>,
     },
     /// The seed's settings differ in a way that cannot work.
     IncompatibleConfig,

@@ -157,7 +157,9 @@ impl Sim {
                 self.history.processes[process as usize].self_removed += 1
             }
             Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
-            Event::Membership(MembershipEvent::JoinFailed { reason }) => self.join_failures.push(*reason),
+            Event::Membership(MembershipEvent::JoinFailed { reason }) => {
+                self.join_failures.push(reason.clone())
+            }
             Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
             Event::Detector(DetectorEvent::StillMember) => self.processes[process as usize].in_doubt = false,
             _ => {}

@@ -5,6 +5,7 @@ use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, S
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Member;
+use quorate_core::reject::Rejection;
 use quorate_core::time::Instant;
 
 use super::refusal::LogLimit;
@@ -20,7 +21,7 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
             tracing::info!(target: "cluster::membership", event = "self_removed", %me)
         }
         Event::Membership(MembershipEvent::JoinFailed { reason }) => {
-            tracing::warn!(target: "cluster::membership", event = "join_failed", %me, ?reason);
+            tracing::warn!(target: "cluster::membership", event = "join_failed", %me, "{reason}");
         }
         Event::Membership(MembershipEvent::LeaderIncapacitated { ticks }) => {
             tracing::warn!(target: "cluster::membership", event = "cluster_leader_incapacitated", %me, ticks);
@@ -45,6 +46,17 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
             tracing::info!(target: "cluster::fd", event = "still_member", %me, "after a pause of this process");
         }
         Event::Sharding { kind, event } => sharding(me, &format_args!("{kind:?}"), event),
+        // After a restart at the same address: a cluster's life, and nobody's fault.
+        Event::Rejected {
+            peer,
+            rejection: rejection @ Rejection::WrongReceiver { .. },
+        } => {
+            if let Some(left_out) = log.admit(now) {
+                tracing::info!(
+                    target: "cluster::transport", event = "rejected", %me, %peer, left_out, "{rejection}"
+                );
+            }
+        }
         Event::Rejected { peer, rejection } => {
             if let Some(left_out) = log.admit(now) {
                 tracing::warn!(

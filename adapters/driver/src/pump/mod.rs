@@ -208,7 +208,7 @@ impl<M: Machine> Pump<M> {
             LinkInput::Datagrams(link, max) => self.outbound.takes_datagrams(link, max),
             LinkInput::DialFailed(link, error) => match Unproved::of(&error) {
                 Some(why) => self.outbound.unproved(&mut self.base, link, why, false),
-                None => self.outbound.failed(&mut self.base, link, &error),
+                None => self.outbound.dial_failed(&mut self.base, link, &error),
             },
             LinkInput::Received(link, chunk) if mine => {
                 self.outbound
@@ -451,6 +451,7 @@ impl<M: Machine> Pump<M> {
             }
             Effect::Notify(event) if self.is_for_subscribers(&event) => {}
             Effect::Notify(event) => {
+                let event = self.outbound.explain(event);
                 self.entities.heed(&event);
                 if let Event::Rejected {
                     peer,

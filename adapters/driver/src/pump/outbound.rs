@@ -5,6 +5,7 @@
 //! limit; it then comes back as unreachable. What was written to a link that breaks is lost, and the core hears `Down`.
 
 mod bulk;
+mod causes;
 mod datagrams;
 mod dialing;
 mod renewal;
@@ -12,6 +13,7 @@ mod renewal;
 use std::collections::BTreeMap;
 
 use quorate_core::config::Limits;
+use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::{Lane, Message};
@@ -40,6 +42,8 @@ struct Peer {
     bulk: Way,
     /// Whether who answered on the control link accepts bulk links; unknown until somebody has.
     accepts_bulk: Option<bool>,
+    /// What came of the last dial of the control link, if it did not open.
+    last_failure: Option<SeedCause>,
 }
 
 impl Peer {

@@ -148,7 +148,15 @@ pub(crate) fn refuse(
     now: Instant,
 ) {
     refusal.count(stats);
-    if let Some(left_out) = log.admit(now) {
+    let Some(left_out) = log.admit(now) else {
+        return;
+    };
+    // A peer that has not heard of a restart: a cluster's life, and nobody's fault.
+    if let Refusal::Rejected(RejectReason::WrongIncarnation { .. }) = refusal {
+        tracing::info!(
+            target: "cluster::transport", event = "handshake_refused", %from, left_out, "{refusal}"
+        );
+    } else {
         tracing::warn!(
             target: "cluster::transport", event = "handshake_refused", %from, left_out, "{refusal}"
         );

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use quorate_core::wire::handshake::HANDSHAKE_MAGIC;
 use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::mtls::Mtls;
@@ -119,9 +120,14 @@ async fn shake_hands<R: LinkReader, W: LinkWriter>(
         if cipher.is_empty() && cipher.fill().await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        let is_plain = cipher.begins_with(&HANDSHAKE_MAGIC);
         if let Err(refusal) = cipher.feed(session) {
             refuse(session, cipher, writer).await;
-            return Err(refusal);
+            return Err(if is_plain {
+                Unproved::error("it speaks plaintext, and this node asks for TLS")
+            } else {
+                refusal
+            });
         }
     }
 }
@@ -186,6 +192,13 @@ impl<R: LinkReader> Cipher<R> {
         (self.taken, self.filled) = (0, 0);
         self.filled = self.reader.read(&mut self.buffer).await?;
         Ok(self.filled)
+    }
+
+    /// Whether what was read last begins so.
+    fn begins_with(&self, bytes: &[u8]) -> bool {
+        self.buffer
+            .get(self.taken..self.filled)
+            .is_some_and(|read| read.starts_with(bytes))
     }
 
     /// Hands what was read to the session, as far as that takes it at once. Nothing left to hand over says that the stream

@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
+use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::LinkEvent;
 use quorate_core::wire::handshake::{
     FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, Proof, RejectReason, check_ack, decode_answer,
     encode_hello, encode_proof,
 };
-use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
+use quorate_core::wire::{VERSION_MAX, VERSION_MIN, WireError};
 use rand_core::Rng;
 
+use super::causes::{PLAINTEXT_TO_TLS, cause_of_refusal, is_tls};
 use super::renewal::due;
 use super::{Outbound, return_strays, set_renewal, set_state};
 use crate::proved::Proved;
@@ -143,7 +145,10 @@ impl Outbound {
         base.act(Action::Resume { link, chunk });
         let (answer, consumed) = match decoded {
             HandshakeDecoded::NeedMore(_) => return self.keep(link, challenge, 0),
-            HandshakeDecoded::Bad(error) => return self.failed(base, link, &error),
+            HandshakeDecoded::Bad(error) => {
+                let tls = is_tls(heard);
+                return self.answered_badly(base, link, &error, tls);
+            }
             HandshakeDecoded::Done { value, consumed } => (value, consumed),
         };
         match answer {
@@ -208,6 +213,7 @@ impl Outbound {
             .map(|peer| peer.way(kind).phase(link));
         if !matches!(state, Some(State::Open { .. })) {
             refused(base, &address, kind, why);
+            self.note(link, SeedCause::Security(why.to_string()));
         }
         self.broken(base, link);
     }
@@ -276,9 +282,13 @@ impl Outbound {
             return;
         };
         let due = due(base);
-        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+        let Some(peer) = self.peers.get_mut(&address) else {
             return;
         };
+        if kind == LinkKind::Control {
+            peer.last_failure = None;
+        }
+        let way = peer.way(kind);
         let renews = way.is_opening(link);
         way.handshakes += 1;
         way.proves(proved, base.link_expiry());
@@ -308,6 +318,22 @@ impl Outbound {
         self.refill(base, link);
     }
 
+    /// What answers is no node, or one that asks for TLS.
+    fn answered_badly(&mut self, base: &mut Base, link: LinkId, error: &WireError, tls: bool) {
+        if let Some((address, kind)) = self.links.get(&link).cloned() {
+            let (why, cause) = if tls {
+                let why = PLAINTEXT_TO_TLS.to_owned();
+                (why.clone(), SeedCause::Security(why))
+            } else {
+                let why = format!("what answers there is no node: {error}");
+                (why.clone(), SeedCause::Other(why))
+            };
+            refused(base, &address, kind, &why);
+            self.note(link, cause);
+        }
+        self.failed(base, link, error);
+    }
+
     /// The peer, or we, do not want this link.
     fn rejected(&mut self, base: &mut Base, link: LinkId, reason: RejectReason) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
@@ -323,6 +349,7 @@ impl Outbound {
         if is_final(reason) {
             self.refused_by_peer(base, link);
         }
+        self.note(link, cause_of_refusal(reason));
         if is_mistake(reason) {
             refused(base, &address, kind, &reason);
         } else {
@@ -371,6 +398,7 @@ impl Outbound {
             State::Backoff { .. } => self.dial(base, address, kind),
             State::Dialing { link, .. } | State::Greeting { link, .. } => {
                 let link = *link;
+                self.note(link, SeedCause::NoAnswer);
                 self.failed(base, link, &"no answer in time");
             }
             State::Idle | State::Open { .. } => {}
@@ -389,6 +417,10 @@ impl Outbound {
         match way.map(|way| way.phase(link)) {
             Some(State::Open { .. }) => self.break_link(base, &address, kind),
             Some(State::Idle | State::Backoff { .. } | State::Dialing { .. } | State::Greeting { .. }) => {
+                self.note(
+                    link,
+                    SeedCause::Other("the link ended before its handshake did".to_owned()),
+                );
                 self.failed(base, link, &"the link broke");
             }
             None => {}

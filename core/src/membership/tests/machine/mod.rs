@@ -23,7 +23,7 @@ use super::{clock, g, n, names, seen};
 use crate::config::Config;
 use crate::cx::Cx;
 use crate::effect::{Answer, CommandError, Effect, HaltReason, ShardingAnswer};
-use crate::event::{DetectorEvent, DowningEvent, Event, MembershipEvent};
+use crate::event::{DetectorEvent, DowningEvent, Event, JoinFailure, MembershipEvent};
 use crate::fixture::Fixture;
 use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
 use crate::input::{Target, Token};
@@ -329,6 +329,9 @@ fn show(effect: &Effect) -> Option<String> {
             return show_change(change);
         }
         Effect::Notify(Event::Membership(MembershipEvent::SelfUp)) => String::from("self-up"),
+        Effect::Notify(Event::Membership(MembershipEvent::JoinFailed {
+            reason: reason @ JoinFailure::NoSeedAnswered { .. },
+        })) => alloc::format!("failed({reason})"),
         Effect::Notify(Event::Membership(MembershipEvent::JoinFailed { reason })) => {
             alloc::format!("failed({reason:?})")
         }

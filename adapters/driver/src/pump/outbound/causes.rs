@@ -1,0 +1,83 @@
+//! What came of the last dial to each peer, for the event that says that no seed was of help. Decides nothing.
+//! Spec: `README.md`.
+
+use std::io;
+
+use quorate_core::event::{Event, JoinFailure, MembershipEvent, SeedCause};
+use quorate_core::wire::handshake::RejectReason;
+
+use super::Outbound;
+use crate::pump::action::LinkId;
+use crate::pump::base::Base;
+use crate::transport::LinkKind;
+
+/// How a TLS record that carries an alert begins: what a node that asks for TLS says to one that does not speak it.
+const TLS_ALERT: [u8; 2] = [0x15, 0x03];
+
+/// What a dialer that speaks plaintext hears of an acceptor that asks for TLS.
+pub(super) const PLAINTEXT_TO_TLS: &str = "it asks for TLS, and this node speaks plaintext";
+
+/// Whether an acceptor's first bytes say that it asks for TLS.
+pub(super) fn is_tls(heard: &[u8]) -> bool {
+    heard.starts_with(&TLS_ALERT)
+}
+
+/// What the system says about a dial.
+fn cause_of(error: &io::Error) -> SeedCause {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => SeedCause::Refused,
+        io::ErrorKind::TimedOut => SeedCause::NoAnswer,
+        io::ErrorKind::AddrNotAvailable => SeedCause::Unresolvable,
+        // The standard library has no kind for names that nobody knows.
+        _ if error.to_string().starts_with("failed to lookup address") => SeedCause::Unresolvable,
+        _ => SeedCause::Other(error.to_string()),
+    }
+}
+
+/// What a refusal says.
+pub(super) fn cause_of_refusal(reason: RejectReason) -> SeedCause {
+    match reason {
+        RejectReason::WrongCluster => SeedCause::OtherCluster,
+        RejectReason::AuthMethod | RejectReason::Unauthenticated | RejectReason::WrongIdentity => {
+            SeedCause::Security(reason.to_string())
+        }
+        // Every other reason, those of later versions included.
+        _ => SeedCause::Other(reason.to_string()),
+    }
+}
+
+impl Outbound {
+    /// Notes what came of the dial of a control link: joining needs no other.
+    pub(super) fn note(&mut self, link: LinkId, cause: SeedCause) {
+        if let Some((address, LinkKind::Control)) = self.links.get(&link)
+            && let Some(peer) = self.peers.get_mut(address)
+        {
+            peer.last_failure = Some(cause);
+        }
+    }
+
+    /// The system could not open a link.
+    pub(crate) fn dial_failed(&mut self, base: &mut Base, link: LinkId, error: &io::Error) {
+        self.note(link, cause_of(error));
+        self.failed(base, link, error);
+    }
+
+    /// The same event with what this node's dials have shown.
+    pub(crate) fn explain(&self, mut event: Event) -> Event {
+        if let Event::Membership(MembershipEvent::JoinFailed {
+            reason: JoinFailure::NoSeedAnswered { seeds, .. },
+        }) = &mut event
+        {
+            for failure in seeds {
+                let known = self
+                    .peers
+                    .get(&failure.seed)
+                    .and_then(|peer| peer.last_failure.clone());
+                if let (SeedCause::NoAnswer, Some(cause)) = (&failure.cause, known) {
+                    failure.cause = cause;
+                }
+            }
+        }
+        event
+    }
+}

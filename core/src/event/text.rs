@@ -1,0 +1,265 @@
+//! Events in words: one line each, for logs and for people who print what they hear. Decides nothing. Spec: `README.md`.
+
+use core::fmt::{self, Display, Formatter};
+
+use super::{
+    DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent,
+    SeedCause, SeedFailure, ShardingEvent, ShutdownPhase,
+};
+use crate::membership::state::events::MembershipChange;
+
+/// Things one behind the other, or that there are none.
+struct List<'a, T>(&'a [T]);
+
+impl<T: Display> Display for List<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (number, item) in self.0.iter().enumerate() {
+            let before = if number == 0 { "" } else { ", " };
+            write!(f, "{before}{item}")?;
+        }
+        if self.0.is_empty() {
+            f.write_str("nobody")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Display for Event {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Membership(event) => event.fmt(f),
+            Self::Detector(event) => event.fmt(f),
+            Self::Downing(event) => event.fmt(f),
+            Self::Ddata(event) => event.fmt(f),
+            Self::Sharding { kind, event } => write!(f, "kind {kind:?}: {event}"),
+            Self::Rejected { peer, rejection } => write!(f, "a message of {peer} was rejected: {rejection}"),
+        }
+    }
+}
+
+impl Display for MembershipEvent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed { change, .. } => change.fmt(f),
+            Self::SelfUp => f.write_str("this node is Up"),
+            Self::SelfRemoved => f.write_str("this node is no longer a member"),
+            Self::JoinFailed { reason } => write!(f, "a join attempt failed: {reason}"),
+            Self::LeaderIncapacitated { ticks } => {
+                write!(
+                    f,
+                    "the leader has not been able to act for {ticks} ticks: there is no convergence"
+                )
+            }
+            Self::ShutdownPhaseTimedOut { phase } => {
+                write!(f, "{phase} took too long; the node goes on without")
+            }
+        }
+    }
+}
+
+impl Display for ShutdownPhase {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HandOver => "handing the shards over",
+            Self::Exiting => "waiting for the leader to move this node to Exiting",
+        })
+    }
+}
+
+impl Display for MembershipChange {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TombstonesChanged => f.write_str("the set of removed incarnations changed"),
+            Self::Removed { member, previous } => write!(f, "{} is removed, it was {previous}", member.node),
+            Self::Joined(member)
+            | Self::WeaklyUp(member)
+            | Self::Up(member)
+            | Self::Left(member)
+            | Self::Exited(member)
+            | Self::Downed(member)
+            | Self::PreparingForShutdown(member)
+            | Self::ReadyForShutdown(member) => write!(f, "{} is {}", member.node, member.status),
+            Self::Unreachable(member) => write!(f, "{} is unreachable", member.node),
+            Self::Reachable(member) => write!(f, "{} is reachable again", member.node),
+            Self::LeaderChanged(Some(leader)) => write!(f, "{leader} is the leader"),
+            Self::LeaderChanged(None) => f.write_str("there is no leader"),
+            Self::RoleLeaderChanged { role, leader } => match leader {
+                Some(leader) => write!(f, "{leader} is the leader of the role {role}"),
+                None => write!(f, "there is no leader of the role {role}"),
+            },
+            Self::SeenChanged { converged, seen } => {
+                let is = if *converged { "" } else { "not " };
+                write!(
+                    f,
+                    "{} nodes have seen the state, which is {is}converged",
+                    seen.len()
+                )
+            }
+            Self::ReachabilityChanged => f.write_str("the reachability table changed"),
+        }
+    }
+}
+
+impl Display for JoinFailure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSeedAnswered { attempt, seeds } => {
+                write!(f, "no seed helped in attempt {attempt}: {}", List(seeds))
+            }
+            Self::IncompatibleConfig => {
+                f.write_str("a seed's settings differ from this node's in a way that cannot work")
+            }
+            Self::NoWelcome => f.write_str("no Welcome came in time"),
+            Self::Refused { reason } => write!(f, "a member refused: {reason}"),
+            Self::Aborted => f.write_str("it took longer than `shutdown_after_unsuccessful_join`"),
+        }
+    }
+}
+
+impl Display for SeedFailure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.seed, self.cause)
+    }
+}
+
+impl Display for SeedCause {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer => f.write_str("no answer"),
+            Self::InNoCluster => f.write_str("in no cluster itself"),
+            Self::Refused => f.write_str("nobody listens there"),
+            Self::Unresolvable => f.write_str("nobody knows this name"),
+            Self::OtherCluster => f.write_str("belongs to another cluster"),
+            Self::Security(why) | Self::Other(why) => write!(f, "{}", why.escape_debug()),
+        }
+    }
+}
+
+impl Display for DetectorEvent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused { excess } => {
+                write!(f, "this process stood still for {excess:?} longer than was due")
+            }
+            Self::StillMember => f.write_str("this node still is a member, after a pause of this process"),
+        }
+    }
+}
+
+impl Display for DowningEvent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decision(report) => decision(report, f),
+            Self::TooManyMembersToDecide { members, members_max } => write!(
+                f,
+                "{members} members are more than the downing strategy can decide about, {members_max}"
+            ),
+            Self::NobodyHasDowningRole { role } => {
+                write!(
+                    f,
+                    "no member has the role {role}, by which the downing strategy counts"
+                )
+            }
+        }
+    }
+}
+
+/// What was decided. The report's own words are about what would be.
+fn decision(report: &DowningReport, f: &mut Formatter<'_>) -> fmt::Result {
+    let (strategy, decision, reason) = (report.strategy, &report.decision, report.reason);
+    let (unreachable, members) = (report.unreachable.len(), report.members.len());
+    write!(
+        f,
+        "{strategy} decided {decision} ({reason}), down: {}; ",
+        List(&report.down)
+    )?;
+    write!(f, "{unreachable} of {members} members are unreachable")?;
+    match &report.waits_for {
+        None => Ok(()),
+        Some(DowningWait::Stable { .. }) => f.write_str("; waits until the picture is stable"),
+        Some(DowningWait::Leader) => f.write_str("; the leader decides"),
+        Some(DowningWait::OtherSide { .. }) => f.write_str("; the other side may go first"),
+        Some(DowningWait::Lease { .. }) => f.write_str("; waits for the lease"),
+    }
+}
+
+impl Display for DdataEvent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed { key, .. } => write!(f, "the value of {} changed", key.as_str().escape_debug()),
+            Self::LargeValue { key, bytes } => {
+                write!(
+                    f,
+                    "the value of {} is large, {bytes} bytes",
+                    key.as_str().escape_debug()
+                )
+            }
+            Self::Pruned { key, node } => {
+                write!(
+                    f,
+                    "what {node} gave to {} is its owner's now",
+                    key.as_str().escape_debug()
+                )
+            }
+            Self::StoreLost => {
+                f.write_str("the store of replicated data cannot be read; this node takes no part")
+            }
+            Self::StoreOutdated { away } => {
+                write!(
+                    f,
+                    "the store of replicated data is {away:?} old; this node takes no part"
+                )
+            }
+        }
+    }
+}
+
+impl Display for ShardingEvent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RegionRegistered { term } => write!(
+                f,
+                "the region is registered with the coordinator on {}",
+                term.node
+            ),
+            Self::RegistrationRefused { ours, theirs } => {
+                write!(
+                    f,
+                    "the coordinator refused {ours} shards, the cluster has {theirs}"
+                )
+            }
+            Self::CoordinatorStarted { term } => write!(f, "the coordinator on {} recovers", term.node),
+            Self::CoordinatorRecovered { term, shards } => {
+                write!(
+                    f,
+                    "the coordinator on {} knows {shards} homes and allocates",
+                    term.node
+                )
+            }
+            Self::ShardAllocated { shard, home } => write!(f, "shard {shard} has its home on {home}"),
+            Self::ShardStarted { shard, term } => write!(
+                f,
+                "shard {shard} runs here, by order of the coordinator on {}",
+                term.node
+            ),
+            Self::ShardStopped { shard } => write!(f, "shard {shard} has stopped here"),
+            Self::ShardStopTimeout { shard } => {
+                write!(f, "shard {shard} did not stop in time, its entities were killed")
+            }
+            Self::HandOffTimeout { shard } => write!(f, "shard {shard} was not handed off in time, it stays"),
+            Self::ShardConflict { shard } => {
+                write!(
+                    f,
+                    "two regions claim to host shard {shard}, which stops and gets a new home"
+                )
+            }
+            Self::DeadLetter { shard, reason } => write!(f, "a message for shard {shard} is lost: {reason}"),
+            Self::BufferFull { messages } => write!(f, "the buffer is full with {messages} messages"),
+            Self::Drained => f.write_str("everything is handed over"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Every event is one line without Rust in it.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::*;
+use crate::downing::state::decision::Decision;
+use crate::downing::state::view::IndirectRule;
+use crate::fixture::{member, node};
+use crate::ident::Role;
+use crate::membership::state::member::{Status, UpNumber};
+use crate::reject::{JoinRefusal, Rejection};
+use crate::sharding::errors::AskFailure;
+use crate::sharding::state::ids::{KindId, ShardId, Term};
+use crate::view::View;
+
+fn changes() -> Vec<MembershipChange> {
+    let (a, role) = (node("a", 1), Role::new("front").unwrap());
+    let m = |status| member(&a, status);
+    vec![
+        MembershipChange::TombstonesChanged,
+        MembershipChange::Removed {
+            member: m(Status::Removed),
+            previous: Status::Down,
+        },
+        MembershipChange::Joined(m(Status::Joining)),
+        MembershipChange::WeaklyUp(m(Status::WeaklyUp)),
+        MembershipChange::Up(m(Status::Up)),
+        MembershipChange::Left(m(Status::Leaving)),
+        MembershipChange::Exited(m(Status::Exiting)),
+        MembershipChange::Downed(m(Status::Down)),
+        MembershipChange::PreparingForShutdown(m(Status::PreparingForShutdown)),
+        MembershipChange::ReadyForShutdown(m(Status::ReadyForShutdown)),
+        MembershipChange::Unreachable(m(Status::Up)),
+        MembershipChange::Reachable(m(Status::Up)),
+        MembershipChange::LeaderChanged(Some(a.clone())),
+        MembershipChange::LeaderChanged(None),
+        MembershipChange::RoleLeaderChanged {
+            role: role.clone(),
+            leader: Some(a.clone()),
+        },
+        MembershipChange::RoleLeaderChanged { role, leader: None },
+        MembershipChange::SeenChanged {
+            converged: false,
+            seen: vec![a],
+        },
+        MembershipChange::ReachabilityChanged,
+    ]
+}
+
+fn failures() -> Vec<JoinFailure> {
+    let because = |cause| SeedFailure {
+        seed: node("seed", 1).address().clone(),
+        cause,
+    };
+    let causes = [
+        SeedCause::NoAnswer,
+        SeedCause::InNoCluster,
+        SeedCause::Refused,
+        SeedCause::Unresolvable,
+        SeedCause::Security(String::from("two\nlines")),
+        SeedCause::OtherCluster,
+        SeedCause::Other(String::from("else")),
+    ];
+    vec![
+        JoinFailure::NoSeedAnswered {
+            attempt: 3,
+            seeds: causes.into_iter().map(because).collect(),
+        },
+        JoinFailure::IncompatibleConfig,
+        JoinFailure::NoWelcome,
+        JoinFailure::Refused {
+            reason: JoinRefusal::ShuttingDown,
+        },
+        JoinFailure::Aborted,
+    ]
+}
+
+fn sharding() -> Vec<ShardingEvent> {
+    let (shard, home) = (ShardId(7), node("a", 1));
+    let term = Term {
+        up_number: UpNumber::FIRST,
+        node: home.clone(),
+    };
+    vec![
+        ShardingEvent::RegionRegistered { term: term.clone() },
+        ShardingEvent::RegistrationRefused { ours: 4, theirs: 8 },
+        ShardingEvent::CoordinatorStarted { term: term.clone() },
+        ShardingEvent::CoordinatorRecovered {
+            term: term.clone(),
+            shards: 4,
+        },
+        ShardingEvent::ShardAllocated { shard, home },
+        ShardingEvent::ShardStarted { shard, term },
+        ShardingEvent::ShardStopped { shard },
+        ShardingEvent::ShardStopTimeout { shard },
+        ShardingEvent::HandOffTimeout { shard },
+        ShardingEvent::ShardConflict { shard },
+        ShardingEvent::DeadLetter {
+            shard,
+            reason: AskFailure::BufferFull,
+        },
+        ShardingEvent::BufferFull { messages: 9 },
+        ShardingEvent::Drained,
+    ]
+}
+
+fn all() -> Vec<Event> {
+    let a = node("a", 1);
+    let view = Arc::new(View::idle(a.clone()));
+    let changed = |change| MembershipEvent::Changed {
+        change,
+        view: Arc::clone(&view),
+    };
+    let mut membership: Vec<_> = changes().into_iter().map(changed).collect();
+    membership.extend(
+        failures()
+            .into_iter()
+            .map(|reason| MembershipEvent::JoinFailed { reason }),
+    );
+    membership.extend([
+        MembershipEvent::SelfUp,
+        MembershipEvent::SelfRemoved,
+        MembershipEvent::LeaderIncapacitated { ticks: 20 },
+        MembershipEvent::ShutdownPhaseTimedOut {
+            phase: ShutdownPhase::HandOver,
+        },
+        MembershipEvent::ShutdownPhaseTimedOut {
+            phase: ShutdownPhase::Exiting,
+        },
+    ]);
+    let report = DowningReport {
+        strategy: "keep-majority",
+        rule: IndirectRule::CascadeSafe,
+        decision: Decision::DownUnreachable,
+        reason: "a majority is reachable",
+        members: vec![a.clone(), node("b", 2)],
+        unreachable: vec![node("b", 2)],
+        indirectly_connected: vec![],
+        down: vec![node("b", 2)],
+        waits_for: None,
+    };
+    let downing = [
+        DowningEvent::Decision(report),
+        DowningEvent::TooManyMembersToDecide {
+            members: 9,
+            members_max: 5,
+        },
+        DowningEvent::NobodyHasDowningRole {
+            role: Role::new("back").unwrap(),
+        },
+    ];
+    let detector = [
+        DetectorEvent::Paused {
+            excess: Duration::from_secs(3),
+        },
+        DetectorEvent::StillMember,
+    ];
+    let kind = KindId::of("carts");
+    let sharding = sharding()
+        .into_iter()
+        .map(|event| Event::Sharding { kind, event });
+    let rejected = Event::Rejected {
+        peer: a,
+        rejection: Rejection::Unexpected { what: "Welcome" },
+    };
+    membership
+        .into_iter()
+        .map(Event::Membership)
+        .chain(downing.map(Event::Downing))
+        .chain(detector.map(Event::Detector))
+        .chain([
+            Event::Ddata(DdataEvent::StoreLost),
+            Event::Ddata(DdataEvent::StoreOutdated {
+                away: Duration::from_secs(3),
+            }),
+        ])
+        .chain(sharding)
+        .chain([rejected])
+        .collect()
+}
+
+#[test]
+fn every_event_is_one_line_for_people() {
+    for event in all() {
+        let line = event.to_string();
+        assert!((8..400).contains(&line.len()), "{} bytes: {line}", line.len());
+        assert!(!line.contains(['\n', '{', '[']), "{line}");
+    }
+}
+
+#[test]
+fn the_lines_say_who_and_what() {
+    let lines: Vec<String> = all().iter().map(ToString::to_string).collect();
+    for wanted in [
+        "a:7355#0000000000000001 is Up",
+        "a:7355#0000000000000001 is removed, it was Down",
+        "nobody listens there",
+        "two\\nlines",
+        "down: b:7355#0000000000000002; 1 of 2 members are unreachable",
+        "stood still for 3s",
+        "shard 7 was not handed off in time",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.contains(wanted)),
+            "{wanted}: {lines:#?}"
+        );
+    }
+}
