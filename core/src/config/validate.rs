@@ -172,8 +172,8 @@ impl Config {
         self.check_failure_detector()?;
         self.check_sharding()?;
         self.check_executor()?;
-        self.ddata.check(self.ddata_frame_bytes_max())?;
         self.check_limits()?;
+        self.ddata.check(self.ddata_frame_bytes_max())?;
         self.downing.check()?;
         Ok(ValidConfig {
             config: Arc::new(self),
