@@ -58,6 +58,7 @@
 #![forbid(unsafe_code)]
 
 mod datagrams;
+mod door;
 mod link;
 mod links;
 mod port;

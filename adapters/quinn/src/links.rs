@@ -98,6 +98,12 @@ impl<R: QuicRuntime> QuicLinks<R> {
         self.inside.timer.clone()
     }
 
+    /// Connections that this node opened or is opening.
+    pub(crate) fn dialed(&self) -> usize {
+        let connections = &self.inside.connections;
+        connections.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// How the next connection that a peer opens is accepted: with the certificates of the moment.
     pub(crate) fn server_config(&self) -> io::Result<Arc<quinn::ServerConfig>> {
         let tls = QuicServerConfig::try_from(self.inside.mtls.server_config()).map_err(io::Error::other)?;

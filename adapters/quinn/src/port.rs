@@ -1,24 +1,21 @@
 //! Where peers reach this node: accepts connections, shakes hands with each in a task of its own, and hands out the streams
-//! they open. Decides only how many connections there may be. Spec: reliability 3b.
+//! they open. Decides nothing: the door knows who may come. Spec: reliability 3b.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn::{Connection, Endpoint, Incoming};
+use quinn::{Connection, Endpoint, Incoming, RecvStream, SendStream, VarInt};
 use quorate_driver::{Accepted, Listener, Unproved};
 use tokio::sync::mpsc;
 
 use crate::datagrams::Receivers;
+use crate::door::{Door, Proved, Unfinished};
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::links::QuicLinks;
 use crate::runtime::{QuicRuntime, Timer};
 
-/// Connections there may be, both directions: a cluster of a thousand nodes twice over, and room for strangers who are being
-/// refused.
-const CONNECTIONS_MAX: usize = 4_096;
-
-/// How long a peer may take to prove who it is.
+/// How long a peer may take to prove who it is, and then to open its first link.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Links that wait for the driver to take them; beyond it they wait in their connections.
@@ -61,6 +58,7 @@ impl Listener for QuicPort {
 }
 
 async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint, links: mpsc::Sender<Knock>) {
+    let door = Door::default();
     loop {
         let incoming = tokio::select! {
             () = links.closed() => return,
@@ -69,24 +67,31 @@ async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint,
         let Some(incoming) = incoming else {
             return;
         };
-        if endpoint.open_connections() >= CONNECTIONS_MAX {
-            incoming.refuse();
-        } else if !incoming.remote_address_validated() {
+        if !incoming.remote_address_validated() {
             // Whoever forges its address never sees the answer: costs an honest peer one round trip, and keeps strangers
             // from making this node compute signatures for addresses that are not theirs.
             let _ = incoming.retry();
+        } else if !door.has_room(endpoint.open_connections(), transport.dialed()) {
+            // Without an answer: an honest peer says it again after a while.
+            incoming.ignore();
         } else {
-            let serving = serve(transport.clone(), incoming, links.clone());
+            let place = door.enter(incoming.remote_address());
+            let serving = serve(transport.clone(), incoming, place, links.clone());
             transport.runtime().spawn(serving);
         }
     }
 }
 
 /// One peer's connection, from its handshake until either side has had enough.
-async fn serve<R: QuicRuntime>(transport: QuicLinks<R>, incoming: Incoming, links: mpsc::Sender<Knock>) {
+async fn serve<R: QuicRuntime>(
+    transport: QuicLinks<R>,
+    incoming: Incoming,
+    place: Unfinished,
+    links: mpsc::Sender<Knock>,
+) {
     let remote = incoming.remote_address();
-    match shake_hands(&transport, incoming).await {
-        Ok(connection) => {
+    match shake_hands(&transport, incoming, place).await {
+        Ok((connection, _proved)) => {
             let timer = transport.timer();
             drop(transport);
             tokio::select! {
@@ -106,28 +111,33 @@ async fn serve<R: QuicRuntime>(transport: QuicLinks<R>, incoming: Incoming, link
     }
 }
 
-async fn shake_hands<R: QuicRuntime>(transport: &QuicLinks<R>, incoming: Incoming) -> io::Result<Connection> {
+async fn shake_hands<R: QuicRuntime>(
+    transport: &QuicLinks<R>,
+    incoming: Incoming,
+    mut place: Unfinished,
+) -> io::Result<(Connection, Proved)> {
     let connecting = incoming.accept_with(transport.server_config()?).map_err(lost)?;
-    let connected = transport.timer().within(HANDSHAKE_LIMIT, connecting).await?;
-    connected.map_err(lost)
+    let timer = transport.timer();
+    let connected = tokio::select! {
+        connected = timer.within(HANDSHAKE_LIMIT, connecting) => connected?,
+        () = place.displaced() => return Err(io::Error::other("too many unfinished handshakes")),
+    };
+    let connection = connected.map_err(lost)?;
+    match place.prove() {
+        Some(proved) => Ok((connection, proved)),
+        None => {
+            connection.close(VarInt::from_u32(0), b"too many connections");
+            Err(io::Error::other("too many connections"))
+        }
+    }
 }
 
 async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>, timer: &Timer) {
     let receivers = Receivers::default();
-    loop {
-        let (writer, reader) = tokio::select! {
-            stream = connection.accept_bi() => match stream {
-                Ok(stream) => stream,
-                Err(_) => return,
-            },
-            datagram = connection.read_datagram() => {
-                match datagram {
-                    Ok(datagram) => receivers.hand_over(&datagram),
-                    Err(_) => return,
-                }
-                continue;
-            }
-        };
+    // Whoever connects has something to say at once.
+    let first = timer.within(HANDSHAKE_LIMIT, next_stream(connection, &receivers));
+    let mut next = first.await.ok().flatten();
+    while let Some((writer, reader)) = next {
         let receiving = receivers.of(reader.id());
         let link = Accepted {
             remote: connection.remote_address(),
@@ -136,6 +146,17 @@ async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>, timer: &
         };
         if links.send(Ok(link)).await.is_err() {
             return;
+        }
+        next = next_stream(connection, &receivers).await;
+    }
+}
+
+/// The next stream that the peer opens. `None`: the connection has ended.
+async fn next_stream(connection: &Connection, receivers: &Receivers) -> Option<(SendStream, RecvStream)> {
+    loop {
+        tokio::select! {
+            stream = connection.accept_bi() => return stream.ok(),
+            datagram = connection.read_datagram() => receivers.hand_over(&datagram.ok()?),
         }
     }
 }
