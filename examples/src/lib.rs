@@ -5,6 +5,7 @@
 pub mod demo;
 pub mod files;
 pub mod hosts;
+pub mod likes;
 pub mod log;
 pub mod process;
 pub mod trust;

@@ -13,8 +13,8 @@ const INTRODUCTION_BYTES_MAX: usize = 16 << 10;
 #[derive(Debug)]
 pub struct ChildProcess {
     child: Child,
-    // Nothing is written behind the introduction: the child ends when this closes.
-    _stdin: Option<ChildStdin>,
+    // The child ends when this closes.
+    stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
     gone: bool,
 }
@@ -56,7 +56,7 @@ impl ChildProcess {
             let _ = stdin.write_all(&[&length, introduction].concat());
         }
         Ok(Self {
-            _stdin: stdin,
+            stdin,
             stdout,
             child,
             gone: false,
@@ -72,6 +72,27 @@ impl ChildProcess {
     /// Takes the child's standard output; `None` the second time. A child that nobody listens to must not write.
     pub const fn output(&mut self) -> Option<BufReader<ChildStdout>> {
         self.stdout.take()
+    }
+
+    /// Says a line to a child that reads its standard input behind the introduction. Nothing happens if it has ended.
+    pub fn tell(&mut self, line: &str) {
+        if let Some(stdin) = &mut self.stdin {
+            // Fails only if the child has ended: whoever waits for its output finds out.
+            let _ = writeln!(stdin, "{line}");
+        }
+    }
+
+    /// Has the child stand still, or go on, at once (SIGSTOP, SIGCONT).
+    ///
+    /// # Errors
+    /// The system has no program `kill`.
+    pub fn stand_still(&self, still: bool) -> io::Result<()> {
+        let signal = if still { "-STOP" } else { "-CONT" };
+        Command::new("kill")
+            .arg(signal)
+            .arg(self.id().to_string())
+            .status()
+            .map(drop)
     }
 
     /// Ends the child at once (SIGKILL) and collects it.
