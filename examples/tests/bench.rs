@@ -27,3 +27,22 @@ fn a_quick_run_measures_both_systems_with_both_payloads() {
         assert_eq!(row["bare"]["tells_arrived"].as_f64(), Some(1.0), "{json}");
     }
 }
+
+#[test]
+fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
+    let _alone = alone();
+    let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--data", "--quick", "--json"]).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
+    let report = &json["transports"][0];
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 12, "{json}");
+    for row in rows {
+        for figure in ["p50_us", "p99_us", "per_s"] {
+            assert!(row[figure].as_f64().is_some_and(|value| value > 0.0), "{row}");
+        }
+    }
+    // Whatever the machine does, a change is smaller than the set of a thousand that it changes.
+    let bytes = |at: usize| report["bytes_per_update"][at]["majority"].as_f64().unwrap();
+    assert!(bytes(0) < bytes(1), "{json}");
+}

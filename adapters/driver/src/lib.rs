@@ -75,8 +75,10 @@ pub use transport::{
 /// The core's types that the API speaks of.
 pub mod core {
     pub use quorate_core::config::{
-        Config, ConfigError, CustomStrategy, DowningStrategy, LeaseMajorityConfig, ValidConfig,
+        Config, ConfigError, CustomStrategy, DdataConfig, DowningStrategy, LeaseMajorityConfig, ValidConfig,
     };
+    pub use quorate_core::ddata::protocol::{ReadError, WriteError};
+    pub use quorate_core::ddata::state::key::{BadKey, Pattern};
     pub use quorate_core::downing::{decision::Decision, strategy::Strategy, view::DowningView};
     pub use quorate_core::effect::{CommandError, HaltReason, MembershipCommandError, ShardingCommandError};
     pub use quorate_core::event::{

@@ -188,7 +188,7 @@ fn bulk_links_are_read_while_user_links_are_paused() {
         .into_iter()
         .filter_map(|heard| match heard {
             Heard::Frame(_, lane) => Some(lane),
-            Heard::Link(_) | Heard::Other => None,
+            Heard::Link(_) | Heard::Stored(..) | Heard::Other => None,
         })
         .collect();
     assert_eq!(lanes, [Lane::Bulk]);

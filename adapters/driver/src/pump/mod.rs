@@ -41,6 +41,8 @@ mod renewal_tests;
 mod replies;
 mod room;
 #[cfg(test)]
+mod store_tests;
+#[cfg(test)]
 mod stranger_tests;
 mod strangers;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use quorate_driver::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Runtim
 use tokio::sync::mpsc;
 
 use crate::Failure;
-use crate::measure::{IN_FLIGHT, System};
+use crate::measure::{Asked, IN_FLIGHT, System};
 
 const HEADER_BYTES: usize = 8;
 /// Set in the lane of a message that is not answered.
@@ -72,7 +72,7 @@ impl Incoming {
 /// Where the asking end connects to: its address, and the task that answers everybody who does.
 pub(crate) async fn listen<A: Adapter>(
     security: &Security,
-) -> io::Result<(String, impl Future<Output = ()> + Send)> {
+) -> io::Result<(String, impl Future<Output = ()> + Send + use<A>)> {
     let runtime = A::runtime()?;
     let transport = A::transport(&runtime, security)?;
     let mut listener = transport.bind("127.0.0.1:0").await?;
@@ -155,14 +155,19 @@ impl<A: Adapter> Client<A> {
     }
 }
 
-impl<A: Adapter> System for Client<A>
+impl<A: Adapter> Asked for Client<A>
 where
     <A::Transport as Transport>::Listener: Sync,
 {
     async fn ask(&self, lane: usize, payload: Vec<u8>) -> Result<usize, Failure> {
         Ok(self.exchange(lane, payload).await?.len())
     }
+}
 
+impl<A: Adapter> System for Client<A>
+where
+    <A::Transport as Transport>::Listener: Sync,
+{
     async fn tell(&self, lane: usize, payload: &[u8]) -> Result<(), Failure> {
         let lane = u32::try_from(lane)? | ONE_WAY;
         Ok(self.queue.send((lane, payload.to_vec())).await?)

@@ -1,7 +1,9 @@
 //! A smoke run of the message path: sharded `tell` and `ask` between two processes over loopback, beside a bare link of the
-//! same transport with the same payload in the same run. `docs/benchmarks.md` says how to read it.
+//! same transport with the same payload in the same run. With `--data` updates of replicated data on three nodes instead.
+//! `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
+mod data;
 mod floor;
 mod measure;
 mod payload;
@@ -10,6 +12,7 @@ mod table;
 
 use std::future::Future;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,12 +31,15 @@ use crate::table::{Row, Table};
 
 const HELP: &str = "\
 Measures sharded tell and ask between two processes over loopback, beside a bare link of the same
-transport with the same payload in the same run.
+transport with the same payload in the same run; or, with --data, updates of replicated data on three
+nodes, beside bare links to two of them and beside redb's own commit.
 
 Usage: bench [OPTIONS]
 
 Options:
       --transport NAME  tokio (default), tokio-tls, smol, smol-tls, quinn, or all, one after the other
+      --data            replicated data instead
+      --store DIR       with --data: make a folder for the stores in this one (default: the system's for such things)
       --quick           a few seconds each: shows that it works, not how fast it is
       --json            end standard output with one line of JSON
   -h, --help            print this
@@ -54,6 +60,8 @@ struct Stage {
     has_certificates: bool,
     measure: fn(&Stage, Size) -> Result<Vec<Row>, Failure>,
     serve: fn() -> Result<(), Failure>,
+    measure_data: fn(&Stage, &Options) -> Result<data::Report, Failure>,
+    serve_data: fn(&data::Place) -> Result<(), Failure>,
 }
 
 impl Stage {
@@ -66,6 +74,8 @@ impl Stage {
             has_certificates,
             measure: |stage, size| on::<H, _>(run::<H::Adapter>(stage, size)),
             serve: || on::<H, _>(serve::<H::Adapter>()),
+            measure_data: |stage, options| on::<H, _>(data::run::<H::Adapter>(stage, options)),
+            serve_data: |place| on::<H, _>(data::serve::<H::Adapter>(place)),
         }
     }
 }
@@ -81,18 +91,28 @@ const STAGES: [Stage; 5] = [
 #[derive(Clone, Debug)]
 struct Options {
     transport: String,
+    data: bool,
+    store: Option<PathBuf>,
     quick: bool,
     json: bool,
 }
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == SERVER) {
+    let first = arguments.next().unwrap_or_default();
+    if first == SERVER || first == data::SERVER {
         let name = arguments.next().unwrap_or_default();
-        let stage = STAGES.iter().find(|stage| name == stage.name);
-        return end(stage.map_or_else(|| Err("no such transport".into()), |stage| (stage.serve)()));
+        let Some(stage) = STAGES.iter().find(|stage| name == stage.name) else {
+            return end(Err("no such transport".into()));
+        };
+        return end(if first == SERVER {
+            (stage.serve)()
+        } else {
+            data::Place::read(arguments).and_then(|place| (stage.serve_data)(&place))
+        });
     }
     match parse() {
+        Ok(Some(options)) if options.data => end(measure_all_data(&options)),
         Ok(Some(options)) => end(measure_all(&options)),
         Ok(None) => {
             print!("{HELP}");
@@ -108,6 +128,8 @@ fn main() -> ExitCode {
 fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         transport: "tokio".to_owned(),
+        data: false,
+        store: None,
         quick: false,
         json: false,
     };
@@ -116,6 +138,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         match argument {
             Short('h') | Long("help") => return Ok(None),
             Long("transport") => options.transport = parser.value()?.string()?,
+            Long("data") => options.data = true,
+            Long("store") => options.store = Some(parser.value()?.into()),
             Long("quick") => options.quick = true,
             Long("json") => options.json = true,
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
@@ -152,6 +176,21 @@ fn measure_all(options: &Options) -> Result<(), Failure> {
     }
     if options.json {
         println!("{}", table::json(&tables));
+    }
+    Ok(())
+}
+
+fn measure_all_data(options: &Options) -> Result<(), Failure> {
+    let mut reports = Vec::new();
+    for stage in &STAGES {
+        if options.transport == "all" || options.transport == stage.name {
+            let report = (stage.measure_data)(stage, options)?;
+            println!("{}", report.text());
+            reports.push(report);
+        }
+    }
+    if options.json {
+        println!("{}", data::json(&reports));
     }
     Ok(())
 }

@@ -12,10 +12,14 @@ use crate::Failure;
 /// Asks in flight, and the number of independent lanes (entities, or positions in the stream).
 pub(crate) const IN_FLIGHT: usize = 100;
 
-/// What is measured.
-pub(crate) trait System: Send + Sync + 'static {
+/// What can be asked.
+pub(crate) trait Asked: Send + Sync + 'static {
     /// Sends a payload, waits for its echo, says how long that was. One at a time per lane.
     fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send;
+}
+
+/// What is measured.
+pub(crate) trait System: Asked {
     /// Sends a payload that is not answered.
     fn tell(&self, lane: usize, payload: &[u8]) -> impl Future<Output = Result<(), Failure>> + Send;
     /// Messages that have arrived there, once everything that was told before has been handled.
@@ -27,9 +31,9 @@ pub(crate) trait System: Send + Sync + 'static {
 pub(crate) struct Size {
     pub(crate) rounds: usize,
     /// Asks one after the other.
-    single: usize,
+    pub(crate) single: usize,
     /// How long the asks in flight and the one-way messages run.
-    each: Duration,
+    pub(crate) each: Duration,
 }
 
 impl Size {
@@ -70,7 +74,12 @@ pub(crate) async fn figures<S: System>(
     Ok(figures)
 }
 
-async fn one_in_flight(system: &impl System, bytes: usize, size: Size) -> Result<(f64, f64), Failure> {
+/// The median and the 99th percentile, in microseconds.
+pub(crate) async fn one_in_flight(
+    system: &impl Asked,
+    bytes: usize,
+    size: Size,
+) -> Result<(f64, f64), Failure> {
     let mut times = Vec::with_capacity(size.single);
     for number in 0..size.single + size.single / 10 {
         let asked = Instant::now();
@@ -80,12 +89,18 @@ async fn one_in_flight(system: &impl System, bytes: usize, size: Size) -> Result
             times.push(asked.elapsed());
         }
     }
-    times.sort_unstable();
-    let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
-    Ok((at(50), at(99)))
+    Ok(percentiles(times))
 }
 
-async fn many_in_flight<S: System>(
+/// The median and the 99th percentile, in microseconds, of at least one time.
+pub(crate) fn percentiles(mut times: Vec<Duration>) -> (f64, f64) {
+    times.sort_unstable();
+    let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
+    (at(50), at(99))
+}
+
+/// Asks per second.
+pub(crate) async fn many_in_flight<S: Asked>(
     runtime: &impl Runtime,
     system: &Arc<S>,
     bytes: usize,

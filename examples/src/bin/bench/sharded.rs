@@ -11,7 +11,7 @@ use quorate_driver::{
 };
 
 use crate::Failure;
-use crate::measure::{IN_FLIGHT, System};
+use crate::measure::{Asked, IN_FLIGHT, System};
 use crate::payload::Bytes;
 
 /// The role of the node that answers.
@@ -87,12 +87,14 @@ impl<A: Adapter> Client<A> {
     }
 }
 
-impl<A: Adapter> System for Client<A> {
+impl<A: Adapter> Asked for Client<A> {
     fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send {
         let ask = self.entities[lane].ask(&Bytes(payload)).timeout(TIMEOUT);
         async move { Ok(ask.await?.0.len()) }
     }
+}
 
+impl<A: Adapter> System for Client<A> {
     async fn tell(&self, lane: usize, payload: &[u8]) -> Result<(), Failure> {
         Ok(self.entities[lane].tell(&Bytes(payload.to_vec())).await?)
     }
