@@ -37,6 +37,53 @@ pub(crate) enum Flood {
     Invalid,
 }
 
+/// The first words on a link, without a key.
+pub(crate) fn hello(to: &Address, from: UniqueAddress, link: LinkKind, epoch: u32) -> Option<Vec<u8>> {
+    let hello = Hello {
+        versions: (1, 1),
+        cluster: ClusterName::new(CLUSTER).ok()?,
+        from,
+        to: to.clone(),
+        expected_uid: None,
+        link,
+        epoch,
+        features: 0,
+        auth_method: 0,
+        nonce: [1; 16],
+    };
+    let mut bytes = Vec::new();
+    encode_hello(&hello, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn heartbeat(to: &UniqueAddress, epoch: u32) -> Vec<u8> {
+    let heartbeat = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
+        to: to.clone(),
+        sequence: 1,
+        sent_at_micros: 0,
+    }));
+    let mut frame = Vec::new();
+    let encoded = encode_message(&heartbeat, epoch, &Limits::default(), &mut frame);
+    encoded.expect("invariant: a legal message");
+    frame
+}
+
+/// The header of a frame on the gossip lane, made of another frame's.
+fn gossip_header(frame: &[u8]) -> Vec<u8> {
+    let mut header = frame.to_vec();
+    header.truncate(20);
+    header[3] = 1;
+    header[4..6].copy_from_slice(&12_u16.to_le_bytes());
+    header
+}
+
+/// How the largest legal frame begins.
+pub(crate) fn announcement(to: &UniqueAddress, epoch: u32) -> Vec<u8> {
+    let mut header = gossip_header(&heartbeat(to, epoch));
+    header[8..12].copy_from_slice(&ANNOUNCED.to_le_bytes());
+    header
+}
+
 /// What was said.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
@@ -86,20 +133,8 @@ impl Attack {
     fn open(&self, uid: u64, peer: u64, link: LinkKind, epoch: u32) -> Option<TcpStream> {
         let to = self.to.address();
         let port = 20_000 + u16::try_from(peer).ok()?;
-        let hello = Hello {
-            versions: (1, 1),
-            cluster: ClusterName::new(CLUSTER).ok()?,
-            from: UniqueAddress::new(Address::new("127.0.0.1", port).ok()?, uid),
-            to: to.clone(),
-            expected_uid: None,
-            link,
-            epoch,
-            features: 0,
-            auth_method: 0,
-            nonce: [1; 16],
-        };
-        let mut bytes = Vec::new();
-        encode_hello(&hello, &mut bytes).ok()?;
+        let from = UniqueAddress::new(Address::new("127.0.0.1", port).ok()?, uid);
+        let bytes = hello(to, from, link, epoch)?;
         let mut stream = TcpStream::connect((to.host(), to.port())).ok()?;
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
@@ -197,18 +232,8 @@ impl Attack {
 
     /// Something that no reader accepts, and whether its link is kept afterwards.
     fn invalid(&self, turn: u32) -> (Vec<u8>, bool) {
-        let heartbeat = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-            to: self.to.clone(),
-            sequence: 1,
-            sent_at_micros: 0,
-        }));
-        let mut frame = Vec::new();
-        let encoded = encode_message(&heartbeat, turn, &Limits::default(), &mut frame);
-        encoded.expect("invariant: a legal message");
-        let mut gossip_header = frame.clone();
-        gossip_header.truncate(20);
-        gossip_header[3] = 1;
-        gossip_header[4..6].copy_from_slice(&12_u16.to_le_bytes());
+        let mut frame = heartbeat(&self.to, turn);
+        let mut gossip_header = gossip_header(&frame);
         match turn % 6 {
             // Noise.
             0 => (vec![0x5a; 64 << 10], false),

@@ -4,6 +4,9 @@
 #![forbid(unsafe_code)]
 
 mod attack;
+mod cut;
+mod half_open;
+mod halves;
 mod strangers;
 mod victim;
 
@@ -30,10 +33,12 @@ Usage: flood [OPTIONS]
 Options:
       --seconds N  length of each of the two floods (default 10)
       --peers N    peers that flood, each on two links (default 8)
-      --strangers T  instead: idle connections against three members over tokio-tls, smol-tls or
-                   tokio-psk, whose links are renewed all the time, and a fourth that joins
+      --strangers T  instead: idle connections against three members over tokio-tls, smol-tls,
+                   tokio-psk or quic, whose links are renewed all the time and once all cut, and
+                   a fourth that joins; then asks of 1 MB beside halves of frames (not tokio-psk)
       --held N     connections that strangers hold at once (default 4096)
       --total N    connections that they open in all (default 20000; 1000000 takes minutes)
+      --halves N   strangers with a certificate that hold half a frame of 4 MiB (default 300)
       --sources N  addresses of 127.0.0.0/8 that they come from (default: 1, then 4096)
   -h, --help       print this
 
@@ -101,6 +106,7 @@ struct Options {
     held: usize,
     total: u64,
     sources: Option<usize>,
+    halves: u64,
 }
 
 /// Strangers from one source, which is the members' own, then from many.
@@ -115,10 +121,12 @@ async fn siege(options: &Options, transport: &str) -> Result<bool> {
             total: options.total,
             sources: sources.max(1),
             length: Duration::from_secs(options.seconds),
+            halves: options.halves,
         };
         well &= match transport {
             "tokio-tls" | "tokio-psk" => strangers::run::<quorate_tokio::Tokio>(transport, siege).await?,
             "smol-tls" => strangers::run::<quorate_smol::Smol>(transport, siege).await?,
+            "quic" => strangers::run::<quorate_quinn::Quinn>(transport, siege).await?,
             other => return Err(format!("no transport `{other}`; try --help").into()),
         };
     }
@@ -134,6 +142,7 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
         held: 4_096,
         total: 20_000,
         sources: None,
+        halves: 300,
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -145,6 +154,7 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
             Long("held") => options.held = parser.value()?.parse()?,
             Long("total") => options.total = parser.value()?.parse()?,
             Long("sources") => options.sources = Some(parser.value()?.parse()?),
+            Long("halves") => options.halves = parser.value()?.parse()?,
             Long("victim") => options.victim = true,
             _ => return Err(argument.unexpected()),
         }

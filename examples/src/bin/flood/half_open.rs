@@ -1,0 +1,152 @@
+//! Strangers over QUIC: each answers the retry, so that its address counts as seen, sends its first packet again and then says
+//! nothing more. Driven by hand, for no client of the library stops there. Nothing of theirs is kept: the other side does that.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
+};
+use quorate_driver::DevCa;
+
+use crate::Result;
+use crate::strangers::{AT_ONCE, Siege};
+
+/// How long the other side waits for the rest of a handshake.
+const HELD_FOR: Duration = Duration::from_secs(5);
+/// How long a retry is waited for.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
+
+/// One that has not heard the retry yet.
+struct Fresh {
+    handle: ConnectionHandle,
+    connection: Connection,
+    socket: usize,
+    to: SocketAddr,
+    since: Instant,
+}
+
+struct Besiegers {
+    endpoint: Endpoint,
+    config: ClientConfig,
+    sockets: Vec<UdpSocket>,
+    fresh: Vec<Fresh>,
+    buffer: Vec<u8>,
+}
+
+impl Besiegers {
+    fn new(sources: usize) -> Result<Self> {
+        // Of another authority: it does not come to that.
+        let mtls = DevCa::new("strangers.cluster.internal")?.mtls()?;
+        let config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(mtls.client_config())?));
+        let mut sockets = Vec::new();
+        for source in 0..u32::try_from(sources)? {
+            let from = Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + source);
+            let socket = UdpSocket::bind((from, 0))?;
+            socket.set_nonblocking(true)?;
+            sockets.push(socket);
+        }
+        Ok(Self {
+            endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), None, false, None),
+            config,
+            sockets,
+            fresh: Vec::new(),
+            buffer: Vec::new(),
+        })
+    }
+
+    fn open(&mut self, socket: usize, to: SocketAddr) -> Result<()> {
+        let since = Instant::now();
+        let (handle, connection) =
+            self.endpoint
+                .connect(since, self.config.clone(), to, "strangers.cluster.internal")?;
+        let mut fresh = Fresh {
+            handle,
+            connection,
+            socket,
+            to,
+            since,
+        };
+        self.say(&mut fresh);
+        self.fresh.push(fresh);
+        Ok(())
+    }
+
+    /// Sends what the connection wants to send. What the system does not take is lost, as on any network.
+    fn say(&mut self, fresh: &mut Fresh) {
+        self.buffer.clear();
+        let transmit = fresh
+            .connection
+            .poll_transmit(Instant::now(), 1, &mut self.buffer);
+        if let Some((transmit, socket)) = transmit.zip(self.sockets.get(fresh.socket)) {
+            let said = self.buffer.get(..transmit.size).unwrap_or_default();
+            let _ = socket.send_to(said, fresh.to);
+        }
+    }
+
+    /// Hands the retries to whom they are for; those who have answered one are forgotten.
+    fn answer_retries(&mut self) {
+        let mut heard = [0; 2_048];
+        let mut listening: Vec<usize> = self.fresh.iter().map(|fresh| fresh.socket).collect();
+        listening.sort_unstable();
+        listening.dedup();
+        for socket in listening {
+            while let Some(Ok((len, from))) = self.sockets.get(socket).map(|it| it.recv_from(&mut heard)) {
+                let bytes = heard.get(..len).unwrap_or_default().into();
+                let now = Instant::now();
+                self.buffer.clear();
+                let event = self
+                    .endpoint
+                    .handle(now, from, None, None, bytes, &mut self.buffer);
+                let Some(DatagramEvent::ConnectionEvent(handle, event)) = event else {
+                    continue;
+                };
+                if let Some(at) = self.fresh.iter().position(|fresh| fresh.handle == handle) {
+                    let mut fresh = self.fresh.swap_remove(at);
+                    fresh.connection.handle_event(event);
+                    self.say(&mut fresh);
+                    self.endpoint.handle_event(handle, EndpointEvent::drained());
+                }
+            }
+        }
+        for lost in self
+            .fresh
+            .extract_if(.., |fresh| fresh.since.elapsed() >= RETRY_WAIT)
+        {
+            self.endpoint.handle_event(lost.handle, EndpointEvent::drained());
+        }
+    }
+}
+
+/// Opens handshakes as fast as the siege says until it is over.
+pub(crate) fn besiege(siege: Siege, to: &[SocketAddr], over: &AtomicBool, knocks: &AtomicU64) -> Result<()> {
+    let mut strangers = Besiegers::new(siege.sources)?;
+    let mut held = std::collections::VecDeque::new();
+    while !over.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        while held
+            .front()
+            .is_some_and(|since| now.duration_since(*since) >= HELD_FOR)
+        {
+            held.pop_front();
+        }
+        for _ in 0..AT_ONCE {
+            let number = knocks.load(Ordering::Relaxed);
+            if held.len() >= siege.held || number >= siege.total {
+                break;
+            }
+            let index = usize::try_from(number)?;
+            let there = to.get(index % to.len()).ok_or("nobody to knock at")?;
+            strangers.open(index % siege.sources, *there)?;
+            knocks.fetch_add(1, Ordering::Relaxed);
+            held.push_back(now);
+        }
+        thread::sleep(Duration::from_millis(5));
+        strangers.answer_retries();
+    }
+    Ok(())
+}
