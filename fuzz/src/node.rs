@@ -22,7 +22,9 @@ use quorate_core::message::{
 use quorate_core::node::Node;
 use quorate_core::owner::Owner;
 use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::fields::{Keeping, KindFields, StoreMode};
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
+use quorate_core::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{StoreError, StoreReport, StoreRequest};
 use quorate_core::time::{Instant, Now};
@@ -158,6 +160,47 @@ pub fn node(data: &[u8]) {
 fn peer(at: Peer) -> UniqueAddress {
     let (host, uid) = PEERS[usize::from(at) % PEERS.len()];
     UniqueAddress::new(Address::new(host, 2551).expect("a legal name"), uid)
+}
+
+/// The kind's fields, as this node has them with ten shards.
+fn fields(shards: u32, hosts: bool) -> KindFields {
+    KindFields {
+        name: "files".into(),
+        role: None,
+        shards,
+        extractor: "siphash-1-3".into(),
+        keeping: hosts.then_some(Keeping {
+            store: StoreMode::Memory,
+            remember_entities: false,
+        }),
+    }
+}
+
+/// What the oldest member or another one says about kinds.
+fn registry((what, node, term): (u8, u8, Term)) -> RegistryMsg {
+    let number = u64::from(node);
+    let (round, standing) = (u32::from(what / 9), fields(12, true));
+    match what % 9 {
+        0 => RegistryMsg::Query { term },
+        1..=3 => RegistryMsg::Announce {
+            round,
+            kinds: vec![Announced {
+                fields: fields(10 + u32::from(what % 3), node % 2 == 0),
+                accepted: (node % 3 == 0).then_some(number),
+                running: node % 5 == 0,
+            }],
+        },
+        4 => RegistryMsg::Verdicts {
+            term,
+            round,
+            verdicts: vec![(files(), Verdict::Refused { standing })],
+        },
+        _ => RegistryMsg::Verdicts {
+            term,
+            round,
+            verdicts: vec![(files(), Verdict::Accepted { number })],
+        },
+    }
 }
 
 fn files() -> KindId {
@@ -477,17 +520,20 @@ impl World {
                     .collect::<Vec<_>>();
                 let shard = ShardId(u32::from(*shard));
                 let term = term(what / 10);
+                if *what >= 220 {
+                    let about = (what - 220, *node, term);
+                    return Message::Sharding(ShardingMsg::Registry(registry(about)));
+                }
                 let body = match what % 10 {
                     0 => ShardingBody::Register {
-                        shard_count: 10 + u32::from(*what / 250),
+                        fields: fields(10, *what % 20 != 10),
                         hosted,
-                        proxy: *what % 20 == 10,
                         draining: *what % 30 == 20,
                     },
                     1 => ShardingBody::RegisterAck { term },
                     2 => ShardingBody::RegisterRefused {
                         term,
-                        shard_count: 12,
+                        fields: fields(12, true),
                     },
                     3 => ShardingBody::RegionQuery { term },
                     4 => ShardingBody::NoRegion { term },

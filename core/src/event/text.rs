@@ -223,10 +223,11 @@ impl Display for ShardingEvent {
                 "the region is registered with the coordinator on {}",
                 term.node
             ),
-            Self::RegistrationRefused { ours, theirs } => {
+            Self::KindRefused { difference } => write!(f, "the kind is refused on this node: {difference}"),
+            Self::KindRefusedOn { node, difference } => {
                 write!(
                     f,
-                    "the coordinator refused {ours} shards, the cluster has {theirs}"
+                    "the kind of {node} is refused, 'here' is that node: {difference}"
                 )
             }
             Self::CoordinatorStarted { term } => write!(f, "the coordinator on {} recovers", term.node),

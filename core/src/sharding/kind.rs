@@ -1,11 +1,13 @@
 //! What a node knows about an entity kind before anything happens: its name, shards, role, and who may coordinate it.
 //! Spec: sharding 1.0, 1.3 (registration).
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::input::KindSettings;
 use crate::membership::state::member::Status;
+use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::view::View;
 
@@ -35,6 +37,25 @@ impl Kind {
             }
         }
         candidates
+    }
+}
+
+/// How entities find their shards today, on every node: by [`crate::sharding::state::ids::ShardId::of`].
+const EXTRACTOR: &str = "siphash-1-3";
+
+impl KindFields {
+    /// The fields of a user's kind. What users cannot choose yet has its only value.
+    pub(crate) fn of(settings: &KindSettings) -> Self {
+        Self {
+            name: Arc::clone(&settings.name),
+            role: settings.role.clone(),
+            shards: settings.shards,
+            extractor: Arc::from(EXTRACTOR),
+            keeping: settings.hosts.then_some(Keeping {
+                store: StoreMode::Memory,
+                remember_entities: false,
+            }),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ macro_rules! shared {
     };
 }
 
+mod admission;
 pub mod allocation;
 mod asks;
 mod coordinator;
@@ -22,6 +23,7 @@ mod kind;
 mod parcel;
 pub mod protocol;
 mod region;
+mod registry;
 mod shard;
 mod slots;
 pub(crate) mod state;
@@ -42,6 +44,7 @@ use crate::sharding::departures::Departures;
 use crate::sharding::kind::is_lost;
 use crate::sharding::parcel::{Parcel, Shared, fail};
 use crate::sharding::region::Region;
+use crate::sharding::registry::{Registry, Standing};
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, KindId, Payload, ShardId};
@@ -51,7 +54,7 @@ use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState};
 pub use region::RegionState;
-pub use state::{errors, ids};
+pub use state::{errors, fields, ids};
 
 /// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and
 /// [`Sharding::coordinator`].
@@ -61,6 +64,7 @@ pub struct Sharding {
     asks: Asks,
     slots: Slots,
     departures: Departures,
+    registry: Registry,
     draining: bool,
     drained: bool,
     halted: bool,
@@ -85,6 +89,7 @@ impl Sharding {
             ShardingMsg::Kind(message) => self.on_kind_message(cx, from, message),
             ShardingMsg::Entity(envelope) => self.on_entity(cx, from, envelope),
             ShardingMsg::AskReply(reply) => self.on_ask_reply(cx, from, reply),
+            ShardingMsg::Registry(message) => self.on_registry(cx, from, message),
         }
     }
 
@@ -92,6 +97,7 @@ impl Sharding {
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: ShardingTimer) {
         match timer {
             ShardingTimer::AskDeadline => self.on_ask_deadline(cx),
+            ShardingTimer::Registry(timer) => self.on_registry_timer(cx, timer),
             ShardingTimer::Region(kind, timer) => self.on_region_timer(cx, kind, &timer),
             ShardingTimer::Coordinator(kind, timer) => self.on_coordinator_timer(cx, kind, &timer),
         }
@@ -103,11 +109,16 @@ impl Sharding {
         if self.halted {
             return;
         }
-        if self.kinds.contains_key(&kind) {
+        if self.is_accepted(kind) {
             self.dispatch(cx, from, kind, body);
-        } else {
+        } else if self
+            .kinds
+            .get(&kind)
+            .is_none_or(|known| known.region.runs_nothing())
+        {
             answer_for_unknown_kind(cx, from, kind, body);
         }
+        // Otherwise the kind was refused while it ran here: what asks hears nothing until all of it has stopped.
         self.say_if_drained(cx);
     }
 
@@ -206,6 +217,9 @@ impl Sharding {
             self.halt(cx);
             return;
         }
+        let running = admission::running(&self.kinds);
+        self.registry
+            .on_view_changed(cx, &self.departures, (before, after), running);
         if core::ptr::eq(before.members(), after.members()) {
             // Only reachability or the seen set changed; nothing here follows those.
             return;
@@ -218,11 +232,13 @@ impl Sharding {
         for node in &lost {
             self.asks.on_node_lost(cx, node);
         }
-        for machines in self.kinds.values_mut() {
+        for (kind, machines) in &mut self.kinds {
             machines
                 .region
                 .on_view_changed(shared!(self, cx), (before, after), &lost);
-            machines.coordinator.on_view_changed(cx, &self.departures);
+            if matches!(self.registry.standing(*kind), Some(Standing::Accepted { .. })) {
+                machines.coordinator.on_view_changed(cx, &self.departures);
+            }
         }
         self.say_if_drained(cx);
     }
@@ -230,6 +246,7 @@ impl Sharding {
     /// This node leaves: everything is to be handed over.
     pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
         self.draining = true;
+        self.end_registrations(cx);
         for machines in self.kinds.values_mut() {
             machines.region.drain(shared!(self, cx));
         }
@@ -241,6 +258,8 @@ impl Sharding {
         if core::mem::replace(&mut self.halted, true) {
             return;
         }
+        self.end_registrations(cx);
+        self.registry.halt(cx);
         for machines in self.kinds.values_mut() {
             machines.coordinator.halt(cx);
             machines.region.halt(shared!(self, cx));
@@ -266,7 +285,7 @@ impl Sharding {
                 fail(cx, &mut self.asks, envelope, failure);
             }
             ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
-            ShardingMsg::Kind(_) => {}
+            ShardingMsg::Kind(_) | ShardingMsg::Registry(_) => {}
         }
     }
 
@@ -357,15 +376,13 @@ impl Sharding {
         let Machines { region, coordinator } = machines;
         match body {
             ShardingBody::Register {
-                shard_count,
+                fields,
                 hosted,
-                proxy,
                 draining,
             } => {
                 let said = Registration {
-                    shard_count,
+                    fields,
                     hosted,
-                    proxy,
                     draining,
                 };
                 coordinator.on_register(cx, departures, from, said);
@@ -384,8 +401,8 @@ impl Sharding {
             ShardingBody::GracefulShutdownReq => coordinator.on_graceful_shutdown(cx, from),
             ShardingBody::RegionStopped => coordinator.on_region_stopped(cx, departures, from),
             ShardingBody::RegisterAck { term } => region.on_register_ack(shared!(self, cx), from, term),
-            ShardingBody::RegisterRefused { term, shard_count } => {
-                region.on_register_refused(shared!(self, cx), from, (term, shard_count));
+            ShardingBody::RegisterRefused { term, fields } => {
+                region.on_register_refused(shared!(self, cx), from, (term, &fields));
             }
             ShardingBody::NobodyHosts => region.on_nobody_hosts(cx, from),
             ShardingBody::RegionQuery { term } => region.on_region_query(shared!(self, cx), from, term),

@@ -1,13 +1,17 @@
 //! What regions, coordinators and the ask table say and hear: messages between nodes, commands, orders to the host of the
 //! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
 
+pub mod registry;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::{Role, UniqueAddress};
 use crate::lane::{Tag, tags};
+use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
 use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot, Term};
 
 /// One message of sharding between two nodes.
@@ -19,6 +23,8 @@ pub enum Msg {
     Entity(EntityEnvelope),
     /// The answer to an ask.
     AskReply(AskReply),
+    /// Between a node and the oldest member, about which kinds there are.
+    Registry(RegistryMsg),
 }
 
 impl Msg {
@@ -29,6 +35,8 @@ impl Msg {
         ENTITY = 0x0101 on User;
         /// `AskReply`; unstable.
         ASK_REPLY = 0x0102 on Reply;
+        /// `Registry`; unstable.
+        REGISTRY = 0x0103 on Control;
     }
 
     /// The message's tag.
@@ -38,6 +46,7 @@ impl Msg {
             Self::Kind(_) => Self::SHARDING,
             Self::Entity(_) => Self::ENTITY,
             Self::AskReply(_) => Self::ASK_REPLY,
+            Self::Registry(_) => Self::REGISTRY,
         }
     }
 
@@ -45,7 +54,7 @@ impl Msg {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Kind(_) => 0,
+            Self::Kind(_) | Self::Registry(_) => 0,
             Self::Entity(envelope) => envelope.payload.len(),
             Self::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
         }
@@ -66,12 +75,10 @@ pub struct ShardingMessage {
 pub enum ShardingBody {
     /// Region to coordinator: I exist.
     Register {
-        /// How many shards I believe the kind has.
-        shard_count: u32,
+        /// What I believe the kind to be; without anything kept, I am a proxy and host nothing, ever.
+        fields: KindFields,
         /// Shards I host, starting and stopping ones included; empty for a proxy.
         hosted: Vec<ShardId>,
-        /// I host nothing, ever.
-        proxy: bool,
         /// I am leaving: give me nothing new.
         draining: bool,
     },
@@ -80,12 +87,12 @@ pub enum ShardingBody {
         /// The coordinator's term.
         term: Term,
     },
-    /// Coordinator to region: our shard counts differ.
+    /// Coordinator to region: our kinds differ.
     RegisterRefused {
         /// The coordinator's term.
         term: Term,
-        /// The shard count all others use.
-        shard_count: u32,
+        /// What the kind is here.
+        fields: KindFields,
     },
     /// Coordinator to a member of the role that has not registered: do you host anything?
     RegionQuery {
@@ -235,6 +242,18 @@ pub enum CommandError {
     /// Another kind has the same hash, or the same kind was registered with other settings.
     #[error("the kind is already registered with other settings, or its name collides with another kind's")]
     KindConflict,
+    /// In the cluster the kind has other fields than here.
+    #[error("the kind differs from the cluster's: {difference}")]
+    KindDiffers {
+        /// What differs, with both values.
+        difference: KindDifference,
+    },
+    /// The same kind is being registered already.
+    #[error("the kind is being registered by another call")]
+    RegistrationPending,
+    /// This node or the cluster has as many kinds as it may have.
+    #[error("there are as many kinds as there may be")]
+    TooManyKinds,
     /// A node without the role cannot host; it may register as a proxy.
     #[error("this node lacks the role that hosts the kind")]
     RoleMissing,
@@ -320,6 +339,8 @@ pub enum EntityReport {
 pub enum Timer {
     /// The earliest deadline of an open ask.
     AskDeadline,
+    /// The registry of kinds.
+    Registry(RegistryTimer),
     /// A kind's region.
     Region(KindId, RegionTimer),
     /// A kind's coordinator.
@@ -367,12 +388,17 @@ pub enum Event {
         /// The coordinator's term.
         term: Term,
     },
-    /// The coordinator refused this region: the shard counts differ.
-    RegistrationRefused {
-        /// Ours.
-        ours: u32,
-        /// The cluster's.
-        theirs: u32,
+    /// This kind has other fields in the cluster: nothing of it works on this node.
+    KindRefused {
+        /// What differs.
+        difference: KindDifference,
+    },
+    /// This node is the oldest, and refused the kind of another one, because its fields differ from what stands.
+    KindRefusedOn {
+        /// The other one.
+        node: UniqueAddress,
+        /// What differs; "ours" is that node's.
+        difference: KindDifference,
     },
     /// This node's coordinator has begun to recover the homes.
     CoordinatorStarted {

@@ -1,22 +1,16 @@
-//! What this node's user wants of sharding: kinds, messages, asks. Checks the caller's arguments once, then hands the
+//! What this node's user wants of entities: messages, asks. Checks the caller's arguments once, then hands the
 //! message to the kind's region; decides nothing else. Spec: `README.md`, sharding 10.5.
 
 use core::time::Duration;
 
 use crate::cx::Cx;
-use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
-use crate::input::{KindSettings, ShardingCommand, Token};
+use crate::effect::{Answer, ShardingAnswer};
+use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
-use crate::sharding::coordinator::Coordinator;
-use crate::sharding::kind::Kind;
-use crate::sharding::parcel::{Parcel, Shared, fail};
-use crate::sharding::region::Region;
+use crate::sharding::Sharding;
+use crate::sharding::parcel::{Parcel, fail};
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, SHARDS_MAX, ShardId};
-use crate::sharding::{Machines, Sharding};
-
-/// Longest name of a kind in bytes: names appear in messages to operators.
-const KIND_NAME_BYTES_MAX: usize = 255;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
 impl Sharding {
     /// A caller wants something.
@@ -30,19 +24,6 @@ impl Sharding {
                 timeout,
             } => self.ask(cx, token, kind, entity, payload, timeout),
         }
-    }
-
-    /// A user registers a kind.
-    fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: KindSettings) {
-        let answer = match self.check_registration(cx, &settings) {
-            Err(error) => Answer::Refused(error),
-            Ok(true) => Answer::Done,
-            Ok(false) => {
-                self.add(cx, settings);
-                Answer::Done
-            }
-        };
-        cx.reply(token, answer);
     }
 
     /// A user's message that expects no answer.
@@ -112,44 +93,6 @@ impl Sharding {
         });
         let deadline = Some(deadline);
         self.route(cx, Parcel { envelope, deadline });
-    }
-
-    fn check_registration(&self, cx: &Cx<'_>, settings: &KindSettings) -> Result<bool, CommandError> {
-        if self.halted {
-            return Err(CommandError::Stopped);
-        }
-        if settings.name.is_empty() || settings.name.len() > KIND_NAME_BYTES_MAX {
-            return Err(CommandError::Sharding(ShardingCommandError::BadKindName));
-        }
-        if settings.shards == 0 || settings.shards > SHARDS_MAX {
-            return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
-        }
-        let lacks_role = |role| !cx.config.node_roles().contains(role);
-        if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {
-            return Err(CommandError::Sharding(ShardingCommandError::RoleMissing));
-        }
-        match self.kinds.get(&KindId::of(&settings.name)) {
-            None => Ok(false),
-            Some(known) if known.region.kind().settings == *settings => Ok(true),
-            Some(_) => Err(CommandError::Sharding(ShardingCommandError::KindConflict)),
-        }
-    }
-
-    fn add(&mut self, cx: &mut Cx<'_>, settings: KindSettings) {
-        let id = KindId::of(&settings.name);
-        let kind = Kind { id, settings };
-        let mut machines = Machines {
-            region: Region::new(kind.clone()),
-            coordinator: Coordinator::new(kind),
-        };
-        machines.coordinator.on_view_changed(cx, &self.departures);
-        machines.region.register(cx);
-        if self.draining {
-            self.drained = false;
-            machines.region.drain(shared!(self, cx));
-        }
-        self.kinds.insert(id, machines);
-        self.say_if_drained(cx);
     }
 
     /// Checks what a user wants to send, wherever it will go.

@@ -135,6 +135,7 @@ const fn failure_code(failure: AskFailure) -> u8 {
         AskFailure::ReplyTooLarge => 16,
         AskFailure::NodeStoppedUnsent => 17,
         AskFailure::EntityStoppedUnhandled => 18,
+        AskFailure::KindRefused => 19,
     }
 }
 
@@ -158,6 +159,7 @@ const fn failure_of(code: u8) -> Result<AskFailure, WireError> {
         16 => AskFailure::ReplyTooLarge,
         17 => AskFailure::NodeStoppedUnsent,
         18 => AskFailure::EntityStoppedUnhandled,
+        19 => AskFailure::KindRefused,
         _ => return Err(WireError::Malformed { what: "ask failure" }),
     })
 }

@@ -12,6 +12,7 @@ mod gossip;
 pub mod handshake;
 pub mod kind;
 mod membership;
+mod registry;
 mod sharding;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,8 @@
 
 use alloc::vec::Vec;
 
-use super::entity;
+use super::registry::{put_fields, read_fields};
+use super::{entity, registry};
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
@@ -22,9 +23,6 @@ const _: () = assert!(SHARDS_MAX == 1 << 16);
 
 /// A node takes at least this many bytes (a host of one byte), which bounds a count of nodes by the bytes there are.
 const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
-
-const FLAG_PROXY: u8 = 1;
-const FLAG_DRAINING: u8 = 2;
 
 const REGISTER: u8 = 1;
 const REGISTER_ACK: u8 = 2;
@@ -48,6 +46,7 @@ pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), W
         Msg::Kind(body) => put_kind(body, out),
         Msg::Entity(body) => entity::put_envelope(body, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
+        Msg::Registry(body) => registry::put(body, out),
     }
 }
 
@@ -56,6 +55,7 @@ pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result
         Msg::SHARDING => Msg::Kind(read_kind(reader)?),
         Msg::ENTITY => Msg::Entity(entity::read_envelope(reader, limits)?),
         Msg::ASK_REPLY => Msg::AskReply(entity::read_reply(reader)?),
+        Msg::REGISTRY => Msg::Registry(registry::read(reader)?),
         Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
     })
 }
@@ -64,21 +64,19 @@ fn put_kind(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireErro
     out.extend_from_slice(&message.kind.raw().to_le_bytes());
     match &message.body {
         ShardingBody::Register {
-            shard_count,
+            fields,
             hosted,
-            proxy,
             draining,
         } => {
             out.push(REGISTER);
-            out.push(if *proxy { FLAG_PROXY } else { 0 } | if *draining { FLAG_DRAINING } else { 0 });
-            out.extend_from_slice(&shard_count.to_le_bytes());
+            out.push(u8::from(*draining));
+            put_fields(fields, out)?;
             put_shards(hosted, out)
         }
         ShardingBody::RegisterAck { term } => put_term(REGISTER_ACK, term, out),
-        ShardingBody::RegisterRefused { term, shard_count } => {
+        ShardingBody::RegisterRefused { term, fields } => {
             put_term(REGISTER_REFUSED, term, out)?;
-            out.extend_from_slice(&shard_count.to_le_bytes());
-            Ok(())
+            put_fields(fields, out)
         }
         ShardingBody::RegionQuery { term } => put_term(REGION_QUERY, term, out),
         ShardingBody::NoRegion { term } => put_term(NO_REGION, term, out),
@@ -127,7 +125,7 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
         },
         REGISTER_REFUSED => ShardingBody::RegisterRefused {
             term: read_term(reader)?,
-            shard_count: reader.u32()?,
+            fields: read_fields(reader)?,
         },
         REGION_QUERY => ShardingBody::RegionQuery {
             term: read_term(reader)?,
@@ -176,17 +174,10 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
 }
 
 fn read_register(reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {
-    let flags = reader.u8()?;
-    if flags & !(FLAG_PROXY | FLAG_DRAINING) != 0 {
-        return Err(WireError::Malformed {
-            what: "register flags",
-        });
-    }
     Ok(ShardingBody::Register {
-        shard_count: reader.u32()?,
+        draining: reader.bool("register flags")?,
+        fields: read_fields(reader)?,
         hosted: read_shards(reader)?,
-        proxy: flags & FLAG_PROXY != 0,
-        draining: flags & FLAG_DRAINING != 0,
     })
 }
 
@@ -236,13 +227,13 @@ fn put_term_shard(tag: u8, term: &Term, shard: ShardId, out: &mut Vec<u8>) -> Re
     put_shard(shard, out)
 }
 
-fn put_term(tag: u8, term: &Term, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put_term(tag: u8, term: &Term, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.push(tag);
     out.extend_from_slice(&term.up_number.get().to_le_bytes());
     put_node(out, &term.node)
 }
 
-fn read_term(reader: &mut Reader<'_>) -> Result<Term, WireError> {
+pub(super) fn read_term(reader: &mut Reader<'_>) -> Result<Term, WireError> {
     let up_number = read_up_number(reader.u32()?)?;
     Ok(Term {
         up_number,

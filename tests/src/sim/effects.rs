@@ -124,7 +124,7 @@ impl Sim {
             | Message::Membership(MembershipMsg::ExitingConfirmed { .. })
             | Message::Membership(MembershipMsg::GossipStatus(_))
             | Message::Sharding(ShardingMsg::Kind(_))
-            | Message::Sharding(ShardingMsg::AskReply(_))
+            | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_))
             | Message::Ddata(_) => {}
         }
         self.send(process, to, message);

@@ -123,6 +123,8 @@ pub struct Sim {
     pub(crate) join_failures: Vec<JoinFailure>,
     /// A run outside of the safe shapes did not come to rest.
     pub(crate) stuck: bool,
+    /// The address whose node has a role that the others lack, and registers the kind for that role only.
+    pub(crate) differs: Option<usize>,
     /// Whether nodes host entities and are sent messages.
     pub(crate) has_workload: bool,
     /// Nothing is checked and nothing hashed: for figures of large clusters.
@@ -160,6 +162,7 @@ impl Sim {
             steps: 0,
             join_failures: Vec::new(),
             stuck: false,
+            differs: None,
             has_workload: true,
             is_bare: false,
             traffic: (0, 0),
@@ -248,7 +251,7 @@ impl Sim {
         };
         let me = UniqueAddress::new(address, uid);
         let id = self.history.started(me.clone(), index);
-        let config = self.valid_config();
+        let config = self.config_of(index);
         self.trace.begin(self.now, id, b'B');
         self.trace.number(uid);
         self.processes

@@ -46,6 +46,7 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::Kind(_)) => "Sharding",
         Message::Sharding(ShardingMsg::Entity(_)) => "Entity",
         Message::Sharding(ShardingMsg::AskReply(_)) => "AskReply",
+        Message::Sharding(ShardingMsg::Registry(_)) => "Registry",
         Message::Ddata(_) => "Ddata",
     }
 }

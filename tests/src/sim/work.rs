@@ -3,7 +3,9 @@
 
 use core::time::Duration;
 
+use quorate_core::config::ValidConfig;
 use quorate_core::effect::EntityOrder;
+use quorate_core::ident::Role;
 use quorate_core::input::{Command, EntityReport, Input, KindSettings, ShardingCommand};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Slot};
@@ -22,12 +24,36 @@ pub const SHARDS: u32 = 16;
 /// The workload's entities are `e0` up to this number, exclusive.
 pub const ENTITIES: u64 = 20;
 
+/// The role of the node whose kind differs.
+fn role_of_one() -> Role {
+    Role::new("one").expect("invariant: a short name is legal")
+}
+
 impl Sim {
+    /// From now on the node that starts at an address registers the kind for a role that only it has.
+    #[must_use]
+    pub const fn with_another_kind_on(mut self, index: usize) -> Self {
+        self.differs = Some(index);
+        self
+    }
+
+    /// The settings of the node at an address.
+    pub(crate) fn config_of(&self, index: usize) -> ValidConfig {
+        let mut config = self.config.clone();
+        if self.differs == Some(index) {
+            config.roles.push(role_of_one());
+        }
+        config
+            .validate()
+            .expect("invariant: the simulator's profiles are legal")
+    }
+
     pub(crate) fn register_kind(&mut self, process: ProcessId) {
+        let differs = self.differs == Some(self.processes[process as usize].index);
         let settings = KindSettings {
             name: KIND.into(),
             shards: SHARDS,
-            role: None,
+            role: differs.then(role_of_one),
             hosts: true,
         };
         self.command(
@@ -49,6 +75,12 @@ impl Sim {
         });
         self.command(process, Open::Ask(at), command);
         Some(at)
+    }
+
+    /// What became of a message sent with [`Self::ask`]; `None` while it waits, and for one whose asker is gone.
+    #[must_use]
+    pub fn outcome(&self, ask: usize) -> Option<Result<(), AskFailure>> {
+        self.history.messages.get(ask)?.outcome
     }
 
     /// Tells an entity something from the node at an address; `None` if nothing runs there.

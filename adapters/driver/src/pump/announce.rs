@@ -102,9 +102,13 @@ fn membership(me: &UniqueAddress, change: &MembershipChange) {
 
 fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEvent) {
     match event {
-        ShardingEvent::RegistrationRefused { ours, theirs } => tracing::error!(
-            target: "cluster::sharding", event = "registration_refused", %me, %kind, ours, theirs,
-            "the number of shards differs from the cluster's"
+        ShardingEvent::KindRefused { difference } => tracing::error!(
+            target: "cluster::sharding", event = "kind_refused", %me, %kind, %difference,
+            "the kind differs from the cluster's; nothing of it works on this node"
+        ),
+        ShardingEvent::KindRefusedOn { node, difference } => tracing::warn!(
+            target: "cluster::sharding", event = "kind_refused_on", %me, %kind, %node, %difference,
+            "another node's kind differs from the cluster's; 'here' is that node"
         ),
         ShardingEvent::ShardStopTimeout { shard } => {
             tracing::warn!(target: "cluster::sharding", event = "shard_stop_timeout", %me, %kind, %shard);

@@ -14,6 +14,7 @@ use crate::ident::Role;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
+use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{KindId, ShardId, Term};
 use crate::view::View;
 
@@ -85,9 +86,23 @@ fn sharding() -> Vec<ShardingEvent> {
         up_number: UpNumber::FIRST,
         node: home.clone(),
     };
+    let fields = |name: &str, shards| KindFields {
+        name: Arc::from(name),
+        role: None,
+        shards,
+        extractor: Arc::from("hash"),
+        keeping: None,
+    };
+    let difference = KindDifference::between(&fields("carts", 4), &fields("of a\npeer", 8)).unwrap();
     vec![
         ShardingEvent::RegionRegistered { term: term.clone() },
-        ShardingEvent::RegistrationRefused { ours: 4, theirs: 8 },
+        ShardingEvent::KindRefused {
+            difference: difference.clone(),
+        },
+        ShardingEvent::KindRefusedOn {
+            node: home.clone(),
+            difference,
+        },
         ShardingEvent::CoordinatorStarted { term: term.clone() },
         ShardingEvent::CoordinatorRecovered {
             term: term.clone(),
@@ -202,6 +217,7 @@ fn the_lines_say_who_and_what() {
         "two\\nlines",
         "down: b:7355#0000000000000002; 1 of 2 members are unreachable",
         "stood still for 3s",
+        "name is carts here and of a\\npeer in the cluster; shards is 4 here and 8 in the cluster",
         "shard 7 was not handed off in time",
     ] {
         assert!(

@@ -11,14 +11,14 @@ use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::departures::{Departure, Departures};
 use crate::sharding::kind::may_register;
+use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 
 /// What a region says about itself.
 pub(crate) struct Registration {
-    pub(crate) shard_count: u32,
+    pub(crate) fields: KindFields,
     pub(crate) hosted: Vec<ShardId>,
-    pub(crate) proxy: bool,
     pub(crate) draining: bool,
 }
 
@@ -38,12 +38,14 @@ impl Coordinator {
         let Some(member) = cx.view().member(from).filter(|m| may_register(m.status)) else {
             return;
         };
-        if !said.proxy && role.is_some_and(|role| !member.roles.contains(role)) {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
+        let ours = KindFields::of(&self.kind.settings);
+        if !said.fields.agrees_with(&ours) {
+            self.refuse(cx, departures, from, (&said, ours));
             return;
         }
-        if said.shard_count != self.kind.settings.shards {
-            self.refuse(cx, departures, from, &said);
+        let proxy = said.fields.keeping.is_none();
+        if !proxy && role.is_some_and(|role| !member.roles.contains(role)) {
+            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
             return;
         }
         if said.hosted.iter().any(|shard| !self.kind.has(*shard)) {
@@ -54,14 +56,14 @@ impl Coordinator {
             return;
         }
         let hosts_something = |region: &RegionEntry| !region.shards.is_empty();
-        if said.proxy && (!said.hosted.is_empty() || self.regions.get(from).is_some_and(hosts_something)) {
+        if proxy && (!said.hosted.is_empty() || self.regions.get(from).is_some_and(hosts_something)) {
             let what = "shards of a proxy region";
             cx.reject(from, Rejection::Unexpected { what });
             return;
         }
         self.without_region.remove(from);
         let entry = self.regions.entry(from.clone()).or_default();
-        entry.proxy = said.proxy;
+        entry.proxy = proxy;
         entry.draining |= said.draining;
         self.say(cx, from, ShardingBody::RegisterAck { term });
         for shard in said.hosted {
@@ -161,19 +163,19 @@ impl Coordinator {
         }
     }
 
-    /// A region that counts its shards differently can host nothing. Once it says that it does not, it is done with.
+    /// A region whose kind has other fields can host nothing. Once it says that it does not, it is done with.
     fn refuse(
         &mut self,
         cx: &mut Cx<'_>,
         departures: &Departures,
         from: &UniqueAddress,
-        said: &Registration,
+        (said, ours): (&Registration, KindFields),
     ) {
         let Some(term) = self.term().cloned() else {
             return;
         };
-        let shard_count = self.kind.settings.shards;
-        self.say(cx, from, ShardingBody::RegisterRefused { term, shard_count });
+        let fields = ours;
+        self.say(cx, from, ShardingBody::RegisterRefused { term, fields });
         if said.hosted.is_empty() && !self.regions.contains_key(from) {
             self.without_region.insert(from.clone());
             self.try_activate(cx, departures);

@@ -14,6 +14,7 @@ use crate::input::{KindSettings, Target};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
 
 mod conflicts;
@@ -117,9 +118,8 @@ impl Rig {
 
     fn register(&mut self, from: &UniqueAddress, hosted: &[ShardId]) -> Vec<Effect> {
         let said = Registration {
-            shard_count: self.coordinator.kind.settings.shards,
+            fields: KindFields::of(&self.coordinator.kind.settings),
             hosted: hosted.to_vec(),
-            proxy: false,
             draining: false,
         };
         self.act(|coordinator, cx, departures| coordinator.on_register(cx, departures, from, said))
@@ -528,15 +528,19 @@ fn s_125_registration_tells_at_most_ten_times_five_hundred_homes() {
 }
 
 #[test]
-fn another_shard_count_is_refused_and_does_not_block_recovery() {
+fn another_kind_of_the_name_is_refused_and_does_not_block_recovery() {
     let mut rig = Rig::on(a(), 64);
+    let settings = rig.coordinator.kind.settings.clone();
+    let other = KindFields {
+        shards: 65,
+        ..KindFields::of(&settings)
+    };
     rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
     rig.register(&a(), &[]);
     let mut said = |hosted: &[ShardId]| {
         let said = Registration {
-            shard_count: 65,
+            fields: other.clone(),
             hosted: hosted.to_vec(),
-            proxy: false,
             draining: false,
         };
         let effects =
@@ -545,7 +549,7 @@ fn another_shard_count_is_refused_and_does_not_block_recovery() {
     };
     let body = ShardingBody::RegisterRefused {
         term: term(),
-        shard_count: 64,
+        fields: KindFields::of(&settings),
     };
     let (effects, phase) = said(&[ShardId(1)]);
     assert_eq!(effects, vec![says(b(), body)]);

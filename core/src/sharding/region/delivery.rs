@@ -28,8 +28,8 @@ impl Region {
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on, buffered, or failed.
     pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, parcel: Parcel) {
         let shard = parcel.envelope.shard;
-        if self.refused.is_some() {
-            parcel.fail(shared, AskFailure::ShardCountMismatch);
+        if self.refused {
+            parcel.fail(shared, AskFailure::KindRefused);
         } else if self.buffers.has(shard) {
             self.buffer(shared, parcel);
         } else {

@@ -91,7 +91,7 @@ impl Region {
             shared.cx.reject(from, Rejection::Unexpected { what });
             return false;
         }
-        if self.phase != Phase::Working || self.refused.is_some() {
+        if self.phase != Phase::Working || self.refused {
             self.request_shutdown(shared.cx);
             return false;
         }
@@ -205,7 +205,7 @@ impl Region {
         if self.buffers.has(shard) && !self.homes.contains_key(&shard) {
             self.ask_home(shared.cx, shard);
         }
-        if self.refused.is_some() && self.shards.is_empty() {
+        if self.refused && self.shards.is_empty() {
             self.register(shared.cx);
         }
         self.try_finish(shared);

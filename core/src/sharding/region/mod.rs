@@ -47,8 +47,10 @@ pub(crate) struct Region {
     seen: Option<Term>,
     /// The coordinator that knows this region.
     registered: Option<Term>,
-    /// The cluster's shard count, if it differs from ours.
-    refused: Option<u32>,
+    /// The cluster has accepted this kind with our fields; nothing begins before.
+    admitted: bool,
+    /// The cluster's kind has other fields: nothing of ours can work.
+    refused: bool,
     /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
     nobody_hosts: bool,
     retry_delay: Duration,
@@ -69,7 +71,8 @@ impl Region {
             phase: Phase::Working,
             seen: None,
             registered: None,
-            refused: None,
+            admitted: false,
+            refused: false,
             nobody_hosts: false,
             retry_delay: Duration::ZERO,
             homes: BTreeMap::new(),
@@ -114,6 +117,11 @@ impl Region {
     /// Whether messages from peers may come in: there is room for the ones that are on their way.
     pub(crate) const fn has_capacity(&self, limits: &ShardingConfig) -> bool {
         self.buffers.has_room(limits)
+    }
+
+    /// Whether no shard runs or stops here.
+    pub(crate) fn runs_nothing(&self) -> bool {
+        self.shards.is_empty()
     }
 
     /// The kind this region serves.

@@ -11,6 +11,8 @@ use crate::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::kind::{is_lost, may_register};
 use crate::sharding::parcel::Shared;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::ShardingTimer;
 use crate::timer::{RegionTimer, Timer};
@@ -23,9 +25,27 @@ const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
 const QUESTIONS_PER_STEP: usize = 4096;
 
 impl Region {
+    /// The cluster has accepted this kind as it is here.
+    pub(crate) fn admit(&mut self, cx: &mut Cx<'_>) {
+        self.admitted = true;
+        self.refused = false;
+        self.retry_delay = Duration::ZERO;
+        self.register(cx);
+    }
+
+    /// The cluster has another kind of this name: nothing of ours can work.
+    pub(crate) fn refuse(&mut self, shared: &mut Shared<'_, '_>) {
+        self.admitted = false;
+        self.refused = true;
+        self.registered = None;
+        self.fail_all(shared, AskFailure::KindRefused);
+        self.stop_all(shared);
+        self.rearm_retry(shared.cx);
+    }
+
     /// Tells every candidate that this region exists, and does so again later if none takes it in.
     pub(crate) fn register(&mut self, cx: &mut Cx<'_>) {
-        if self.phase == Phase::Stopped || !may_register(cx.view().self_status()) {
+        if self.phase == Phase::Stopped || !self.admitted || !may_register(cx.view().self_status()) {
             return;
         }
         let view = alloc::sync::Arc::clone(cx.view());
@@ -44,7 +64,7 @@ impl Region {
         if self.phase == Phase::Stopped || !self.accept(shared.cx, from, &term) {
             return;
         }
-        self.refused = None;
+        self.refused = false;
         self.nobody_hosts = false;
         self.retry_delay = Duration::ZERO;
         if self.registered.as_ref() != Some(&term) {
@@ -56,25 +76,27 @@ impl Region {
         self.rearm_retry(shared.cx);
     }
 
-    /// The cluster counts the kind's shards differently: nothing of this kind can work here.
+    /// The coordinator's kind has other fields: nothing of this kind can work here. The registry notices before; this is
+    /// for what it cannot see, an oldest member that accepted one of them while it was cut off.
     pub(crate) fn on_register_refused(
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
-        (term, theirs): (Term, u32),
+        (term, theirs): (Term, &KindFields),
     ) {
         if !self.accept(shared.cx, from, &term) {
             return;
         }
-        if self.refused.replace(theirs) != Some(theirs) {
-            let ours = self.kind.settings.shards;
-            let event = ShardingEvent::RegistrationRefused { ours, theirs };
+        let ours = KindFields::of(&self.kind.settings);
+        let Some(difference) = KindDifference::between(&ours, theirs) else {
+            let what = "refusal of equal fields";
+            return shared.cx.reject(from, Rejection::Unexpected { what });
+        };
+        if !core::mem::replace(&mut self.refused, true) {
+            let event = ShardingEvent::KindRefused { difference };
             shared.cx.notify_sharding(self.kind.id, event);
         }
-        self.fail_all(
-            shared,
-            crate::sharding::state::errors::AskFailure::ShardCountMismatch,
-        );
+        self.fail_all(shared, AskFailure::KindRefused);
         self.stop_all(shared);
         self.rearm_retry(shared.cx);
     }
@@ -118,7 +140,7 @@ impl Region {
         if lost || old.first() != new.first() {
             self.nobody_hosts = false;
             self.registered = None;
-            self.refused = None;
+            self.refused = !self.admitted && self.refused;
         } else if old == new && !entered {
             return;
         }
@@ -185,7 +207,7 @@ impl Region {
                 .any(|shard| !self.homes.contains_key(shard))
         };
         let needed = match self.phase {
-            Phase::Working => self.registered.is_none() || unknown(),
+            Phase::Working => self.admitted && (self.registered.is_none() || unknown()),
             Phase::Draining => true,
             Phase::Stopped => false,
         };
@@ -207,9 +229,8 @@ impl Region {
 
     fn send_register(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let body = ShardingBody::Register {
-            shard_count: self.kind.settings.shards,
+            fields: KindFields::of(&self.kind.settings),
             hosted: self.shards.keys().copied().collect(),
-            proxy: !self.kind.settings.hosts,
             draining: self.phase != Phase::Working,
         };
         self.say(cx, to, body);

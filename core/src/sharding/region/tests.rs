@@ -18,6 +18,7 @@ use crate::sharding::asks::Asks;
 use crate::sharding::parcel::Parcel;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
 use crate::timer::{ShardingTimer, Timer};
 
@@ -58,12 +59,7 @@ impl Rig {
         let mut fixture = Fixture::with_config(me.clone(), config);
         let members = [&a(), &me, &c()].map(|node| member(node, Status::Up));
         fixture.view = Arc::new(picture(&me, members, &[]));
-        let settings = KindSettings {
-            name: Arc::from("files"),
-            shards: 8,
-            role: None,
-            hosts,
-        };
+        let settings = settings(8, hosts);
         let kind = Kind {
             id: KindId::of("files"),
             settings,
@@ -72,7 +68,10 @@ impl Rig {
             fixture,
             asks: Asks::default(),
             slots: Slots::default(),
-            region: Region::new(kind),
+            region: Region {
+                admitted: true,
+                ..Region::new(kind)
+            },
         }
     }
 
@@ -161,11 +160,23 @@ fn rejected(peer: UniqueAddress, rejection: Rejection) -> Effect {
     Effect::Notify(Event::Rejected { peer, rejection })
 }
 
+fn settings(shards: u32, hosts: bool) -> KindSettings {
+    KindSettings {
+        name: Arc::from("files"),
+        shards,
+        role: None,
+        hosts,
+    }
+}
+
+fn fields(shards: u32) -> KindFields {
+    KindFields::of(&settings(shards, true))
+}
+
 fn register(draining: bool) -> ShardingBody {
     ShardingBody::Register {
-        shard_count: 8,
+        fields: fields(8),
         hosted: vec![],
-        proxy: false,
         draining,
     }
 }
@@ -195,9 +206,8 @@ fn s_124_a_leaving_oldest_and_its_successor_both_hear_of_a_region() {
         (c(), Status::Up),
     ]);
     let body = ShardingBody::Register {
-        shard_count: 8,
+        fields: fields(8),
         hosted: vec![],
-        proxy: false,
         draining: false,
     };
     assert_eq!(effects, vec![says(a(), body.clone()), says(c(), body)]);
@@ -533,16 +543,17 @@ fn a_message_is_passed_on_three_times_at_most() {
 }
 
 #[test]
-fn another_shard_count_fails_everything_here_and_stops_what_runs() {
+fn another_kind_of_the_name_fails_everything_here_and_stops_what_runs() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), (term(), 9)));
-    let refused = event(ShardingEvent::RegistrationRefused { ours: 8, theirs: 9 });
+    let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), (term(), &fields(9))));
+    let difference = KindDifference::between(&fields(8), &fields(9)).unwrap();
+    let refused = event(ShardingEvent::KindRefused { difference });
     let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
     assert_eq!(effects, vec![refused, stop]);
     let dead = ShardingEvent::DeadLetter {
         shard: SHARD,
-        reason: AskFailure::ShardCountMismatch,
+        reason: AskFailure::KindRefused,
     };
     assert_eq!(rig.route("2"), vec![event(dead)]);
     let done = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));

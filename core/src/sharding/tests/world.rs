@@ -60,6 +60,8 @@ pub(super) struct Peer {
     pub(super) sharding: Sharding,
     pub(super) handled: Vec<(EntityId, Payload)>,
     pub(super) answers: BTreeMap<Token, Result<Payload, AskFailure>>,
+    /// Answers to registrations.
+    pub(super) registered: Vec<Answer>,
     pub(super) events: Vec<ShardingEvent>,
     pub(super) rejected: Vec<Rejection>,
     pub(super) drained: bool,
@@ -93,25 +95,35 @@ impl World {
 
     /// As [`World::new`]; these nodes do not have the kind (yet).
     pub(super) fn without_kind_on(lacking: &[usize], workers: usize, others: usize) -> Self {
-        Self::build(workers, others, &config(), lacking)
+        Self::build(workers + others, |at| at < workers, &config(), lacking)
     }
 
     pub(super) fn with_config(workers: usize, others: usize, config: &Config) -> Self {
-        Self::build(workers, others, config, &[])
+        Self::build(workers + others, |at| at < workers, config, &[])
     }
 
     /// A node's user registers the kind.
     pub(super) fn register(&mut self, at: usize, hosts: bool) {
+        self.register_as(at, settings(hosts));
+    }
+
+    /// A node's user registers a kind of its own.
+    pub(super) fn register_as(&mut self, at: usize, settings: KindSettings) {
         self.with(at, |peer| {
-            let command = ShardingCommand::RegisterKind(settings(hosts));
+            let command = ShardingCommand::RegisterKind(settings);
             peer.sharding.on_command(&mut peer.fixture.cx(), 0, command);
         });
     }
 
-    fn build(workers: usize, others: usize, config: &Config, lacking: &[usize]) -> Self {
-        let peers = (0..workers + others).map(|at| {
+    /// A node without the role and a younger one with it; neither has the kind.
+    pub(super) fn worker_second() -> Self {
+        Self::build(2, |at| at == 1, &config(), &[0, 1])
+    }
+
+    fn build(nodes: usize, is_worker: impl Fn(usize) -> bool, config: &Config, lacking: &[usize]) -> Self {
+        let peers = (0..nodes).map(|at| {
             let mut config = config.clone();
-            if at < workers {
+            if is_worker(at) {
                 config.roles = alloc::vec![Role::new("worker").unwrap()];
             }
             let fixture = Fixture::with_config(address(at), config);
@@ -120,6 +132,7 @@ impl World {
                 sharding: Sharding::new(),
                 handled: Vec::new(),
                 answers: BTreeMap::new(),
+                registered: Vec::new(),
                 events: Vec::new(),
                 rejected: Vec::new(),
                 drained: false,
@@ -142,8 +155,8 @@ impl World {
             now,
             tokens: 0,
         };
-        for at in (0..workers + others).filter(|at| !lacking.contains(at)) {
-            world.register(at, at < workers);
+        for at in (0..nodes).filter(|at| !lacking.contains(at)) {
+            world.register(at, is_worker(at));
         }
         world
     }
@@ -323,36 +336,40 @@ impl World {
 
     fn publish(&mut self) {
         for at in 0..self.peers.len() {
-            if !self.peers[at].alive {
-                continue;
-            }
-            let mut gossip = Gossip::new();
-            for node in &self.removed {
-                gossip.remove(node);
-            }
-            for member in self.members.values() {
-                gossip.upsert_member(member.clone());
-            }
-            let observer = self.members.keys().find(|at| !self.suspected.contains(at));
-            for subject in &self.suspected {
-                let observer = address(*observer.unwrap());
-                gossip
-                    .reachability_mut()
-                    .unreachable(&observer, &address(*subject));
-            }
-            let me = address(at);
-            let gossip = gossip.with_gone(Arc::new(self.gone.clone()));
-            let mut view = picture_of(&me, gossip);
-            if self.removed.contains(&me) {
-                view.phase = Phase::Halted;
-            }
-            let peer = &mut self.peers[at];
-            let (before, after) = (Arc::clone(&peer.fixture.view), Arc::new(view));
-            peer.fixture.view = Arc::clone(&after);
-            peer.sharding
-                .on_view_changed(&mut peer.fixture.cx(), &before, &after);
+            self.publish_to(at);
         }
         self.settle();
+    }
+
+    fn publish_to(&mut self, at: usize) {
+        if !self.peers[at].alive {
+            return;
+        }
+        let mut gossip = Gossip::new();
+        for node in &self.removed {
+            gossip.remove(node);
+        }
+        for member in self.members.values() {
+            gossip.upsert_member(member.clone());
+        }
+        let observer = self.members.keys().find(|at| !self.suspected.contains(at));
+        for subject in &self.suspected {
+            let observer = address(*observer.unwrap());
+            gossip
+                .reachability_mut()
+                .unreachable(&observer, &address(*subject));
+        }
+        let me = address(at);
+        let gossip = gossip.with_gone(Arc::new(self.gone.clone()));
+        let mut view = picture_of(&me, gossip);
+        if self.removed.contains(&me) {
+            view.phase = Phase::Halted;
+        }
+        let peer = &mut self.peers[at];
+        let (before, after) = (Arc::clone(&peer.fixture.view), Arc::new(view));
+        peer.fixture.view = Arc::clone(&after);
+        peer.sharding
+            .on_view_changed(&mut peer.fixture.cx(), &before, &after);
     }
 
     fn fire(&mut self, at: usize, timer: Timer) {
@@ -433,7 +450,7 @@ impl Peer {
                 let twice = self.answers.insert(token, result);
                 assert_eq!(twice, None, "ask {token} is answered twice");
             }
-            Effect::Reply { answer, .. } => assert_eq!(answer, Answer::Done),
+            Effect::Reply { answer, .. } => self.registered.push(answer),
             Effect::Entity(order) => self.obey(order),
             other => panic!("{other:?}"),
         }

@@ -306,7 +306,7 @@ fn b_26_counts_that_the_body_cannot_hold_are_refused_before_anything_is_allocate
         (65_536, WireError::Incomplete),
     ] {
         let mut body = vec![0; 8];
-        body.extend_from_slice(&[1, 0, 64, 0, 0, 0]);
+        body.extend_from_slice(&[1, 0, 1, b'f', 0, 64, 0, 0, 0, 1, b'e', 0]);
         body.extend_from_slice(&count.to_le_bytes());
         assert_eq!(
             decode_message(ShardingMsg::SHARDING.kind, Lane::Control, &body, &limits),

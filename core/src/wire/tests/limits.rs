@@ -125,9 +125,8 @@ fn a_registration_of_every_shard_fits_the_control_lane() {
     use crate::message::{ShardingBody, ShardingMessage};
     let hosted = (0..65_536).map(ShardId).collect();
     let body = ShardingBody::Register {
-        shard_count: 65_536,
+        fields: super::kind_fields(true),
         hosted,
-        proxy: false,
         draining: false,
     };
     let message = Message::Sharding(ShardingMsg::Kind(ShardingMessage {

@@ -28,7 +28,9 @@ use crate::message::{
     ShardingMsg, Welcome,
 };
 use crate::reject::JoinRefusal;
+use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
 use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
 
 pub(crate) fn node(host: &str, port: u16, uid: i64) -> UniqueAddress {
@@ -204,6 +206,8 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             Message::Sharding(ShardingMsg::AskReply(reply(Err(AskFailure::NodeStoppedUnsent)))),
         ),
     ];
+    let registry = registry_messages(&to).into_iter();
+    all.extend(registry.map(|(name, message)| (name, Message::Sharding(ShardingMsg::Registry(message)))));
     all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
         (
             name,
@@ -214,6 +218,51 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         )
     }));
     all
+}
+
+fn kind_fields(hosts: bool) -> KindFields {
+    KindFields {
+        name: Arc::from("files"),
+        role: hosts.then(|| Role::new("worker").unwrap()),
+        shards: 64,
+        extractor: Arc::from("siphash-1-3"),
+        keeping: hosts.then_some(Keeping {
+            store: StoreMode::Other { code: 2 },
+            remember_entities: true,
+        }),
+    }
+}
+
+fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
+    let term = Term {
+        up_number: UpNumber::FIRST,
+        node: node.clone(),
+    };
+    let (round, standing) = (3, kind_fields(false));
+    let announced = |hosts, accepted| Announced {
+        fields: kind_fields(hosts),
+        accepted,
+        running: hosts,
+    };
+    let kinds = vec![announced(true, Some(9)), announced(false, None)];
+    let id = KindId::of("files");
+    let verdicts = vec![
+        (id, Verdict::Accepted { number: 9 }),
+        (id, Verdict::Refused { standing }),
+        (id, Verdict::TooMany),
+    ];
+    vec![
+        ("registry_announce", RegistryMsg::Announce { round, kinds }),
+        (
+            "registry_verdicts",
+            RegistryMsg::Verdicts {
+                term: term.clone(),
+                round,
+                verdicts,
+            },
+        ),
+        ("registry_query", RegistryMsg::Query { term }),
+    ]
 }
 
 fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
@@ -227,9 +276,8 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         (
             "register",
             ShardingBody::Register {
-                shard_count: 64,
+                fields: kind_fields(true),
                 hosted: vec![ShardId(0), ShardId(63)],
-                proxy: false,
                 draining: true,
             },
         ),
@@ -238,7 +286,7 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
             "register_refused",
             ShardingBody::RegisterRefused {
                 term: t(),
-                shard_count: 128,
+                fields: kind_fields(false),
             },
         ),
         ("region_query", ShardingBody::RegionQuery { term: t() }),

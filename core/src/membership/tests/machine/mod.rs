@@ -393,7 +393,7 @@ fn show_message(message: &Message) -> String {
         | Message::Detector(DetectorMsg::HeartbeatRsp(_))
         | Message::Sharding(ShardingMsg::Kind(_))
         | Message::Sharding(ShardingMsg::Entity(_))
-        | Message::Sharding(ShardingMsg::AskReply(_))
+        | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_))
         | Message::Ddata(_) => unreachable!("membership does not say {message:?}"),
     })
 }

@@ -1,0 +1,219 @@
+//! From "registered by the user" to "accepted by the cluster": a kind's region and coordinator begin when the registry has
+//! accepted it, and end when it is refused. Until then this node answers as one that does not have the kind. Decides
+//! nothing about fields. Spec: sharding 10.11.
+
+use alloc::collections::BTreeMap;
+
+use crate::cx::Cx;
+use crate::effect::{Answer, CommandError, ShardingCommandError};
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::input::{KindSettings, Token};
+use crate::sharding::coordinator::Coordinator;
+use crate::sharding::kind::Kind;
+use crate::sharding::parcel::Shared;
+use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
+use crate::sharding::region::Region;
+use crate::sharding::registry::{Change, Decided, Standing};
+use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindFields};
+use crate::sharding::state::ids::{KindId, SHARDS_MAX};
+use crate::sharding::{Machines, Sharding};
+use crate::view::Phase;
+
+/// What a legal registration finds.
+enum Found {
+    /// Nothing: the kind is new, or was refused with other settings.
+    Nothing,
+    /// The same kind, accepted.
+    Accepted,
+    /// The same kind; the cluster has not decided about it.
+    Pending,
+}
+
+impl Sharding {
+    /// A user registers a kind. A node that is a member or becomes one answers when the cluster has decided; one that has
+    /// not begun to join answers at once, and what is decided later is an event.
+    pub(super) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: KindSettings) {
+        let fields = KindFields::of(&settings);
+        let decides_soon = match cx.view().phase() {
+            Phase::Joining | Phase::Member => true,
+            Phase::Idle | Phase::Halted => false,
+        };
+        let answer = match self.check_registration(cx, &settings, &fields) {
+            Err(error) => Some(Answer::Refused(error)),
+            Ok(Found::Accepted) => Some(Answer::Done),
+            Ok(Found::Pending) if !decides_soon => Some(Answer::Done),
+            Ok(Found::Pending) => {
+                let waits = self.registry.wait(fields.id(), token);
+                (!waits).then_some(Answer::Refused(CommandError::Sharding(
+                    ShardingCommandError::RegistrationPending,
+                )))
+            }
+            Ok(Found::Nothing) => {
+                let waits = decides_soon.then_some(token);
+                self.add(cx, settings, fields, waits);
+                waits.is_none().then_some(Answer::Done)
+            }
+        };
+        if let Some(answer) = answer {
+            cx.reply(token, answer);
+        }
+    }
+
+    /// A node or this one speaks about kinds.
+    pub(super) fn on_registry(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: RegistryMsg) {
+        if self.halted {
+            return;
+        }
+        let running = running(&self.kinds);
+        let decided = self
+            .registry
+            .on_message(cx, &self.departures, from, message, running);
+        for decided in decided {
+            self.apply(cx, decided);
+        }
+        self.say_if_drained(cx);
+    }
+
+    /// A timer of the registry is due.
+    pub(super) fn on_registry_timer(&mut self, cx: &mut Cx<'_>, timer: RegistryTimer) {
+        let running = running(&self.kinds);
+        self.registry.on_timer(cx, &self.departures, timer, running);
+    }
+
+    /// Whether a kind's machines take part.
+    pub(super) fn is_accepted(&self, kind: KindId) -> bool {
+        match self.registry.standing(kind) {
+            Some(Standing::Accepted { .. }) => true,
+            Some(Standing::Pending | Standing::Refused) | None => false,
+        }
+    }
+
+    /// Whoever still waits for a decision hears that there will be none.
+    pub(super) fn end_registrations(&mut self, cx: &mut Cx<'_>) {
+        for token in self.registry.take_waiting() {
+            cx.reply(token, Answer::Refused(CommandError::Stopped));
+        }
+    }
+
+    fn check_registration(
+        &self,
+        cx: &Cx<'_>,
+        settings: &KindSettings,
+        fields: &KindFields,
+    ) -> Result<Found, CommandError> {
+        if self.halted {
+            return Err(CommandError::Stopped);
+        }
+        if settings.name.is_empty() || settings.name.len() > KIND_NAME_BYTES_MAX {
+            return Err(CommandError::Sharding(ShardingCommandError::BadKindName));
+        }
+        if settings.shards == 0 || settings.shards > SHARDS_MAX {
+            return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
+        }
+        let lacks_role = |role| !cx.config.node_roles().contains(role);
+        if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {
+            return Err(CommandError::Sharding(ShardingCommandError::RoleMissing));
+        }
+        let id = fields.id();
+        let known = self.kinds.get(&id).map(|machines| &machines.region);
+        let found = match (known, self.registry.standing(id)) {
+            (Some(region), Some(Standing::Refused)) if region.runs_nothing() => Found::Nothing,
+            (Some(region), _) if region.kind().settings != *settings => {
+                return Err(CommandError::Sharding(ShardingCommandError::KindConflict));
+            }
+            (Some(_), Some(Standing::Accepted { .. })) => Found::Accepted,
+            (Some(_), Some(Standing::Pending | Standing::Refused)) => Found::Pending,
+            (Some(_), None) | (None, _) => Found::Nothing,
+        };
+        if known.is_none() && !self.registry.has_room_for(cx, fields) {
+            return Err(CommandError::Sharding(ShardingCommandError::TooManyKinds));
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, cx: &mut Cx<'_>, settings: KindSettings, fields: KindFields, waits: Option<Token>) {
+        let id = fields.id();
+        self.drop_machines(cx, id);
+        let kind = Kind { id, settings };
+        let mut machines = Machines {
+            region: Region::new(kind.clone()),
+            coordinator: Coordinator::new(kind),
+        };
+        if self.draining {
+            self.drained = false;
+            machines.region.drain(shared!(self, cx));
+        }
+        self.kinds.insert(id, machines);
+        let running = running(&self.kinds);
+        self.registry.add(cx, fields, waits, running);
+        self.say_if_drained(cx);
+    }
+
+    fn apply(&mut self, cx: &mut Cx<'_>, decided: Decided) {
+        let Decided { kind, change, waits } = decided;
+        let error = match change {
+            Change::Accepted => {
+                self.begin(cx, kind);
+                None
+            }
+            Change::Refused(difference) => {
+                let event = ShardingEvent::KindRefused {
+                    difference: difference.clone(),
+                };
+                cx.notify_sharding(kind, event);
+                Some(CommandError::Sharding(ShardingCommandError::KindDiffers {
+                    difference,
+                }))
+            }
+            Change::TooMany => Some(CommandError::Sharding(ShardingCommandError::TooManyKinds)),
+        };
+        let Some(error) = error else {
+            if let Some(token) = waits {
+                cx.reply(token, Answer::Done);
+            }
+            return;
+        };
+        match waits {
+            // The caller was not told before that it has the kind, and does not have it now.
+            Some(token) => {
+                self.registry.remove(kind);
+                self.drop_machines(cx, kind);
+                cx.reply(token, Answer::Refused(error));
+            }
+            None => self.end(cx, kind),
+        }
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_>, kind: KindId) {
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines.coordinator.on_view_changed(cx, &self.departures);
+            machines.region.admit(cx);
+        }
+    }
+
+    fn end(&mut self, cx: &mut Cx<'_>, kind: KindId) {
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines.coordinator.halt(cx);
+            machines.region.refuse(shared!(self, cx));
+        }
+    }
+
+    /// Forgets a kind of which nothing runs here.
+    fn drop_machines(&mut self, cx: &mut Cx<'_>, kind: KindId) {
+        if let Some(mut machines) = self.kinds.remove(&kind) {
+            machines.coordinator.halt(cx);
+            machines.region.refuse(shared!(self, cx));
+            machines.region.halt(shared!(self, cx));
+        }
+    }
+}
+
+/// Whether shards of a kind run here.
+pub(super) fn running(kinds: &BTreeMap<KindId, Machines>) -> impl Fn(KindId) -> bool {
+    |kind| {
+        kinds
+            .get(&kind)
+            .is_some_and(|machines| !machines.region.runs_nothing())
+    }
+}

@@ -1,0 +1,270 @@
+//! Every node's part: tells the oldest member which kinds this node has, and holds each back until it is accepted. Decides
+//! nothing itself. Spec: sharding 10.11.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+use crate::input::Token;
+use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::kind::may_register;
+use crate::sharding::protocol::registry::{Announced, RegistryMsg, RegistryTimer, Verdict};
+use crate::sharding::registry::registrar::decider;
+use crate::sharding::registry::{send, timer};
+use crate::sharding::state::fields::{KindDifference, KindFields};
+use crate::sharding::state::ids::{KindId, Term};
+use crate::view::View;
+
+/// Shortest first repetition: below this an oldest member that is about to decide gains nothing.
+const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
+
+/// What has been decided about one of this node's kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sharding) enum Standing {
+    /// Nothing yet.
+    Pending,
+    /// It may be hosted and reached.
+    Accepted {
+        /// Under this number.
+        number: u64,
+    },
+    /// Not with these fields. It is announced again, because the others may go.
+    Refused,
+}
+
+#[derive(Clone, Debug)]
+struct Own {
+    fields: KindFields,
+    standing: Standing,
+    /// The caller who waits for the decision.
+    waits: Option<Token>,
+}
+
+/// What a verdict changes here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sharding) enum Change {
+    /// The kind may begin.
+    Accepted,
+    /// The kind has to stop, or may not begin; what differs.
+    Refused(KindDifference),
+    /// The cluster has too many kinds.
+    TooMany,
+}
+
+/// A change, and the caller to whom it is the answer.
+pub(in crate::sharding) struct Decided {
+    pub(in crate::sharding) kind: KindId,
+    pub(in crate::sharding) change: Change,
+    pub(in crate::sharding) waits: Option<Token>,
+}
+
+/// This node's kinds, as far as the rest of the cluster is concerned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Announcer {
+    kinds: BTreeMap<KindId, Own>,
+    round: u32,
+    /// Who decided last; an older one is not believed any more.
+    heard: Option<Term>,
+    retry_delay: Duration,
+}
+
+impl Announcer {
+    /// A kind is to be announced; `waits` hears what is decided. One that was refused before is replaced.
+    pub(super) fn add(&mut self, fields: KindFields, waits: Option<Token>) {
+        let own = Own {
+            fields,
+            standing: Standing::Pending,
+            waits,
+        };
+        self.kinds.insert(own.fields.id(), own);
+        self.round = self.round.wrapping_add(1);
+        self.retry_delay = Duration::ZERO;
+    }
+
+    /// Has a caller wait for what is decided about a kind; `false` if another one does already.
+    pub(super) fn wait_for(&mut self, kind: KindId, token: Token) -> bool {
+        match self.kinds.get_mut(&kind) {
+            Some(own) if own.waits.is_none() => {
+                own.waits = Some(token);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// A kind is gone.
+    pub(super) fn remove(&mut self, kind: KindId) {
+        self.kinds.remove(&kind);
+        self.round = self.round.wrapping_add(1);
+    }
+
+    /// What has been decided about a kind; `None` for one that this node does not have.
+    pub(super) fn standing(&self, kind: KindId) -> Option<&Standing> {
+        self.kinds.get(&kind).map(|own| &own.standing)
+    }
+
+    /// Callers who still wait, who will not hear anything else.
+    pub(super) fn take_waiting(&mut self) -> Vec<Token> {
+        self.kinds
+            .values_mut()
+            .filter_map(|own| own.waits.take())
+            .collect()
+    }
+
+    /// Bytes of an announcement of all kinds.
+    pub(super) fn bytes_max(&self) -> usize {
+        self.kinds.values().map(|own| own.fields.bytes_max()).sum()
+    }
+
+    /// How many kinds there are.
+    pub(super) fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Tells the oldest member everything; looks later whether it has decided.
+    pub(super) fn announce(&mut self, cx: &mut Cx<'_>, running: impl Fn(KindId) -> bool) {
+        if self.kinds.is_empty() || !may_register(cx.view().self_status()) {
+            return;
+        }
+        if let Some(decider) = decider(cx.view()) {
+            self.send(cx, &decider.node, running);
+        }
+        self.wait(cx);
+    }
+
+    /// Repeats what has not been accepted.
+    pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, running: impl Fn(KindId) -> bool) {
+        if self.is_unsettled() {
+            self.announce(cx, running);
+        }
+    }
+
+    /// The picture changed: another member may be the oldest, or this node may have become one that hosts.
+    pub(super) fn on_view_changed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (before, after): (&View, &View),
+        running: impl Fn(KindId) -> bool,
+    ) {
+        let entered = may_register(after.self_status()) && !may_register(before.self_status());
+        if entered || decider(before) != decider(after) {
+            self.retry_delay = Duration::ZERO;
+            self.announce(cx, running);
+        }
+    }
+
+    /// The oldest member asks.
+    pub(super) fn on_query(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        term: &Term,
+        running: impl Fn(KindId) -> bool,
+    ) {
+        if self.believes(cx, from, term) {
+            self.send(cx, from, running);
+        }
+    }
+
+    /// The oldest member has decided. Verdicts about an earlier list of kinds say nothing about this one.
+    pub(super) fn on_verdicts(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        (term, round): (&Term, u32),
+        verdicts: Vec<(KindId, Verdict)>,
+    ) -> Vec<Decided> {
+        if !self.believes(cx, from, term) || round != self.round {
+            return Vec::new();
+        }
+        let mut decided = Vec::new();
+        for (kind, verdict) in verdicts {
+            let Some(own) = self.kinds.get_mut(&kind) else {
+                continue;
+            };
+            if let Some(change) = own.hear(verdict) {
+                let waits = own.waits.take();
+                decided.push(Decided { kind, change, waits });
+            }
+        }
+        let announce = timer(RegistryTimer::Announce);
+        if !self.is_unsettled() {
+            cx.timers.cancel(&announce);
+        } else if !cx.timers.is_set(&announce) {
+            self.wait(cx);
+        }
+        decided
+    }
+
+    /// Whether the sender may decide: it speaks for itself, is no stranger, and no younger one has been heard.
+    fn believes(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) -> bool {
+        if term.node != *from || cx.view().member(from).is_none() {
+            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
+            return false;
+        }
+        let seen = self
+            .heard
+            .as_ref()
+            .filter(|seen| !cx.view().is_removed(&seen.node));
+        if seen.is_some_and(|seen| term < seen) {
+            cx.reject(from, Rejection::Sharding(ShardingRejection::StaleTerm));
+            return false;
+        }
+        self.heard = Some(term.clone());
+        true
+    }
+
+    fn is_unsettled(&self) -> bool {
+        let open = |own: &Own| match own.standing {
+            Standing::Pending | Standing::Refused => true,
+            Standing::Accepted { .. } => false,
+        };
+        self.kinds.values().any(open)
+    }
+
+    fn send(&self, cx: &mut Cx<'_>, to: &UniqueAddress, running: impl Fn(KindId) -> bool) {
+        let kinds = self.kinds.iter().map(|(kind, own)| Announced {
+            fields: own.fields.clone(),
+            accepted: match own.standing {
+                Standing::Accepted { number } => Some(number),
+                Standing::Pending | Standing::Refused => None,
+            },
+            running: running(*kind),
+        });
+        let announce = RegistryMsg::Announce {
+            round: self.round,
+            kinds: kinds.collect(),
+        };
+        send(cx, to, announce);
+    }
+
+    fn wait(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_unsettled() {
+            return;
+        }
+        let longest = cx.config.sharding.retry_interval.max(FIRST_RETRY_MIN);
+        let delay = self.retry_delay.max(FIRST_RETRY_MIN).min(longest);
+        self.retry_delay = delay.saturating_mul(2);
+        let at = cx.mono() + delay;
+        cx.wake(timer(RegistryTimer::Announce), at);
+    }
+}
+
+impl Own {
+    /// Takes a verdict; says what it changes, `None` if nothing.
+    fn hear(&mut self, verdict: Verdict) -> Option<Change> {
+        let (standing, change) = match verdict {
+            Verdict::Accepted { number } => (Standing::Accepted { number }, Change::Accepted),
+            Verdict::TooMany => (Standing::Refused, Change::TooMany),
+            Verdict::Refused { standing } => {
+                let differs = KindDifference::between(&self.fields, &standing)?;
+                (Standing::Refused, Change::Refused(differs))
+            }
+        };
+        let same = core::mem::discriminant(&standing) == core::mem::discriminant(&self.standing);
+        self.standing = standing;
+        (!same || self.waits.is_some()).then_some(change)
+    }
+}

@@ -1,0 +1,145 @@
+//! A kind is the same everywhere or nowhere: two coordinators of one kind, because its role differs between nodes, would
+//! each run the same entity. Every node announces its kinds to the oldest member of the cluster, whatever its roles, and
+//! begins with none before it is accepted. This room decides which fields a kind stands with; it never starts or stops a
+//! region. Spec: sharding 10.11.
+//!
+//! `announcer` is every node's part, `registrar` the oldest member's, `claims` its pure rule.
+
+mod announcer;
+mod claims;
+mod registrar;
+
+use alloc::vec::Vec;
+
+use crate::cx::Cx;
+use crate::ident::UniqueAddress;
+use crate::input::Token;
+use crate::message::{Message, ShardingMsg};
+use crate::sharding::departures::Departures;
+use crate::sharding::protocol::registry::{KINDS_PER_NODE_MAX, RegistryMsg, RegistryTimer};
+use crate::sharding::registry::announcer::Announcer;
+use crate::sharding::registry::registrar::Registrar;
+use crate::sharding::state::fields::KindFields;
+use crate::sharding::state::ids::KindId;
+use crate::timer::{ShardingTimer, Timer};
+use crate::view::View;
+
+pub(in crate::sharding) use announcer::{Change, Decided, Standing};
+
+/// Both parts of one node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Registry {
+    announcer: Announcer,
+    registrar: Registrar,
+}
+
+impl Registry {
+    /// Whether one more kind with such fields can be announced: in number, and in one control frame.
+    pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &KindFields) -> bool {
+        let bytes = self.announcer.bytes_max().saturating_add(fields.bytes_max());
+        self.announcer.len() < KINDS_PER_NODE_MAX && bytes <= cx.config.limits.control_frame_bytes_max / 2
+    }
+
+    /// This node has a kind (again); `waits` hears what is decided about it.
+    pub(super) fn add(
+        &mut self,
+        cx: &mut Cx<'_>,
+        fields: KindFields,
+        waits: Option<Token>,
+        running: impl Fn(KindId) -> bool,
+    ) {
+        self.announcer.add(fields, waits);
+        self.announcer.announce(cx, running);
+    }
+
+    /// Has a caller wait for what is decided about a kind; `false` if another one does already.
+    pub(super) fn wait(&mut self, kind: KindId, token: Token) -> bool {
+        self.announcer.wait_for(kind, token)
+    }
+
+    /// This node does not have the kind any more.
+    pub(super) fn remove(&mut self, kind: KindId) {
+        self.announcer.remove(kind);
+    }
+
+    /// What has been decided about a kind of this node.
+    pub(super) fn standing(&self, kind: KindId) -> Option<&Standing> {
+        self.announcer.standing(kind)
+    }
+
+    /// Another node speaks, or this one to itself. Gives back what was decided about this node's kinds.
+    pub(super) fn on_message(
+        &mut self,
+        cx: &mut Cx<'_>,
+        departures: &Departures,
+        from: &UniqueAddress,
+        message: RegistryMsg,
+        running: impl Fn(KindId) -> bool,
+    ) -> Vec<Decided> {
+        match message {
+            RegistryMsg::Announce { round, kinds } => {
+                self.registrar.on_announce(cx, departures, from, (round, kinds));
+                Vec::new()
+            }
+            RegistryMsg::Query { term } => {
+                self.announcer.on_query(cx, from, &term, running);
+                Vec::new()
+            }
+            RegistryMsg::Verdicts {
+                term,
+                round,
+                verdicts,
+            } => self.announcer.on_verdicts(cx, from, (&term, round), verdicts),
+        }
+    }
+
+    /// The picture changed.
+    pub(super) fn on_view_changed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        departures: &Departures,
+        pictures: (&View, &View),
+        running: impl Fn(KindId) -> bool,
+    ) {
+        self.registrar.on_view_changed(cx, departures);
+        self.announcer.on_view_changed(cx, pictures, running);
+    }
+
+    /// A timer of this room is due.
+    pub(super) fn on_timer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        departures: &Departures,
+        timer: RegistryTimer,
+        running: impl Fn(KindId) -> bool,
+    ) {
+        match timer {
+            RegistryTimer::Announce => self.announcer.on_timer(cx, running),
+            RegistryTimer::Recovery => self.registrar.on_timer(cx, departures),
+        }
+    }
+
+    /// This node leaves or has stopped: gives back who waits for a decision. The oldest member decides for the others
+    /// until it is removed.
+    pub(super) fn take_waiting(&mut self) -> Vec<Token> {
+        self.announcer.take_waiting()
+    }
+
+    /// This node has stopped and decides nothing any more.
+    pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
+        self.registrar.halt(cx);
+        cx.timers.cancel(&timer(RegistryTimer::Announce));
+    }
+}
+
+/// Says something to a node, this one included.
+fn send(cx: &mut Cx<'_>, to: &UniqueAddress, message: RegistryMsg) {
+    cx.send(to, Message::Sharding(ShardingMsg::Registry(message)));
+}
+
+const fn timer(timer: RegistryTimer) -> Timer {
+    Timer::Sharding(ShardingTimer::Registry(timer))
+}
+
+#[cfg(test)]
+mod tests;

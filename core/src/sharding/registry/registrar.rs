@@ -1,0 +1,318 @@
+//! The oldest member's part: hears every node's kinds and says which of them stand. Decides nothing before all members have
+//! spoken and those removed unheard have certainly stopped; until then who was accepted before goes on. Never tells a node
+//! to stop a kind that agrees with the standing one. Spec: sharding 10.11.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use crate::cx::Cx;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::departures::{Departure, Departures};
+use crate::sharding::kind::{is_lost, may_register};
+use crate::sharding::protocol::registry::{
+    Announced, KINDS_PER_NODE_MAX, RegistryMsg, RegistryTimer, Verdict,
+};
+use crate::sharding::registry::claims::{Claims, Judged};
+use crate::sharding::registry::{send, timer};
+use crate::sharding::state::fields::KindDifference;
+use crate::sharding::state::ids::{KindId, Term};
+use crate::time::Instant;
+use crate::view::View;
+
+/// Refusals that are remembered so that each is said once; past it they are said again.
+const TOLD_MAX: usize = 1_024;
+
+/// Where the registrar is in its life.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Another member is the oldest, or nobody has announced anything yet.
+    #[default]
+    Idle,
+    /// Asks every member which kinds it has.
+    Recovering(Term),
+    /// Knows them all; decides.
+    Deciding(Term),
+}
+
+/// What the oldest member knows about everybody's kinds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Registrar {
+    phase: Phase,
+    claims: Claims,
+    /// Members that have spoken, with the round of their last list, and some removed less than a margin ago.
+    heard: BTreeMap<UniqueAddress, u32>,
+    /// Refusals that have been said as events.
+    told: BTreeSet<(UniqueAddress, KindId)>,
+}
+
+impl Registrar {
+    /// A node says which kinds it has.
+    pub(super) fn on_announce(
+        &mut self,
+        cx: &mut Cx<'_>,
+        departures: &Departures,
+        from: &UniqueAddress,
+        (round, kinds): (u32, Vec<Announced>),
+    ) {
+        let Some(term) = my_term(cx.view()) else {
+            return;
+        };
+        // A stranger's announcement is early: this picture lags, and it will be repeated.
+        let Some(age) = cx.view().member(from).map(|member| member.up_number) else {
+            return;
+        };
+        let ids: BTreeSet<KindId> = kinds.iter().map(|kind| kind.fields.id()).collect();
+        let legal = |kind: &Announced| kind.fields.is_legal();
+        if ids.len() != kinds.len() || kinds.len() > KINDS_PER_NODE_MAX || !kinds.iter().all(legal) {
+            let what = "announced kinds";
+            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+        }
+        if self.phase == Phase::Idle {
+            self.phase = Phase::Recovering(term);
+            self.heard.insert(from.clone(), round);
+            self.query_missing(cx);
+        }
+        self.heard.insert(from.clone(), round);
+        for gone in self.claims.kinds_of(from) {
+            if !ids.contains(&gone) {
+                self.claims.withdraw(from, gone);
+            }
+        }
+        self.take_in(cx, from, age, kinds);
+        match self.phase {
+            Phase::Idle => {}
+            Phase::Recovering(_) => self.try_decide(cx, departures),
+            Phase::Deciding(_) => {
+                let mut judged = Vec::new();
+                for kind in ids {
+                    judged.extend(self.claims.judge(kind));
+                }
+                self.tell(cx, judged, Some(from));
+            }
+        }
+    }
+
+    /// The picture changed: this node may not be the oldest any more, or somebody who was silent has been removed.
+    pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        let known = match &self.phase {
+            Phase::Idle => return,
+            Phase::Recovering(term) | Phase::Deciding(term) => term,
+        };
+        if my_term(cx.view()).as_ref() == Some(known) {
+            self.look_again(cx, departures);
+        } else {
+            self.halt(cx);
+        }
+    }
+
+    /// Asks again, and sees whether removed members have certainly stopped.
+    pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        if matches!(self.phase, Phase::Recovering(_)) {
+            self.query_missing(cx);
+        }
+        self.look_again(cx, departures);
+    }
+
+    /// Forgets everything: another member decides, or none.
+    pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
+        cx.timers.cancel(&timer(RegistryTimer::Recovery));
+        *self = Self::default();
+    }
+
+    /// Members that have not said which kinds they have. One that is Down may run some until it has been removed; one that
+    /// joins may have been accepted by the last oldest member, whose picture was ahead of this one. Another data center has
+    /// coordinators and an oldest member of its own.
+    fn missing(&self, view: &View) -> Vec<UniqueAddress> {
+        let here = view.self_member().map(Member::data_center);
+        let members = view.members().iter();
+        let silent = members
+            .filter(|member| here == Some(member.data_center()) && !self.heard.contains_key(&member.node));
+        silent.map(|member| member.node.clone()).collect()
+    }
+
+    fn take_in(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, age: UpNumber, kinds: Vec<Announced>) {
+        let mut refused = Vec::new();
+        for said in kinds {
+            let kind = said.fields.id();
+            if !self.claims.put(from, age, said) {
+                let (node, verdict) = (from.clone(), Verdict::TooMany);
+                refused.push(Judged {
+                    node,
+                    kind,
+                    verdict,
+                    differs: None,
+                });
+            }
+        }
+        self.tell(cx, refused, None);
+    }
+
+    fn query_missing(&mut self, cx: &mut Cx<'_>) {
+        let Phase::Recovering(term) = self.phase.clone() else {
+            return;
+        };
+        let view = alloc::sync::Arc::clone(cx.view());
+        for node in self.missing(&view).iter().filter(|node| !is_lost(&view, node)) {
+            let term = term.clone();
+            send(cx, node, RegistryMsg::Query { term });
+        }
+        let at = cx.mono() + cx.config.sharding.retry_interval;
+        cx.wake(timer(RegistryTimer::Recovery), at);
+    }
+
+    /// Forgets removed members that have certainly stopped, and decides if that was all it waited for.
+    fn look_again(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        let gone = |node: &&UniqueAddress| cx.view().member(node).is_none();
+        let gone: Vec<UniqueAddress> = self.heard.keys().filter(gone).cloned().collect();
+        let mut next = None;
+        for node in gone {
+            let safe_at = departures.safe_at_of(&node);
+            if safe_at > cx.mono() {
+                next = Some(next.map_or(safe_at, |next: Instant| next.min(safe_at)));
+            } else {
+                self.heard.remove(&node);
+                self.claims.forget(&node);
+            }
+        }
+        if let Some(at) = next {
+            let recovery = timer(RegistryTimer::Recovery);
+            if cx.timers.at(&recovery).is_none_or(|set| set > at) {
+                cx.wake(recovery, at);
+            }
+        }
+        self.try_decide(cx, departures);
+    }
+
+    /// Begins to decide once nobody can host a kind that is not known here.
+    fn try_decide(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+        let Phase::Recovering(term) = self.phase.clone() else {
+            return;
+        };
+        if !self.missing(cx.view()).is_empty() {
+            return;
+        }
+        let silent = |departure: &Departure| !self.heard.contains_key(&departure.node);
+        let safe_at = departures.safe_at(None, silent);
+        if safe_at > cx.mono() {
+            return cx.wake(timer(RegistryTimer::Recovery), safe_at);
+        }
+        self.phase = Phase::Deciding(term);
+        let mut judged = Vec::new();
+        for kind in self.claims.kinds() {
+            judged.extend(self.claims.judge(kind));
+        }
+        self.tell(cx, judged, None);
+    }
+
+    /// Tells each node the verdicts on its kinds. `asked` hears all of them; the others, who have heard before that they
+    /// were accepted, hear only of refusals while this registrar decides.
+    fn tell(&mut self, cx: &mut Cx<'_>, judged: Vec<Judged>, asked: Option<&UniqueAddress>) {
+        let term = match &self.phase {
+            Phase::Idle => return,
+            Phase::Recovering(term) | Phase::Deciding(term) => term.clone(),
+        };
+        let mut by_node: BTreeMap<UniqueAddress, Vec<(KindId, Verdict)>> = BTreeMap::new();
+        for Judged {
+            node,
+            kind,
+            verdict,
+            differs,
+        } in judged
+        {
+            let known = match &verdict {
+                Verdict::Accepted { .. } => {
+                    self.told.remove(&(node.clone(), kind));
+                    asked.is_some_and(|asked| *asked != node)
+                }
+                Verdict::Refused { .. } | Verdict::TooMany => false,
+            };
+            if known || cx.view().member(&node).is_none() {
+                continue;
+            }
+            if let Some(difference) = differs {
+                self.say_refused(cx, &node, kind, difference);
+            }
+            by_node.entry(node).or_default().push((kind, verdict));
+        }
+        for (node, verdicts) in by_node {
+            let Some(round) = self.heard.get(&node).copied() else {
+                continue;
+            };
+            for verdicts in split(verdicts, cx.config.limits.control_frame_bytes_max / 2) {
+                let term = term.clone();
+                send(
+                    cx,
+                    &node,
+                    RegistryMsg::Verdicts {
+                        term,
+                        round,
+                        verdicts,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Says once per node and kind that it was refused; the node repeats its announcement.
+    fn say_refused(
+        &mut self,
+        cx: &mut Cx<'_>,
+        node: &UniqueAddress,
+        kind: KindId,
+        difference: KindDifference,
+    ) {
+        if self.told.len() >= TOLD_MAX {
+            self.told.clear();
+        }
+        if self.told.insert((node.clone(), kind)) {
+            let node = node.clone();
+            cx.notify_sharding(kind, ShardingEvent::KindRefusedOn { node, difference });
+        }
+    }
+}
+
+/// Lists of about `bytes_max` bytes at most, at least one verdict each.
+fn split(verdicts: Vec<(KindId, Verdict)>, bytes_max: usize) -> Vec<Vec<(KindId, Verdict)>> {
+    let mut lists = Vec::new();
+    let mut list = Vec::new();
+    let mut bytes = 0_usize;
+    for (kind, verdict) in verdicts {
+        let size = 24
+            + match &verdict {
+                Verdict::Accepted { .. } | Verdict::TooMany => 0,
+                Verdict::Refused { standing } => standing.bytes_max(),
+            };
+        if bytes.saturating_add(size) > bytes_max && !list.is_empty() {
+            lists.push(core::mem::take(&mut list));
+            bytes = 0;
+        }
+        bytes = bytes.saturating_add(size);
+        list.push((kind, verdict));
+    }
+    lists.push(list);
+    lists
+}
+
+/// The term this node decides under: it is the oldest of all members, whatever its roles, and not Down.
+fn my_term(view: &View) -> Option<Term> {
+    let members = view.by_age(None);
+    let oldest = members.first()?;
+    let mine = oldest.node == *view.me() && may_register(oldest.status);
+    mine.then(|| Term {
+        up_number: oldest.up_number,
+        node: oldest.node.clone(),
+    })
+}
+
+/// Who decides about kinds in this picture; `None` while that is a member that is Down, or there is none.
+pub(super) fn decider(view: &View) -> Option<Term> {
+    let members = view.by_age(None);
+    let oldest = members.first().filter(|member| member.status != Status::Down)?;
+    Some(Term {
+        up_number: oldest.up_number,
+        node: oldest.node.clone(),
+    })
+}

@@ -1,0 +1,449 @@
+//! One registrar or one announcer, one call, and what it says. Whole clusters are in `sharding/tests/same_kind.rs`.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::claims::{CLAIMS_MAX, Claims};
+use super::*;
+use crate::effect::Effect;
+use crate::event::{Event, ShardingEvent};
+use crate::fixture::{Fixture, member, node, picture};
+use crate::ident::Role;
+use crate::input::Target;
+use crate::membership::state::member::{Status, UpNumber};
+use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::protocol::registry::{Announced, Verdict};
+use crate::sharding::state::fields::{FieldDifference, Keeping, KindDifference, StoreMode};
+use crate::sharding::state::ids::Term;
+
+fn a() -> UniqueAddress {
+    node("a", 1)
+}
+
+fn b() -> UniqueAddress {
+    node("b", 2)
+}
+
+fn c() -> UniqueAddress {
+    node("c", 3)
+}
+
+fn age(number: u32) -> UpNumber {
+    UpNumber::new(number)
+}
+
+fn fields(shards: u32) -> KindFields {
+    KindFields {
+        name: Arc::from("carts"),
+        role: None,
+        shards,
+        extractor: Arc::from("siphash-1-3"),
+        keeping: Some(Keeping {
+            store: StoreMode::Memory,
+            remember_entities: false,
+        }),
+    }
+}
+
+fn proxy(shards: u32) -> KindFields {
+    KindFields {
+        keeping: None,
+        ..fields(shards)
+    }
+}
+
+fn new(fields: KindFields) -> Announced {
+    Announced {
+        fields,
+        accepted: None,
+        running: false,
+    }
+}
+
+fn old(fields: KindFields, number: u64, running: bool) -> Announced {
+    Announced {
+        fields,
+        accepted: Some(number),
+        running,
+    }
+}
+
+fn kind() -> KindId {
+    fields(1).id()
+}
+
+/// Who is accepted when all of these claim the kind, in the order of their nodes.
+fn accepted(claims: &[(UniqueAddress, Announced)]) -> Vec<UniqueAddress> {
+    let mut all = Claims::default();
+    for (at, (node, said)) in claims.iter().enumerate() {
+        let age = age(u32::try_from(at).unwrap() + 1);
+        assert!(all.put(node, age, said.clone()));
+    }
+    let judged = all.judge(kind()).into_iter();
+    let accepted = judged.filter(|judged| matches!(judged.verdict, Verdict::Accepted { .. }));
+    accepted.map(|judged| judged.node).collect()
+}
+
+#[test]
+fn of_two_that_differ_the_one_that_runs_wins_over_an_older_registration() {
+    let claims = [(a(), old(fields(8), 1, false)), (b(), old(fields(9), 2, true))];
+    assert_eq!(accepted(&claims), [b()]);
+}
+
+#[test]
+fn of_two_that_run_and_of_two_that_do_not_the_older_registration_wins() {
+    for running in [true, false] {
+        let claims = [
+            (a(), old(fields(8), 5, running)),
+            (b(), old(fields(9), 2, running)),
+        ];
+        assert_eq!(accepted(&claims), [b()]);
+    }
+    let claims = [(a(), new(fields(8))), (b(), old(fields(9), 7, false))];
+    assert_eq!(
+        accepted(&claims),
+        [b()],
+        "one that was accepted is older than one that was not"
+    );
+}
+
+#[test]
+fn of_two_new_ones_the_older_member_wins() {
+    let claims = [(b(), new(fields(8))), (a(), new(fields(9)))];
+    assert_eq!(accepted(&claims), [b()], "listed first, hence the older");
+}
+
+#[test]
+fn every_field_that_differs_is_named_with_both_values() {
+    let ours = fields(8);
+    let theirs = KindFields {
+        role: Some(Role::new("worker").unwrap()),
+        shards: 9,
+        extractor: Arc::from("murmur2"),
+        keeping: Some(Keeping {
+            store: StoreMode::Other { code: 3 },
+            remember_entities: true,
+        }),
+        ..fields(9)
+    };
+    let text = alloc::format!("{}", KindDifference::between(&ours, &theirs).unwrap());
+    let expected = "role is none here and worker in the cluster; shards is 8 here and 9 in the cluster; \
+                    extractor is siphash-1-3 here and murmur2 in the cluster; \
+                    store mode is memory here and number 3 of a later version in the cluster; \
+                    remember-entities is false here and true in the cluster";
+    assert_eq!(text, expected);
+    assert_eq!(KindDifference::between(&ours, &ours), None);
+    let other = KindFields {
+        name: Arc::from("orders"),
+        ..fields(8)
+    };
+    let named = ours.differences(&other);
+    assert!(matches!(named[..], [FieldDifference::Name { .. }]), "{named:?}");
+}
+
+#[test]
+fn a_proxy_agrees_with_every_way_of_keeping_and_the_first_host_says_which() {
+    let kept = |remember_entities| KindFields {
+        keeping: Some(Keeping {
+            store: StoreMode::Memory,
+            remember_entities,
+        }),
+        ..fields(8)
+    };
+    let claims = [
+        (a(), old(proxy(8), 1, false)),
+        (b(), new(kept(true))),
+        (c(), new(kept(false))),
+    ];
+    assert_eq!(accepted(&claims), [a(), b()]);
+    let claims = [(a(), old(proxy(8), 1, false)), (b(), new(proxy(9)))];
+    assert_eq!(accepted(&claims), [a()], "the rest counts for proxies too");
+}
+
+#[test]
+fn claims_are_bounded() {
+    let mut claims = Claims::default();
+    for shards in 1..=u32::try_from(CLAIMS_MAX).unwrap() {
+        let node = node("n", u64::from(shards));
+        assert!(claims.put(&node, age(1), new(fields(shards))));
+    }
+    assert!(
+        !claims.put(&a(), age(1), new(fields(5_000))),
+        "a new one does not fit"
+    );
+    assert!(
+        claims.put(&a(), age(1), new(fields(5))),
+        "one that agrees takes nothing"
+    );
+}
+
+struct Rig {
+    fixture: Fixture,
+    departures: Departures,
+    registry: Registry,
+}
+
+impl Rig {
+    /// The registry of `me` among `a`, `b` and `c`, all Up.
+    fn on(me: UniqueAddress) -> Self {
+        let mut rig = Self {
+            fixture: Fixture::new(me),
+            departures: Departures::default(),
+            registry: Registry::default(),
+        };
+        rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+        rig
+    }
+
+    fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
+        let members = members.iter().map(|(node, status)| member(node, *status));
+        let after = Arc::new(picture(&self.fixture.me, members, &[]));
+        let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
+        let (now, margin) = (self.fixture.mono(), Duration::from_secs(20));
+        self.departures.on_view_changed(now, margin, &before, &after);
+        let cx = &mut self.fixture.cx();
+        self.registry
+            .on_view_changed(cx, &self.departures, (&before, &after), |_| false);
+        self.fixture.effects()
+    }
+
+    fn hears(&mut self, from: &UniqueAddress, message: RegistryMsg) -> (Vec<Decided>, Vec<Effect>) {
+        let cx = &mut self.fixture.cx();
+        let decided = self
+            .registry
+            .on_message(cx, &self.departures, from, message, |_| false);
+        (decided, self.fixture.effects())
+    }
+
+    fn announce(&mut self, from: &UniqueAddress, kinds: Vec<Announced>) -> Vec<Effect> {
+        self.hears(from, RegistryMsg::Announce { round: 1, kinds }).1
+    }
+
+    fn fire(&mut self, after: Duration) -> Vec<Effect> {
+        let until = self.fixture.mono() + after;
+        while let Some(timer) = self.fixture.next_timer(until) {
+            let Timer::Sharding(ShardingTimer::Registry(timer)) = timer else {
+                panic!("{timer:?}")
+            };
+            let cx = &mut self.fixture.cx();
+            self.registry.on_timer(cx, &self.departures, timer, |_| false);
+        }
+        self.fixture.effects()
+    }
+}
+
+fn term() -> Term {
+    Term {
+        up_number: UpNumber::FIRST,
+        node: a(),
+    }
+}
+
+fn says(to: UniqueAddress, message: RegistryMsg) -> Effect {
+    Effect::Send {
+        to: Target::Node(to),
+        message: Message::Sharding(ShardingMsg::Registry(message)),
+    }
+}
+
+fn verdict(verdict: Verdict) -> RegistryMsg {
+    RegistryMsg::Verdicts {
+        term: term(),
+        round: 1,
+        verdicts: vec![(kind(), verdict)],
+    }
+}
+
+fn query() -> RegistryMsg {
+    RegistryMsg::Query { term: term() }
+}
+
+#[test]
+fn the_oldest_decides_only_when_every_member_has_spoken() {
+    let mut rig = Rig::on(a());
+    let asked = rig.announce(&b(), vec![new(fields(8))]);
+    assert_eq!(asked, vec![says(c(), query())], "and itself, over the loopback");
+    rig.fixture.outbox.loopback.clear();
+    assert_eq!(rig.announce(&a(), vec![]), vec![]);
+    assert_eq!(
+        rig.fire(Duration::from_secs(2)),
+        vec![says(c(), query())],
+        "asked again"
+    );
+    let accepted = |number| verdict(Verdict::Accepted { number });
+    assert_eq!(rig.announce(&c(), vec![]), vec![says(b(), accepted(1))]);
+    assert_eq!(
+        rig.announce(&b(), vec![new(fields(8))]),
+        vec![says(b(), accepted(1))],
+        "repeated for who asks again"
+    );
+    assert_eq!(
+        rig.announce(&c(), vec![new(fields(8))]),
+        vec![says(c(), accepted(2))]
+    );
+}
+
+#[test]
+fn a_different_kind_is_refused_with_what_stands_and_said_once() {
+    let mut rig = Rig::on(a());
+    rig.announce(&a(), vec![]);
+    rig.announce(&b(), vec![new(fields(8))]);
+    rig.announce(&c(), vec![]);
+    rig.fixture.effects();
+    let refused = says(c(), verdict(Verdict::Refused { standing: fields(8) }));
+    let event = Effect::Notify(Event::Sharding {
+        kind: kind(),
+        event: ShardingEvent::KindRefusedOn {
+            node: c(),
+            difference: KindDifference::between(&fields(9), &fields(8)).unwrap(),
+        },
+    });
+    assert_eq!(
+        rig.announce(&c(), vec![new(fields(9))]),
+        vec![event, refused.clone()]
+    );
+    assert_eq!(rig.announce(&c(), vec![new(fields(9))]), vec![refused]);
+    // Once the first one has no such kind any more, the other may have it.
+    rig.announce(&b(), vec![]);
+    let effects = rig.announce(&c(), vec![new(fields(9))]);
+    assert_eq!(effects, vec![says(c(), verdict(Verdict::Accepted { number: 2 }))]);
+}
+
+#[test]
+fn a_member_that_was_removed_unheard_may_run_the_kind_for_a_margin() {
+    let mut rig = Rig::on(a());
+    rig.announce(&a(), vec![]);
+    rig.announce(&b(), vec![new(fields(8))]);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Down)]);
+    assert_eq!(rig.fire(Duration::from_secs(5)), vec![], "Down is not removed");
+    assert_eq!(rig.view(&[(a(), Status::Up), (b(), Status::Up)]), vec![]);
+    assert_eq!(rig.fire(Duration::from_secs(19)), vec![]);
+    let accepted = verdict(Verdict::Accepted { number: 1 });
+    assert_eq!(rig.fire(Duration::from_secs(1)), vec![says(b(), accepted)]);
+}
+
+#[test]
+fn what_a_removed_member_ran_stands_for_a_margin() {
+    let mut rig = Rig::on(a());
+    rig.announce(&a(), vec![]);
+    rig.announce(&b(), vec![]);
+    rig.announce(&c(), vec![new(fields(8))]);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Down)]);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+    rig.fire(Duration::from_secs(19));
+    let effects = rig.announce(&b(), vec![new(fields(9))]);
+    let refused = verdict(Verdict::Refused { standing: fields(8) });
+    assert!(effects.contains(&says(b(), refused)), "{effects:?}");
+    rig.fire(Duration::from_secs(2));
+    let effects = rig.announce(&b(), vec![new(fields(9))]);
+    let accepted = verdict(Verdict::Accepted { number: 2 });
+    assert_eq!(effects, vec![says(b(), accepted)]);
+}
+
+#[test]
+fn b_58_strange_and_doubled_kinds_are_refused_and_change_nothing() {
+    let mut rig = Rig::on(a());
+    let what = "announced kinds";
+    let rejected = vec![Effect::Notify(Event::Rejected {
+        peer: b(),
+        rejection: Rejection::Sharding(ShardingRejection::OutOfRange { what }),
+    })];
+    assert_eq!(rig.announce(&b(), vec![new(fields(0))]), rejected);
+    assert_eq!(rig.announce(&b(), vec![new(fields(8)), new(fields(9))]), rejected);
+    assert_eq!(
+        rig.announce(&node("x", 9), vec![new(fields(8))]),
+        vec![],
+        "a stranger"
+    );
+    let mut other = Rig::on(b());
+    assert_eq!(
+        other.announce(&c(), vec![new(fields(8))]),
+        vec![],
+        "not the oldest"
+    );
+}
+
+#[test]
+fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
+    let mut rig = Rig::on(c());
+    let cx = &mut rig.fixture.cx();
+    rig.registry.add(cx, fields(8), Some(7), |_| false);
+    let announced = RegistryMsg::Announce {
+        round: 1,
+        kinds: vec![new(fields(8))],
+    };
+    assert_eq!(rig.fixture.effects(), vec![says(a(), announced)]);
+    let from_b = |round| RegistryMsg::Verdicts {
+        term: Term {
+            up_number: age(2),
+            node: b(),
+        },
+        round,
+        verdicts: vec![(kind(), Verdict::Accepted { number: 1 })],
+    };
+    assert!(rig.hears(&b(), from_b(0)).0.is_empty(), "about an earlier list");
+    let (decided, effects) = rig.hears(&a(), verdict(Verdict::Accepted { number: 1 }));
+    assert!(decided.is_empty(), "b is younger, and has spoken");
+    let stale = Rejection::Sharding(ShardingRejection::StaleTerm);
+    let rejected = Effect::Notify(Event::Rejected {
+        peer: a(),
+        rejection: stale,
+    });
+    assert_eq!(effects, vec![rejected]);
+    let (decided, _) = rig.hears(&b(), from_b(1));
+    assert_eq!((decided.len(), decided[0].waits), (1, Some(7)));
+    assert_eq!(decided[0].change, Change::Accepted);
+}
+
+#[test]
+fn what_is_not_decided_is_announced_again_and_to_the_new_oldest_at_once() {
+    let mut rig = Rig::on(c());
+    let cx = &mut rig.fixture.cx();
+    rig.registry.add(cx, fields(8), None, |_| false);
+    rig.fixture.effects();
+    let announced = || RegistryMsg::Announce {
+        round: 1,
+        kinds: vec![new(fields(8))],
+    };
+    assert_eq!(rig.fire(Duration::from_millis(100)), vec![says(a(), announced())]);
+    assert_eq!(
+        rig.fire(Duration::from_millis(100)),
+        vec![],
+        "less often each time"
+    );
+    assert_eq!(rig.fire(Duration::from_millis(100)), vec![says(a(), announced())]);
+    let effects = rig.view(&[(a(), Status::Down), (b(), Status::Up), (c(), Status::Up)]);
+    assert_eq!(effects, vec![], "nobody decides until the oldest is removed");
+    let effects = rig.view(&[(b(), Status::Up), (c(), Status::Up)]);
+    assert_eq!(effects, vec![says(b(), announced())]);
+}
+
+#[test]
+fn the_kinds_of_a_node_are_bounded_in_number_and_in_bytes() {
+    let mut rig = Rig::on(b());
+    let named = |number: usize| KindFields {
+        name: Arc::from(alloc::format!("kind {number}")),
+        ..fields(8)
+    };
+    let mut ids = BTreeSet::new();
+    for number in 0..KINDS_PER_NODE_MAX {
+        let cx = &mut rig.fixture.cx();
+        assert!(rig.registry.has_room_for(cx, &named(number)));
+        rig.registry.add(cx, named(number), None, |_| false);
+        ids.insert(named(number).id());
+    }
+    assert_eq!(ids.len(), KINDS_PER_NODE_MAX);
+    let cx = &mut rig.fixture.cx();
+    assert!(!rig.registry.has_room_for(cx, &named(999)));
+    let long = KindFields {
+        name: Arc::from("n".repeat(255)),
+        role: Some(Role::new(&"r".repeat(64)).unwrap()),
+        extractor: Arc::from("e".repeat(64)),
+        ..fields(65_536)
+    };
+    let all = KINDS_PER_NODE_MAX * (long.bytes_max() + 9);
+    assert!(all < rig.fixture.config.limits.control_frame_bytes_max, "{all}");
+}

@@ -1,0 +1,222 @@
+//! What a kind is, as far as all nodes must agree on it, and how two of them are compared. Values only; decides nothing.
+//! Spec: sharding 10.11.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::ident::Role;
+use crate::sharding::state::ids::{KindId, SHARDS_MAX};
+
+/// Longest name of a kind in bytes: names appear in messages to operators.
+pub(crate) const KIND_NAME_BYTES_MAX: usize = 255;
+
+/// Longest name of an extractor in bytes.
+pub(crate) const EXTRACTOR_BYTES_MAX: usize = 64;
+
+/// Bytes that a kind's fields take in a message beside its texts, generously: lengths, shards, flags, numbers.
+const FIXED_BYTES: usize = 32;
+
+/// Where a kind's entities keep what must outlive them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum StoreMode {
+    /// Nowhere: they live in memory.
+    Memory,
+    /// In a way that this version does not know.
+    Other {
+        /// Its number on the wire, 1 to 255.
+        code: u8,
+    },
+}
+
+impl fmt::Display for StoreMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Other { code } => write!(f, "number {code} of a later version"),
+        }
+    }
+}
+
+/// What only nodes that host a kind have to agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Keeping {
+    /// Where the entities' state is kept.
+    pub store: StoreMode,
+    /// Whether entities are started again without a message.
+    pub remember_entities: bool,
+}
+
+/// The fields of a kind that must be the same on every node of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KindFields {
+    /// The kind's name.
+    pub name: Arc<str>,
+    /// The role of the members that host it; all members if `None`.
+    pub role: Option<Role>,
+    /// How many shards it has.
+    pub shards: u32,
+    /// The name of the function from entity to shard.
+    pub extractor: Arc<str>,
+    /// `None` for a proxy, which keeps nothing.
+    pub keeping: Option<Keeping>,
+}
+
+impl KindFields {
+    /// The kind's id.
+    pub(crate) fn id(&self) -> KindId {
+        KindId::of(&self.name)
+    }
+
+    /// Whether a node could have such a kind.
+    pub(crate) fn is_legal(&self) -> bool {
+        (1..=KIND_NAME_BYTES_MAX).contains(&self.name.len())
+            && (1..=EXTRACTOR_BYTES_MAX).contains(&self.extractor.len())
+            && (1..=SHARDS_MAX).contains(&self.shards)
+    }
+
+    /// At most so many bytes in a message.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let role = self.role.as_ref().map_or(0, |role| role.as_str().len());
+        FIXED_BYTES + self.name.len() + self.extractor.len() + role
+    }
+
+    /// What differs: mine first. A proxy does not differ in what it does not have.
+    #[must_use]
+    pub fn differences(&self, theirs: &Self) -> Vec<FieldDifference> {
+        let mut found = Vec::new();
+        if self.name != theirs.name {
+            let (ours, theirs) = (Arc::clone(&self.name), Arc::clone(&theirs.name));
+            found.push(FieldDifference::Name { ours, theirs });
+        }
+        if self.role != theirs.role {
+            let (ours, theirs) = (self.role.clone(), theirs.role.clone());
+            found.push(FieldDifference::Role { ours, theirs });
+        }
+        if self.shards != theirs.shards {
+            let (ours, theirs) = (self.shards, theirs.shards);
+            found.push(FieldDifference::Shards { ours, theirs });
+        }
+        if self.extractor != theirs.extractor {
+            let (ours, theirs) = (Arc::clone(&self.extractor), Arc::clone(&theirs.extractor));
+            found.push(FieldDifference::Extractor { ours, theirs });
+        }
+        if let (Some(ours), Some(theirs)) = (self.keeping, theirs.keeping) {
+            if ours.store != theirs.store {
+                let (ours, theirs) = (ours.store, theirs.store);
+                found.push(FieldDifference::StoreMode { ours, theirs });
+            }
+            if ours.remember_entities != theirs.remember_entities {
+                let (ours, theirs) = (ours.remember_entities, theirs.remember_entities);
+                found.push(FieldDifference::RememberEntities { ours, theirs });
+            }
+        }
+        found
+    }
+
+    /// Whether both may be the same kind.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        self.differences(other).is_empty()
+    }
+}
+
+/// One field of a kind that two nodes have with different values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldDifference {
+    /// Two names with one hash.
+    Name {
+        /// This node's.
+        ours: Arc<str>,
+        /// The cluster's.
+        theirs: Arc<str>,
+    },
+    /// Who hosts it.
+    Role {
+        /// This node's.
+        ours: Option<Role>,
+        /// The cluster's.
+        theirs: Option<Role>,
+    },
+    /// The number of shards.
+    Shards {
+        /// This node's.
+        ours: u32,
+        /// The cluster's.
+        theirs: u32,
+    },
+    /// How an entity finds its shard.
+    Extractor {
+        /// This node's.
+        ours: Arc<str>,
+        /// The cluster's.
+        theirs: Arc<str>,
+    },
+    /// Where state is kept.
+    StoreMode {
+        /// This node's.
+        ours: StoreMode,
+        /// The cluster's.
+        theirs: StoreMode,
+    },
+    /// Whether entities are remembered.
+    RememberEntities {
+        /// This node's.
+        ours: bool,
+        /// The cluster's.
+        theirs: bool,
+    },
+}
+
+impl fmt::Display for FieldDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let role = |role: &Option<Role>| role.as_ref().map_or("none", Role::as_str).into();
+        // Texts of a peer stay on their line.
+        let text = |text: &str| alloc::format!("{}", text.escape_debug());
+        let (field, ours, theirs): (&str, String, String) = match self {
+            Self::Name { ours, theirs } => ("name", text(ours), text(theirs)),
+            Self::Role { ours, theirs } => ("role", role(ours), role(theirs)),
+            Self::Shards { ours, theirs } => ("shards", alloc::format!("{ours}"), alloc::format!("{theirs}")),
+            Self::Extractor { ours, theirs } => ("extractor", text(ours), text(theirs)),
+            Self::StoreMode { ours, theirs } => {
+                ("store mode", alloc::format!("{ours}"), alloc::format!("{theirs}"))
+            }
+            Self::RememberEntities { ours, theirs } => (
+                "remember-entities",
+                alloc::format!("{ours}"),
+                alloc::format!("{theirs}"),
+            ),
+        };
+        write!(f, "{field} is {ours} here and {theirs} in the cluster")
+    }
+}
+
+/// Everything in which this node's kind differs from the cluster's; at least one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindDifference(Vec<FieldDifference>);
+
+impl KindDifference {
+    /// What differs between a node's fields and the cluster's; `None` if nothing does.
+    pub(crate) fn between(ours: &KindFields, theirs: &KindFields) -> Option<Self> {
+        let fields = ours.differences(theirs);
+        (!fields.is_empty()).then_some(Self(fields))
+    }
+
+    /// The fields, each once.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldDifference] {
+        &self.0
+    }
+}
+
+impl fmt::Display for KindDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, field) in self.0.iter().enumerate() {
+            let between = if at == 0 { "" } else { "; " };
+            write!(f, "{between}{field}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! A kind is the same everywhere or nowhere (sharding 10.11): nodes whose kinds differ, and that no entity ever lives twice.
+
+use alloc::vec::Vec;
+
+use super::*;
+use crate::effect::{Answer, CommandError, ShardingCommandError};
+use crate::event::ShardingEvent;
+use crate::ident::Role;
+use crate::input::KindSettings;
+use crate::message::ShardingMsg;
+use crate::sharding::protocol::registry::{RegistryMsg, Verdict};
+use crate::sharding::state::fields::{FieldDifference, KindFields};
+
+use super::world::settings;
+
+fn without_role() -> KindSettings {
+    KindSettings {
+        role: None,
+        ..settings(true)
+    }
+}
+
+fn role() -> Option<Role> {
+    settings(true).role
+}
+
+fn refused_for_its_role(answer: &Answer) -> bool {
+    let Answer::Refused(CommandError::Sharding(ShardingCommandError::KindDiffers { difference })) = answer
+    else {
+        return false;
+    };
+    let (ours, theirs) = (None, role());
+    *difference.fields() == [FieldDifference::Role { ours, theirs }]
+}
+
+#[test]
+fn ten_carts_with_a_role_on_one_node_and_without_on_the_next_live_once_each() {
+    let mut world = World::worker_second();
+    world.all_up();
+    world.register_as(1, settings(true));
+    world.register_as(0, without_role());
+    assert_eq!(world.peers[1].registered, [Answer::Done]);
+    let said = &world.peers[0].registered;
+    assert!(
+        said.iter().all(refused_for_its_role) && said.len() == 1,
+        "{said:?}"
+    );
+    let refused = |event: &ShardingEvent| matches!(event, ShardingEvent::KindRefused { .. });
+    let refused_on = |event: &ShardingEvent| matches!(event, ShardingEvent::KindRefusedOn { .. });
+    assert_eq!(world.said(0, refused), 1);
+    assert_eq!(world.said(0, refused_on), 1, "it is the oldest too");
+    // `World` fails as soon as a shard is on two nodes.
+    for shard in 0..10 {
+        let there = world.ask(1, &entity_in(shard), secs(5));
+        let here = world.ask(0, &entity_in(shard), secs(5));
+        assert!(world.peers[1].answers[&there].is_ok());
+        assert_eq!(world.peers[0].answers[&here], Err(AskFailure::UnknownKind));
+    }
+    world.run_for(secs(20));
+    assert_eq!(world.counts(), [0, 10]);
+}
+
+#[test]
+fn a_kind_registered_before_joining_is_refused_by_an_event_and_comes_in_once_the_others_are_gone() {
+    let mut world = World::without_kind_on(&[0, 1], 2, 0);
+    world.register_as(0, without_role());
+    world.register_as(1, settings(true));
+    assert_eq!(world.peers[1].registered, [Answer::Done], "nobody could be asked");
+    world.all_up();
+    world.run_for(secs(3));
+    let refused = |event: &ShardingEvent| matches!(event, ShardingEvent::KindRefused { .. });
+    let who: Vec<usize> = (0..2).filter(|at| world.said(*at, refused) > 0).collect();
+    let [loser] = who[..] else { panic!("{who:?}") };
+    let winner = 1 - loser;
+    let token = world.ask(loser, &entity_in(3), secs(5));
+    assert_eq!(world.peers[loser].answers[&token], Err(AskFailure::KindRefused));
+    world.touch_all(winner);
+    world.crash_and_remove(&[winner]);
+    world.run_for(MARGIN + secs(5));
+    world.touch_all(loser);
+    world.run_for(secs(5));
+    assert_eq!(world.counts()[loser], SHARDS as usize);
+}
+
+#[test]
+fn nothing_is_hosted_before_the_kind_is_accepted() {
+    let mut world = World::without_kind_on(&[1], 2, 0);
+    world.all_up();
+    world.touch_all(0);
+    world.lose = |message| matches!(message, Message::Sharding(ShardingMsg::Registry(_)));
+    world.register(1, true);
+    world.run_for(secs(30));
+    assert_eq!(
+        world.counts(),
+        [12, 0],
+        "no rebalancing to a region that is not accepted"
+    );
+    assert_eq!(world.peers[1].registered, [], "the caller waits");
+    let token = world.ask(1, &entity_in(3), secs(30));
+    world.lose = |_| false;
+    world.run_for(secs(25));
+    assert_eq!(world.peers[1].registered, [Answer::Done]);
+    assert!(world.peers[1].answers[&token].is_ok(), "what waited is delivered");
+    assert_eq!(world.counts(), [6, 6]);
+}
+
+#[test]
+fn a_new_oldest_hears_everybody_before_it_accepts_a_newcomer() {
+    let mut world = World::without_kind_on(&[2], 3, 0);
+    world.all_up();
+    world.touch_all(1);
+    world.crash_and_remove(&[0]);
+    // The new oldest does not hear itself: it does not know that it hosts the kind.
+    world.cut.insert((1, 1));
+    world.register_as(2, without_role());
+    world.run_for(secs(1));
+    assert_eq!(world.peers[2].registered, [], "the margin of the removed one");
+    world.run_for(MARGIN + secs(5));
+    let said = &world.peers[2].registered;
+    assert!(
+        said.iter().all(refused_for_its_role) && said.len() == 1,
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_kind_that_is_refused_while_it_runs_stops_everything_and_may_come_back() {
+    let mut world = World::formed(2, 0);
+    world.touch_all(0);
+    assert_eq!(world.counts(), [6, 6]);
+    let term = world.peers[1]
+        .sharding
+        .region(kind())
+        .unwrap()
+        .registered
+        .unwrap();
+    let standing = KindFields::of(&without_role());
+    let verdicts = RegistryMsg::Verdicts {
+        term,
+        round: 1,
+        verdicts: alloc::vec![(kind(), Verdict::Refused { standing })],
+    };
+    world.cut.insert((1, 0));
+    world.deliver(0, 1, Message::Sharding(ShardingMsg::Registry(verdicts)));
+    let refused = |event: &ShardingEvent| matches!(event, ShardingEvent::KindRefused { .. });
+    assert_eq!(world.said(1, refused), 1);
+    assert_eq!(world.counts(), [6, 0]);
+    let here = world.ask(1, &entity_in(2), secs(5));
+    assert_eq!(world.peers[1].answers[&here], Err(AskFailure::KindRefused));
+    // The oldest has not refused it, and says so as soon as it hears of it again.
+    world.cut.clear();
+    world.run_for(secs(5));
+    let token = world.ask(1, &entity_in(2), secs(5));
+    assert!(world.peers[1].answers[&token].is_ok());
+}
+
+#[test]
+fn a_second_call_for_a_kind_that_is_being_registered_is_refused() {
+    let mut world = World::without_kind_on(&[0, 1], 2, 0);
+    world.all_up();
+    world.lose = |message| matches!(message, Message::Sharding(ShardingMsg::Registry(_)));
+    world.register(1, true);
+    world.register(1, true);
+    let pending = CommandError::Sharding(ShardingCommandError::RegistrationPending);
+    assert_eq!(world.peers[1].registered, [Answer::Refused(pending)]);
+    world.with(1, |peer| peer.sharding.halt(&mut peer.fixture.cx()));
+    let stopped = Answer::Refused(CommandError::Stopped);
+    assert_eq!(
+        world.peers[1].registered.last(),
+        Some(&stopped),
+        "nobody waits for ever"
+    );
+}

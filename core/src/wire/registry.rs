@@ -1,0 +1,221 @@
+//! What nodes and the oldest member say about kinds, as bytes. Unstable as all of sharding. Spec: sharding 10.11,
+//! `docs/WIRE.md` 4.7.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::sharding::{put_term, read_term};
+use crate::bytes::WireError;
+use crate::bytes::{Reader, put_text};
+use crate::ident::Role;
+use crate::sharding::protocol::registry::{Announced, KINDS_PER_NODE_MAX, RegistryMsg, Verdict};
+use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
+use crate::sharding::state::ids::KindId;
+
+const ANNOUNCE: u8 = 1;
+const VERDICTS: u8 = 2;
+const QUERY: u8 = 3;
+
+const ACCEPTED: u8 = 1;
+const REFUSED: u8 = 2;
+const TOO_MANY: u8 = 3;
+
+const FLAG_ACCEPTED: u8 = 1;
+const FLAG_RUNNING: u8 = 2;
+
+const FLAG_KEEPS: u8 = 1;
+const FLAG_REMEMBERS: u8 = 2;
+
+pub(super) fn put(message: &RegistryMsg, out: &mut Vec<u8>) -> Result<(), WireError> {
+    match message {
+        RegistryMsg::Announce { round, kinds } => {
+            out.push(ANNOUNCE);
+            out.extend_from_slice(&round.to_le_bytes());
+            put_count(kinds.len(), out)?;
+            kinds.iter().try_for_each(|kind| put_announced(kind, out))
+        }
+        RegistryMsg::Verdicts {
+            term,
+            round,
+            verdicts,
+        } => {
+            put_term(VERDICTS, term, out)?;
+            out.extend_from_slice(&round.to_le_bytes());
+            put_count(verdicts.len(), out)?;
+            verdicts.iter().try_for_each(|(kind, verdict)| {
+                out.extend_from_slice(&kind.raw().to_le_bytes());
+                put_verdict(verdict, out)
+            })
+        }
+        RegistryMsg::Query { term } => put_term(QUERY, term, out),
+    }
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<RegistryMsg, WireError> {
+    match reader.u8()? {
+        ANNOUNCE => {
+            let round = reader.u32()?;
+            let count = read_count(reader)?;
+            let kinds = (0..count).map(|_| read_announced(reader));
+            let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+            Ok(RegistryMsg::Announce { round, kinds })
+        }
+        VERDICTS => {
+            let term = read_term(reader)?;
+            let round = reader.u32()?;
+            let count = read_count(reader)?;
+            let verdicts = (0..count).map(|_| Ok((KindId::from_raw(reader.u64()?), read_verdict(reader)?)));
+            let verdicts = verdicts.collect::<Result<Vec<_>, WireError>>()?;
+            Ok(RegistryMsg::Verdicts {
+                term,
+                round,
+                verdicts,
+            })
+        }
+        QUERY => Ok(RegistryMsg::Query {
+            term: read_term(reader)?,
+        }),
+        _ => Err(WireError::Malformed {
+            what: "registry message",
+        }),
+    }
+}
+
+/// A kind's fields: name, role (empty for none), shards, extractor, what is kept.
+pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), WireError> {
+    put_text(out, &fields.name, "kind")?;
+    put_text(out, fields.role.as_ref().map_or("", Role::as_str), "role")?;
+    out.extend_from_slice(&fields.shards.to_le_bytes());
+    put_text(out, &fields.extractor, "extractor")?;
+    let Some(keeping) = fields.keeping else {
+        out.push(0);
+        return Ok(());
+    };
+    out.push(
+        FLAG_KEEPS
+            | if keeping.remember_entities {
+                FLAG_REMEMBERS
+            } else {
+                0
+            },
+    );
+    out.push(match keeping.store {
+        StoreMode::Memory => 0,
+        StoreMode::Other { code: 0 } => return Err(WireError::Unencodable { what: "store mode" }),
+        StoreMode::Other { code } => code,
+    });
+    Ok(())
+}
+
+pub(super) fn read_fields(reader: &mut Reader<'_>) -> Result<KindFields, WireError> {
+    let name = Arc::from(reader.text("kind")?);
+    let role = match reader.text("role")? {
+        "" => None,
+        role => Some(Role::from_wire(role).map_err(|_| WireError::Malformed { what: "role" })?),
+    };
+    let shards = reader.u32()?;
+    let extractor = Arc::from(reader.text("extractor")?);
+    let keeping = match reader.u8()? {
+        0 => None,
+        flags if flags & FLAG_KEEPS != 0 && flags & !(FLAG_KEEPS | FLAG_REMEMBERS) == 0 => Some(Keeping {
+            remember_entities: flags & FLAG_REMEMBERS != 0,
+            store: match reader.u8()? {
+                0 => StoreMode::Memory,
+                code => StoreMode::Other { code },
+            },
+        }),
+        _ => return Err(WireError::Malformed { what: "kind flags" }),
+    };
+    let fields = KindFields {
+        name,
+        role,
+        shards,
+        extractor,
+        keeping,
+    };
+    if fields.is_legal() {
+        Ok(fields)
+    } else {
+        Err(WireError::LimitExceeded { what: "kind" })
+    }
+}
+
+fn put_announced(kind: &Announced, out: &mut Vec<u8>) -> Result<(), WireError> {
+    put_fields(&kind.fields, out)?;
+    let accepted = if kind.accepted.is_some() { FLAG_ACCEPTED } else { 0 };
+    out.push(accepted | if kind.running { FLAG_RUNNING } else { 0 });
+    if let Some(number) = kind.accepted {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    Ok(())
+}
+
+fn read_announced(reader: &mut Reader<'_>) -> Result<Announced, WireError> {
+    let fields = read_fields(reader)?;
+    let flags = reader.u8()?;
+    if flags & !(FLAG_ACCEPTED | FLAG_RUNNING) != 0 {
+        let what = "announcement flags";
+        return Err(WireError::Malformed { what });
+    }
+    let accepted = (flags & FLAG_ACCEPTED != 0).then(|| reader.u64()).transpose()?;
+    Ok(Announced {
+        fields,
+        accepted,
+        running: flags & FLAG_RUNNING != 0,
+    })
+}
+
+fn put_verdict(verdict: &Verdict, out: &mut Vec<u8>) -> Result<(), WireError> {
+    match verdict {
+        Verdict::Accepted { number } => {
+            out.push(ACCEPTED);
+            out.extend_from_slice(&number.to_le_bytes());
+            Ok(())
+        }
+        Verdict::Refused { standing } => {
+            out.push(REFUSED);
+            put_fields(standing, out)
+        }
+        Verdict::TooMany => {
+            out.push(TOO_MANY);
+            Ok(())
+        }
+    }
+}
+
+fn read_verdict(reader: &mut Reader<'_>) -> Result<Verdict, WireError> {
+    match reader.u8()? {
+        ACCEPTED => Ok(Verdict::Accepted {
+            number: reader.u64()?,
+        }),
+        REFUSED => Ok(Verdict::Refused {
+            standing: read_fields(reader)?,
+        }),
+        TOO_MANY => Ok(Verdict::TooMany),
+        _ => Err(WireError::Malformed { what: "verdict" }),
+    }
+}
+
+fn put_count(count: usize, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let what = "kinds";
+    let count = u16::try_from(count).map_err(|_| WireError::LimitExceeded { what })?;
+    if usize::from(count) > KINDS_PER_NODE_MAX {
+        return Err(WireError::LimitExceeded { what });
+    }
+    out.extend_from_slice(&count.to_le_bytes());
+    Ok(())
+}
+
+fn read_count(reader: &mut Reader<'_>) -> Result<usize, WireError> {
+    let count = usize::from(reader.u16()?);
+    if count > KINDS_PER_NODE_MAX {
+        return Err(WireError::LimitExceeded { what: "kinds" });
+    }
+    Ok(count)
+}
