@@ -96,8 +96,14 @@ impl<R: Rng> Node<R> {
             Signal::DownDecided(nodes) => machines.membership.on_down_decided(cx, &nodes),
             Signal::DrainRequested => machines.sharding.on_drain_requested(cx),
             Signal::Drained => machines.membership.on_drained(cx),
-            Signal::Paused { since } => machines.resolver.on_paused(cx, since),
-            Signal::StillMember => machines.resolver.on_still_member(cx),
+            Signal::Paused { since } => {
+                machines.resolver.on_paused(cx, since);
+                machines.sharding.on_paused();
+            }
+            Signal::StillMember => {
+                machines.resolver.on_still_member(cx);
+                machines.sharding.on_still_member(cx);
+            }
         }
     }
 

@@ -29,12 +29,13 @@ pub(crate) enum Signal {
     DrainRequested,
     /// Said by the regions when nothing runs here any more; heard by membership.
     Drained,
-    /// Said by the detector when this process stood still; heard by the resolver.
+    /// Said by the detector when this process stood still; heard by the resolver and by everything that acts for others:
+    /// regions, coordinators, the registry of kinds.
     Paused {
         /// The last moment it is known to have run.
         since: Instant,
     },
-    /// Said by the detector: after a pause, a member reached since then still counts this node in; heard by the resolver.
+    /// Said by the detector: after a pause, a member reached since then still counts this node in; heard as `Paused` is.
     StillMember,
 }
 

@@ -140,6 +140,10 @@ impl Sharding {
             region: Region::new(kind.clone()),
             coordinator: Coordinator::new(kind),
         };
+        if self.paused {
+            machines.coordinator.on_paused();
+            machines.region.on_paused();
+        }
         if self.draining {
             self.drained = false;
             machines.region.drain(shared!(self, cx));

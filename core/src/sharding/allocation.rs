@@ -90,7 +90,7 @@ pub fn rebalance(
 }
 
 /// Whether shards may be moved now: there is a region, all of them run one version of the application, and in this data
-/// center nobody is unreachable and nobody is about to become a member.
+/// center nobody is unreachable, nobody is about to become a member and nobody prepares for a full shutdown.
 #[must_use]
 pub fn is_good_time(view: &View, regions: &[RegionLoad<'_>]) -> bool {
     let Some(first) = regions.first() else {
@@ -104,7 +104,15 @@ pub fn is_good_time(view: &View, regions: &[RegionLoad<'_>]) -> bool {
         .members()
         .iter()
         .filter(|member| own.is_none_or(|dc| member.data_center() == dc));
-    one_version && here.all(|member| member.status >= Status::Up && view.is_reachable(&member.node))
+    one_version && here.all(|member| works_on(member.status) && view.is_reachable(&member.node))
+}
+
+/// Whether a member with this status lets the others move shards: it is no newcomer, and the cluster does not end.
+const fn works_on(status: Status) -> bool {
+    match status {
+        Status::Up | Status::Leaving | Status::Exiting | Status::Down | Status::Removed => true,
+        Status::Joining | Status::WeaklyUp | Status::PreparingForShutdown | Status::ReadyForShutdown => false,
+    }
 }
 
 /// Most suitable first: members that stay, then the highest version, then the fewest shards.

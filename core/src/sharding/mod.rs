@@ -68,6 +68,8 @@ pub struct Sharding {
     draining: bool,
     drained: bool,
     halted: bool,
+    /// This process stood still, and nobody has counted it in since.
+    paused: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -239,6 +241,27 @@ impl Sharding {
             if matches!(self.registry.standing(*kind), Some(Standing::Accepted { .. })) {
                 machines.coordinator.on_view_changed(cx, &self.departures);
             }
+        }
+        self.say_if_drained(cx);
+    }
+
+    /// This process stood still: whatever acts for others begins nothing new.
+    pub(crate) fn on_paused(&mut self) {
+        self.paused = true;
+        self.registry.set_paused(true);
+        for machines in self.kinds.values_mut() {
+            machines.coordinator.on_paused();
+            machines.region.on_paused();
+        }
+    }
+
+    /// After a pause the others still count this node in.
+    pub(crate) fn on_still_member(&mut self, cx: &mut Cx<'_>) {
+        self.paused = false;
+        self.registry.set_paused(false);
+        for machines in self.kinds.values_mut() {
+            machines.region.on_still_member(shared!(self, cx));
+            machines.coordinator.on_still_member(cx);
         }
         self.say_if_drained(cx);
     }

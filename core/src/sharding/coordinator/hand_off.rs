@@ -84,6 +84,9 @@ impl Coordinator {
         }
         let at = cx.mono() + cx.config.sharding.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        if self.paused {
+            return;
+        }
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
         if !is_good_time(cx.view(), &loads) {
@@ -140,7 +143,7 @@ impl Coordinator {
 
     /// Begins the next hand-offs of regions that want to be emptied, as long as not too many are under way.
     pub(super) fn empty_draining(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_active() {
+        if !self.is_active() || self.paused {
             return;
         }
         let room = DRAINING_MAX.saturating_sub(self.hand_offs.len());

@@ -69,6 +69,10 @@ impl Coordinator {
         if !self.unconfirmed.contains(&shard) {
             return;
         }
+        if self.paused {
+            let at = cx.mono() + cx.config.sharding.retry_interval;
+            return cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
+        }
         if let Some(home) = self.homes.get(&shard).cloned() {
             self.host(cx, shard, &home);
         }
@@ -134,7 +138,7 @@ impl Coordinator {
     /// Gives homes to the shards that need one, at most [`ALLOCATIONS_PER_STEP`], as long as there is a region to take
     /// them. Without one they wait until somebody asks again or a region comes.
     pub(super) fn allocate_some(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_active() {
+        if !self.is_active() || self.paused {
             return;
         }
         let mut budget = ALLOCATIONS_PER_STEP;
@@ -157,7 +161,10 @@ impl Coordinator {
 
     /// Gives a shard without a home to the most suitable region; `false` if there is none.
     fn allocate(&mut self, cx: &mut Cx<'_>, shard: ShardId) -> bool {
-        assert!(self.is_active(), "only a recovered coordinator allocates");
+        assert!(
+            self.is_active() && !self.paused,
+            "only a recovered coordinator allocates"
+        );
         assert!(!self.homes.contains_key(&shard), "a shard has at most one home");
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();

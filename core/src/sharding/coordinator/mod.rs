@@ -44,6 +44,8 @@ struct RegionEntry {
 pub(crate) struct Coordinator {
     kind: Kind,
     phase: Phase,
+    /// This process stood still: its work may be somebody else's by now, so nothing begins.
+    paused: bool,
     regions: BTreeMap<UniqueAddress, RegionEntry>,
     /// Members of the role that have said that they host nothing, and need no region to say so.
     without_region: BTreeSet<UniqueAddress>,
@@ -76,6 +78,7 @@ impl Coordinator {
         Self {
             kind,
             phase: Phase::Idle,
+            paused: false,
             regions: BTreeMap::new(),
             without_region: BTreeSet::new(),
             homes: BTreeMap::new(),
@@ -83,6 +86,20 @@ impl Coordinator {
             homeless: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             requesters: BTreeMap::new(),
+        }
+    }
+
+    /// This process stood still. Nothing is allocated or moved until it is known to be a member still.
+    pub(crate) const fn on_paused(&mut self) {
+        self.paused = true;
+    }
+
+    /// The pause did no harm: what waited for its end goes on.
+    pub(crate) fn on_still_member(&mut self, cx: &mut Cx<'_>) {
+        self.paused = false;
+        if self.is_active() {
+            self.empty_draining(cx);
+            self.allocate_requested(cx);
         }
     }
 

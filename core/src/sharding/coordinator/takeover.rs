@@ -71,7 +71,9 @@ impl Coordinator {
             cx.timers
                 .cancel(&self.timer(CoordinatorTimer::RegionLost(node.clone())));
         }
+        let paused = self.paused;
         *self = Self::new(self.kind.clone());
+        self.paused = paused;
     }
 
     /// The term this node would coordinate under: it is the oldest of the role, members that are Down included, and is

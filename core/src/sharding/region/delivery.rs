@@ -94,7 +94,9 @@ impl Region {
     /// Whether the next message of a shard would leave the buffer for good.
     fn can_pass(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
         match self.homes.get(&shard) {
-            Some(home) if home == cx.me => self.shards.get(&shard).is_some_and(|here| here.is_running()),
+            Some(home) if home == cx.me => {
+                !self.paused && self.shards.get(&shard).is_some_and(|here| here.is_running())
+            }
             Some(_) => true,
             None => false,
         }
@@ -109,7 +111,7 @@ impl Region {
         let shard = parcel.envelope.shard;
         match self.homes.get(&shard) {
             Some(home) if home == shared.cx.me => match self.shards.get_mut(&shard) {
-                Some(here) if here.is_running() => {
+                Some(here) if here.is_running() && !self.paused => {
                     if let Err(parcel) = here.deliver(shared, self.kind.id, parcel) {
                         parcel.fail(shared, AskFailure::MailboxFull);
                     }

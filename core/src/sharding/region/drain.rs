@@ -50,6 +50,7 @@ impl Region {
         self.phase = Phase::Stopped;
         self.registered = None;
         self.homes.clear();
+        self.after_pause.clear();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {

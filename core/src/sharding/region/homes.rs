@@ -51,6 +51,7 @@ impl Region {
         }
         self.homes.remove(&shard);
         self.flushing.remove(&shard);
+        self.after_pause.remove(&shard);
         self.say(shared.cx, from, ShardingBody::BeginHandOffAck { term, shard });
         if self.buffers.has(shard) {
             self.ask_home(shared.cx, shard);

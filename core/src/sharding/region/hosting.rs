@@ -49,6 +49,7 @@ impl Region {
         }
         self.homes.remove(&shard);
         self.flushing.remove(&shard);
+        self.after_pause.remove(&shard);
         match self.shards.get_mut(&shard).map(|here| &mut here.phase) {
             None => self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard }),
             Some(ShardPhase::Stopping { tell, rehost }) => {
@@ -101,6 +102,10 @@ impl Region {
             Some(ShardPhase::Stopping { rehost, .. }) => {
                 *rehost = Some(term.clone());
                 self.homes.insert(shard, me);
+                return false;
+            }
+            None if self.paused => {
+                self.after_pause.insert(shard, term.clone());
                 return false;
             }
             None => {

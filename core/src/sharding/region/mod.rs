@@ -43,6 +43,10 @@ enum Phase {
 pub(crate) struct Region {
     kind: Kind,
     phase: Phase,
+    /// This process stood still: its shards may be elsewhere by now, so nothing begins.
+    paused: bool,
+    /// Shards that a coordinator wants here and that begin after the pause.
+    after_pause: BTreeMap<ShardId, Term>,
     /// The highest term heard of; lower ones are refused.
     seen: Option<Term>,
     /// The coordinator that knows this region.
@@ -69,6 +73,8 @@ impl Region {
         Self {
             kind,
             phase: Phase::Working,
+            paused: false,
+            after_pause: BTreeMap::new(),
             seen: None,
             registered: None,
             admitted: false,
@@ -101,6 +107,26 @@ impl Region {
             self.seen = None;
         }
         self.follow_coordinator(shared, before, after);
+        self.flush(shared);
+    }
+
+    /// This process stood still. No shard begins and no message is given to an entity until it is known to be a member
+    /// still; they wait in the buffer.
+    pub(crate) const fn on_paused(&mut self) {
+        self.paused = true;
+    }
+
+    /// The pause did no harm: what waited for its end goes on.
+    pub(crate) fn on_still_member(&mut self, shared: &mut Shared<'_, '_>) {
+        self.paused = false;
+        for (shard, term) in core::mem::take(&mut self.after_pause) {
+            self.on_host_shard(shared, &term.node.clone(), (term, shard));
+        }
+        for shard in self.buffers.shards() {
+            if self.homes.contains_key(&shard) {
+                self.flushing.insert(shard);
+            }
+        }
         self.flush(shared);
     }
 

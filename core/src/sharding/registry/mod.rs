@@ -119,6 +119,11 @@ impl Registry {
         }
     }
 
+    /// After a pause the oldest member decides nothing until it is known to be a member still; announcements are repeated.
+    pub(super) const fn set_paused(&mut self, paused: bool) {
+        self.registrar.set_paused(paused);
+    }
+
     /// This node leaves or has stopped: gives back who waits for a decision. The oldest member decides for the others
     /// until it is removed.
     pub(super) fn take_waiting(&mut self) -> Vec<Token> {

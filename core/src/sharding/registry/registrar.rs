@@ -41,6 +41,8 @@ enum Phase {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registrar {
     phase: Phase,
+    /// This process stood still: another member may decide by now.
+    paused: bool,
     claims: Claims,
     /// Members that have spoken, with the round of their last list, and some removed less than a margin ago.
     heard: BTreeMap<UniqueAddress, u32>,
@@ -57,7 +59,7 @@ impl Registrar {
         from: &UniqueAddress,
         (round, kinds): (u32, Vec<Announced>),
     ) {
-        let Some(term) = my_term(cx.view()) else {
+        let Some(term) = my_term(cx.view()).filter(|_| !self.paused) else {
             return;
         };
         // A stranger's announcement is early: this picture lags, and it will be repeated.
@@ -95,6 +97,11 @@ impl Registrar {
         }
     }
 
+    /// This process stood still, or is known to be a member after that.
+    pub(super) const fn set_paused(&mut self, paused: bool) {
+        self.paused = paused;
+    }
+
     /// The picture changed: this node may not be the oldest any more, or somebody who was silent has been removed.
     pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
         let known = match &self.phase {
@@ -119,7 +126,9 @@ impl Registrar {
     /// Forgets everything: another member decides, or none.
     pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
         cx.timers.cancel(&timer(RegistryTimer::Recovery));
+        let paused = self.paused;
         *self = Self::default();
+        self.paused = paused;
     }
 
     /// Members that have not said which kinds they have. One that is Down may run some until it has been removed; one that
@@ -191,7 +200,7 @@ impl Registrar {
         let Phase::Recovering(term) = self.phase.clone() else {
             return;
         };
-        if !self.missing(cx.view()).is_empty() {
+        if self.paused || !self.missing(cx.view()).is_empty() {
             return;
         }
         let silent = |departure: &Departure| !self.heard.contains_key(&departure.node);
