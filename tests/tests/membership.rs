@@ -327,18 +327,23 @@ fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
         },
     );
     let before = std::sync::Arc::clone(alone.view());
-    for body in [&b""[..], b"x", &[0; 100], &[255; 100]] {
-        let from = node(2, 2);
+    // A stranger is turned away unread; what a member says is decoded, and this node is the only member.
+    let bodies = [&b""[..], b"x", &[0; 100], &[255; 100]];
+    for (from, body) in [node(2, 2), node(1, 1)]
+        .iter()
+        .flat_map(|from| bodies.map(|body| (from, body)))
+    {
         alone.handle(
             now,
             Input::Frame {
-                from: &from,
+                from,
                 lane: Lane::Gossip,
                 kind: MembershipMsg::GOSSIP.kind,
                 body,
             },
         );
     }
+    assert_eq!(alone.stats().rejected_strangers, 4);
     assert_eq!(alone.stats().rejected_wire, 4);
     assert!(std::sync::Arc::ptr_eq(&before, alone.view()));
     assert_eq!(alone.view().self_status(), Status::Up);
