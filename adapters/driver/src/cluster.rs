@@ -234,8 +234,10 @@ impl<A> Cluster<A> {
     /// caller's runtime whenever an entity gets its first message.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration, or the node lacks the
-    /// role; [`ClusterError::Region`] if the kind is registered here with other types.
+    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
+    /// name in the cluster ([`ShardingCommandError::KindDiffers`](crate::core::ShardingCommandError::KindDiffers) names the
+    /// fields with both values), or the node lacks the role; [`ClusterError::Region`] if the kind is registered here with
+    /// other types.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -285,8 +287,8 @@ impl<A> Cluster<A> {
     /// Reaches entities of a kind without hosting any.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal or differ from an earlier registration;
-    /// [`ClusterError::Region`] if the kind is registered here with other types.
+    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
+    /// name in the cluster; [`ClusterError::Region`] if the kind is registered here with other types.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.

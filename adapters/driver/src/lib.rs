@@ -89,6 +89,7 @@ pub mod core {
     pub use quorate_core::membership::events::MembershipChange;
     pub use quorate_core::membership::member::{Member, Status};
     pub use quorate_core::sharding::errors::AskFailure;
+    pub use quorate_core::sharding::fields::{FieldDifference, KindDifference, StoreMode};
     pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::stats::Stats;

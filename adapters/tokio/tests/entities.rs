@@ -7,10 +7,13 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::{cluster, within};
-use quorate_tokio::core::AskFailure;
+use common::{all_up, cluster, node, within};
+use quorate_tokio::core::{
+    AskFailure, CommandError, Event, FieldDifference, Role, ShardingCommandError, ShardingEvent,
+};
 use quorate_tokio::{
-    AskError, Cluster, ClusterError, Entity, EntityContext, Kind, Region, RegionError, TellError,
+    AskError, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, Region, RegionError,
+    TellError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -267,4 +270,60 @@ async fn an_ask_of_a_kind_that_nobody_hosts_says_so_and_one_after_the_end_was_no
     let failed = ask(&region, "a", Order::Read).await.unwrap_err();
     assert_eq!(failed, AskError::Failed(AskFailure::NodeStoppedUnsent));
     assert!(!failed.may_have_been_handled());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_with_another_role_is_refused_with_the_field_and_both_values() {
+    let first = cluster(1).await.remove(0);
+    let seeds = [first.address().address()];
+    let second = node().role("stock").seeds(seeds).start().await.unwrap();
+    all_up(&first, 2).await;
+    all_up(&second, 2).await;
+    let said = Said::default();
+    let region = notebooks(&first, &said).await;
+    let mut events = first.events();
+
+    let make = |_| Notebook {
+        said: Said::default(),
+        notes: Notes::new(),
+    };
+    let other = Kind::new("notebook").shards(4).role("stock");
+    let refused = within(second.register(other, make)).await.map(drop).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the kind differs from the cluster's: role is stock here and none in the cluster"
+    );
+    let ClusterError::Refused(CommandError::Sharding(ShardingCommandError::KindDiffers { difference })) =
+        refused
+    else {
+        panic!("{refused:?}");
+    };
+    let (ours, theirs) = (Some(Role::new("stock").unwrap()), None);
+    assert_eq!(difference.fields(), [FieldDifference::Role { ours, theirs }]);
+    // The oldest tells its operator, and names the node.
+    within(async {
+        loop {
+            if let ClusterEvent::Event(Event::Sharding {
+                event:
+                    ShardingEvent::KindRefusedOn {
+                        node,
+                        difference: said,
+                    },
+                ..
+            }) = events.next().await.unwrap()
+            {
+                assert_eq!((&node, &said), (second.address(), &difference));
+                return;
+            }
+        }
+    })
+    .await;
+
+    // Nothing of the refused kind is left there, and what stands works on, there too with the cluster's fields.
+    let gone = second.region::<Order, Notes>("notebook").unwrap_err();
+    assert!(matches!(gone, RegionError::NotRegistered { .. }), "{gone}");
+    let note = Order::Note("one".to_owned());
+    assert_eq!(ask(&region, "a", note).await, Ok(vec!["one".to_owned()]));
+    let same = within(notebooks(&second, &said)).await;
+    assert_eq!(ask(&same, "a", Order::Read).await, Ok(vec!["one".to_owned()]));
 }
