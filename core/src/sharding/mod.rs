@@ -27,6 +27,7 @@ mod registry;
 mod shard;
 mod slots;
 pub(crate) mod state;
+mod strays;
 mod user;
 
 use alloc::collections::BTreeMap;
@@ -48,6 +49,7 @@ use crate::sharding::registry::{Registry, Standing};
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, KindId, Payload, ShardId};
+use crate::sharding::strays::{answer_again, answer_for_unknown_kind};
 use crate::sharding::user::payload_bytes_max;
 use crate::timer::{CoordinatorTimer, RegionTimer, ShardingTimer};
 use crate::view::{Phase, View};
@@ -453,62 +455,6 @@ impl Sharding {
             self.drained = true;
             cx.signals.drained();
         }
-    }
-}
-
-/// A node without the kind hosts nothing of it; a coordinator that recovers needs to know, and a region that looks for its
-/// coordinator here can tell its users. The rest comes early, before the kind is registered here, and is repeated by who
-/// sent it; nobody may be told to host what does not exist.
-fn answer_for_unknown_kind(cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {
-    match body {
-        ShardingBody::RegionQuery { term } => {
-            let body = ShardingBody::NoRegion { term };
-            cx.send(
-                from,
-                Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
-            );
-        }
-        ShardingBody::Register { .. } => {
-            let body = ShardingBody::NobodyHosts;
-            cx.send(
-                from,
-                Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
-            );
-        }
-        ShardingBody::GetShardHome { .. }
-        | ShardingBody::GracefulShutdownReq
-        | ShardingBody::NobodyHosts
-        | ShardingBody::RegionStopped => {}
-        ShardingBody::RegisterAck { .. }
-        | ShardingBody::RegisterRefused { .. }
-        | ShardingBody::NoRegion { .. }
-        | ShardingBody::ShardHomes { .. }
-        | ShardingBody::HostShard { .. }
-        | ShardingBody::ShardStarted { .. }
-        | ShardingBody::BeginHandOff { .. }
-        | ShardingBody::BeginHandOffAck { .. }
-        | ShardingBody::HandOff { .. }
-        | ShardingBody::ShardStopped { .. } => {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::UnknownKind))
-        }
-    }
-}
-
-/// An answer came back unsent. One that did not fit into a frame would leave its asker waiting for nothing; any other was
-/// for a node that has gone or does not read, and who waits there hears so from its own node.
-fn answer_again(cx: &mut Cx<'_>, to: &Target, reply: AskReply, reason: DropReason) {
-    match (to, reason) {
-        (Target::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
-            let result = Err(AskFailure::ReplyTooLarge);
-            cx.send(
-                node,
-                Message::Sharding(ShardingMsg::AskReply(AskReply { result, ..reply })),
-            );
-        }
-        (
-            Target::Node(_) | Target::Address(_),
-            DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable,
-        ) => {}
     }
 }
 
