@@ -125,6 +125,8 @@ struct Asked {
     answered: u64,
     failed: u64,
     longest: Duration,
+    /// When all links were cut.
+    cut: Option<Instant>,
     /// The longest of those that began right after the cut.
     after_cut: Duration,
 }
@@ -139,7 +141,9 @@ impl Asked {
             match region.entity(entity.as_str()).ask(&vec![7; bytes]).await {
                 Ok(()) => self.answered += 1,
                 Err(error) => {
-                    eprintln!("not answered after {:?}: {error}", begun.elapsed());
+                    let since_cut = self.cut.map(|cut| begun.duration_since(cut));
+                    let took = begun.elapsed();
+                    eprintln!("not answered after {took:?}, begun {since_cut:?} after the cut: {error}");
                     self.failed += 1;
                 }
             }
@@ -255,23 +259,23 @@ impl<A: Adapter> Besieged<A> {
             _ => besiege,
         };
         let strangers = thread::spawn(move || knocking(siege, &to, &stop, &count));
-        let (begun, mut joined, mut cut) = (Instant::now(), None, None);
+        let (begun, mut joined) = (Instant::now(), None);
         let mut asked = Asked::default();
         let is_over = |cut: Option<Instant>| cut.is_some_and(|cut| cut.elapsed() >= AFTER_CUT);
-        while begun.elapsed() < siege.length || !is_over(cut) {
+        while begun.elapsed() < siege.length || !is_over(asked.cut) {
             let longest = asked.ask_all(&self.regions, 1_000).await;
-            if cut.is_some_and(|cut: Instant| cut.elapsed() < longest + AFTER_CUT) {
+            if asked.cut.is_some_and(|cut| cut.elapsed() < longest + AFTER_CUT) {
                 asked.after_cut = asked.after_cut.max(longest);
             }
             pause::<A>(Duration::from_millis(20)).await?;
             if joined.is_none() && begun.elapsed() >= siege.length / 2 {
-                let asked = Instant::now();
+                let started = Instant::now();
                 self.start_one().await?;
-                joined = Some(asked.elapsed());
+                joined = Some(started.elapsed());
             }
-            if cut.is_none() && joined.is_some() && begun.elapsed() >= siege.length * 3 / 4 {
+            if asked.cut.is_none() && joined.is_some() && begun.elapsed() >= siege.length * 3 / 4 {
                 cut_all();
-                cut = Some(Instant::now());
+                asked.cut = Some(Instant::now());
                 pause::<A>(Duration::from_millis(100)).await?;
             }
         }
@@ -300,7 +304,7 @@ impl<A: Adapter> Besieged<A> {
             asked.after_cut,
             kib()?,
         );
-        Ok(asked.failed == 0 && unreachable == 0 && joined <= JOIN_MAX && cut.is_some())
+        Ok(asked.failed == 0 && unreachable == 0 && joined <= JOIN_MAX && asked.cut.is_some())
     }
 
     /// Large asks beside halves of frames.
