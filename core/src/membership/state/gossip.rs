@@ -101,6 +101,7 @@ impl Gossip {
             Arc::new(reachability),
             version,
             Arc::new(tombstones),
+            Arc::default(),
             epoch,
             meta,
         );
@@ -115,6 +116,7 @@ impl Gossip {
         reachability: Arc<Reachability>,
         version: VectorClock,
         tombstones: Arc<BTreeSet<UniqueAddress>>,
+        gone: Arc<BTreeSet<UniqueAddress>>,
         epoch: u64,
         meta: Arc<[u8]>,
     ) -> Self {
@@ -124,7 +126,7 @@ impl Gossip {
             version,
             seen: MemberSet::new(),
             tombstones,
-            gone: Arc::default(),
+            gone,
             epoch,
             meta,
         }

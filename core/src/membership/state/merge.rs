@@ -35,10 +35,10 @@ pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
         reachability,
         version,
         tombstones,
+        gone,
         newer.epoch(),
         Arc::clone(newer.meta()),
     )
-    .with_gone(gone)
 }
 
 /// Whoever said of itself that it is gone, on either side.

@@ -63,9 +63,16 @@ pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
         Arc::from(state.meta)
     };
     let gone = gone(state, base, &members, &tombstones);
-    Gossip::assemble(members, reachability, version, tombstones, state.epoch, meta)
-        .with_seen(seen)
-        .with_gone(gone)
+    Gossip::assemble(
+        members,
+        reachability,
+        version,
+        tombstones,
+        gone,
+        state.epoch,
+        meta,
+    )
+    .with_seen(seen)
 }
 
 /// Members first, then the removed.

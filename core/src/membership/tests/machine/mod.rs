@@ -285,6 +285,7 @@ fn versioned(gossip: &Gossip, ticks: &str) -> Gossip {
         Arc::clone(gossip.reachability_arc()),
         clock(ticks),
         Arc::clone(gossip.tombstones_arc()),
+        Arc::default(),
         gossip.epoch(),
         Arc::clone(gossip.meta()),
     )
