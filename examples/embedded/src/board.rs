@@ -13,6 +13,7 @@ use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, LinkEvent, Token};
 use quorate_core::node::Node;
+use quorate_core::stats::Stats;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
 use quorate_core::wire::Encoder;
@@ -207,6 +208,12 @@ impl Board {
     #[must_use]
     pub const fn halted(&self) -> Option<HaltReason> {
         self.halted
+    }
+
+    /// What the node has counted.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        self.node.stats()
     }
 
     /// What went wrong on the lines.

@@ -39,6 +39,11 @@ pub fn small(cluster: ClusterName) -> Config {
     config.limits.gossip_frame_bytes_max = line::FRAME_BYTES_MAX;
     config.limits.user_frame_bytes_max = line::FRAME_BYTES_MAX;
     config.limits.bulk_frame_bytes_max = line::FRAME_BYTES_MAX;
+    config.ddata.value_bytes_max = line::FRAME_BYTES_MAX / 4;
+    config.ddata.bytes_max = 8 << 10;
+    config.ddata.keys_max = 32;
+    config.ddata.subscribers_max = 8;
+    config.ddata.open_operations_max = 8;
     config.limits.compress_from_bytes = usize::MAX;
     config.limits.members_max = 8;
     config.limits.tombstones_max = 8;
