@@ -1095,7 +1095,7 @@ fn read_buffers_grow_while_there_is_room_and_links_are_refused_when_there_is_non
         limits.control_frame_bytes_max = 1 << 10;
         limits.gossip_frame_bytes_max = 8 << 10;
         limits.user_frame_bytes_max = 1 << 10;
-        limits.bulk_frame_bytes_max = 1 << 10;
+        limits.bulk_frame_bytes_max = 2 << 10;
         limits.inbound_bytes_max = 1 << 20;
         limits.pending_handshakes_per_source_max = 4_096;
     });
