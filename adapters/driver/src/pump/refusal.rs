@@ -192,6 +192,46 @@ pub(crate) fn expired(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind, 
     }
 }
 
+/// Whether a peer that says this does not want this node, as it is, any more.
+pub(crate) const fn is_final(reason: RejectReason) -> bool {
+    match reason {
+        RejectReason::WrongIncarnation { .. }
+        | RejectReason::Quarantined
+        | RejectReason::WrongCluster
+        | RejectReason::WrongAddress
+        | RejectReason::Unauthenticated
+        | RejectReason::WrongIdentity
+        | RejectReason::DuplicateUid => true,
+        RejectReason::TooManyLinks
+        | RejectReason::ShuttingDown
+        | RejectReason::Version
+        | RejectReason::AuthMethod
+        | RejectReason::Features => false,
+        // What a later version refuses.
+        _ => false,
+    }
+}
+
+/// Whether somebody has to set something right. The other reasons are a cluster's life: restarts, departures, races.
+pub(crate) const fn is_mistake(reason: RejectReason) -> bool {
+    match reason {
+        RejectReason::WrongIncarnation { .. }
+        | RejectReason::Quarantined
+        | RejectReason::TooManyLinks
+        | RejectReason::ShuttingDown => false,
+        RejectReason::Version
+        | RejectReason::WrongCluster
+        | RejectReason::WrongAddress
+        | RejectReason::AuthMethod
+        | RejectReason::Unauthenticated
+        | RejectReason::WrongIdentity
+        | RejectReason::DuplicateUid
+        | RejectReason::Features => true,
+        // What a later version refuses.
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ use crate::pump::action::{Action, Chunk, LinkId};
 use crate::pump::base::Base;
 use crate::pump::limits::DIALS_BEFORE_UNREACHABLE;
 use crate::pump::quarantine::Quarantine;
-use crate::pump::refusal::violation;
+use crate::pump::refusal::{is_final, is_mistake, violation};
 use crate::pump::way::{Challenge, State, backoff};
 use crate::security::Authentication;
 use crate::transport::{LinkKind, PeerCertificate, Unproved};
@@ -343,6 +343,11 @@ impl Outbound {
             let peer = UniqueAddress::new(address.clone(), found);
             if let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) {
                 let strays = way.take_strays(&peer);
+                if !way.queues.is_empty() {
+                    // Somebody lives there, and what is left is for them: not one more failure of the address. Else messages for
+                    // the incarnation that is gone would have those for its successor given up as well, its answer to a join too.
+                    (way.failures, way.progress_at) = (0, base.now.mono);
+                }
                 return_strays(base, kind, strays, Some(&peer));
             }
         }
@@ -435,46 +440,6 @@ fn refused(base: &mut Base, address: &Address, kind: LinkKind, why: &dyn std::fm
         tracing::warn!(
             target: "cluster::transport", event = "link_refused", %address, ?kind, left_out, "{why}"
         );
-    }
-}
-
-/// Whether a peer that says this does not want this node, as it is, any more.
-const fn is_final(reason: RejectReason) -> bool {
-    match reason {
-        RejectReason::WrongIncarnation { .. }
-        | RejectReason::Quarantined
-        | RejectReason::WrongCluster
-        | RejectReason::WrongAddress
-        | RejectReason::Unauthenticated
-        | RejectReason::WrongIdentity
-        | RejectReason::DuplicateUid => true,
-        RejectReason::TooManyLinks
-        | RejectReason::ShuttingDown
-        | RejectReason::Version
-        | RejectReason::AuthMethod
-        | RejectReason::Features => false,
-        // What a later version refuses.
-        _ => false,
-    }
-}
-
-/// Whether somebody has to set something right. The other reasons are a cluster's life: restarts, departures, races.
-const fn is_mistake(reason: RejectReason) -> bool {
-    match reason {
-        RejectReason::WrongIncarnation { .. }
-        | RejectReason::Quarantined
-        | RejectReason::TooManyLinks
-        | RejectReason::ShuttingDown => false,
-        RejectReason::Version
-        | RejectReason::WrongCluster
-        | RejectReason::WrongAddress
-        | RejectReason::AuthMethod
-        | RejectReason::Unauthenticated
-        | RejectReason::WrongIdentity
-        | RejectReason::DuplicateUid
-        | RejectReason::Features => true,
-        // What a later version refuses.
-        _ => true,
     }
 }
 
