@@ -140,6 +140,13 @@ async fn a_value_at_its_limit_is_written_and_one_byte_more_is_refused_by_type() 
         bytes_max: 4 << 10,
     }));
     let text = |bytes| "x".repeat(bytes);
+    // A store is loaded before anything is served.
+    within(async {
+        while node.data().replicas().await.unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     // What stands around the text depends on the node's name: look for the limit where it must be.
     let register = node.data().register::<String>("note");
     let mut most = (4 << 10) - 200;
