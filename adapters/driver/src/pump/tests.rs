@@ -772,6 +772,37 @@ fn i_44_messages_for_an_incarnation_that_is_gone_come_back_and_others_do_not() {
 }
 
 #[test]
+fn i_44_a_successor_is_answered_although_messages_for_its_predecessor_keep_coming() {
+    let mut bench = Bench::new();
+    let gone = node(2, 99);
+    let refuse = |bench: &mut Bench| {
+        let link = bench.dial();
+        bench.pump.link(LinkInput::Dialed(link));
+        bench.actions();
+        let reject = HelloReject {
+            reason: RejectReason::WrongIncarnation { found: 2 },
+            versions: (1, 1),
+        };
+        bench.receive(link, &answer_bytes(&HelloAnswer::Reject(reject)));
+        let lost = dropped(&bench.heard(), DropReason::Unreachable);
+        bench.actions();
+        lost
+    };
+    // Something always waits, for longer and more often than what waits at an address where nobody answers is kept.
+    bench.send(&gone, heartbeat(gone.clone()));
+    for _ in 0..8 {
+        assert_eq!(refuse(&mut bench), 1);
+        bench.send(&gone, heartbeat(gone.clone()));
+        bench.pass(4_000);
+    }
+    bench.send(&peer(), heartbeat(peer()));
+    assert_eq!(refuse(&mut bench), 1, "what waits for the successor stays");
+    bench.pass(1_300);
+    let link = bench.dial();
+    assert_eq!(bench.answer(link, &peer()).expected_uid, Some(2));
+}
+
+#[test]
 fn i_95_each_lane_has_its_bound_and_its_rule() {
     let mut bench = Bench::new();
     for _ in 0..USER_QUEUE_MAX + 5 {
