@@ -148,7 +148,7 @@ pub(crate) fn explain(
     if shutting_down {
         findings.push(Finding::ShuttingDown);
     }
-    let state = State {
+    let state = LeaderOutlook {
         converged: blockers.is_empty(),
         may_rise,
         shutting_down,
@@ -169,7 +169,7 @@ pub(crate) fn explain(
     }
 }
 
-struct State {
+struct LeaderOutlook {
     converged: bool,
     may_rise: bool,
     shutting_down: bool,
@@ -225,7 +225,7 @@ fn waits(
     view: &View,
     exiting_confirmed: &BTreeSet<UniqueAddress>,
     member: &Member,
-    state: &State,
+    state: &LeaderOutlook,
 ) -> Option<Finding> {
     let leader_acts = if state.converged {
         WaitsFor::LeaderTick

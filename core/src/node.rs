@@ -136,7 +136,7 @@ impl<R: Rng> Node<R> {
         }
         // Before anything is concluded from what this process knew before it stood still.
         if self.machines.detector.notice_pause(&mut self.base.cx()) {
-            self.settle();
+            self.route_until_quiet();
         }
         match input {
             Input::Tick => self.fire_due_timers(mono),
@@ -161,7 +161,7 @@ impl<R: Rng> Node<R> {
             Input::Stored(owner, report) => self.route_stored(owner, report),
             Input::Entity(report) => self.machines.sharding.on_report(&mut self.base.cx(), report),
         }
-        self.settle();
+        self.route_until_quiet();
     }
 
     /// The next thing to do, or until when to sleep. Constant time.
@@ -294,7 +294,7 @@ impl<R: Rng> Node<R> {
         // A timer set by a handler of this very tick is at least one microsecond away, so this ends.
         while let Some(timer) = self.base.timers.pop_due(now) {
             self.route_timer(timer);
-            self.settle();
+            self.route_until_quiet();
             if self.halted {
                 return;
             }
@@ -302,7 +302,7 @@ impl<R: Rng> Node<R> {
     }
 
     /// Delivers statements and messages to myself until there are none, then ends the node if it is finished.
-    fn settle(&mut self) {
+    fn route_until_quiet(&mut self) {
         for _ in 0..STEPS_MAX {
             if let Some(signal) = self.base.signals.take(&self.base.view) {
                 self.route_signal(signal);

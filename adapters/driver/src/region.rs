@@ -185,7 +185,7 @@ impl<R: DeserializeOwned> IntoFuture for Ask<R> {
     fn into_future(self) -> AskFuture<R> {
         let Some(payload) = self.payload else {
             return AskFuture {
-                state: State::Failed(AskError::Encode),
+                state: AskProgress::Failed(AskError::Encode),
                 reply: PhantomData,
             };
         };
@@ -198,19 +198,19 @@ impl<R: DeserializeOwned> IntoFuture for Ask<R> {
             reply,
         };
         AskFuture {
-            state: State::New(self.shared, command, answer),
+            state: AskProgress::New(self.shared, command, answer),
             reply: PhantomData,
         }
     }
 }
 
 type Answer = sync::Receiver<Result<Payload, AskFailure>>;
-type Admission = Pin<Box<dyn Future<Output = Result<(), TellError>> + Send>>;
+type Submission = Pin<Box<dyn Future<Output = Result<(), TellError>> + Send>>;
 
-enum State {
+enum AskProgress {
     Failed(AskError),
     New(Arc<Shared>, UserCommand, Answer),
-    Admitting(Admission, Answer),
+    Submitting(Submission, Answer),
     Waiting(Answer),
     Done,
 }
@@ -221,7 +221,7 @@ enum State {
 /// Dropping it stops waiting. It does not recall a message that was sent.
 #[must_use = "futures do nothing unless polled"]
 pub struct AskFuture<R> {
-    state: State,
+    state: AskProgress,
     reply: PhantomData<fn() -> R>,
 }
 
@@ -235,19 +235,19 @@ impl<R> fmt::Debug for AskFuture<R> {
 const NOT_TAKEN: AskError = AskError::Failed(AskFailure::NodeStoppedUnsent);
 
 /// Hands the question in; boxes a future only if the queue is full.
-fn admit(shared: Arc<Shared>, command: UserCommand, answer: Answer) -> State {
+fn submit(shared: Arc<Shared>, command: UserCommand, answer: Answer) -> AskProgress {
     if let UserCommand::Ask { kind, entity, .. } = &command
         && is_current(&shared, *kind, entity)
     {
-        return State::Failed(AskError::OwnEntity);
+        return AskProgress::Failed(AskError::OwnEntity);
     }
     match shared.try_user(command) {
-        Ok(()) => State::Waiting(answer),
+        Ok(()) => AskProgress::Waiting(answer),
         Err((_, Some(command))) => {
-            let admission = async move { shared.user(command).await };
-            State::Admitting(Box::pin(admission), answer)
+            let submission = async move { shared.user(command).await };
+            AskProgress::Submitting(Box::pin(submission), answer)
         }
-        Err((_, None)) => State::Failed(NOT_TAKEN),
+        Err((_, None)) => AskProgress::Failed(NOT_TAKEN),
     }
 }
 
@@ -256,20 +256,20 @@ impl<R: DeserializeOwned> Future for AskFuture<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R, AskError>> {
         loop {
-            match std::mem::replace(&mut self.state, State::Done) {
-                State::Failed(error) => return Poll::Ready(Err(error)),
-                State::New(shared, command, answer) => self.state = admit(shared, command, answer),
-                State::Admitting(mut admission, answer) => match admission.as_mut().poll(cx) {
-                    Poll::Ready(Ok(())) => self.state = State::Waiting(answer),
+            match std::mem::replace(&mut self.state, AskProgress::Done) {
+                AskProgress::Failed(error) => return Poll::Ready(Err(error)),
+                AskProgress::New(shared, command, answer) => self.state = submit(shared, command, answer),
+                AskProgress::Submitting(mut submission, answer) => match submission.as_mut().poll(cx) {
+                    Poll::Ready(Ok(())) => self.state = AskProgress::Waiting(answer),
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(NOT_TAKEN)),
                     Poll::Pending => {
-                        self.state = State::Admitting(admission, answer);
+                        self.state = AskProgress::Submitting(submission, answer);
                         return Poll::Pending;
                     }
                 },
-                State::Waiting(mut answer) => {
+                AskProgress::Waiting(mut answer) => {
                     let Poll::Ready(answered) = Pin::new(&mut answer).poll(cx) else {
-                        self.state = State::Waiting(answer);
+                        self.state = AskProgress::Waiting(answer);
                         return Poll::Pending;
                     };
                     return Poll::Ready(match answered {
@@ -278,7 +278,7 @@ impl<R: DeserializeOwned> Future for AskFuture<R> {
                         None => Err(AskError::Stopped),
                     });
                 }
-                State::Done => return Poll::Pending,
+                AskProgress::Done => return Poll::Pending,
             }
         }
     }

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use crate::session::{Fault, connect, settle, too_late};
+use crate::session::{Fault, configure, connect, too_late};
 use crate::{Postgres, Tls, schema};
 
 /// How to reach a server: the same as for a [`Postgres`] store, without a node's name.
@@ -63,7 +63,7 @@ impl Connection {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let work = async {
             let mut client = connect(settings).await?;
-            settle(&client, settings.timeout).await?;
+            configure(&client, settings.timeout).await?;
             schema::prepare_with(&mut client, &settings.schema, table).await?;
             Ok::<_, Fault>(client)
         };

@@ -100,7 +100,7 @@ impl Session {
             .map_err(StoreFault::Unavailable)?;
         let work = async {
             let mut client = connect(settings).await?;
-            settle(&client, settings.timeout).await?;
+            configure(&client, settings.timeout).await?;
             schema::prepare(&mut client, &settings.schema).await?;
             let identity = schema::boot(&client, &settings.node).await?;
             Ok::<_, Fault>((client, identity))
@@ -186,7 +186,7 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Client, Fault> {
 }
 
 /// Sees to it that a commit is durable, and that nobody waits for ever for a node that went away in the middle of one.
-pub(crate) async fn settle(client: &Client, timeout: Duration) -> Result<(), Fault> {
+pub(crate) async fn configure(client: &Client, timeout: Duration) -> Result<(), Fault> {
     let limit = format!("{}ms", timeout.as_millis());
     for setting in [
         "statement_timeout",

@@ -96,7 +96,7 @@ impl Replicator {
                 reply(cx, token, Answer::Subscribed(Ok(())));
             }
         }
-        self.settle(cx);
+        self.after_input(cx);
     }
 
     fn get_command(&mut self, cx: &mut Cx<'_>, token: Token, key: Key, level: (Consistency, Duration)) {

@@ -133,7 +133,7 @@ impl Replicator {
             // Nothing can be served without what is stored.
             (Request::Age | Request::Load, _) => self.on_store_lost(cx),
         }
-        self.settle(cx);
+        self.after_input(cx);
     }
 
     fn on_loaded(&mut self, cx: &mut Cx<'_>, items: &[(Bytes, Bytes)], more: bool) {

@@ -164,7 +164,7 @@ impl Replicator {
             Body::Gossip { send_back, entries } => self.on_gossip(cx, from, send_back, entries),
             Body::Deltas { operation, entries } => self.on_deltas(cx, from, operation, entries),
         }
-        self.settle(cx);
+        self.after_input(cx);
     }
 
     /// A timer is due.
@@ -180,7 +180,7 @@ impl Replicator {
             Timer::Operations => self.on_operations_due(cx),
             Timer::WriteBehind => self.durable.on_write_behind(),
         }
-        self.settle(cx);
+        self.after_input(cx);
     }
 
     /// The picture changed.
@@ -212,7 +212,7 @@ impl Replicator {
 
     /// After every input: has the store keep what changed, and waits for what there is to wait for. Nothing is woken for a
     /// replicator that holds nothing.
-    fn settle(&mut self, cx: &mut Cx<'_>) {
+    fn after_input(&mut self, cx: &mut Cx<'_>) {
         self.store_noted(cx);
         if self.stage != Stage::Serving {
             return;

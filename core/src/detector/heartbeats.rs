@@ -10,9 +10,9 @@ use core::time::Duration;
 
 use crate::config::{DowningStrategy, FailureDetectorConfig, ValidConfig};
 use crate::cx::Cx;
-use crate::detector::doubt::Doubt;
 use crate::detector::phi::PhiSettings;
 use crate::detector::registry::Registry;
+use crate::detector::revalidation::Revalidation;
 use crate::detector::ring::HeartbeatRing;
 use crate::event::{DetectorEvent, Event};
 use crate::ident::{Address, UniqueAddress};
@@ -41,7 +41,7 @@ pub(crate) struct Detector {
     /// When a pause was last forgiven.
     compensated_at: Option<Instant>,
     /// Whether this process stood still and nobody has said since that it is still a member.
-    doubt: Option<Doubt>,
+    revalidation: Option<Revalidation>,
     /// Whom the ring makes this node monitor.
     receivers: BTreeSet<UniqueAddress>,
     /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that somebody
@@ -62,7 +62,7 @@ impl Detector {
             sequence: 0,
             heartbeat_due: Instant::ZERO,
             compensated_at: None,
-            doubt: None,
+            revalidation: None,
             receivers: BTreeSet::new(),
             former: BTreeSet::new(),
             answered: BTreeMap::new(),
@@ -84,7 +84,7 @@ impl Detector {
         if started || !same || before.unreachable() != after.unreachable() {
             let ring: Vec<UniqueAddress> = own_nodes(after, data_center).cloned().collect();
             self.follow(cx, &ring, after.unreachable());
-            if self.doubt.is_some() && nobody_could_tell(cx.config, after) {
+            if self.revalidation.is_some() && nobody_could_tell(cx.config, after) {
                 self.believe(cx);
             }
         }
@@ -92,7 +92,7 @@ impl Detector {
 
     /// A member has sent gossip, and this node is a member after it.
     pub(crate) fn on_gossip_heard(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
-        let is_over = self.doubt.is_some_and(Doubt::is_over_with_gossip);
+        let is_over = self.revalidation.is_some_and(Revalidation::is_over_with_gossip);
         let view = cx.view();
         if is_over && view.phase() == Phase::Member && view.member(from).is_some() {
             self.believe(cx);
@@ -139,8 +139,8 @@ impl Detector {
         if !self.is_active(from) || !self.is_news(from, response.sequence) {
             return;
         }
-        if let Some(doubt) = &mut self.doubt {
-            doubt.on_answer(response.sequence);
+        if let Some(revalidation) = &mut self.revalidation {
+            revalidation.on_answer(response.sequence);
         }
         if self.registry.heartbeat(from, cx.mono()).is_some() {
             cx.stats.heartbeats_late += 1;
@@ -201,7 +201,7 @@ impl Detector {
             return;
         }
         self.running = false;
-        self.doubt = None;
+        self.revalidation = None;
         cx.timers.cancel(&Timer::Detector(DetectorTimer::Heartbeat));
         cx.timers.cancel(&Timer::Detector(DetectorTimer::Reaper));
         for node in self.receivers.union(&self.former) {
@@ -351,7 +351,7 @@ impl Detector {
         }
         cx.notify(Event::Detector(DetectorEvent::Paused { excess }));
         cx.signals.paused(since);
-        self.doubt = Some(Doubt::after(self.sequence));
+        self.revalidation = Some(Revalidation::after(self.sequence));
         let view = Arc::clone(cx.view());
         if nobody_could_tell(cx.config, &view) {
             self.believe(cx);
@@ -361,7 +361,7 @@ impl Detector {
 
     /// The pause did no harm.
     fn believe(&mut self, cx: &mut Cx<'_>) {
-        self.doubt = None;
+        self.revalidation = None;
         cx.signals.still_member();
         cx.notify(Event::Detector(DetectorEvent::StillMember));
     }

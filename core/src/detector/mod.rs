@@ -2,10 +2,10 @@
 //! Spec: membership 2.11 to 2.14, 8.5, 8.6.
 
 mod deadline;
-mod doubt;
 pub(crate) mod heartbeats;
 pub mod history;
 pub mod phi;
 pub mod protocol;
 pub(crate) mod registry;
+mod revalidation;
 pub mod ring;

@@ -4,7 +4,7 @@
 //! 8.5, 8.7.
 
 mod lease;
-mod missed;
+mod out_of_sight;
 mod watch;
 
 use alloc::collections::BTreeSet;
@@ -15,7 +15,7 @@ use core::time::Duration;
 use crate::config::ValidConfig;
 use crate::cx::Cx;
 use crate::downing::resolver::lease::{Lease, Pending};
-use crate::downing::resolver::missed::Missed;
+use crate::downing::resolver::out_of_sight::OutOfSight;
 use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
 use crate::downing::state::strategy::{Strategy, Verdict, counted, judge};
 use crate::downing::state::view::{DowningView, IndirectRule, Observation};
@@ -45,7 +45,7 @@ pub(crate) struct Resolver {
     /// Whether somebody came back since then: members that only fail are not flapping.
     is_flapping: bool,
     /// Since when the others may have missed this side.
-    missed: Missed,
+    out_of_sight: OutOfSight,
     /// Who complains about whom within this data center.
     rows: Vec<Observation>,
     /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every change of
@@ -72,7 +72,7 @@ impl Resolver {
             rows_changed_at: None,
             unstable_since: None,
             is_flapping: false,
-            missed: Missed::default(),
+            out_of_sight: OutOfSight::default(),
             rows: Vec::new(),
             heard: BTreeSet::new(),
             nobody_told: false,
@@ -88,7 +88,7 @@ impl Resolver {
             self.rows.clear();
             self.heard.clear();
             self.unstable_since = None;
-            self.missed = Missed::default();
+            self.out_of_sight = OutOfSight::default();
             self.lease.forget();
             cx.timers.cancel(&Timer::Downing(DowningTimer::Tick));
             return;
@@ -100,7 +100,7 @@ impl Resolver {
             self.restart(cx);
         }
         let is_anybody_lost = watch::is_anybody_lost(after);
-        self.missed.on_view(cx.mono(), is_anybody_lost);
+        self.out_of_sight.on_view(cx.mono(), is_anybody_lost);
         if !is_anybody_lost {
             self.unstable_since = None;
         } else if watch::is_unstable(before, after) {
@@ -118,7 +118,7 @@ impl Resolver {
         if self.strategy.is_none() {
             return;
         }
-        self.missed.on_paused(since);
+        self.out_of_sight.on_paused(since);
         self.restart(cx);
         self.unstable_since = self.unstable_since.map(|_| cx.mono());
         self.lease.on_paused();
@@ -129,7 +129,7 @@ impl Resolver {
     /// Somebody who was reached since this process stood still counts it in.
     pub(crate) fn on_still_member(&mut self, cx: &Cx<'_>) {
         let stable_after = cx.config.stable_after(cx.view().members().len());
-        self.missed.on_still_member(cx.mono() + stable_after);
+        self.out_of_sight.on_still_member(cx.mono() + stable_after);
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: &DowningTimer) {
@@ -326,7 +326,7 @@ impl Resolver {
     fn is_in_time_for_the_lease(&self, cx: &Cx<'_>) -> bool {
         let stable_after = cx.config.stable_after(cx.view().members().len());
         let latest = stable_after + self.lease.release_after() / 4 * 3;
-        self.lease.is_held() || self.missed.for_how_long(cx.mono()) <= latest
+        self.lease.is_held() || self.out_of_sight.for_how_long(cx.mono()) <= latest
     }
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.

@@ -147,11 +147,11 @@ impl Membership {
             // Most states that arrive: nothing is opened, nothing is merged.
             let winner = Gossip::clone(&self.gossip);
             let talk_back = order == ClockOrder::Before || (!about_me.seen && !in_progress);
-            return self.settle(cx, from, winner, talk_back);
+            return self.adopt_and_answer(cx, from, winner, talk_back);
         }
         let remote = &envelope.gossip.open(&self.gossip);
         if about_me.counter > self.gossip.version().get(cx.me) {
-            return self.outdo(cx, from, remote);
+            return self.merge_and_outdate(cx, from, remote);
         }
         let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
             ClockOrder::Same => (
@@ -162,7 +162,7 @@ impl Membership {
             ClockOrder::After if !merge::misses(remote, &self.gossip) => {
                 if merge::turns_back(remote, &self.gossip) {
                     cx.stats.gossip_merges += 1;
-                    return self.vouch(cx, from, merge::merge(&self.gossip, remote));
+                    return self.adopt_with_own_change(cx, from, merge::merge(&self.gossip, remote));
                 }
                 (Gossip::clone(remote), !about_me.seen && !in_progress)
             }
@@ -172,15 +172,15 @@ impl Membership {
                 cx.stats.gossip_merges += 1;
                 let merged = merge::merge(&self.gossip, remote);
                 if merge::is_unnamed(&merged, &self.gossip, remote) {
-                    return self.vouch(cx, from, merged);
+                    return self.adopt_with_own_change(cx, from, merged);
                 }
                 (merged, true)
             }
         };
-        self.settle(cx, from, winner, talk_back);
+        self.adopt_and_answer(cx, from, winner, talk_back);
     }
 
-    fn settle(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, winner: Gossip, talk_back: bool) {
+    fn adopt_and_answer(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, winner: Gossip, talk_back: bool) {
         let was_gone = self.gossip.is_gone(from);
         let is_news = self.adopt(cx, winner);
         if !was_gone && self.gossip.is_gone(from) {
@@ -205,7 +205,7 @@ impl Membership {
 
     /// Takes in a state that claims changes of mine which I did not make, once my counter is above the claim: by its clock
     /// it contains everything I did, in truth it may lack it. Merging keeps both, and a change of mine outdates the lie.
-    fn outdo(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
+    fn merge_and_outdate(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
         cx.stats.gossip_merges += 1;
         let merged = merge::merge(&self.gossip, remote);
         self.update(cx, merged);
@@ -218,7 +218,7 @@ impl Membership {
     /// clock would tell this state from one without the change. A change of mine does (ADR 2). It happens once per such
     /// merge, because the result has no such entry left. The same for a newer state in which a member's life goes
     /// backwards, which only a liar's does: mine has to be newer still (8.9).
-    fn vouch(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
+    fn adopt_with_own_change(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
         self.update(cx, merged);
         if self.is_member() {
             self.send_gossip(cx, from);

@@ -11,7 +11,7 @@ use crate::ident::UniqueAddress;
 use crate::input::{KindSettings, Token};
 use crate::sharding::coordinator::Coordinator;
 use crate::sharding::kind::Kind;
-use crate::sharding::parcel::Shared;
+use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
 use crate::sharding::region::Region;
 use crate::sharding::registry::{Change, Decided, Standing};
@@ -192,7 +192,7 @@ impl Sharding {
     fn begin(&mut self, cx: &mut Cx<'_>, kind: KindId) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
             machines.coordinator.on_view_changed(cx, &self.departures);
-            machines.region.admit(cx);
+            machines.region.on_kind_accepted(cx);
         }
     }
 

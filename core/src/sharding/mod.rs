@@ -20,7 +20,7 @@ mod coordinator;
 mod departures;
 mod inspect;
 mod kind;
-mod parcel;
+mod pending_message;
 pub mod protocol;
 mod region;
 mod registry;
@@ -43,7 +43,7 @@ use crate::sharding::asks::{Asks, Stage};
 use crate::sharding::coordinator::{Coordinator, Registration};
 use crate::sharding::departures::Departures;
 use crate::sharding::kind::is_lost;
-use crate::sharding::parcel::{Parcel, Shared, fail};
+use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::region::Region;
 use crate::sharding::registry::{Registry, Standing};
 use crate::sharding::slots::Slots;
@@ -134,12 +134,12 @@ impl Sharding {
             fail(cx, &mut self.asks, envelope, reason);
             return;
         }
-        let mut parcel = Parcel::received(cx, envelope);
-        if let Some(id) = parcel.own_ask(cx) {
+        let mut pending = PendingMessage::received(cx, envelope);
+        if let Some(id) = pending.own_ask(cx) {
             // My own message comes back: a region passed it on to here. From now on it waits or goes out again as at
             // first, unless its asker has been answered in the meantime.
             match self.asks.take_back(id) {
-                Ok(deadline) => parcel.deadline = Some(deadline),
+                Ok(deadline) => pending.deadline = Some(deadline),
                 Err(None) => {
                     cx.stats.entity_messages_expired += 1;
                     return;
@@ -147,7 +147,7 @@ impl Sharding {
                 Err(Some(what)) => return cx.reject(from, Rejection::Unexpected { what }),
             }
         }
-        self.route(cx, parcel);
+        self.route(cx, pending);
     }
 
     /// An answer to an ask of this node.
@@ -371,10 +371,10 @@ impl Sharding {
         Ok(())
     }
 
-    fn route(&mut self, cx: &mut Cx<'_>, parcel: Parcel) {
-        match self.kinds.get_mut(&parcel.envelope.kind) {
-            Some(machines) => machines.region.route(shared!(self, cx), parcel),
-            None => parcel.fail(shared!(self, cx), AskFailure::UnknownKind),
+    fn route(&mut self, cx: &mut Cx<'_>, pending: PendingMessage) {
+        match self.kinds.get_mut(&pending.envelope.kind) {
+            Some(machines) => machines.region.route(shared!(self, cx), pending),
+            None => pending.fail(shared!(self, cx), AskFailure::UnknownKind),
         }
     }
 

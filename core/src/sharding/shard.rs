@@ -5,13 +5,13 @@ use alloc::collections::BTreeMap;
 
 use crate::cx::Cx;
 use crate::effect::EntityOrder;
-use crate::sharding::parcel::{Parcel, Shared};
+use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
 
 /// Whether a shard works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ShardLifecycle {
     /// Messages are delivered.
     Running,
     /// Its entities were told to stop; messages wait in the region's buffer.
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
-    pub(crate) phase: Phase,
+    pub(crate) lifecycle: ShardLifecycle,
     entities: BTreeMap<EntityId, Slot>,
 }
 
@@ -37,7 +37,7 @@ impl Shard {
     pub(crate) const fn new(id: ShardId) -> Self {
         Self {
             id,
-            phase: Phase::Running,
+            lifecycle: ShardLifecycle::Running,
             entities: BTreeMap::new(),
         }
     }
@@ -47,10 +47,10 @@ impl Shard {
         &mut self,
         shared: &mut Shared<'_, '_>,
         kind: KindId,
-        parcel: Parcel,
-    ) -> Result<(), Parcel> {
+        pending: PendingMessage,
+    ) -> Result<(), PendingMessage> {
         assert!(self.is_running(), "messages are delivered to running shards only");
-        let entity = &parcel.envelope.entity;
+        let entity = &pending.envelope.entity;
         let slot = match self.entities.get(entity) {
             Some(slot) => *slot,
             None => {
@@ -60,7 +60,7 @@ impl Shard {
                     entity: entity.clone(),
                 };
                 let Some(slot) = shared.slots.take(tenant) else {
-                    return Err(parcel);
+                    return Err(pending);
                 };
                 self.entities.insert(entity.clone(), slot);
                 shared.cx.order(EntityOrder::Start {
@@ -72,14 +72,14 @@ impl Shard {
                 slot
             }
         };
-        if let Some(id) = parcel.own_ask(shared.cx) {
+        if let Some(id) = pending.own_ask(shared.cx) {
             shared.asks.sent(id, shared.cx.me);
         }
-        let reply_to: Option<AskRef> = parcel.envelope.ask.map(|ticket| ticket.ask);
+        let reply_to: Option<AskRef> = pending.envelope.ask.map(|ticket| ticket.ask);
         shared.cx.stats.entity_messages_delivered += 1;
         shared.cx.order(EntityOrder::Deliver {
             slot,
-            payload: parcel.envelope.payload,
+            payload: pending.envelope.payload,
             reply_to,
         });
         Ok(())
@@ -90,7 +90,7 @@ impl Shard {
         if !self.is_running() {
             return;
         }
-        self.phase = Phase::Stopping { tell, rehost: None };
+        self.lifecycle = ShardLifecycle::Stopping { tell, rehost: None };
         for slot in self.entities.values() {
             cx.order(EntityOrder::Stop { slot: *slot });
         }
@@ -99,7 +99,7 @@ impl Shard {
     /// Has every entity stopped at once. The shard stays until the host has reported each of them.
     pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
         if self.is_running() {
-            self.phase = Phase::Stopping {
+            self.lifecycle = ShardLifecycle::Stopping {
                 tell: None,
                 rehost: None,
             };
@@ -116,7 +116,7 @@ impl Shard {
 
     /// Whether messages are delivered.
     pub(crate) fn is_running(&self) -> bool {
-        self.phase == Phase::Running
+        self.lifecycle == ShardLifecycle::Running
     }
 
     /// Whether the shard was told to stop and nothing of it runs.

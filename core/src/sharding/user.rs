@@ -8,7 +8,7 @@ use crate::effect::{Answer, ShardingAnswer};
 use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
 use crate::sharding::Sharding;
-use crate::sharding::parcel::{Parcel, fail};
+use crate::sharding::pending_message::{PendingMessage, fail};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
@@ -40,10 +40,10 @@ impl Sharding {
             ask: None,
             hops: 0,
         };
-        match self.admit(cx, &envelope) {
+        match self.check_outgoing(cx, &envelope) {
             Ok(()) => self.route(
                 cx,
-                Parcel {
+                PendingMessage {
                     envelope,
                     deadline: None,
                 },
@@ -76,7 +76,7 @@ impl Sharding {
             hops: 0,
         };
         let opened = self
-            .admit(cx, &envelope)
+            .check_outgoing(cx, &envelope)
             .and_then(|()| self.asks.open(cx, token, (kind, shard), timeout));
         let (id, deadline) = match opened {
             Ok(opened) => opened,
@@ -92,11 +92,11 @@ impl Sharding {
             remaining_ms: 0,
         });
         let deadline = Some(deadline);
-        self.route(cx, Parcel { envelope, deadline });
+        self.route(cx, PendingMessage { envelope, deadline });
     }
 
     /// Checks what a user wants to send, wherever it will go.
-    fn admit(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
+    fn check_outgoing(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
         let limits = &cx.config.limits;
         let id_bytes = envelope.entity.as_bytes().len();
         if self.halted {

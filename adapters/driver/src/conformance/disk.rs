@@ -18,9 +18,9 @@ const SECTOR_BYTES: usize = 512;
 
 /// See the module. A clone is the same disk.
 #[derive(Clone)]
-pub struct FaultyDisk(Arc<Mutex<State>>);
+pub struct FaultyDisk(Arc<Mutex<Disk>>);
 
-struct State {
+struct Disk {
     /// What is there after a crash, at least.
     durable: Vec<u8>,
     /// What is read: the system's cache.
@@ -50,7 +50,7 @@ impl FaultyDisk {
     }
 
     fn holding(bytes: Vec<u8>, seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(Disk {
             cached: bytes.clone(),
             durable: bytes,
             pending: Vec::new(),
@@ -196,7 +196,7 @@ impl FaultyDisk {
     }
 }
 
-impl State {
+impl Disk {
     fn is_powered(&self) -> io::Result<()> {
         if self.steps_left == 0 {
             return Err(io::Error::other("the power is off"));

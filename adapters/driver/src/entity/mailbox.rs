@@ -97,7 +97,7 @@ pub(crate) enum Refused {
 
 /// How far the entity is on its way out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+enum Lifecycle {
     #[default]
     Open,
     /// Handles what is here, then stops.
@@ -113,7 +113,7 @@ enum Phase {
 #[derive(Debug, Default)]
 struct Inside {
     queue: VecDeque<Delivery>,
-    phase: Phase,
+    lifecycle: Lifecycle,
     waker: Option<Waker>,
 }
 
@@ -127,9 +127,9 @@ impl Mailbox {
     /// Puts a message in.
     pub(crate) fn push(&self, delivery: Delivery, budget: &Budget) -> Result<(), Refused> {
         let mut inside = lock(&self.inside);
-        match inside.phase {
-            Phase::Open | Phase::Draining => {}
-            Phase::Stopping | Phase::Killed | Phase::Gone => return Err(Refused::Gone(delivery)),
+        match inside.lifecycle {
+            Lifecycle::Open | Lifecycle::Draining => {}
+            Lifecycle::Stopping | Lifecycle::Killed | Lifecycle::Gone => return Err(Refused::Gone(delivery)),
         }
         if inside.queue.len() >= MAILBOX_MESSAGES_MAX || !budget.take(delivery.bytes()) {
             return Err(Refused::Full(delivery));
@@ -143,22 +143,22 @@ impl Mailbox {
 
     /// Lets the entity finish what is here, then stop.
     pub(crate) fn drain(&self) {
-        self.advance(Phase::Draining);
+        self.advance(Lifecycle::Draining);
     }
 
     /// The entity ends by itself, after the message that it handles.
     pub(crate) fn stop(&self) {
-        self.advance(Phase::Stopping);
+        self.advance(Lifecycle::Stopping);
     }
 
     /// Stops the entity now.
     pub(crate) fn kill(&self) {
-        self.advance(Phase::Killed);
+        self.advance(Lifecycle::Killed);
     }
 
-    fn advance(&self, phase: Phase) {
+    fn advance(&self, lifecycle: Lifecycle) {
         let mut inside = lock(&self.inside);
-        inside.phase = inside.phase.max(phase);
+        inside.lifecycle = inside.lifecycle.max(lifecycle);
         let waker = inside.waker.take();
         drop(inside);
         wake(waker);
@@ -167,14 +167,14 @@ impl Mailbox {
     /// The next message, `None` once the entity has to stop. The flag says that taking it made room in the budget.
     pub(crate) fn poll_next(&self, cx: &Context<'_>, budget: &Budget) -> Poll<Option<(Delivery, bool)>> {
         let mut inside = lock(&self.inside);
-        if inside.phase >= Phase::Stopping {
+        if inside.lifecycle >= Lifecycle::Stopping {
             return Poll::Ready(None);
         }
         if let Some(delivery) = inside.queue.pop_front() {
             let made_room = budget.give_back(delivery.bytes());
             return Poll::Ready(Some((delivery, made_room)));
         }
-        if inside.phase == Phase::Draining {
+        if inside.lifecycle == Lifecycle::Draining {
             return Poll::Ready(None);
         }
         inside.waker = Some(cx.waker().clone());
@@ -183,13 +183,13 @@ impl Mailbox {
 
     /// Whether the entity has to stop at once.
     pub(crate) fn is_killed(&self) -> bool {
-        lock(&self.inside).phase >= Phase::Killed
+        lock(&self.inside).lifecycle >= Lifecycle::Killed
     }
 
     /// Ready once the entity has to stop at once.
     pub(crate) fn poll_killed(&self, cx: &Context<'_>) -> Poll<()> {
         let mut inside = lock(&self.inside);
-        if inside.phase >= Phase::Killed {
+        if inside.lifecycle >= Lifecycle::Killed {
             return Poll::Ready(());
         }
         inside.waker = Some(cx.waker().clone());
@@ -199,7 +199,7 @@ impl Mailbox {
     /// Closes it for good and returns what was never handled. The flag says that this made room in the budget.
     pub(crate) fn close(&self, budget: &Budget) -> (VecDeque<Delivery>, bool) {
         let mut inside = lock(&self.inside);
-        inside.phase = Phase::Gone;
+        inside.lifecycle = Lifecycle::Gone;
         let left = std::mem::take(&mut inside.queue);
         drop(inside);
         let bytes = left.iter().map(Delivery::bytes).sum();

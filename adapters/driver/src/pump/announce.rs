@@ -51,14 +51,14 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
             peer,
             rejection: rejection @ Rejection::WrongReceiver { .. },
         } => {
-            if let Some(left_out) = log.admit(now) {
+            if let Some(left_out) = log.take_line(now) {
                 tracing::info!(
                     target: "cluster::transport", event = "rejected", %me, %peer, left_out, "{rejection}"
                 );
             }
         }
         Event::Rejected { peer, rejection } => {
-            if let Some(left_out) = log.admit(now) {
+            if let Some(left_out) = log.take_line(now) {
                 tracing::warn!(
                     target: "cluster::transport", event = "rejected", %me, %peer, left_out, "{rejection}"
                 );

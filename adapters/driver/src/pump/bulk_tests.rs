@@ -22,7 +22,7 @@ fn send_bulk(bench: &mut Bench, message: Message) {
         to,
         message,
     );
-    pump.settle();
+    pump.drive_node();
 }
 
 /// Dials and handshakes of a link, as a peer with these features; says what the link was for.

@@ -31,7 +31,7 @@ impl<M: Machine> Pump<M> {
         };
         let command = Command::Ddata(command);
         self.node.handle(self.base.now, Input::Command { token, command });
-        self.settle();
+        self.drive_node();
     }
 
     /// Hands a change to those who listen; whether the event was one. Everybody else does not hear of it: there may be

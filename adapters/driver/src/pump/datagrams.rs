@@ -25,7 +25,7 @@ impl<M: Machine> Pump<M> {
             Some(found) => self.judge(link, found),
             None => self.base.stats.frames_skipped += 1,
         }
-        self.settle();
+        self.drive_node();
         self.base.act(Action::Resume { link, chunk });
     }
 
@@ -44,7 +44,7 @@ impl<M: Machine> Pump<M> {
             Decoded::Frame { frame, consumed } => {
                 match held
                     .meter
-                    .admit((frame.lane, frame.kind), consumed, limits, now.mono)
+                    .count((frame.lane, frame.kind), consumed, limits, now.mono)
                 {
                     Verdict::Within => {}
                     Verdict::Beyond => return Some(Found::BeyondRate(frame.lane)),

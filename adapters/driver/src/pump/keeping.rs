@@ -29,7 +29,7 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn take_leases(&mut self) {
         while let Some((owner, report)) = self.leases.next_report() {
             self.node.handle(self.base.now, Input::Lease(owner, report));
-            self.settle();
+            self.drive_node();
         }
     }
 
@@ -40,7 +40,7 @@ impl<M: Machine> Pump<M> {
                 return;
             };
             self.node.handle(self.base.now, Input::Stored(owner, report));
-            self.settle();
+            self.drive_node();
         }
     }
 

@@ -13,7 +13,6 @@ mod base;
 mod budget;
 #[cfg(test)]
 mod bulk_tests;
-mod conduct;
 mod data;
 #[cfg(test)]
 mod datagram_tests;
@@ -28,6 +27,7 @@ mod leak_tests;
 pub(crate) mod limits;
 mod machine;
 mod outbound;
+mod peer_link;
 pub(crate) mod policy;
 #[cfg(test)]
 mod psk_tests;
@@ -48,7 +48,7 @@ mod strangers;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod way;
+mod violations;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,7 +67,6 @@ use rand_core::SeedableRng;
 
 pub(crate) use action::{Action, Chunk, LinkId, LinkInput};
 use base::{Base, Feedback};
-use conduct::Conduct;
 use entities::Entities;
 use executor::Executor;
 use inbound::Inbound;
@@ -78,6 +77,7 @@ use policy::Policy;
 use quarantine::Quarantine;
 use replies::{Replies, Waiting};
 use timers::Due;
+use violations::Violations;
 
 use crate::crowd::Source;
 use crate::data::Subscriptions;
@@ -97,7 +97,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     inbound: Inbound,
     outbound: Outbound,
     quarantine: Quarantine,
-    conduct: Conduct<UniqueAddress>,
+    violations: Violations<UniqueAddress>,
     entities: Entities,
     executor: Executor,
     replies: Replies,
@@ -140,7 +140,7 @@ impl<M: Machine> Pump<M> {
             inbound,
             outbound: Outbound::default(),
             quarantine: Quarantine::default(),
-            conduct: Conduct::default(),
+            violations: Violations::default(),
             entities: Entities::new(reports),
             executor: Executor::default(),
             replies: Replies::default(),
@@ -165,13 +165,13 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn tick(&mut self) {
         if self.wake.is_some_and(|at| at <= self.base.now.mono) {
             self.node.handle(self.base.now, Input::Tick);
-            self.settle();
+            self.drive_node();
         }
         self.entities.beat();
         while let Some(due) = self.base.timers.pop(self.base.now.mono) {
             match due {
                 Due::Inbound(link) => self.inbound.on_due(&mut self.base, link),
-                Due::Way(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
+                Due::PeerLink(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
                 Due::Renewal(address, kind) => self.on_renewal_due(&address, kind),
                 Due::Expiry(link) => self.on_expired(link),
                 Due::Stranger(link) => self.stranger_due(link),
@@ -184,7 +184,7 @@ impl<M: Machine> Pump<M> {
                 }
                 Due::Executor => self.look_at_executor(),
             }
-            self.settle();
+            self.drive_node();
         }
     }
 
@@ -232,7 +232,7 @@ impl<M: Machine> Pump<M> {
             LinkInput::Closed(link) if mine => self.outbound.closed(&mut self.base, link),
             LinkInput::Closed(link) => self.inbound.closed(&mut self.base, link),
         }
-        self.settle();
+        self.drive_node();
     }
 
     /// The transport did not take a datagram; most bytes that it takes now.
@@ -275,7 +275,7 @@ impl<M: Machine> Pump<M> {
             },
         };
         self.node.handle(self.base.now, input);
-        self.settle();
+        self.drive_node();
     }
 
     /// Whether messages of this node's callers may come in now.
@@ -309,7 +309,7 @@ impl<M: Machine> Pump<M> {
             ControlCommand::Stop => return,
         };
         self.node.handle(self.base.now, Input::Command { token, command });
-        self.settle();
+        self.drive_node();
     }
 
     /// The same pump with somebody to ask who may join, and who may end a membership.
@@ -331,7 +331,7 @@ impl<M: Machine> Pump<M> {
                 self.entities.stopped(*slot);
             }
             self.node.handle(self.base.now, Input::Entity(report));
-            self.settle();
+            self.drive_node();
         }
     }
 
@@ -350,7 +350,7 @@ impl<M: Machine> Pump<M> {
 
     /// Turns what was encoded into writes: once per turn.
     pub(crate) fn flush(&mut self) {
-        self.settle();
+        self.drive_node();
         self.recognize();
         self.outbound.flush(&mut self.base);
     }
@@ -413,7 +413,7 @@ impl<M: Machine> Pump<M> {
 
 impl<M: Machine> Pump<M> {
     /// Does what the node orders, and tells it what came of that, until it is content.
-    fn settle(&mut self) {
+    fn drive_node(&mut self) {
         let mut left = FEEDBACK_PER_TURN;
         loop {
             match self.node.poll() {

@@ -24,22 +24,22 @@ use quorate_core::wire::Encoder;
 use super::action::{Action, LinkId};
 use super::base::Base;
 use super::inbound::is_idle_stranger;
+use super::peer_link::{ConnectionState, PeerLink, Renewal};
 use super::queue::Queued;
 use super::refusal::violation;
 use super::timers::Due;
-use super::way::{Renewal, State, Way};
 use crate::stats::LinkState;
 use crate::transport::LinkKind;
 use bulk::is_unused;
 use datagrams::is_heartbeat;
 use dialing::jittered;
 
-/// The ways to one address.
+/// The links to one address.
 #[derive(Debug, Default)]
 struct Peer {
-    control: Way,
-    user: Way,
-    bulk: Way,
+    control: PeerLink,
+    user: PeerLink,
+    bulk: PeerLink,
     /// Whether who answered on the control link accepts bulk links; unknown until somebody has.
     accepts_bulk: Option<bool>,
     /// What came of the last dial of the control link, if it did not open.
@@ -47,7 +47,7 @@ struct Peer {
 }
 
 impl Peer {
-    const fn way(&mut self, kind: LinkKind) -> &mut Way {
+    const fn link(&mut self, kind: LinkKind) -> &mut PeerLink {
         match kind {
             LinkKind::Control => &mut self.control,
             LinkKind::User => &mut self.user,
@@ -56,7 +56,7 @@ impl Peer {
     }
 }
 
-/// All ways.
+/// All links.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
     peers: BTreeMap<Address, Peer>,
@@ -102,11 +102,11 @@ impl Outbound {
         if !self.peers.contains_key(to.address()) {
             self.peers.insert(to.address().clone(), Peer::default());
         }
-        let Some(way) = self.peers.get_mut(to.address()).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(to.address()).map(|peer| peer.link(kind)) else {
             return;
         };
-        match (&way.state, &to) {
-            (State::Open { peer, .. }, Target::Node(node)) if peer != node => {
+        match (&peer_link.state, &to) {
+            (ConnectionState::Open { peer, .. }, Target::Node(node)) if peer != node => {
                 let stale = view.member(node).is_some() && view.member(peer).is_none();
                 if !stale {
                     let found = peer.clone();
@@ -119,16 +119,22 @@ impl Outbound {
                 self.enqueue(base, lane, to, message);
                 self.break_link(base, &address, kind);
             }
-            (State::Open { link, epoch, .. }, _) if way.queues.is_empty() && way.has_room() => {
+            (ConnectionState::Open { link, epoch, .. }, _)
+                if peer_link.queues.is_empty() && peer_link.has_room() =>
+            {
                 let (link, epoch) = (*link, *epoch);
-                let encoded =
-                    self.encoder
-                        .encode_for(way.features, &message, epoch, &base.config.limits, &mut way.out);
+                let encoded = self.encoder.encode_for(
+                    peer_link.features,
+                    &message,
+                    epoch,
+                    &base.config.limits,
+                    &mut peer_link.out,
+                );
                 match encoded {
                     Ok(()) => {
                         base.stats.frames_sent += 1;
-                        if !way.dirty {
-                            way.dirty = true;
+                        if !peer_link.dirty {
+                            peer_link.dirty = true;
                             self.dirty.push(link);
                         }
                     }
@@ -136,11 +142,11 @@ impl Outbound {
                 }
             }
             (
-                State::Open { .. }
-                | State::Idle
-                | State::Backoff { .. }
-                | State::Dialing { .. }
-                | State::Greeting { .. },
+                ConnectionState::Open { .. }
+                | ConnectionState::Idle
+                | ConnectionState::Backoff { .. }
+                | ConnectionState::Dialing { .. }
+                | ConnectionState::Greeting { .. },
                 _,
             ) => self.enqueue(base, lane, to, message),
         }
@@ -148,12 +154,12 @@ impl Outbound {
 
     fn enqueue(&mut self, base: &mut Base, lane: Lane, to: Target, message: Message) {
         let (address, kind) = (to.address().clone(), LinkKind::of(lane));
-        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let queued = way.queues.push(&base.config.limits, lane, to, message);
-        self.maybe_slow |= way.queues.is_slow(&base.config.limits);
-        let idle = matches!(way.state, State::Idle);
+        let queued = peer_link.queues.push(&base.config.limits, lane, to, message);
+        self.maybe_slow |= peer_link.queues.is_slow(&base.config.limits);
+        let idle = matches!(peer_link.state, ConnectionState::Idle);
         match queued {
             Queued::Kept => {}
             Queued::Shed => base.stats.gossip_shed += 1,
@@ -176,8 +182,8 @@ impl Outbound {
             base.now.mono,
         );
         base.stats.links_closed_for_control_overflow += 1;
-        if let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) {
-            for (to, message) in way.queues.remove_unless(|_| false) {
+        if let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) {
+            for (to, message) in peer_link.queues.remove_unless(|_| false) {
                 base.drop_message(to, message, DropReason::QueueFull);
             }
         }
@@ -186,18 +192,18 @@ impl Outbound {
 
     /// Ends an open link at once. What waits will go over the next one.
     fn break_link(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let Some(link) = way.state.link() else {
+        let Some(link) = peer_link.state.link() else {
             return;
         };
-        let peer = way.state.peer().cloned();
-        way.reset_buffers();
-        way.dirty = false;
+        let peer = peer_link.state.peer().cloned();
+        peer_link.reset_buffers();
+        peer_link.dirty = false;
         // A pause even after a good link: a peer that opens and closes must not become a busy loop.
         let until = base.now.mono + jittered(base, 1);
-        set_state(base, way, address, kind, State::Backoff { until });
+        set_state(base, peer_link, address, kind, ConnectionState::Backoff { until });
         self.end_renewal(base, address, kind);
         self.links.remove(&link);
         base.act(Action::Abort(link));
@@ -212,15 +218,17 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(*kind)) else {
             return;
         };
-        if way.is_draining(link) {
+        if peer_link.is_draining(link) {
             base.stats.bytes_sent += buffer.len() as u64;
-            way.progress_at = base.now.mono;
-        } else if matches!(way.state, State::Open { link: own, .. } if own == link) && way.writing {
+            peer_link.progress_at = base.now.mono;
+        } else if matches!(peer_link.state, ConnectionState::Open { link: own, .. } if own == link)
+            && peer_link.writing
+        {
             base.stats.bytes_sent += buffer.len() as u64;
-            way.written(buffer, base.now.mono);
+            peer_link.written(buffer, base.now.mono);
             self.refill(base, link);
         }
     }
@@ -230,15 +238,15 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(*kind)) else {
             return;
         };
-        let State::Open { epoch, .. } = way.state else {
+        let ConnectionState::Open { epoch, .. } = peer_link.state else {
             return;
         };
-        encode_waiting(base, &mut self.encoder, way, epoch, false);
-        if !way.out.is_empty() && !way.dirty {
-            way.dirty = true;
+        encode_waiting(base, &mut self.encoder, peer_link, epoch, false);
+        if !peer_link.out.is_empty() && !peer_link.dirty {
+            peer_link.dirty = true;
             self.dirty.push(link);
         }
     }
@@ -249,15 +257,15 @@ impl Outbound {
             let Some((address, kind)) = self.links.get(&link) else {
                 continue;
             };
-            let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+            let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(*kind)) else {
                 continue;
             };
-            way.dirty = false;
-            if way.writing || way.is_held() || way.out.is_empty() {
+            peer_link.dirty = false;
+            if peer_link.writing || peer_link.is_held() || peer_link.out.is_empty() {
                 continue;
             }
-            way.progress_at = base.now.mono;
-            let bytes = way.take_out();
+            peer_link.progress_at = base.now.mono;
+            let bytes = peer_link.take_out();
             base.act(Action::Write { link, bytes });
         }
     }
@@ -276,12 +284,12 @@ impl Outbound {
     /// Ends everything with an incarnation that is refused from now on.
     pub(crate) fn quarantine(&mut self, base: &mut Base, node: &UniqueAddress) {
         for kind in LinkKind::ALL {
-            let Some(way) = self.peers.get_mut(node.address()).map(|peer| peer.way(kind)) else {
+            let Some(peer_link) = self.peers.get_mut(node.address()).map(|peer| peer.link(kind)) else {
                 continue;
             };
             let is_other = |to: &Target| matches!(to, Target::Node(other) if other != node);
-            let reached = way.state.peer() == Some(node);
-            let strays = way
+            let reached = peer_link.state.peer() == Some(node);
+            let strays = peer_link
                 .queues
                 .remove_unless(|to| is_other(to) || (!reached && matches!(to, Target::Address(_))));
             return_strays(base, kind, strays, None);
@@ -296,19 +304,19 @@ impl Outbound {
         let mut idle = Vec::new();
         for (address, peer) in &mut self.peers {
             for kind in LinkKind::ALL {
-                let way = peer.way(kind);
-                if let State::Open { link, peer, .. } = &way.state
-                    && (is_idle_stranger(base, view, peer, way.progress_at)
-                        || (kind == LinkKind::Bulk && is_unused(base, way)))
+                let peer_link = peer.link(kind);
+                if let ConnectionState::Open { link, peer, .. } = &peer_link.state
+                    && (is_idle_stranger(base, view, peer, peer_link.progress_at)
+                        || (kind == LinkKind::Bulk && is_unused(base, peer_link)))
                 {
-                    idle.push((address.clone(), kind, *link, way.writing));
+                    idle.push((address.clone(), kind, *link, peer_link.writing));
                 }
             }
         }
         for (address, kind, link, stuck) in idle {
-            if let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) {
-                way.reset_buffers();
-                way.state = State::Idle;
+            if let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) {
+                peer_link.reset_buffers();
+                peer_link.state = ConnectionState::Idle;
             }
             self.end_renewal(base, &address, kind);
             self.links.remove(&link);
@@ -319,36 +327,38 @@ impl Outbound {
                 Action::Finish(link)
             });
         }
-        let unused = |way: &Way| matches!(way.state, State::Idle) && way.queues.is_empty();
+        let unused = |peer_link: &PeerLink| {
+            matches!(peer_link.state, ConnectionState::Idle) && peer_link.queues.is_empty()
+        };
         self.peers
-            .retain(|_, peer| LinkKind::ALL.iter().any(|kind| !unused(peer.way(*kind))));
+            .retain(|_, peer| LinkKind::ALL.iter().any(|kind| !unused(peer.link(*kind))));
     }
 
     /// The node is finished: hands over everything that waits for an open link, then closes all links.
     pub(crate) fn finish_all(&mut self, base: &mut Base) {
         for peer in self.peers.values_mut() {
             for kind in LinkKind::ALL {
-                let way = peer.way(kind);
-                if let Some(other) = way.renewal.link() {
-                    base.act(if way.is_held() {
+                let peer_link = peer.link(kind);
+                if let Some(other) = peer_link.renewal.link() {
+                    base.act(if peer_link.is_held() {
                         Action::Finish(other)
                     } else {
                         Action::Abort(other)
                     });
                 }
-                match way.state {
-                    State::Open { link, epoch, .. } => {
-                        encode_waiting(base, &mut self.encoder, way, epoch, true);
-                        if !way.out.is_empty() {
-                            let bytes = way.take_out();
+                match peer_link.state {
+                    ConnectionState::Open { link, epoch, .. } => {
+                        encode_waiting(base, &mut self.encoder, peer_link, epoch, true);
+                        if !peer_link.out.is_empty() {
+                            let bytes = peer_link.take_out();
                             base.act(Action::Write { link, bytes });
                         }
                         base.act(Action::Finish(link));
                     }
-                    State::Dialing { link, .. } | State::Greeting { link, .. } => {
+                    ConnectionState::Dialing { link, .. } | ConnectionState::Greeting { link, .. } => {
                         base.act(Action::Abort(link))
                     }
-                    State::Idle | State::Backoff { .. } => {}
+                    ConnectionState::Idle | ConnectionState::Backoff { .. } => {}
                 }
             }
         }
@@ -357,13 +367,13 @@ impl Outbound {
         self.dirty.clear();
     }
 
-    /// All ways as they are.
+    /// All links as they are.
     pub(crate) fn links(&self) -> Vec<LinkState> {
-        let of = |address: &Address, kind, way: &Way| LinkState {
+        let of = |address: &Address, kind, peer_link: &PeerLink| LinkState {
             peer: address.clone(),
             kind,
-            is_open: matches!(way.state, State::Open { .. }),
-            handshakes: way.handshakes,
+            is_open: matches!(peer_link.state, ConnectionState::Open { .. }),
+            handshakes: peer_link.handshakes,
         };
         let all = self.peers.iter().flat_map(|(address, peer)| {
             [
@@ -388,12 +398,18 @@ impl Outbound {
 }
 
 /// Moves waiting messages to the write buffer, up to its bound or, at the very end, all of them.
-fn encode_waiting(base: &mut Base, encoder: &mut Encoder, way: &mut Way, epoch: u32, all: bool) {
-    while all || way.has_room() {
-        let Some((to, message)) = way.queues.pop() else {
+fn encode_waiting(base: &mut Base, encoder: &mut Encoder, peer_link: &mut PeerLink, epoch: u32, all: bool) {
+    while all || peer_link.has_room() {
+        let Some((to, message)) = peer_link.queues.pop() else {
             return;
         };
-        match encoder.encode_for(way.features, &message, epoch, &base.config.limits, &mut way.out) {
+        match encoder.encode_for(
+            peer_link.features,
+            &message,
+            epoch,
+            &base.config.limits,
+            &mut peer_link.out,
+        ) {
             Ok(()) => base.stats.frames_sent += 1,
             Err(_) => base.drop_message(to, message, DropReason::TooLarge),
         }
@@ -428,23 +444,35 @@ fn return_strays(
 }
 
 /// Moves a renewal on and its deadline with it.
-fn set_renewal(base: &mut Base, way: &mut Way, address: &Address, kind: LinkKind, renewal: Renewal) {
-    if let Some(deadline) = way.renewal.deadline() {
+fn set_renewal(
+    base: &mut Base,
+    peer_link: &mut PeerLink,
+    address: &Address,
+    kind: LinkKind,
+    renewal: Renewal,
+) {
+    if let Some(deadline) = peer_link.renewal.deadline() {
         base.timers.disarm(deadline, Due::Renewal(address.clone(), kind));
     }
     if let Some(deadline) = renewal.deadline() {
         base.timers.arm(deadline, Due::Renewal(address.clone(), kind));
     }
-    way.renewal = renewal;
+    peer_link.renewal = renewal;
 }
 
-/// Moves a way to another state and its deadline with it.
-fn set_state(base: &mut Base, way: &mut Way, address: &Address, kind: LinkKind, state: State) {
-    if let Some(deadline) = way.state.deadline() {
-        base.timers.disarm(deadline, Due::Way(address.clone(), kind));
+/// Moves a link to another state and its deadline with it.
+fn set_state(
+    base: &mut Base,
+    peer_link: &mut PeerLink,
+    address: &Address,
+    kind: LinkKind,
+    state: ConnectionState,
+) {
+    if let Some(deadline) = peer_link.state.deadline() {
+        base.timers.disarm(deadline, Due::PeerLink(address.clone(), kind));
     }
     if let Some(deadline) = state.deadline() {
-        base.timers.arm(deadline, Due::Way(address.clone(), kind));
+        base.timers.arm(deadline, Due::PeerLink(address.clone(), kind));
     }
-    way.state = state;
+    peer_link.state = state;
 }

@@ -106,7 +106,7 @@ impl Policy {
             _ => return Judged::Pass,
         };
         let (log, now) = log;
-        if let Some(left_out) = log.admit(now) {
+        if let Some(left_out) = log.take_line(now) {
             audit(what, &format_args!("peer {by}"), whom, &answer, left_out);
         }
         match (answer, message) {

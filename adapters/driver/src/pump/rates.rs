@@ -96,7 +96,7 @@ impl Meter {
     }
 
     /// Counts a frame.
-    pub(crate) fn admit(
+    pub(crate) fn count(
         &mut self,
         (lane, kind): (Lane, u16),
         bytes: usize,
@@ -178,7 +178,7 @@ mod tests {
         let now = Instant::from_millis(millis);
         let limits = Limits::default();
         (0..count)
-            .map(|_| u32::from(meter.admit(what, 100, &limits, now) == Verdict::Within))
+            .map(|_| u32::from(meter.count(what, 100, &limits, now) == Verdict::Within))
             .sum()
     }
 
@@ -223,10 +223,10 @@ mod tests {
         let (mut meter, limits) = meter();
         let frame = 4 << 20;
         let passed = (0..200)
-            .filter(|_| meter.admit(GOSSIP, frame, &limits, Instant::from_millis(0)) == Verdict::Within);
+            .filter(|_| meter.count(GOSSIP, frame, &limits, Instant::from_millis(0)) == Verdict::Within);
         assert_eq!(passed.count(), 16);
         assert_eq!(
-            meter.admit(
+            meter.count(
                 (Lane::User, ShardingMsg::ENTITY.kind),
                 frame,
                 &limits,
@@ -243,7 +243,7 @@ mod tests {
             let mut last = Verdict::Within;
             for tenth in (from..until).map(|second| second * 10).flat_map(|t| t..t + 10) {
                 for _ in 0..1_000 {
-                    last = meter.admit(GOSSIP, 100, &limits, Instant::from_millis(tenth * 100));
+                    last = meter.count(GOSSIP, 100, &limits, Instant::from_millis(tenth * 100));
                 }
             }
             last

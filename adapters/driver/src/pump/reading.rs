@@ -112,7 +112,7 @@ impl<M: Machine> Pump<M> {
                 Found::WrongLane(opened.peer.clone())
             }
             Decoded::Frame { frame, consumed } => {
-                match meter.admit((frame.lane, frame.kind), consumed, limits, now.mono) {
+                match meter.count((frame.lane, frame.kind), consumed, limits, now.mono) {
                     Verdict::Within => {}
                     Verdict::Beyond => return Found::BeyondRate(frame.lane),
                     Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
@@ -154,7 +154,7 @@ impl<M: Machine> Pump<M> {
             return false;
         };
         self.judge(link, found);
-        self.settle();
+        self.drive_node();
         true
     }
 

@@ -124,7 +124,7 @@ impl LogLimit {
     }
 
     /// Whether a line may be written, and how many were left out before it.
-    pub(crate) fn admit(&mut self, now: Instant) -> Option<u64> {
+    pub(crate) fn take_line(&mut self, now: Instant) -> Option<u64> {
         let second = now.as_micros() / 1_000_000;
         if second != self.second {
             (self.second, self.lines) = (second, 0);
@@ -148,7 +148,7 @@ pub(crate) fn refuse(
     now: Instant,
 ) {
     refusal.count(stats);
-    let Some(left_out) = log.admit(now) else {
+    let Some(left_out) = log.take_line(now) else {
         return;
     };
     // A peer that has not heard of a restart: a cluster's life, and nobody's fault.
@@ -165,7 +165,7 @@ pub(crate) fn refuse(
 
 /// Says in the log that an open link was closed because of what the peer did.
 pub(crate) fn violation(what: &dyn fmt::Display, peer: &dyn fmt::Display, log: &mut LogLimit, now: Instant) {
-    if let Some(left_out) = log.admit(now) {
+    if let Some(left_out) = log.take_line(now) {
         tracing::warn!(target: "cluster::transport", event = "link_closed", %peer, left_out, "{what}");
     }
 }
@@ -173,7 +173,7 @@ pub(crate) fn violation(what: &dyn fmt::Display, peer: &dyn fmt::Display, log: &
 /// Counts an open link that could not be renewed in time and goes on, and says it in the log.
 pub(crate) fn kept(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind) {
     base.stats.links_kept += 1;
-    if let Some(left_out) = base.log.admit(base.now.mono) {
+    if let Some(left_out) = base.log.take_line(base.now.mono) {
         tracing::warn!(
             target: "cluster::transport", event = "link_kept", %peer, ?kind, left_out,
             "a link was not renewed in time, and goes on because what its peer proved still holds"
@@ -184,7 +184,7 @@ pub(crate) fn kept(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind) {
 /// Counts an open link that was not renewed in time and ends, and says it in the log.
 pub(crate) fn expired(base: &mut Base, peer: &dyn fmt::Display, kind: LinkKind, why: &str) {
     base.stats.links_expired += 1;
-    if let Some(left_out) = base.log.admit(base.now.mono) {
+    if let Some(left_out) = base.log.take_line(base.now.mono) {
         tracing::warn!(
             target: "cluster::transport", event = "link_expired", %peer, ?kind, left_out,
             "a link was not renewed in time: {why}"
@@ -258,10 +258,10 @@ mod tests {
     fn the_log_gets_ten_lines_per_second_and_the_number_left_out() {
         let mut log = LogLimit::new(10);
         let lines = (0..100)
-            .filter(|_| log.admit(Instant::from_millis(1)).is_some())
+            .filter(|_| log.take_line(Instant::from_millis(1)).is_some())
             .count();
         assert_eq!(lines, 10);
-        assert_eq!(log.admit(Instant::from_millis(1_001)), Some(90));
+        assert_eq!(log.take_line(Instant::from_millis(1_001)), Some(90));
         assert_eq!(log.left_out_ever, 90);
     }
 }

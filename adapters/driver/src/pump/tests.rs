@@ -194,7 +194,7 @@ impl Bench {
 
     pub(super) fn says(&mut self, effect: Effect) {
         self.pump.node.says.push_back(effect);
-        self.pump.settle();
+        self.pump.drive_node();
     }
 
     /// A read that left a byte of its buffer free.
@@ -656,7 +656,7 @@ fn a_peer_that_keeps_sending_nonsense_is_quarantined() {
             peer: peer(),
             rejection: Rejection::Wire(error),
         }));
-        bench.pump.settle();
+        bench.pump.drive_node();
         aborts(&bench.actions(), link)
     };
     assert!(!say(&mut bench, WireError::UnknownKind { kind: 9 }, 1));
@@ -872,7 +872,7 @@ fn a_quarantined_incarnation_is_cut_off_both_ways() {
     bench.answer(outbound, &peer());
     bench.heard();
     bench.pump.node.says.push_back(Effect::Quarantine(peer()));
-    bench.pump.settle();
+    bench.pump.drive_node();
     let actions = bench.actions();
     assert!(aborts(&actions, inbound) && aborts(&actions, outbound));
     bench.heard();
@@ -894,7 +894,7 @@ fn a_node_is_told_that_a_peer_refuses_it_for_good_once_it_is_sure_which_peer() {
                 let to = Target::Address(peer().address().clone());
                 let message = Message::Membership(MembershipMsg::InitJoinNack);
                 bench.pump.node.says.push_back(Effect::Send { to, message });
-                bench.pump.settle();
+                bench.pump.drive_node();
             }
         }
         let link = bench.dial();

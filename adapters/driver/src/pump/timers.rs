@@ -14,7 +14,7 @@ pub(crate) enum Due {
     /// An accepted link's handshake, or the rest of its frame, has not come.
     Inbound(LinkId),
     /// A dial or its handshake takes too long, or the pause before the next one is over.
-    Way(Address, LinkKind),
+    PeerLink(Address, LinkKind),
     /// An open link is old enough to be replaced, or that takes too long.
     Renewal(Address, LinkKind),
     /// An accepted link was not renewed in time.

@@ -64,7 +64,7 @@ impl Arrivals {
         self.tasks.wake.notify();
     }
 
-    fn settle(&self, into: &mut TaskSet) {
+    fn move_into(&self, into: &mut TaskSet) {
         for link in std::mem::take(&mut *lock(&self.links)) {
             into.push(link);
         }
@@ -212,7 +212,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
 
     /// Drives the links of this loop as far as they get; see [`TaskSet::poll`].
     pub(crate) fn poll_links(&mut self, cx: Option<&mut Context<'_>>) {
-        self.arrivals.settle(&mut self.in_loop);
+        self.arrivals.move_into(&mut self.in_loop);
         self.in_loop.poll(cx);
     }
 

@@ -62,13 +62,13 @@ struct Clerk {
     reports: async_channel::Sender<(Owner, StoreReport)>,
     bytes_waiting: Arc<AtomicUsize>,
     wake: Arc<Notify>,
-    state: State,
+    state: Availability,
     /// Taken from the queue, and too large for the group before it.
     held_over: Option<Asked>,
 }
 
 /// Whether the store may be asked.
-enum State {
+enum Availability {
     Open,
     /// It failed: nothing is acknowledged until it was opened again.
     Closed {
@@ -90,7 +90,7 @@ impl Stores {
             reports: reports_in,
             bytes_waiting: Arc::clone(&bytes_waiting),
             wake: Arc::clone(&wake),
-            state: State::Closed {
+            state: Availability::Closed {
                 retry_at: Instant::now(),
                 pause: REOPEN_AFTER_MIN,
             },
@@ -181,14 +181,14 @@ impl Clerk {
     fn run(mut self) {
         loop {
             match self.state {
-                State::Open => {
+                Availability::Open => {
                     let Some(first) = self.next() else {
                         return;
                     };
                     let group = self.gather(first);
                     self.commit(group);
                 }
-                State::Closed { retry_at, .. } => {
+                Availability::Closed { retry_at, .. } => {
                     let pause = retry_at.saturating_duration_since(Instant::now());
                     if pause.is_zero() {
                         self.open();
@@ -250,7 +250,7 @@ impl Clerk {
     fn one_by_one(&mut self, orders: &[(Space, &StoreOrder)]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(orders.len());
         for order in orders {
-            if matches!(self.state, State::Closed { .. }) {
+            if matches!(self.state, Availability::Closed { .. }) {
                 outcomes.push(Err(StoreError::Unavailable));
                 continue;
             }
@@ -285,7 +285,7 @@ impl Clerk {
             StoreFault::Failed(_) => (StoreError::OutcomeUnknown, StoreError::Unavailable),
         };
         if !matches!(fault, StoreFault::Full(_)) {
-            self.state = State::Closed {
+            self.state = Availability::Closed {
                 retry_at: Instant::now(),
                 pause: REOPEN_AFTER_MIN,
             };
@@ -301,18 +301,18 @@ impl Clerk {
             .unwrap_or_else(|panic| Err(StoreFault::Unavailable(panicked(&*panic))));
         match opened {
             Ok(identity) => {
-                self.state = State::Open;
+                self.state = Availability::Open;
                 tracing::info!(
                     target: "cluster::store", event = "store_opened",
                     id = %format_args!("{:032x}", identity.id), boot = identity.boot
                 );
             }
             Err(fault) => {
-                let State::Closed { pause, .. } = self.state else {
+                let Availability::Closed { pause, .. } = self.state else {
                     return;
                 };
                 tracing::error!(target: "cluster::store", event = "store_not_opened", error = %fault, retry_in = ?pause);
-                self.state = State::Closed {
+                self.state = Availability::Closed {
                     retry_at: Instant::now() + pause,
                     pause: (pause * 2).min(REOPEN_AFTER_MAX),
                 };

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use super::lock;
 
 #[derive(Debug)]
-enum State<T> {
+enum Handover<T> {
     Waiting(Option<Waker>),
     Sent(T),
     Closed,
@@ -16,21 +16,21 @@ enum State<T> {
 
 /// The sending end.
 #[derive(Debug)]
-pub(crate) struct Sender<T>(Option<Arc<Mutex<State<T>>>>);
+pub(crate) struct Sender<T>(Option<Arc<Mutex<Handover<T>>>>);
 
 /// The receiving end: a future of the value, or `None` if the sender was dropped.
 #[derive(Debug)]
-pub(crate) struct Receiver<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct Receiver<T>(Arc<Mutex<Handover<T>>>);
 
 /// Both ends. One allocation.
 pub(crate) fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
-    let state = Arc::new(Mutex::new(State::Waiting(None)));
+    let state = Arc::new(Mutex::new(Handover::Waiting(None)));
     (Sender(Some(Arc::clone(&state))), Receiver(state))
 }
 
-fn settle<T>(state: &Mutex<State<T>>, with: State<T>) {
+fn complete<T>(state: &Mutex<Handover<T>>, with: Handover<T>) {
     let mut held = lock(state);
-    if let State::Waiting(waker) = &mut *held {
+    if let Handover::Waiting(waker) = &mut *held {
         let waker = waker.take();
         *held = with;
         drop(held);
@@ -44,7 +44,7 @@ impl<T> Sender<T> {
     /// Hands the value over; drops it if nobody waits any more.
     pub(crate) fn send(mut self, value: T) {
         if let Some(state) = self.0.take() {
-            settle(&state, State::Sent(value));
+            complete(&state, Handover::Sent(value));
         }
     }
 }
@@ -52,14 +52,14 @@ impl<T> Sender<T> {
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         if let Some(state) = self.0.take() {
-            settle(&state, State::Closed);
+            complete(&state, Handover::Closed);
         }
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        *lock(&self.0) = State::Closed;
+        *lock(&self.0) = Handover::Closed;
     }
 }
 
@@ -68,13 +68,13 @@ impl<T> Future for Receiver<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = lock(&self.0);
-        if let State::Waiting(waker) = &mut *state {
+        if let Handover::Waiting(waker) = &mut *state {
             *waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        match std::mem::replace(&mut *state, State::Closed) {
-            State::Sent(value) => Poll::Ready(Some(value)),
-            State::Waiting(_) | State::Closed => Poll::Ready(None),
+        match std::mem::replace(&mut *state, Handover::Closed) {
+            Handover::Sent(value) => Poll::Ready(Some(value)),
+            Handover::Waiting(_) | Handover::Closed => Poll::Ready(None),
         }
     }
 }

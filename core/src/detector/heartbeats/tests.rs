@@ -473,7 +473,7 @@ fn is_believed(bench: &mut Bench) -> bool {
 }
 
 #[test]
-fn s_8_5_after_a_pause_only_a_member_reached_since_then_and_its_gossip_end_the_doubt() {
+fn s_8_5_after_a_pause_only_a_member_reached_since_then_and_its_gossip_end_the_revalidation() {
     let mut bench = Bench::among(9, &[1, 2, 3]);
     bench.run_for(secs(10), &[2, 3]);
     bench.fixture.stand_still(secs(40));

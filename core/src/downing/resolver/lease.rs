@@ -22,7 +22,7 @@ use crate::view::View;
 pub(super) struct Lease {
     name: LeaseName,
     settings: LeaseMajorityConfig,
-    state: State,
+    state: LeaseState,
 }
 
 /// A decision that waits for the lease. What it says is as old as the decision: whatever changes meanwhile waits too.
@@ -35,7 +35,7 @@ pub(super) struct Pending {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum LeaseState {
     /// Neither held nor wanted.
     Free,
     /// Wanted, but the other side goes first.
@@ -68,7 +68,7 @@ impl Lease {
         Self {
             name: name.into(),
             settings,
-            state: State::Free,
+            state: LeaseState::Free,
         }
     }
 
@@ -85,7 +85,7 @@ impl Lease {
             | Decision::DownSelfQuarantinedByRemote
             | Decision::DownNobody => Duration::ZERO,
         };
-        if let State::Held { downed, release_at } = &mut self.state {
+        if let LeaseState::Held { downed, release_at } = &mut self.state {
             downed.extend(pending.event.down.iter().cloned());
             *release_at = None;
             return Some(pending.event);
@@ -94,14 +94,14 @@ impl Lease {
             self.acquire(cx, pending);
         } else {
             let until = cx.mono() + after;
-            self.state = State::Delayed { until, pending };
+            self.state = LeaseState::Delayed { until, pending };
         }
         None
     }
 
     /// Whether this node holds it.
     pub(super) const fn is_held(&self) -> bool {
-        matches!(self.state, State::Held { .. })
+        matches!(self.state, LeaseState::Held { .. })
     }
 
     /// For how long a side that won keeps it at the least, once it has decided.
@@ -114,17 +114,17 @@ impl Lease {
         if self.next_at().is_none_or(|at| cx.mono() < at) {
             return None;
         }
-        match core::mem::replace(&mut self.state, State::Free) {
-            State::Free => None,
-            State::Delayed { pending, .. } => {
+        match core::mem::replace(&mut self.state, LeaseState::Free) {
+            LeaseState::Free => None,
+            LeaseState::Delayed { pending, .. } => {
                 self.acquire(cx, pending);
                 None
             }
-            State::Acquiring { pending, .. } => pending
+            LeaseState::Acquiring { pending, .. } => pending
                 .of_members(cx.view())?
                 .denied("the lease did not answer in time")
                 .into(),
-            State::Held { .. } | State::Releasing { .. } => {
+            LeaseState::Held { .. } | LeaseState::Releasing { .. } => {
                 self.release(cx);
                 None
             }
@@ -133,40 +133,40 @@ impl Lease {
 
     /// What the lease's keeper says; a decision to carry out.
     pub(super) fn on_outcome(&mut self, cx: &mut Cx<'_>, outcome: LeaseOutcome) -> Option<DowningReport> {
-        match (outcome, core::mem::replace(&mut self.state, State::Free)) {
-            (LeaseOutcome::Granted { .. }, State::Acquiring { pending, .. }) => {
+        match (outcome, core::mem::replace(&mut self.state, LeaseState::Free)) {
+            (LeaseOutcome::Granted { .. }, LeaseState::Acquiring { pending, .. }) => {
                 let Some(pending) = pending.of_members(cx.view()) else {
                     self.release(cx);
                     return None;
                 };
                 let downed: BTreeSet<UniqueAddress> = pending.event.down.iter().cloned().collect();
-                self.state = State::Held {
+                self.state = LeaseState::Held {
                     downed,
                     release_at: None,
                 };
                 Some(pending.event)
             }
-            (LeaseOutcome::Denied | LeaseOutcome::Lost, State::Acquiring { pending, .. }) => pending
+            (LeaseOutcome::Denied | LeaseOutcome::Lost, LeaseState::Acquiring { pending, .. }) => pending
                 .of_members(cx.view())?
                 .denied("the other side holds the lease")
                 .into(),
             // Nobody waits for it any more: an answer that came too late must not block the other side.
-            (LeaseOutcome::Granted { .. }, State::Free) => {
+            (LeaseOutcome::Granted { .. }, LeaseState::Free) => {
                 self.release(cx);
                 None
             }
-            (LeaseOutcome::Lost, State::Held { .. } | State::Releasing { .. })
-            | (LeaseOutcome::Released, State::Releasing { .. }) => None,
+            (LeaseOutcome::Lost, LeaseState::Held { .. } | LeaseState::Releasing { .. })
+            | (LeaseOutcome::Released, LeaseState::Releasing { .. }) => None,
             (
                 LeaseOutcome::Granted { .. }
                 | LeaseOutcome::Denied
                 | LeaseOutcome::Lost
                 | LeaseOutcome::Released,
-                state @ (State::Free
-                | State::Delayed { .. }
-                | State::Acquiring { .. }
-                | State::Held { .. }
-                | State::Releasing { .. }),
+                state @ (LeaseState::Free
+                | LeaseState::Delayed { .. }
+                | LeaseState::Acquiring { .. }
+                | LeaseState::Held { .. }
+                | LeaseState::Releasing { .. }),
             ) => {
                 self.state = state;
                 None
@@ -176,7 +176,7 @@ impl Lease {
 
     /// Those downed are gone once they have been removed; the other side may be a while behind.
     pub(super) fn on_view(&mut self, now: Instant, view: &View) {
-        if let State::Held { downed, release_at } = &mut self.state {
+        if let LeaseState::Held { downed, release_at } = &mut self.state {
             downed.retain(|node| view.member(node).is_some());
             if downed.is_empty() && release_at.is_none() {
                 *release_at = Some(now + self.settings.release_after);
@@ -187,31 +187,31 @@ impl Lease {
     /// A decision that waits is old by now: it is dropped, and made again if it is still needed.
     pub(super) fn on_paused(&mut self) {
         if self.waits_for().is_some() {
-            self.state = State::Free;
+            self.state = LeaseState::Free;
         }
     }
 
     /// This node is no member any more. What it holds expires, because those it downed may still be there.
     pub(super) fn forget(&mut self) {
-        self.state = State::Free;
+        self.state = LeaseState::Free;
     }
 
     /// When something is due.
     pub(super) const fn next_at(&self) -> Option<Instant> {
         match &self.state {
-            State::Free => None,
-            State::Delayed { until, .. } | State::Acquiring { until, .. } => Some(*until),
-            State::Held { release_at, .. } => *release_at,
-            State::Releasing { again_at } => Some(*again_at),
+            LeaseState::Free => None,
+            LeaseState::Delayed { until, .. } | LeaseState::Acquiring { until, .. } => Some(*until),
+            LeaseState::Held { release_at, .. } => *release_at,
+            LeaseState::Releasing { again_at } => Some(*again_at),
         }
     }
 
     /// What a decision waits for; while one does, no other is made.
     pub(super) const fn waits_for(&self) -> Option<DowningWait> {
         match &self.state {
-            State::Delayed { until, .. } => Some(DowningWait::OtherSide { until: *until }),
-            State::Acquiring { until, .. } => Some(DowningWait::Lease { until: *until }),
-            State::Free | State::Held { .. } | State::Releasing { .. } => None,
+            LeaseState::Delayed { until, .. } => Some(DowningWait::OtherSide { until: *until }),
+            LeaseState::Acquiring { until, .. } => Some(DowningWait::Lease { until: *until }),
+            LeaseState::Free | LeaseState::Held { .. } | LeaseState::Releasing { .. } => None,
         }
     }
 
@@ -222,7 +222,7 @@ impl Lease {
 
     fn acquire(&mut self, cx: &mut Cx<'_>, pending: Pending) {
         let until = cx.mono() + self.settings.operation_timeout;
-        self.state = State::Acquiring { until, pending };
+        self.state = LeaseState::Acquiring { until, pending };
         let order = LeaseOrder::Acquire {
             name: LeaseName::clone(&self.name),
             owner: cx.me.clone(),
@@ -233,7 +233,7 @@ impl Lease {
 
     fn release(&mut self, cx: &mut Cx<'_>) {
         let again_at = cx.mono() + super::TICK;
-        self.state = State::Releasing { again_at };
+        self.state = LeaseState::Releasing { again_at };
         let order = LeaseOrder::Release {
             name: LeaseName::clone(&self.name),
             owner: cx.me.clone(),

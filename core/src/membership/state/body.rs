@@ -45,27 +45,27 @@ impl GossipBody {
     /// state, seen by nobody else, or an older one. `None` if it has to be opened. Linear; allocates nothing.
     #[must_use]
     pub fn without_news(&self, held: &Gossip) -> Option<ClockOrder> {
-        let (order, settled) = match self {
+        let (order, no_news) = match self {
             Self::Held(gossip) => {
                 let order = gossip.version().compare(held.version());
-                let settled = match order {
+                let no_news = match order {
                     ClockOrder::Same => merge::is_covered(gossip, held),
                     ClockOrder::Before => !merge::misses(held, gossip),
                     ClockOrder::After | ClockOrder::Concurrent => false,
                 };
-                (order, settled)
+                (order, no_news)
             }
             Self::Packed(packed) => {
                 let order = packed.clock_order(held.version());
-                let settled = match order {
+                let no_news = match order {
                     ClockOrder::Same => packed.is_covered_by(held),
                     ClockOrder::Before => !packed.adds_member_to(held),
                     ClockOrder::After | ClockOrder::Concurrent => false,
                 };
-                (order, settled)
+                (order, no_news)
             }
         };
-        settled.then_some(order)
+        no_news.then_some(order)
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Coordinator, Phase};
+use super::{Coordinator, Tenure};
 use crate::ident::UniqueAddress;
 use crate::sharding::state::ids::{ShardId, Term};
 
@@ -40,11 +40,11 @@ pub struct CoordinatorState {
 impl Coordinator {
     /// This coordinator, now; `None` while another member is the oldest.
     pub(crate) fn state(&self) -> Option<CoordinatorState> {
-        let phase = match self.phase {
-            Phase::Idle => return None,
-            Phase::Waiting => CoordinatorPhase::Waiting,
-            Phase::Recovering(_) => CoordinatorPhase::Recovering,
-            Phase::Active(_) => CoordinatorPhase::Active,
+        let phase = match self.tenure {
+            Tenure::Idle => return None,
+            Tenure::Waiting => CoordinatorPhase::Waiting,
+            Tenure::Recovering(_) => CoordinatorPhase::Recovering,
+            Tenure::Active(_) => CoordinatorPhase::Active,
         };
         let regions = self.regions.iter();
         Some(CoordinatorState {

@@ -43,7 +43,7 @@ struct RegionEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct Coordinator {
     kind: Kind,
-    phase: Phase,
+    tenure: Tenure,
     /// This process stood still: its work may be somebody else's by now, so nothing begins.
     paused: bool,
     regions: BTreeMap<UniqueAddress, RegionEntry>,
@@ -61,7 +61,7 @@ pub(crate) struct Coordinator {
 
 /// Where a coordinator is in its life.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
+enum Tenure {
     /// Another member is the oldest.
     Idle,
     /// This node is the oldest; those before it may still be running, cut off.
@@ -77,7 +77,7 @@ impl Coordinator {
     pub(crate) const fn new(kind: Kind) -> Self {
         Self {
             kind,
-            phase: Phase::Idle,
+            tenure: Tenure::Idle,
             paused: false,
             regions: BTreeMap::new(),
             without_region: BTreeSet::new(),
@@ -118,14 +118,14 @@ impl Coordinator {
 
     /// The term, while this node coordinates.
     const fn term(&self) -> Option<&Term> {
-        match &self.phase {
-            Phase::Recovering(term) | Phase::Active(term) => Some(term),
-            Phase::Idle | Phase::Waiting => None,
+        match &self.tenure {
+            Tenure::Recovering(term) | Tenure::Active(term) => Some(term),
+            Tenure::Idle | Tenure::Waiting => None,
         }
     }
 
     const fn is_active(&self) -> bool {
-        matches!(self.phase, Phase::Active(_))
+        matches!(self.tenure, Tenure::Active(_))
     }
 
     fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Coordinator, Phase, RegionEntry};
+use super::{Coordinator, RegionEntry, Tenure};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
@@ -93,7 +93,7 @@ impl Coordinator {
 
     /// Asks those who have not spoken yet once more.
     pub(super) fn on_recovery_tick(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
-        let Phase::Recovering(term) = self.phase.clone() else {
+        let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
         let heard = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_register(m.status));
@@ -109,7 +109,7 @@ impl Coordinator {
 
     /// Begins to allocate once nobody can host a shard that is not known here.
     pub(super) fn try_activate(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
-        let Phase::Recovering(term) = self.phase.clone() else {
+        let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
         if !self.missing(cx).is_empty() {
@@ -124,7 +124,7 @@ impl Coordinator {
             return;
         }
         cx.timers.cancel(&self.timer(CoordinatorTimer::Recovery));
-        self.phase = Phase::Active(term.clone());
+        self.tenure = Tenure::Active(term.clone());
         let shards = self.homes.len();
         let event = ShardingEvent::CoordinatorRecovered { term, shards };
         cx.notify_sharding(self.kind.id, event);

@@ -1,7 +1,7 @@
 //! When this node's coordinator may start, and when it ends. It starts only when every older member of the role is gone,
 //! Down ones included, and those that were cut off have had the removal margin to notice. Spec: sharding 10.1.
 
-use super::{Coordinator, Phase};
+use super::{Coordinator, Tenure};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::message::ShardingBody;
@@ -14,9 +14,9 @@ use crate::view::View;
 impl Coordinator {
     /// The picture changed, or the kind was registered.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
-        match self.phase {
-            Phase::Idle | Phase::Waiting => self.consider_takeover(cx, departures),
-            Phase::Recovering(_) | Phase::Active(_) => {
+        match self.tenure {
+            Tenure::Idle | Tenure::Waiting => self.consider_takeover(cx, departures),
+            Tenure::Recovering(_) | Tenure::Active(_) => {
                 if self.my_term(cx.view()).is_none() {
                     self.halt(cx);
                     return;
@@ -30,7 +30,7 @@ impl Coordinator {
 
     /// Starts if nobody older is left and the margin has passed; waits for the margin otherwise.
     pub(super) fn consider_takeover(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
-        if !matches!(self.phase, Phase::Idle | Phase::Waiting) {
+        if !matches!(self.tenure, Tenure::Idle | Tenure::Waiting) {
             return;
         }
         let Some(term) = self.my_term(cx.view()) else {
@@ -40,7 +40,7 @@ impl Coordinator {
         let older = |departure: &Departure| departure.up_number <= term.up_number;
         let safe_at = departures.safe_at(self.kind.settings.role.as_ref(), older);
         if safe_at > cx.mono() {
-            self.phase = Phase::Waiting;
+            self.tenure = Tenure::Waiting;
             cx.wake(self.timer(CoordinatorTimer::Takeover), safe_at);
             return;
         }
@@ -49,7 +49,7 @@ impl Coordinator {
 
     /// Ends the coordinator: this node is lost, halts, or is not the oldest.
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
-        if self.phase == Phase::Idle {
+        if self.tenure == Tenure::Idle {
             return;
         }
         for timer in [
@@ -90,7 +90,7 @@ impl Coordinator {
 
     fn start(&mut self, cx: &mut Cx<'_>, term: Term) {
         cx.timers.cancel(&self.timer(CoordinatorTimer::Takeover));
-        self.phase = Phase::Recovering(term.clone());
+        self.tenure = Tenure::Recovering(term.clone());
         let event = ShardingEvent::CoordinatorStarted { term: term.clone() };
         cx.notify_sharding(self.kind.id, event);
         // Everybody is asked once, so that proxies elsewhere need not wait for their next retry; later only those who

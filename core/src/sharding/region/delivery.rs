@@ -3,12 +3,12 @@
 
 use core::time::Duration;
 
-use super::{Phase, Region};
+use super::{Region, RegionLifecycle};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{EntityEnvelope, Message, ShardingMsg};
-use crate::sharding::parcel::{Parcel, Shared};
+use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::ShardId;
 use crate::timer::ShardingTimer;
@@ -26,14 +26,14 @@ pub(super) const HOPS_MAX: u8 = 3;
 
 impl Region {
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on, buffered, or failed.
-    pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, parcel: Parcel) {
-        let shard = parcel.envelope.shard;
+    pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        let shard = pending.envelope.shard;
         if self.refused {
-            parcel.fail(shared, AskFailure::KindRefused);
+            pending.fail(shared, AskFailure::KindRefused);
         } else if self.buffers.has(shard) {
-            self.buffer(shared, parcel);
+            self.buffer(shared, pending);
         } else {
-            self.pass(shared, parcel);
+            self.pass(shared, pending);
         }
     }
 
@@ -41,7 +41,7 @@ impl Region {
     pub(crate) fn on_ask_expired(&mut self, cx: &Cx<'_>, shard: ShardId, id: u64) {
         let removed = self
             .buffers
-            .remove_ask(shard, |parcel| parcel.own_ask(cx) == Some(id));
+            .remove_ask(shard, |pending| pending.own_ask(cx) == Some(id));
         debug_assert!(removed.is_some(), "a buffered ask has its message in the buffer");
         if !self.buffers.has(shard) {
             self.flushing.remove(&shard);
@@ -66,9 +66,9 @@ impl Region {
                 return;
             }
             match self.buffers.pop(shard) {
-                Some(parcel) => {
+                Some(pending) => {
                     budget -= 1;
-                    self.pass(shared, parcel);
+                    self.pass(shared, pending);
                 }
                 None => {
                     self.flushing.remove(&shard);
@@ -84,8 +84,8 @@ impl Region {
     /// Ends every buffered message.
     pub(super) fn fail_all(&mut self, shared: &mut Shared<'_, '_>, reason: AskFailure) {
         for shard in self.buffers.shards() {
-            for parcel in self.buffers.take(shard) {
-                parcel.fail(shared, reason);
+            for pending in self.buffers.take(shard) {
+                pending.fail(shared, reason);
             }
         }
         self.flushing.clear();
@@ -103,41 +103,41 @@ impl Region {
     }
 
     /// Moves one message whose shard has nothing buffered before it.
-    fn pass(&mut self, shared: &mut Shared<'_, '_>, parcel: Parcel) {
-        if parcel.is_expired(shared.cx) {
+    fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        if pending.is_expired(shared.cx) {
             shared.cx.stats.entity_messages_expired += 1;
             return;
         }
-        let shard = parcel.envelope.shard;
+        let shard = pending.envelope.shard;
         match self.homes.get(&shard) {
             Some(home) if home == shared.cx.me => match self.shards.get_mut(&shard) {
                 Some(here) if here.is_running() && !self.paused => {
-                    if let Err(parcel) = here.deliver(shared, self.kind.id, parcel) {
-                        parcel.fail(shared, AskFailure::MailboxFull);
+                    if let Err(pending) = here.deliver(shared, self.kind.id, pending) {
+                        pending.fail(shared, AskFailure::MailboxFull);
                     }
                 }
-                Some(_) | None => self.buffer(shared, parcel),
+                Some(_) | None => self.buffer(shared, pending),
             },
-            Some(home) => forward(shared, &home.clone(), parcel),
-            None => self.buffer(shared, parcel),
+            Some(home) => forward(shared, &home.clone(), pending),
+            None => self.buffer(shared, pending),
         }
     }
 
-    fn buffer(&mut self, shared: &mut Shared<'_, '_>, parcel: Parcel) {
-        if self.phase == Phase::Stopped {
+    fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        if self.lifecycle == RegionLifecycle::Stopped {
             // What others sent here is certainly not handled; the user of a node that stops is told so.
-            let forwarded = parcel.envelope.hops > 0;
+            let forwarded = pending.envelope.hops > 0;
             let reason = if forwarded {
                 AskFailure::HandedOff
             } else {
                 AskFailure::NodeStoppedUnsent
             };
-            parcel.fail(shared, reason);
+            pending.fail(shared, reason);
             return;
         }
-        let shard = parcel.envelope.shard;
+        let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);
-        match self.buffers.push(&shared.cx.config.sharding, parcel) {
+        match self.buffers.push(&shared.cx.config.sharding, pending) {
             Ok(()) => {
                 shared.cx.stats.entity_messages_buffered += 1;
                 if first && !self.homes.contains_key(&shard) {
@@ -150,17 +150,17 @@ impl Region {
                     let event = ShardingEvent::BufferFull { messages };
                     shared.cx.notify_sharding(self.kind.id, event);
                 }
-                overflow.parcel.fail(shared, AskFailure::BufferFull);
+                overflow.pending.fail(shared, AskFailure::BufferFull);
             }
         }
     }
 }
 
 /// Sends a message to its home. One that came from elsewhere has been passed on once more by that.
-fn forward(shared: &mut Shared<'_, '_>, home: &UniqueAddress, parcel: Parcel) {
-    let Parcel { envelope, deadline } = parcel;
+fn forward(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessage) {
+    let PendingMessage { envelope, deadline } = pending;
     if envelope.hops > HOPS_MAX {
-        Parcel { envelope, deadline }.fail(shared, AskFailure::HandedOff);
+        PendingMessage { envelope, deadline }.fail(shared, AskFailure::HandedOff);
         return;
     }
     let now = shared.cx.mono();

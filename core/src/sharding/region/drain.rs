@@ -3,13 +3,13 @@
 
 use core::time::Duration;
 
-use super::{Phase, Region};
+use super::{Region, RegionLifecycle};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
-use crate::sharding::parcel::Shared;
+use crate::sharding::pending_message::Shared;
 use crate::sharding::state::errors::AskFailure;
 use crate::timer::ShardingTimer;
 use crate::timer::{RegionTimer, Timer};
@@ -20,10 +20,10 @@ const DRAIN_SLACK: Duration = Duration::from_secs(1);
 impl Region {
     /// This node leaves: hand everything over.
     pub(crate) fn drain(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.phase != Phase::Working {
+        if self.lifecycle != RegionLifecycle::Working {
             return;
         }
-        self.phase = Phase::Draining;
+        self.lifecycle = RegionLifecycle::Draining;
         let limit = shared.cx.config.membership.exit_drain_timeout;
         let at = shared.cx.mono() + limit.saturating_sub(DRAIN_SLACK).max(limit / 2);
         shared.cx.wake(
@@ -42,12 +42,12 @@ impl Region {
 
     /// Whether nothing runs and nothing waits here any more.
     pub(crate) fn is_drained(&self) -> bool {
-        self.phase == Phase::Stopped && self.shards.is_empty()
+        self.lifecycle == RegionLifecycle::Stopped && self.shards.is_empty()
     }
 
     /// This node is lost, or halts: everything stops at once. Nothing is sent, nobody would listen.
     pub(crate) fn halt(&mut self, shared: &mut Shared<'_, '_>) {
-        self.phase = Phase::Stopped;
+        self.lifecycle = RegionLifecycle::Stopped;
         self.registered = None;
         self.homes.clear();
         self.after_pause.clear();
@@ -74,7 +74,7 @@ impl Region {
 
     /// The time for handing over is up: what is left is stopped here.
     pub(super) fn on_drain_timeout(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.phase != Phase::Draining {
+        if self.lifecycle != RegionLifecycle::Draining {
             return;
         }
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
@@ -85,16 +85,17 @@ impl Region {
             let event = ShardingEvent::ShardStopTimeout { shard: *id };
             shared.cx.notify_sharding(kind, event);
         }
-        self.settle_all(shared);
+        self.end_all_stopped(shared);
         self.try_finish(shared);
     }
 
     /// Ends a draining region that hosts nothing and buffers nothing.
     pub(super) fn try_finish(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.phase != Phase::Draining || !self.shards.is_empty() || !self.buffers.is_empty() {
+        if self.lifecycle != RegionLifecycle::Draining || !self.shards.is_empty() || !self.buffers.is_empty()
+        {
             return;
         }
-        self.phase = Phase::Stopped;
+        self.lifecycle = RegionLifecycle::Stopped;
         let cx = &mut *shared.cx;
         self.tell_candidates(cx, &ShardingBody::RegionStopped);
         self.registered = None;

@@ -9,7 +9,7 @@ use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::kind::is_lost;
-use crate::sharding::parcel::Shared;
+use crate::sharding::pending_message::Shared;
 use crate::sharding::state::ids::{ShardId, Term};
 
 impl Region {

@@ -4,13 +4,13 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Phase, Region};
+use super::{Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::reject::Rejection;
-use crate::sharding::parcel::Shared;
-use crate::sharding::shard::{Phase as ShardPhase, Shard};
+use crate::sharding::pending_message::Shared;
+use crate::sharding::shard::{Shard, ShardLifecycle};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::ShardingTimer;
@@ -50,15 +50,15 @@ impl Region {
         self.homes.remove(&shard);
         self.flushing.remove(&shard);
         self.after_pause.remove(&shard);
-        match self.shards.get_mut(&shard).map(|here| &mut here.phase) {
+        match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
             None => self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard }),
-            Some(ShardPhase::Stopping { tell, rehost }) => {
+            Some(ShardLifecycle::Stopping { tell, rehost }) => {
                 *tell = Some(term);
                 *rehost = None;
             }
-            Some(ShardPhase::Running) => {
-                for parcel in self.buffers.take(shard) {
-                    parcel.fail(shared, AskFailure::HandedOff);
+            Some(ShardLifecycle::Running) => {
+                for pending in self.buffers.take(shard) {
+                    pending.fail(shared, AskFailure::HandedOff);
                 }
                 self.stop_shard(shared, shard, Some(term));
             }
@@ -75,7 +75,7 @@ impl Region {
         if let Some(here) = self.shards.get_mut(&shard) {
             here.on_stopped(entity);
         }
-        self.settle(shared, shard);
+        self.end_if_stopped(shared, shard);
         self.flush(shared);
     }
 
@@ -92,14 +92,14 @@ impl Region {
             shared.cx.reject(from, Rejection::Unexpected { what });
             return false;
         }
-        if self.phase != Phase::Working || self.refused {
+        if self.lifecycle != RegionLifecycle::Working || self.refused {
             self.request_shutdown(shared.cx);
             return false;
         }
         let me = shared.cx.me.clone();
-        match self.shards.get_mut(&shard).map(|here| &mut here.phase) {
-            Some(ShardPhase::Running) => {}
-            Some(ShardPhase::Stopping { rehost, .. }) => {
+        match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
+            Some(ShardLifecycle::Running) => {}
+            Some(ShardLifecycle::Stopping { rehost, .. }) => {
                 *rehost = Some(term.clone());
                 self.homes.insert(shard, me);
                 return false;
@@ -142,7 +142,7 @@ impl Region {
                 .cx
                 .wake(Timer::Sharding(ShardingTimer::Region(self.kind.id, timer)), at);
         }
-        self.settle(shared, shard);
+        self.end_if_stopped(shared, shard);
     }
 
     /// Asks everything that runs here to stop, for nobody in particular.
@@ -155,10 +155,10 @@ impl Region {
     }
 
     /// Ends every shard that has stopped.
-    pub(super) fn settle_all(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn end_all_stopped(&mut self, shared: &mut Shared<'_, '_>) {
         let all: Vec<ShardId> = self.shards.keys().copied().collect();
         for shard in all {
-            self.settle(shared, shard);
+            self.end_if_stopped(shared, shard);
         }
     }
 
@@ -176,7 +176,7 @@ impl Region {
     }
 
     /// Ends a shard that has stopped: tells who waits for it, and starts its next incarnation if one is wanted.
-    fn settle(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    fn end_if_stopped(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         if !self.shards.get(&shard).is_some_and(Shard::has_stopped) {
             return;
         }
@@ -192,8 +192,8 @@ impl Region {
         shared.cx.stats.shards_stopped += 1;
         let event = ShardingEvent::ShardStopped { shard };
         shared.cx.notify_sharding(self.kind.id, event);
-        match gone.phase {
-            ShardPhase::Stopping {
+        match gone.lifecycle {
+            ShardLifecycle::Stopping {
                 rehost: Some(term), ..
             } => {
                 let from = term.node.clone();
@@ -201,11 +201,11 @@ impl Region {
                     self.say(shared.cx, &from, ShardingBody::ShardStarted { term, shard });
                 }
             }
-            ShardPhase::Stopping { tell: Some(term), .. } => {
+            ShardLifecycle::Stopping { tell: Some(term), .. } => {
                 let to = term.node.clone();
                 self.say(shared.cx, &to, ShardingBody::ShardStopped { term, shard });
             }
-            ShardPhase::Stopping { .. } | ShardPhase::Running => {}
+            ShardLifecycle::Stopping { .. } | ShardLifecycle::Running => {}
         }
         if self.buffers.has(shard) && !self.homes.contains_key(&shard) {
             self.ask_home(shared.cx, shard);

@@ -40,7 +40,7 @@ impl Region {
             homes: self.homes.iter().map(|(id, node)| (*id, node.clone())).collect(),
             buffered: self.buffers.len(),
             proxy: !self.kind.settings.hosts,
-            draining: self.phase != super::Phase::Working,
+            draining: self.lifecycle != super::RegionLifecycle::Working,
         }
     }
 
@@ -51,8 +51,8 @@ impl Region {
 
     /// Messages of this node's own asks in the buffer, those that were sent away and came back included.
     pub(crate) fn buffered_asks_of(&self, me: &UniqueAddress) -> usize {
-        let own = self.buffers.iter().filter(|parcel| {
-            let ask = parcel.envelope.ask.as_ref();
+        let own = self.buffers.iter().filter(|pending| {
+            let ask = pending.envelope.ask.as_ref();
             ask.is_some_and(|ticket| ticket.ask.asker == *me)
         });
         own.count()

@@ -18,7 +18,7 @@ use core::time::Duration;
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
 use crate::sharding::kind::Kind;
-use crate::sharding::parcel::Shared;
+use crate::sharding::pending_message::Shared;
 use crate::sharding::region::buffers::Buffers;
 use crate::sharding::shard::Shard;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -29,7 +29,7 @@ pub use inspect::RegionState;
 
 /// Where a region is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RegionLifecycle {
     /// Hosts and forwards.
     Working,
     /// Hands its shards over and takes nothing new.
@@ -42,7 +42,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     kind: Kind,
-    phase: Phase,
+    lifecycle: RegionLifecycle,
     /// This process stood still: its shards may be elsewhere by now, so nothing begins.
     paused: bool,
     /// Shards that a coordinator wants here and that begin after the pause.
@@ -52,7 +52,7 @@ pub(crate) struct Region {
     /// The coordinator that knows this region.
     registered: Option<Term>,
     /// The cluster has accepted this kind with our fields; nothing begins before.
-    admitted: bool,
+    kind_accepted: bool,
     /// The cluster's kind has other fields: nothing of ours can work.
     refused: bool,
     /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
@@ -72,12 +72,12 @@ impl Region {
     pub(crate) fn new(kind: Kind) -> Self {
         Self {
             kind,
-            phase: Phase::Working,
+            lifecycle: RegionLifecycle::Working,
             paused: false,
             after_pause: BTreeMap::new(),
             seen: None,
             registered: None,
-            admitted: false,
+            kind_accepted: false,
             refused: false,
             nobody_hosts: false,
             retry_delay: Duration::ZERO,
@@ -95,7 +95,7 @@ impl Region {
         (before, after): (&View, &View),
         lost: &[UniqueAddress],
     ) {
-        if self.phase == Phase::Stopped {
+        if self.lifecycle == RegionLifecycle::Stopped {
             return;
         }
         for node in lost {

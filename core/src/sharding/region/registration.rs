@@ -3,14 +3,14 @@
 
 use core::time::Duration;
 
-use super::{Phase, Region};
+use super::{Region, RegionLifecycle};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::kind::{is_lost, may_register};
-use crate::sharding::parcel::Shared;
+use crate::sharding::pending_message::Shared;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{ShardId, Term};
@@ -26,8 +26,8 @@ const QUESTIONS_PER_STEP: usize = 4096;
 
 impl Region {
     /// The cluster has accepted this kind as it is here.
-    pub(crate) fn admit(&mut self, cx: &mut Cx<'_>) {
-        self.admitted = true;
+    pub(crate) fn on_kind_accepted(&mut self, cx: &mut Cx<'_>) {
+        self.kind_accepted = true;
         self.refused = false;
         self.retry_delay = Duration::ZERO;
         self.register(cx);
@@ -35,7 +35,7 @@ impl Region {
 
     /// The cluster has another kind of this name: nothing of ours can work.
     pub(crate) fn refuse(&mut self, shared: &mut Shared<'_, '_>) {
-        self.admitted = false;
+        self.kind_accepted = false;
         self.refused = true;
         self.registered = None;
         self.fail_all(shared, AskFailure::KindRefused);
@@ -45,7 +45,10 @@ impl Region {
 
     /// Tells every candidate that this region exists, and does so again later if none takes it in.
     pub(crate) fn register(&mut self, cx: &mut Cx<'_>) {
-        if self.phase == Phase::Stopped || !self.admitted || !may_register(cx.view().self_status()) {
+        if self.lifecycle == RegionLifecycle::Stopped
+            || !self.kind_accepted
+            || !may_register(cx.view().self_status())
+        {
             return;
         }
         let view = alloc::sync::Arc::clone(cx.view());
@@ -61,7 +64,7 @@ impl Region {
 
     /// A coordinator knows this region now.
     pub(crate) fn on_register_ack(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, term: Term) {
-        if self.phase == Phase::Stopped || !self.accept(shared.cx, from, &term) {
+        if self.lifecycle == RegionLifecycle::Stopped || !self.accept(shared.cx, from, &term) {
             return;
         }
         self.refused = false;
@@ -122,7 +125,7 @@ impl Region {
         if !self.accept(shared.cx, from, &term) {
             return;
         }
-        if self.phase == Phase::Stopped {
+        if self.lifecycle == RegionLifecycle::Stopped {
             self.say(shared.cx, from, ShardingBody::NoRegion { term });
         } else if may_register(shared.cx.view().self_status()) {
             self.send_register(shared.cx, from);
@@ -140,7 +143,7 @@ impl Region {
         if lost || old.first() != new.first() {
             self.nobody_hosts = false;
             self.registered = None;
-            self.refused = !self.admitted && self.refused;
+            self.refused = !self.kind_accepted && self.refused;
         } else if old == new && !entered {
             return;
         }
@@ -157,7 +160,7 @@ impl Region {
         } else {
             self.ask_for_unknown_homes(shared.cx);
         }
-        if self.phase == Phase::Draining {
+        if self.lifecycle == RegionLifecycle::Draining {
             self.request_shutdown(shared.cx);
             self.try_finish(shared);
         }
@@ -206,10 +209,10 @@ impl Region {
                 .iter()
                 .any(|shard| !self.homes.contains_key(shard))
         };
-        let needed = match self.phase {
-            Phase::Working => self.admitted && (self.registered.is_none() || unknown()),
-            Phase::Draining => true,
-            Phase::Stopped => false,
+        let needed = match self.lifecycle {
+            RegionLifecycle::Working => self.kind_accepted && (self.registered.is_none() || unknown()),
+            RegionLifecycle::Draining => true,
+            RegionLifecycle::Stopped => false,
         };
         let timer = Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Retry));
         if !needed {
@@ -231,7 +234,7 @@ impl Region {
         let body = ShardingBody::Register {
             fields: KindFields::of(&self.kind.settings),
             hosted: self.shards.keys().copied().collect(),
-            draining: self.phase != Phase::Working,
+            draining: self.lifecycle != RegionLifecycle::Working,
         };
         self.say(cx, to, body);
     }

@@ -15,7 +15,7 @@ use crate::membership::state::member::{Status, UpNumber};
 use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
-use crate::sharding::parcel::Parcel;
+use crate::sharding::pending_message::PendingMessage;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
@@ -69,7 +69,7 @@ impl Rig {
             asks: Asks::default(),
             slots: Slots::default(),
             region: Region {
-                admitted: true,
+                kind_accepted: true,
                 ..Region::new(kind)
             },
         }
@@ -101,8 +101,8 @@ impl Rig {
     }
 
     fn route(&mut self, text: &str) -> Vec<Effect> {
-        let parcel = parcel(text, None, 0);
-        self.act(|region, shared| region.route(shared, parcel))
+        let pending = pending(text, None, 0);
+        self.act(|region, shared| region.route(shared, pending))
     }
 
     fn timer(&self, timer: RegionTimer) -> bool {
@@ -118,8 +118,8 @@ impl Rig {
     }
 }
 
-fn parcel(text: &str, ask: Option<AskTicket>, hops: u8) -> Parcel {
-    Parcel {
+fn pending(text: &str, ask: Option<AskTicket>, hops: u8) -> PendingMessage {
+    PendingMessage {
         envelope: envelope(text, ask, hops),
         deadline: None,
     }
@@ -384,7 +384,7 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
         ask: AskRef { asker, id: 9 },
         remaining_ms: 500,
     };
-    let asked = parcel("2", Some(ticket(c())), 1);
+    let asked = pending("2", Some(ticket(c())), 1);
     rig.act(|region, shared| region.route(shared, asked));
     rig.route("3");
     let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), move_it));
@@ -530,10 +530,10 @@ fn b_58_shards_beyond_the_kind_are_refused() {
 fn a_message_is_passed_on_three_times_at_most() {
     let mut rig = Rig::registered(true);
     rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
-    let third = parcel("1", None, 3);
+    let third = pending("1", None, 3);
     let effects = rig.act(|region, shared| region.route(shared, third));
     assert_eq!(effects, vec![sends(c(), envelope("1", None, 3))]);
-    let fourth = parcel("1", None, 4);
+    let fourth = pending("1", None, 4);
     let effects = rig.act(|region, shared| region.route(shared, fourth));
     let dead = ShardingEvent::DeadLetter {
         shard: SHARD,

@@ -136,7 +136,7 @@ impl Announcer {
 
     /// Repeats what has not been accepted.
     pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, running: impl Fn(KindId) -> bool) {
-        if self.is_unsettled() {
+        if self.has_unaccepted() {
             self.announce(cx, running);
         }
     }
@@ -190,7 +190,7 @@ impl Announcer {
             }
         }
         let announce = timer(RegistryTimer::Announce);
-        if !self.is_unsettled() {
+        if !self.has_unaccepted() {
             cx.timers.cancel(&announce);
         } else if !cx.timers.is_set(&announce) {
             self.wait(cx);
@@ -216,7 +216,7 @@ impl Announcer {
         true
     }
 
-    fn is_unsettled(&self) -> bool {
+    fn has_unaccepted(&self) -> bool {
         let open = |own: &Own| match own.standing {
             Standing::Pending | Standing::Refused => true,
             Standing::Accepted { .. } => false,
@@ -241,7 +241,7 @@ impl Announcer {
     }
 
     fn wait(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_unsettled() {
+        if !self.has_unaccepted() {
             return;
         }
         let longest = cx.config.sharding.retry_interval.max(FIRST_RETRY_MIN);

@@ -27,7 +27,7 @@ const TOLD_MAX: usize = 1_024;
 
 /// Where the registrar is in its life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum Tenure {
     /// Another member is the oldest, or nobody has announced anything yet.
     #[default]
     Idle,
@@ -40,7 +40,7 @@ enum Phase {
 /// What the oldest member knows about everybody's kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registrar {
-    phase: Phase,
+    tenure: Tenure,
     /// This process stood still: another member may decide by now.
     paused: bool,
     claims: Claims,
@@ -72,8 +72,8 @@ impl Registrar {
             let what = "announced kinds";
             return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
         }
-        if self.phase == Phase::Idle {
-            self.phase = Phase::Recovering(term);
+        if self.tenure == Tenure::Idle {
+            self.tenure = Tenure::Recovering(term);
             self.heard.insert(from.clone(), round);
             self.query_missing(cx);
         }
@@ -84,10 +84,10 @@ impl Registrar {
             }
         }
         self.take_in(cx, from, age, kinds);
-        match self.phase {
-            Phase::Idle => {}
-            Phase::Recovering(_) => self.try_decide(cx, departures),
-            Phase::Deciding(_) => {
+        match self.tenure {
+            Tenure::Idle => {}
+            Tenure::Recovering(_) => self.try_decide(cx, departures),
+            Tenure::Deciding(_) => {
                 let mut judged = Vec::new();
                 for kind in ids {
                     judged.extend(self.claims.judge(kind));
@@ -104,9 +104,9 @@ impl Registrar {
 
     /// The picture changed: this node may not be the oldest any more, or somebody who was silent has been removed.
     pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
-        let known = match &self.phase {
-            Phase::Idle => return,
-            Phase::Recovering(term) | Phase::Deciding(term) => term,
+        let known = match &self.tenure {
+            Tenure::Idle => return,
+            Tenure::Recovering(term) | Tenure::Deciding(term) => term,
         };
         if my_term(cx.view()).as_ref() == Some(known) {
             self.look_again(cx, departures);
@@ -117,7 +117,7 @@ impl Registrar {
 
     /// Asks again, and sees whether removed members have certainly stopped.
     pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
-        if matches!(self.phase, Phase::Recovering(_)) {
+        if matches!(self.tenure, Tenure::Recovering(_)) {
             self.query_missing(cx);
         }
         self.look_again(cx, departures);
@@ -160,7 +160,7 @@ impl Registrar {
     }
 
     fn query_missing(&mut self, cx: &mut Cx<'_>) {
-        let Phase::Recovering(term) = self.phase.clone() else {
+        let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
         let view = alloc::sync::Arc::clone(cx.view());
@@ -197,7 +197,7 @@ impl Registrar {
 
     /// Begins to decide once nobody can host a kind that is not known here.
     fn try_decide(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
-        let Phase::Recovering(term) = self.phase.clone() else {
+        let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
         if self.paused || !self.missing(cx.view()).is_empty() {
@@ -208,7 +208,7 @@ impl Registrar {
         if safe_at > cx.mono() {
             return cx.wake(timer(RegistryTimer::Recovery), safe_at);
         }
-        self.phase = Phase::Deciding(term);
+        self.tenure = Tenure::Deciding(term);
         let mut judged = Vec::new();
         for kind in self.claims.kinds() {
             judged.extend(self.claims.judge(kind));
@@ -219,9 +219,9 @@ impl Registrar {
     /// Tells each node the verdicts on its kinds. `asked` hears all of them; the others, who have heard before that they
     /// were accepted, hear only of refusals while this registrar decides.
     fn tell(&mut self, cx: &mut Cx<'_>, judged: Vec<Judged>, asked: Option<&UniqueAddress>) {
-        let term = match &self.phase {
-            Phase::Idle => return,
-            Phase::Recovering(term) | Phase::Deciding(term) => term.clone(),
+        let term = match &self.tenure {
+            Tenure::Idle => return,
+            Tenure::Recovering(term) | Tenure::Deciding(term) => term.clone(),
         };
         let mut by_node: BTreeMap<UniqueAddress, Vec<(KindId, Verdict)>> = BTreeMap::new();
         for Judged {

@@ -255,7 +255,7 @@ impl World {
     /// Lets a node hear a message out of the blue.
     pub(super) fn deliver(&mut self, from: usize, to: usize, message: Message) {
         self.wire.push_back((from, to, message));
-        self.settle();
+        self.deliver_all();
     }
 
     /// Lets virtual time pass.
@@ -324,7 +324,7 @@ impl World {
 
     pub(super) fn with(&mut self, at: usize, act: impl FnOnce(&mut Peer)) {
         act(&mut self.peers[at]);
-        self.settle();
+        self.deliver_all();
     }
 
     fn member_of(&self, at: usize, status: Status) -> Member {
@@ -338,7 +338,7 @@ impl World {
         for at in 0..self.peers.len() {
             self.publish_to(at);
         }
-        self.settle();
+        self.deliver_all();
     }
 
     fn publish_to(&mut self, at: usize) {
@@ -384,7 +384,7 @@ impl World {
         });
     }
 
-    fn settle(&mut self) {
+    fn deliver_all(&mut self) {
         loop {
             for at in 0..self.peers.len() {
                 self.collect(at);

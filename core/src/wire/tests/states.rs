@@ -12,7 +12,7 @@ use crate::wire::{COUNTER_MAX, META_BYTES_MAX, WireError, decode_message};
 
 /// A state as its columns, legal or not.
 #[derive(Clone)]
-struct State {
+struct StateColumns {
     version: [u8; 2],
     hosts: Vec<String>,
     roles: Vec<&'static str>,
@@ -35,7 +35,7 @@ struct State {
     tail: Vec<u8>,
 }
 
-impl State {
+impl StateColumns {
     fn legal() -> Self {
         Self {
             version: [1, 0],
@@ -179,8 +179,8 @@ pub(super) fn decode_state(form: u8, state: &[u8]) -> Result<Message, WireError>
     )
 }
 
-fn check(id: &str, change: impl FnOnce(&mut State), error: WireError) {
-    let mut state = State::legal();
+fn check(id: &str, change: impl FnOnce(&mut StateColumns), error: WireError) {
+    let mut state = StateColumns::legal();
     change(&mut state);
     assert_eq!(decode_state(0, &state.bytes()), Err(error), "{id}");
 }
@@ -207,7 +207,8 @@ const fn duplicate(what: &'static str) -> WireError {
 
 #[test]
 fn the_legal_state_is_read() {
-    let Ok(Message::Membership(MembershipMsg::Gossip(envelope))) = decode_state(0, &State::legal().bytes())
+    let Ok(Message::Membership(MembershipMsg::Gossip(envelope))) =
+        decode_state(0, &StateColumns::legal().bytes())
     else {
         panic!("a gossip")
     };
@@ -299,7 +300,7 @@ fn b_18_rows_in_another_order_are_refused() {
         non_canonical("reachability subject"),
     );
     check("clock swapped", |s| s.clock.swap(0, 1), non_canonical("clock"));
-    let skip_host = |s: &mut State| {
+    let skip_host = |s: &mut StateColumns| {
         s.members[3].0 = 2;
         s.tombstones = vec![(2, 1, 3)];
     };
@@ -360,7 +361,8 @@ fn b_19_values_outside_their_range_are_refused() {
 #[test]
 fn b_29_b_30_m_454_counts_and_duplicates() {
     let max = Limits::default();
-    let lie = |at, count: usize| move |s: &mut State| s.lies = vec![(at, u16::try_from(count).unwrap())];
+    let lie =
+        |at, count: usize| move |s: &mut StateColumns| s.lies = vec![(at, u16::try_from(count).unwrap())];
     check("B-29", lie(4, max.members_max + 1), exceeded("members"));
     check(
         "tombstones",
@@ -397,10 +399,10 @@ fn b_29_b_30_m_454_counts_and_duplicates() {
 
 #[test]
 fn b_26_every_lie_about_a_count_is_noticed() {
-    let honest = State::legal();
+    let honest = StateColumns::legal();
     for (at, count) in honest.counts().into_iter().enumerate() {
         for lie in (0..=u16::MAX).step_by(257).chain([0, 1, 2, 3, 4, 5]) {
-            let state = State {
+            let state = StateColumns {
                 lies: vec![(at, lie)],
                 ..honest.clone()
             };
@@ -452,7 +454,7 @@ fn b_32_to_b_36_m_452_m_455_indexes_and_roles_in_the_state() {
 /// one writer, which the state does not show).
 #[test]
 fn b_31_two_incarnations_of_one_address_are_kept() {
-    let mut state = State::legal();
+    let mut state = StateColumns::legal();
     state.members[1].3 = 1;
     assert!(decode_state(0, &state.bytes()).is_ok());
 }
@@ -460,7 +462,7 @@ fn b_31_two_incarnations_of_one_address_are_kept() {
 #[test]
 fn b_13_b_16_a_state_that_is_too_long_or_too_short() {
     check("B-13", |s| s.tail = vec![0], WireError::TrailingBytes);
-    let whole = State::legal().bytes();
+    let whole = StateColumns::legal().bytes();
     for len in 0..whole.len() {
         assert_eq!(
             decode_state(0, &whole[..len]),
@@ -473,7 +475,7 @@ fn b_13_b_16_a_state_that_is_too_long_or_too_short() {
 
 #[test]
 fn who_is_gone_is_refused_in_a_second_form_and_of_members_that_stay() {
-    fn gone(at: &'static [u16]) -> impl FnOnce(&mut State) {
+    fn gone(at: &'static [u16]) -> impl FnOnce(&mut StateColumns) {
         move |state| {
             state.version = [2, 0];
             state.gone = at.to_vec();

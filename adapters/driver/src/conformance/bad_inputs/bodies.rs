@@ -5,7 +5,7 @@ use quorate_core::message::ShardingMsg;
 
 use super::craft::{CONTROL, deflated, frame, in_small_blocks, node};
 use super::rows::{NONSENSE, NONSENSE_OF_A_JOINER, WIRE, gossip, join, row, spoiled};
-use super::state::{Row, State};
+use super::state::{Row, StateColumns};
 use super::{BadInput, Reaction, Speaker};
 
 /// Bodies that no reader takes.
@@ -49,7 +49,7 @@ pub(super) const BODIES: &[BadInput] = &[
         "a compressed state inside a compressed state",
         NONSENSE,
         |scene| {
-            let state = State::of(&[&scene.to, &scene.me]).bytes();
+            let state = StateColumns::of(&[&scene.to, &scene.me]).bytes();
             let inner = deflated(
                 state.len() as u32,
                 &miniz_oxide::deflate::compress_to_vec(&state, 6),
@@ -65,18 +65,18 @@ pub(super) const BODIES: &[BadInput] = &[
         |scene| gossip(scene, &deflated(1_000, &[0xff; 100])),
     ),
     row("B-24", "bytes behind the stream", NONSENSE, |scene| {
-        let state = State::of(&[&scene.to, &scene.me]).bytes();
+        let state = StateColumns::of(&[&scene.to, &scene.me]).bytes();
         let mut stream = miniz_oxide::deflate::compress_to_vec(&state, 6);
         stream.push(0);
         gossip(scene, &deflated(state.len() as u32, &stream))
     }),
     row("B-25", "a length that is one too small", NONSENSE, |scene| {
-        let state = State::of(&[&scene.to, &scene.me]).bytes();
+        let state = StateColumns::of(&[&scene.to, &scene.me]).bytes();
         let stream = miniz_oxide::deflate::compress_to_vec(&state, 6);
         gossip(scene, &deflated(state.len() as u32 - 1, &stream))
     }),
     row("B-25", "a length that is one too large", NONSENSE, |scene| {
-        let state = State::of(&[&scene.to, &scene.me]).bytes();
+        let state = StateColumns::of(&[&scene.to, &scene.me]).bytes();
         let stream = miniz_oxide::deflate::compress_to_vec(&state, 6);
         gossip(scene, &deflated(state.len() as u32 + 1, &stream))
     }),

@@ -7,7 +7,7 @@ use quorate_core::message::ShardingMsg;
 use quorate_core::wire::handshake::RejectReason;
 
 use super::craft::{CONTROL, GOSSIP, USER, addressed, frame, hello, node, patched, text};
-use super::state::State;
+use super::state::StateColumns;
 use super::{BadInput, Counter, Reaction, Scene, Speaker};
 
 macro_rules! counter {
@@ -154,8 +154,8 @@ pub(super) fn gossip(scene: &Scene, form: &[u8]) -> Vec<u8> {
 }
 
 /// A state of sender and receiver with one thing wrong.
-pub(super) fn spoiled(scene: &Scene, spoil: impl FnOnce(&mut State)) -> Vec<u8> {
-    let mut state = State::of(&[&scene.to, &scene.me]);
+pub(super) fn spoiled(scene: &Scene, spoil: impl FnOnce(&mut StateColumns)) -> Vec<u8> {
+    let mut state = StateColumns::of(&[&scene.to, &scene.me]);
     spoil(&mut state);
     gossip(scene, &[&[0], &state.bytes()[..]].concat())
 }
@@ -269,7 +269,7 @@ fn other_incarnation(of: &UniqueAddress) -> UniqueAddress {
 }
 
 fn welcome(scene: &Scene, to: &UniqueAddress) -> Vec<u8> {
-    let state = State::of(&[to, &scene.me]).bytes();
+    let state = StateColumns::of(&[to, &scene.me]).bytes();
     let body = addressed(to, &[&[0], &state[..]].concat());
     frame(GOSSIP, MembershipMsg::WELCOME.kind, scene.epoch, &body)
 }
@@ -287,7 +287,7 @@ fn entity(scene: &Scene, kind: u64, id: &[u8]) -> Vec<u8> {
 pub(super) const MESSAGES: &[BadInput] = &[
     row("B-40", "gossip for an older incarnation", DROPPED, |scene| {
         let to = other_incarnation(&scene.to);
-        let state = State::of(&[&to, &scene.me]).bytes();
+        let state = StateColumns::of(&[&to, &scene.me]).bytes();
         let body = addressed(&to, &[&[0], &state[..]].concat());
         frame(GOSSIP, MembershipMsg::GOSSIP.kind, scene.epoch, &body)
     }),
@@ -359,7 +359,7 @@ pub(super) const OF_A_MEMBER: &[BadInput] = &[
         "a state without the receiver",
         (Speaker::Member, Reaction::Dropped, REJECTED),
         |scene| {
-            let state = State::of(&[&scene.me]).bytes();
+            let state = StateColumns::of(&[&scene.me]).bytes();
             gossip(scene, &[&[0], &state[..]].concat())
         },
     ),

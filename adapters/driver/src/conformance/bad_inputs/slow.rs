@@ -8,7 +8,7 @@ use quorate_core::message::MembershipMsg;
 use quorate_core::wire::handshake::{HelloAnswer, RejectReason};
 
 use super::craft::{CONTROL, GOSSIP, addressed, frame, hello};
-use super::state::State;
+use super::state::StateColumns;
 use super::{Attacker, LinkWriter, Speaker, join_as, picture, quiet, refusal_of, rest, rows, say, stats};
 use crate::adapter::Adapter;
 use crate::conformance::strangers::{Stranger, goes_on, impatient};
@@ -87,7 +87,7 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
     let mut attacker = Attacker::new::<A>(&to, security).await;
     let mut scene = attacker.somebody(Speaker::Stranger);
     let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
-    let state = State::of(&[&scene.to, &scene.me]).bytes();
+    let state = StateColumns::of(&[&scene.to, &scene.me]).bytes();
     let body = addressed(&scene.to, &[&[0], &state[..]].concat());
     let burst = frame(GOSSIP, MembershipMsg::GOSSIP.kind, scene.epoch, &body).repeat(500);
     let flood = async {
@@ -215,7 +215,7 @@ pub async fn a_member_may_tell_a_node_that_it_is_down<A: Adapter>(security: &Sec
     let mut attacker = Attacker::new::<A>(target.address(), security).await;
     let mut scene = attacker.somebody(Speaker::Member);
     let (_reader, mut writer) = join_as::<A>(&mut attacker, &target, &mut scene).await;
-    let mut state = State::of(&[&scene.to, &scene.me]);
+    let mut state = StateColumns::of(&[&scene.to, &scene.me]);
     let place = |uid: u64| state.members.iter().position(|row| row.uid == uid).unwrap_or(0);
     let (mine, theirs) = (place(scene.me.uid()), place(scene.to.uid()));
     state.members[theirs].status = 4;

@@ -12,7 +12,7 @@ pub(super) struct Row {
 }
 
 /// The columns. Fields that are `Some` are written instead of the true count.
-pub(super) struct State {
+pub(super) struct StateColumns {
     pub(super) hosts: Vec<String>,
     pub(super) roles: Vec<String>,
     pub(super) role_sets: Vec<Vec<u16>>,
@@ -24,7 +24,7 @@ pub(super) struct State {
     pub(super) records_claimed: Option<u32>,
 }
 
-impl State {
+impl StateColumns {
     /// A legal state of these nodes, all Up, in rising order.
     pub(super) fn of(nodes: &[&UniqueAddress]) -> Self {
         let mut nodes = nodes.to_vec();

@@ -208,7 +208,7 @@ impl Inbound {
             return self.reject(base, link, hello, RejectReason::TooManyLinks);
         }
         answer(base, link, &HelloAnswer::Ack(ack));
-        self.settle_in(base, link, &hello.from, is_member);
+        self.take_place(base, link, &hello.from, is_member);
         self.open(base, link, hello, proved);
     }
 

@@ -11,9 +11,9 @@ use super::{InLink, Inbound, Opened};
 use crate::crowd::{Crowd, Source};
 use crate::pump::action::LinkId;
 use crate::pump::base::Base;
-use crate::pump::conduct::Conduct;
 use crate::pump::refusal::{Refusal, refuse};
 use crate::pump::timers::Due;
+use crate::pump::violations::Violations;
 use crate::transport::LinkKind;
 
 /// How many strangers are looked at for one who has not asked to join before one who has asked has to go.
@@ -30,7 +30,7 @@ pub(super) struct Places {
     sources: BTreeMap<UniqueAddress, Source>,
     /// How many members came from there.
     members_of: BTreeMap<Source, usize>,
-    unruly: Conduct<Source>,
+    unruly: Violations<Source>,
 }
 
 impl Places {
@@ -156,7 +156,13 @@ impl Inbound {
     }
 
     /// The link takes its place.
-    pub(super) fn settle_in(&mut self, base: &mut Base, link: LinkId, peer: &UniqueAddress, is_member: bool) {
+    pub(super) fn take_place(
+        &mut self,
+        base: &mut Base,
+        link: LinkId,
+        peer: &UniqueAddress,
+        is_member: bool,
+    ) {
         let Some(held) = self.links.get_mut(&link) else {
             return;
         };

@@ -6,11 +6,11 @@ use quorate_core::wire::handshake::{FEATURE_BULK, HelloAck};
 
 use super::{Outbound, return_strays};
 use crate::pump::base::Base;
-use crate::pump::way::{State, Way};
+use crate::pump::peer_link::{ConnectionState, PeerLink};
 use crate::transport::LinkKind;
 
 impl Outbound {
-    /// Bulk data waits for an idle way: opens a link, or first a control link to hear whether one is wanted.
+    /// Bulk data waits for an idle link: opens a link, or first a control link to hear whether one is wanted.
     pub(super) fn dial_bulk(&mut self, base: &mut Base, address: &Address) {
         let Some(peer) = self.peers.get(address) else {
             return;
@@ -18,11 +18,14 @@ impl Outbound {
         match (peer.accepts_bulk, &peer.control.state) {
             (Some(true), _) => self.dial(base, address, LinkKind::Bulk),
             (Some(false), _) => self.return_bulk(base, address),
-            (None, State::Idle) => self.dial(base, address, LinkKind::Control),
+            (None, ConnectionState::Idle) => self.dial(base, address, LinkKind::Control),
             // When it is open, or given up, the bulk data is looked at again.
             (
                 None,
-                State::Backoff { .. } | State::Dialing { .. } | State::Greeting { .. } | State::Open { .. },
+                ConnectionState::Backoff { .. }
+                | ConnectionState::Dialing { .. }
+                | ConnectionState::Greeting { .. }
+                | ConnectionState::Open { .. },
             ) => {}
         }
     }
@@ -41,7 +44,9 @@ impl Outbound {
     /// Whether bulk data waits for a link that nobody opens yet.
     pub(super) fn bulk_waits(&self, address: &Address) -> bool {
         let bulk = self.peers.get(address).map(|peer| &peer.bulk);
-        bulk.is_some_and(|way| matches!(way.state, State::Idle) && !way.queues.is_empty())
+        bulk.is_some_and(|peer_link| {
+            matches!(peer_link.state, ConnectionState::Idle) && !peer_link.queues.is_empty()
+        })
     }
 
     /// Gives back what waits; nobody will open a link for it.
@@ -54,7 +59,7 @@ impl Outbound {
 }
 
 /// Whether nothing was sent for so long that the link is not worth its place: replicas change their partners.
-pub(super) fn is_unused(base: &Base, way: &Way) -> bool {
-    let idle = base.now.mono.since(way.progress_at);
-    !way.writing && way.queues.is_empty() && idle >= base.config.limits.stranger_idle_timeout
+pub(super) fn is_unused(base: &Base, peer_link: &PeerLink) -> bool {
+    let idle = base.now.mono.since(peer_link.progress_at);
+    !peer_link.writing && peer_link.queues.is_empty() && idle >= base.config.limits.stranger_idle_timeout
 }

@@ -7,7 +7,7 @@ use quorate_core::message::{DetectorMsg, Message};
 use super::Outbound;
 use crate::pump::action::{Action, LinkId};
 use crate::pump::base::Base;
-use crate::pump::way::State;
+use crate::pump::peer_link::ConnectionState;
 use crate::transport::LinkKind;
 
 /// Whether a message may get lost, overtake others and be overtaken.
@@ -31,11 +31,12 @@ impl Outbound {
 
     /// Sends a heartbeat beside the stream; `false` if it has to go over it.
     pub(super) fn send_beside(&mut self, base: &mut Base, to: &Target, message: &Message) -> bool {
-        let way = self
+        let peer_link = self
             .peers
             .get_mut(to.address())
-            .map(|peer| peer.way(LinkKind::of(message.lane())));
-        let Some(State::Open { link, peer, epoch }) = way.map(|way| &way.state) else {
+            .map(|peer| peer.link(LinkKind::of(message.lane())));
+        let Some(ConnectionState::Open { link, peer, epoch }) = peer_link.map(|peer_link| &peer_link.state)
+        else {
             return false;
         };
         let is_meant = match to {
@@ -68,13 +69,13 @@ impl Outbound {
         self.datagram_bytes_max.insert(link, max);
         base.stats.heartbeats_in_datagrams = base.stats.heartbeats_in_datagrams.saturating_sub(1);
         base.stats.heartbeats_over_stream += 1;
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(*kind)) else {
             return;
         };
-        if matches!(way.state, State::Open { link: own, .. } if own == link) {
-            way.out.extend_from_slice(bytes);
-            if !way.dirty {
-                way.dirty = true;
+        if matches!(peer_link.state, ConnectionState::Open { link: own, .. } if own == link) {
+            peer_link.out.extend_from_slice(bytes);
+            if !peer_link.dirty {
+                peer_link.dirty = true;
                 self.dirty.push(link);
             }
         }

@@ -21,32 +21,32 @@ use crate::psk;
 use crate::pump::action::{Action, Chunk, LinkId};
 use crate::pump::base::Base;
 use crate::pump::limits::DIALS_BEFORE_UNREACHABLE;
+use crate::pump::peer_link::{Challenge, ConnectionState, backoff};
 use crate::pump::quarantine::Quarantine;
 use crate::pump::refusal::{is_final, is_mistake, violation};
-use crate::pump::way::{Challenge, State, backoff};
 use crate::security::Authentication;
 use crate::transport::{LinkKind, PeerCertificate, Unproved};
 
 impl Outbound {
     /// Opens a link, for whoever the first waiting message is for.
     pub(super) fn dial(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let wanted = way.wanted_uid();
+        let wanted = peer_link.wanted_uid();
         let link = base.next_link();
         let hello = self.hello(base, address, kind, wanted);
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
         let deadline = base.now.mono + base.config.limits.handshake_timeout;
-        way.progress_at = base.now.mono;
+        peer_link.progress_at = base.now.mono;
         set_state(
             base,
-            way,
+            peer_link,
             address,
             kind,
-            State::Dialing {
+            ConnectionState::Dialing {
                 link,
                 hello: Box::new(hello),
                 deadline,
@@ -89,20 +89,20 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return base.act(Action::Abort(link));
         };
-        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let phase = way.phase(link);
-        if !matches!(phase, State::Dialing { .. }) {
+        let phase = peer_link.state_of(link);
+        if !matches!(phase, ConnectionState::Dialing { .. }) {
             return;
         }
-        let State::Dialing { hello, deadline, .. } = std::mem::take(phase) else {
+        let ConnectionState::Dialing { hello, deadline, .. } = std::mem::take(phase) else {
             return;
         };
         let mut bytes = Vec::new();
         let encoded = encode_hello(&hello, &mut bytes);
         // The deadline goes on: it is for the dial and the handshake together.
-        *phase = State::Greeting {
+        *phase = ConnectionState::Greeting {
             link,
             hello,
             deadline,
@@ -122,16 +122,16 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
-        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let State::Greeting {
+        let ConnectionState::Greeting {
             hello,
             heard,
             challenge,
             certificate,
             ..
-        } = way.phase(link)
+        } = peer_link.state_of(link)
         else {
             violation(&"bytes on a one-way link", &address, &mut base.log, base.now.mono);
             base.stats.links_closed_for_violation += 1;
@@ -192,8 +192,10 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
-        let way = self.peers.get_mut(address).map(|peer| peer.way(*kind));
-        if let Some(State::Greeting { certificate, .. }) = way.map(|way| way.phase(link)) {
+        let peer_link = self.peers.get_mut(address).map(|peer| peer.link(*kind));
+        if let Some(ConnectionState::Greeting { certificate, .. }) =
+            peer_link.map(|peer_link| peer_link.state_of(link))
+        {
             *certificate = Some(seen);
         }
     }
@@ -210,8 +212,8 @@ impl Outbound {
         let state = self
             .peers
             .get_mut(&address)
-            .map(|peer| peer.way(kind).phase(link));
-        if !matches!(state, Some(State::Open { .. })) {
+            .map(|peer| peer.link(kind).state_of(link));
+        if !matches!(state, Some(ConnectionState::Open { .. })) {
             refused(base, &address, kind, why);
             self.note(link, SeedCause::Security(why.to_string()));
         }
@@ -223,8 +225,10 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
-        let way = self.peers.get_mut(address).map(|peer| peer.way(*kind));
-        if let Some(State::Greeting { heard, challenge, .. }) = way.map(|way| way.phase(link)) {
+        let peer_link = self.peers.get_mut(address).map(|peer| peer.link(*kind));
+        if let Some(ConnectionState::Greeting { heard, challenge, .. }) =
+            peer_link.map(|peer_link| peer_link.state_of(link))
+        {
             heard.drain(..consumed.min(heard.len()));
             *challenge = kept;
         }
@@ -270,9 +274,9 @@ impl Outbound {
         match self
             .peers
             .get_mut(address)
-            .map(|peer| peer.way(*kind).phase(link))
+            .map(|peer| peer.link(*kind).state_of(link))
         {
-            Some(State::Greeting { heard, .. }) => heard,
+            Some(ConnectionState::Greeting { heard, .. }) => heard,
             _ => &[],
         }
     }
@@ -288,26 +292,26 @@ impl Outbound {
         if kind == LinkKind::Control {
             peer.last_failure = None;
         }
-        let way = peer.way(kind);
-        let renews = way.is_opening(link);
-        way.handshakes += 1;
-        way.proves(proved, base.link_expiry());
+        let peer_link = peer.link(kind);
+        let renews = peer_link.is_opening(link);
+        peer_link.handshakes += 1;
+        peer_link.proves(proved, base.link_expiry());
         if renews {
             return self.hand_over(base, link, ack, epoch);
         }
-        way.features = ack.features;
+        peer_link.features = ack.features;
         let peer = ack.from.clone();
-        way.failures = 0;
-        way.reset_buffers();
-        way.progress_at = base.now.mono;
-        let strays = way.take_strays(&peer);
-        let state = State::Open {
+        peer_link.failures = 0;
+        peer_link.reset_buffers();
+        peer_link.progress_at = base.now.mono;
+        let strays = peer_link.take_strays(&peer);
+        let state = ConnectionState::Open {
             link,
             peer: peer.clone(),
             epoch,
         };
-        set_state(base, way, &address, kind, state);
-        set_renewal(base, way, &address, kind, due);
+        set_state(base, peer_link, &address, kind, state);
+        set_renewal(base, peer_link, &address, kind, due);
         base.stats.handshakes_completed += 1;
         tracing::debug!(target: "cluster::transport", event = "link_opened", %peer, ?kind, epoch);
         return_strays(base, kind, strays, Some(&peer));
@@ -341,12 +345,12 @@ impl Outbound {
         };
         if let RejectReason::WrongIncarnation { found } = reason {
             let peer = UniqueAddress::new(address.clone(), found);
-            if let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) {
-                let strays = way.take_strays(&peer);
-                if !way.queues.is_empty() {
+            if let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) {
+                let strays = peer_link.take_strays(&peer);
+                if !peer_link.queues.is_empty() {
                     // Somebody lives there, and what is left is for them: not one more failure of the address. Else messages for
                     // the incarnation that is gone would have those for its successor given up as well, its answer to a join too.
-                    (way.failures, way.progress_at) = (0, base.now.mono);
+                    (peer_link.failures, peer_link.progress_at) = (0, base.now.mono);
                 }
                 return_strays(base, kind, strays, Some(&peer));
             }
@@ -370,43 +374,51 @@ impl Outbound {
         };
         base.act(Action::Abort(link));
         base.stats.dials_failed += 1;
-        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        if way.is_opening(link) {
+        if peer_link.is_opening(link) {
             return self.renewal_failed(base, &address, kind, why);
         }
-        way.failures = way.failures.saturating_add(1);
-        let failures = way.failures;
+        peer_link.failures = peer_link.failures.saturating_add(1);
+        let failures = peer_link.failures;
         tracing::debug!(target: "cluster::transport", event = "dial_failed", %address, ?kind, failures, "{why}");
-        let slow = base.now.mono.since(way.progress_at) >= base.config.limits.handshake_timeout;
+        let slow = base.now.mono.since(peer_link.progress_at) >= base.config.limits.handshake_timeout;
         let gives_up = failures >= DIALS_BEFORE_UNREACHABLE || slow;
         if gives_up {
-            let strays = way.queues.remove_unless(|_| false);
+            let strays = peer_link.queues.remove_unless(|_| false);
             return_strays(base, kind, strays, None);
         }
         let until = base.now.mono + jittered(base, failures);
-        set_state(base, way, &address, kind, State::Backoff { until });
+        set_state(
+            base,
+            peer_link,
+            &address,
+            kind,
+            ConnectionState::Backoff { until },
+        );
         if gives_up && kind == LinkKind::Control && self.bulk_waits(&address) {
             self.return_bulk(base, &address);
         }
     }
 
-    /// A deadline of a way has passed.
+    /// A deadline of a link has passed.
     pub(crate) fn on_due(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
         let bulk_waits = kind == LinkKind::Control && self.bulk_waits(address);
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
-        match &way.state {
-            State::Backoff { .. } if way.queues.is_empty() && !bulk_waits => way.state = State::Idle,
-            State::Backoff { .. } => self.dial(base, address, kind),
-            State::Dialing { link, .. } | State::Greeting { link, .. } => {
+        match &peer_link.state {
+            ConnectionState::Backoff { .. } if peer_link.queues.is_empty() && !bulk_waits => {
+                peer_link.state = ConnectionState::Idle
+            }
+            ConnectionState::Backoff { .. } => self.dial(base, address, kind),
+            ConnectionState::Dialing { link, .. } | ConnectionState::Greeting { link, .. } => {
                 let link = *link;
                 self.note(link, SeedCause::NoAnswer);
                 self.failed(base, link, &"no answer in time");
             }
-            State::Idle | State::Open { .. } => {}
+            ConnectionState::Idle | ConnectionState::Open { .. } => {}
         }
     }
 
@@ -415,13 +427,21 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
-        let way = self.peers.get_mut(&address).map(|peer| peer.way(kind));
-        if way.as_ref().is_some_and(|way| way.is_draining(link)) {
+        let peer_link = self.peers.get_mut(&address).map(|peer| peer.link(kind));
+        if peer_link
+            .as_ref()
+            .is_some_and(|peer_link| peer_link.is_draining(link))
+        {
             return self.drained(base, link);
         }
-        match way.map(|way| way.phase(link)) {
-            Some(State::Open { .. }) => self.break_link(base, &address, kind),
-            Some(State::Idle | State::Backoff { .. } | State::Dialing { .. } | State::Greeting { .. }) => {
+        match peer_link.map(|peer_link| peer_link.state_of(link)) {
+            Some(ConnectionState::Open { .. }) => self.break_link(base, &address, kind),
+            Some(
+                ConnectionState::Idle
+                | ConnectionState::Backoff { .. }
+                | ConnectionState::Dialing { .. }
+                | ConnectionState::Greeting { .. },
+            ) => {
                 self.note(
                     link,
                     SeedCause::Other("the link ended before its handshake did".to_owned()),
@@ -436,7 +456,7 @@ impl Outbound {
 /// Counts a dial that was refused by either side, and says why: somebody has to set something right.
 fn refused(base: &mut Base, address: &Address, kind: LinkKind, why: &dyn std::fmt::Display) {
     base.stats.dials_refused += 1;
-    if let Some(left_out) = base.log.admit(base.now.mono) {
+    if let Some(left_out) = base.log.take_line(base.now.mono) {
         tracing::warn!(
             target: "cluster::transport", event = "link_refused", %address, ?kind, left_out, "{why}"
         );

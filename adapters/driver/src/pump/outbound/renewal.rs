@@ -16,8 +16,8 @@ use crate::psk::Prover;
 use crate::pump::action::{Action, LinkId};
 use crate::pump::aging::{Admitted, Aged, look_interval};
 use crate::pump::base::Base;
+use crate::pump::peer_link::{ConnectionState, Renewal};
 use crate::pump::refusal::violation;
-use crate::pump::way::{Renewal, State};
 use crate::transport::{LinkKind, PeerCertificate};
 
 /// How long a peer may take at least to read the rest of a user link, which it pauses while it has no room. After it the rest is
@@ -45,12 +45,12 @@ impl Outbound {
         kind: LinkKind,
         admitted: Admitted,
     ) {
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
-        match &way.renewal {
+        match &peer_link.renewal {
             Renewal::None => {}
-            Renewal::Due { .. } if way.is_too_old(base.now.mono) => {
+            Renewal::Due { .. } if peer_link.is_too_old(base.now.mono) => {
                 if self.keeps(base, address, kind, admitted) {
                     self.renew(base, address, kind);
                 } else {
@@ -78,39 +78,42 @@ impl Outbound {
         kind: LinkKind,
     ) -> Option<(UniqueAddress, Option<PeerCertificate>)> {
         let peer = self.peers.get(address)?;
-        let way = match kind {
+        let peer_link = match kind {
             LinkKind::Control => &peer.control,
             LinkKind::User => &peer.user,
             LinkKind::Bulk => &peer.bulk,
         };
-        let node = way.state.peer().filter(|_| way.is_too_old(base.now.mono))?;
-        Some((node.clone(), way.proved.certificate().cloned()))
+        let node = peer_link
+            .state
+            .peer()
+            .filter(|_| peer_link.is_too_old(base.now.mono))?;
+        Some((node.clone(), peer_link.proved.certificate().cloned()))
     }
 
     /// Whether a link that is too old goes on: what its acceptor proved still holds, and it has not refused this node itself.
     fn keeps(&mut self, base: &mut Base, address: &Address, kind: LinkKind, admitted: Admitted) -> bool {
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return false;
         };
-        let Some(peer) = way.state.peer() else {
+        let Some(peer) = peer_link.state.peer() else {
             return false;
         };
-        let admitted = match way.refused {
+        let admitted = match peer_link.refused {
             true => Err("its acceptor refuses this node".to_owned()),
             false => admitted,
         };
         let aged = Aged {
             peer,
             kind,
-            proved: &way.proved,
+            proved: &peer_link.proved,
             end: Prover::Acceptor,
-            kept: way.kept,
+            kept: peer_link.kept,
         };
         let Some(pause) = aged.keep_for(base, admitted) else {
             return false;
         };
-        way.kept = true;
-        way.expires = Some(base.now.mono + pause);
+        peer_link.kept = true;
+        peer_link.expires = Some(base.now.mono + pause);
         true
     }
 
@@ -120,10 +123,10 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(*kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(*kind)) else {
             return;
         };
-        way.refused |= way.is_opening(link) && base.authentication.is_refused_by_peers_only();
+        peer_link.refused |= peer_link.is_opening(link) && base.authentication.is_refused_by_peers_only();
     }
 
     /// A link broke, or was not read to its end in time: what was written to it last may be lost.
@@ -131,11 +134,11 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
-        let way = self.peers.get_mut(&address).map(|peer| peer.way(kind));
-        let Some(way) = way.filter(|way| way.is_draining(link)) else {
+        let peer_link = self.peers.get_mut(&address).map(|peer| peer.link(kind));
+        let Some(peer_link) = peer_link.filter(|peer_link| peer_link.is_draining(link)) else {
             return self.closed(base, link);
         };
-        let peer = way.state.peer().cloned();
+        let peer = peer_link.state.peer().cloned();
         let what = "a link that was renewed was not read to its end";
         violation(&what, &address, &mut base.log, base.now.mono);
         base.stats.renewals_cut_short += 1;
@@ -149,18 +152,18 @@ impl Outbound {
     fn renew(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
         let link = base.next_link();
         let hello = self.hello(base, address, kind, None);
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
         let mut hello = hello;
-        hello.expected_uid = way.state.peer().map(|peer| peer.uid());
+        hello.expected_uid = peer_link.state.peer().map(|peer| peer.uid());
         let deadline = base.now.mono + base.config.limits.handshake_timeout;
-        let opening = Renewal::Opening(State::Dialing {
+        let opening = Renewal::Opening(ConnectionState::Dialing {
             link,
             hello: Box::new(hello),
             deadline,
         });
-        set_renewal(base, way, address, kind, opening);
+        set_renewal(base, peer_link, address, kind, opening);
         self.links.insert(link, (address.clone(), kind));
         base.stats.dials += 1;
         base.act(Action::Dial {
@@ -179,7 +182,7 @@ impl Outbound {
         why: &dyn std::fmt::Display,
     ) {
         base.stats.renewals_failed += 1;
-        if let Some(left_out) = base.log.admit(base.now.mono) {
+        if let Some(left_out) = base.log.take_line(base.now.mono) {
             tracing::warn!(
                 target: "cluster::transport", event = "renewal_failed", %address, ?kind, left_out, "{why}"
             );
@@ -189,8 +192,8 @@ impl Outbound {
         let again = Renewal::Due {
             at: base.now.mono + pause,
         };
-        if let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) {
-            set_renewal(base, way, address, kind, again);
+        if let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) {
+            set_renewal(base, peer_link, address, kind, again);
         }
     }
 
@@ -199,22 +202,22 @@ impl Outbound {
         let Some((address, kind)) = self.links.get(&successor).cloned() else {
             return;
         };
-        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let State::Open { link: old, .. } = way.state else {
+        let ConnectionState::Open { link: old, .. } = peer_link.state else {
             return self.failed(base, successor, &"its link is gone");
         };
-        if !way.out.is_empty() {
-            let bytes = std::mem::take(&mut way.out);
+        if !peer_link.out.is_empty() {
+            let bytes = std::mem::take(&mut peer_link.out);
             base.act(Action::Write { link: old, bytes });
         }
         base.act(Action::Drain(old));
-        way.writing = false;
-        // It stands in the list of ways to flush as the old link, if at all, and has nothing left for that.
-        way.dirty = false;
-        way.features = ack.features;
-        way.state = State::Open {
+        peer_link.writing = false;
+        // It stands in the list of links to flush as the old link, if at all, and has nothing left for that.
+        peer_link.dirty = false;
+        peer_link.features = ack.features;
+        peer_link.state = ConnectionState::Open {
             link: successor,
             peer: ack.from,
             epoch,
@@ -229,7 +232,7 @@ impl Outbound {
             link: old,
             deadline: base.now.mono + limit,
         };
-        set_renewal(base, way, &address, kind, draining);
+        set_renewal(base, peer_link, &address, kind, draining);
         base.stats.handshakes_completed += 1;
         base.stats.links_renewed += 1;
         tracing::debug!(target: "cluster::transport", event = "link_renewed", %address, ?kind, epoch);
@@ -242,23 +245,23 @@ impl Outbound {
         };
         base.act(Action::Abort(old));
         let due = due(base);
-        let Some(way) = self.peers.get_mut(&address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        way.progress_at = base.now.mono;
-        set_renewal(base, way, &address, kind, due);
-        if let Some(link) = way.state.link() {
+        peer_link.progress_at = base.now.mono;
+        set_renewal(base, peer_link, &address, kind, due);
+        if let Some(link) = peer_link.state.link() {
             self.refill(base, link);
         }
     }
 
-    /// Ends whatever a renewal has begun: the way itself has ended, or is about to.
+    /// Ends whatever a renewal has begun: the link itself has ended, or is about to.
     pub(super) fn end_renewal(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
-        let Some(way) = self.peers.get_mut(address).map(|peer| peer.way(kind)) else {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let begun = way.renewal.link();
-        set_renewal(base, way, address, kind, Renewal::None);
+        let begun = peer_link.renewal.link();
+        set_renewal(base, peer_link, address, kind, Renewal::None);
         if let Some(link) = begun {
             self.links.remove(&link);
             base.act(Action::Abort(link));

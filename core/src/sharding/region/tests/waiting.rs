@@ -3,14 +3,14 @@
 
 use super::*;
 
-fn foreign_ask(id: u64, remaining: Duration, rig: &Rig) -> Parcel {
+fn foreign_ask(id: u64, remaining: Duration, rig: &Rig) -> PendingMessage {
     let ticket = AskTicket {
         ask: AskRef { asker: c(), id },
         remaining_ms: 0,
     };
-    let mut parcel = parcel("asked", Some(ticket), 1);
-    parcel.deadline = Some(rig.fixture.mono() + remaining);
-    parcel
+    let mut pending = pending("asked", Some(ticket), 1);
+    pending.deadline = Some(rig.fixture.mono() + remaining);
+    pending
 }
 
 #[test]

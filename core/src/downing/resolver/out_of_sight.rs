@@ -7,22 +7,22 @@ use crate::time::Instant;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Missed {
+pub(super) struct OutOfSight {
     /// Members are missing here since then without interruption, or this process stood still before they were.
     since: Option<Instant>,
-    doubt: Option<Doubt>,
+    own_pause: Option<OwnPause>,
 }
 
 /// This process stood still, and others may have gone on without it.
 #[derive(Clone, Copy, Debug)]
-struct Doubt {
+struct OwnPause {
     /// The last moment it is known to have run.
     since: Instant,
     /// Until when it counts, once somebody counts this process in.
     until: Option<Instant>,
 }
 
-impl Missed {
+impl OutOfSight {
     /// Whether full members are missing now.
     pub(super) fn on_view(&mut self, now: Instant, is_anybody_lost: bool) {
         self.since = is_anybody_lost.then(|| self.since_at(now));
@@ -31,15 +31,15 @@ impl Missed {
     /// This process stood still from `since` until now.
     pub(super) fn on_paused(&mut self, since: Instant) {
         let since = self.since_at(since);
-        self.doubt = Some(Doubt { since, until: None });
+        self.own_pause = Some(OwnPause { since, until: None });
         self.since = self.since.map(|_| since);
     }
 
     /// Somebody who was reached since then counts this process in. Both may have stood still: who is missed here before
     /// `until` may have been lost meanwhile.
     pub(super) fn on_still_member(&mut self, until: Instant) {
-        if let Some(doubt) = &mut self.doubt {
-            doubt.until.get_or_insert(until);
+        if let Some(own_pause) = &mut self.own_pause {
+            own_pause.until.get_or_insert(until);
         }
     }
 
@@ -50,8 +50,8 @@ impl Missed {
 
     /// If somebody is missed here from that moment on.
     fn since_at(&self, at: Instant) -> Instant {
-        let is_open = |doubt: &Doubt| doubt.until.is_none_or(|until| at < until);
-        let doubted = self.doubt.filter(is_open).map(|doubt| doubt.since);
-        self.since.or(doubted).unwrap_or(at)
+        let is_open = |own_pause: &OwnPause| own_pause.until.is_none_or(|until| at < until);
+        let unseen = self.own_pause.filter(is_open).map(|own_pause| own_pause.since);
+        self.since.or(unseen).unwrap_or(at)
     }
 }

@@ -1,18 +1,18 @@
-//! The doubt after an own pause: while this process stood still the cluster may have removed it and given its work to
+//! Revalidation after an own pause: while this process stood still the cluster may have removed it and given its work to
 //! others, so it must not go on as if nothing had happened. What was on its way before the pause proves nothing; only who
 //! answers a heartbeat sent after it, and then still gossips with this node, counts it in. Decides nothing about others.
 //! Spec: membership 8.5.
 
 /// A pause that nobody has spoken to yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Doubt {
+pub(super) struct Revalidation {
     /// The heartbeat round before it ended.
     round: u64,
     /// Whether a member has answered a later round.
     answered: bool,
 }
 
-impl Doubt {
+impl Revalidation {
     /// A pause ended after this heartbeat round and before the next.
     pub(super) const fn after(round: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The way to one peer for one kind of link: where it stands in its life, what waits for it, what is being written.
+//! The link to one peer for one kind of link: where it stands in its life, what waits for it, what is being written.
 //! Holds values and small rules; the moves from one state to the next are `outbound`'s. Spec: `ARCHITECTURE.md`.
 
 use std::time::Duration;
@@ -27,9 +27,9 @@ pub(crate) struct Challenge {
     pub(crate) transcript: Transcript,
 }
 
-/// Where a way stands.
+/// Where a link stands.
 #[derive(Debug, Default)]
-pub(crate) enum State {
+pub(crate) enum ConnectionState {
     /// Nobody wanted anything yet.
     #[default]
     Idle,
@@ -60,7 +60,7 @@ pub(crate) enum State {
     },
 }
 
-impl State {
+impl ConnectionState {
     pub(crate) const fn link(&self) -> Option<LinkId> {
         match self {
             Self::Idle | Self::Backoff { .. } => None,
@@ -93,13 +93,13 @@ pub(crate) enum Renewal {
     /// A successor is opened then.
     Due { at: Instant },
     /// The successor is being dialed or greeted; the link goes on meanwhile.
-    Opening(State),
+    Opening(ConnectionState),
     /// The successor has taken the link's place, and is silent until the link has been read to its end.
     Draining { link: LinkId, deadline: Instant },
 }
 
 impl Renewal {
-    /// The other link beside the way's own.
+    /// The other link beside the one in use.
     pub(crate) const fn link(&self) -> Option<LinkId> {
         match self {
             Self::None | Self::Due { .. } => None,
@@ -120,8 +120,8 @@ impl Renewal {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Way {
-    pub(crate) state: State,
+pub(crate) struct PeerLink {
+    pub(crate) state: ConnectionState,
     pub(crate) renewal: Renewal,
     /// When the open link has to be renewed at the latest.
     pub(crate) expires: Option<Instant>,
@@ -131,7 +131,7 @@ pub(crate) struct Way {
     pub(crate) kept: bool,
     /// The peer itself has refused to renew it.
     pub(crate) refused: bool,
-    /// Handshakes that have opened this way, the renewals included.
+    /// Handshakes that have opened this link, the renewals included.
     pub(crate) handshakes: u64,
     pub(crate) queues: Queues,
     /// What both ends of the open link understand.
@@ -143,15 +143,15 @@ pub(crate) struct Way {
     /// The other buffer, while it is not being written.
     spare: Vec<u8>,
     pub(crate) writing: bool,
-    /// It is in the list of ways to flush.
+    /// It is in the list of links to flush.
     pub(crate) dirty: bool,
     /// When the peer last took something, or had its first chance to.
     pub(crate) progress_at: Instant,
 }
 
-impl Way {
-    /// The state of this link: the way's own, or the successor's.
-    pub(crate) fn phase(&mut self, of: LinkId) -> &mut State {
+impl PeerLink {
+    /// The state of this link: the one in use, or its successor's.
+    pub(crate) fn state_of(&mut self, of: LinkId) -> &mut ConnectionState {
         match &mut self.renewal {
             Renewal::Opening(state) if state.link() == Some(of) => state,
             Renewal::None | Renewal::Due { .. } | Renewal::Opening(_) | Renewal::Draining { .. } => {

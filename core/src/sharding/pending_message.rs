@@ -16,15 +16,15 @@ pub(crate) struct Shared<'a, 'c> {
     pub(crate) slots: &'a mut Slots,
 }
 
-/// A message on its way.
+/// A message that is neither delivered nor refused yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Parcel {
+pub(crate) struct PendingMessage {
     pub(crate) envelope: EntityEnvelope,
     /// When the asker stops waiting, by this node's clock; `None` without an asker.
     pub(crate) deadline: Option<Instant>,
 }
 
-impl Parcel {
+impl PendingMessage {
     /// A message that came over a link. Should it have to be passed on, that is one hop more.
     pub(crate) fn received(cx: &Cx<'_>, mut envelope: EntityEnvelope) -> Self {
         envelope.hops = envelope.hops.saturating_add(1);

@@ -24,15 +24,15 @@ const WATCHED_MAX: usize = 1_024;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Conduct<K>(BTreeMap<K, (Instant, u32)>);
+pub(crate) struct Violations<K>(BTreeMap<K, (Instant, u32)>);
 
-impl<K> Default for Conduct<K> {
+impl<K> Default for Violations<K> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<K: Ord + Clone> Conduct<K> {
+impl<K: Ord + Clone> Violations<K> {
     /// Counts a violation; says whether there were too many.
     pub(crate) fn violated(&mut self, who: &K, now: Instant) -> bool {
         self.0.retain(|_, (since, _)| now.since(*since) < WINDOW);
@@ -70,7 +70,7 @@ impl<M: Machine> Pump<M> {
     }
 
     pub(super) fn misbehaved(&mut self, peer: &UniqueAddress) {
-        if self.conduct.violated(peer, self.base.now.mono) {
+        if self.violations.violated(peer, self.base.now.mono) {
             self.cut_off(peer.clone());
         }
     }
@@ -92,15 +92,15 @@ mod tests {
     #[test]
     fn three_violations_within_a_minute_are_too_many() {
         let peer = UniqueAddress::new(Address::new("h", 1).unwrap(), 1);
-        let mut conduct = Conduct::default();
+        let mut violations = Violations::default();
         let seconds = |s: u64| Instant::from_millis(s * 1_000);
-        assert!(!conduct.violated(&peer, seconds(0)));
-        assert!(!conduct.violated(&peer, seconds(30)));
-        assert!(!conduct.violated(&peer, seconds(61)));
-        assert!(!conduct.violated(&peer, seconds(62)));
-        assert!(!conduct.is_unruly(&peer, seconds(62)));
-        assert!(conduct.violated(&peer, seconds(63)));
-        assert!(conduct.is_unruly(&peer, seconds(63)));
-        assert!(!conduct.is_unruly(&peer, seconds(121)));
+        assert!(!violations.violated(&peer, seconds(0)));
+        assert!(!violations.violated(&peer, seconds(30)));
+        assert!(!violations.violated(&peer, seconds(61)));
+        assert!(!violations.violated(&peer, seconds(62)));
+        assert!(!violations.is_unruly(&peer, seconds(62)));
+        assert!(violations.violated(&peer, seconds(63)));
+        assert!(violations.is_unruly(&peer, seconds(63)));
+        assert!(!violations.is_unruly(&peer, seconds(121)));
     }
 }
