@@ -233,7 +233,12 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             .max(detector.heartbeat_interval);
         let gate = Gate::new(detector.heartbeat_interval + late);
         let reports = Arc::new(Reports::new(Arc::clone(&wake), gate));
-        let (shared, commands) = Shared::new(me.clone(), &config.limits, Arc::clone(&hub), wake);
+        let (shared, commands) = Shared::new(
+            me.clone(),
+            (&config.limits, config.ddata.subscribers_max),
+            Arc::clone(&hub),
+            wake,
+        );
         let rng = ChaCha8Rng::from_seed(seed);
         let leases = match self.leases.take() {
             Some(keeper) => {

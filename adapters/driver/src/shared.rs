@@ -14,7 +14,7 @@ use quorate_core::input::{Command, DdataCommand, KindSettings};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 
-use crate::data::Inbox;
+use crate::data::{Inbox, Places};
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, TellError};
 use crate::events::Hub;
@@ -120,15 +120,17 @@ pub(crate) struct Shared {
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
     data: Sender<DataCommand>,
-    /// Commands that must not wait: as many as there are subscriptions made or dropped between two turns.
+    /// Commands that must not wait: at most two for each inbox that there may be.
     data_later: Sender<DataCommand>,
+    /// Streams of changes that there may be.
+    pub(crate) subscribers: Arc<Places>,
     ended: Receiver<()>,
 }
 
 impl Shared {
     pub(crate) fn new(
         me: UniqueAddress,
-        limits: &Limits,
+        (limits, subscribers_max): (&Limits, usize),
         hub: Arc<Hub>,
         wake: Arc<Notify>,
     ) -> (Arc<Self>, Commands) {
@@ -150,6 +152,7 @@ impl Shared {
             control: control_in,
             data: data_in,
             data_later: later_in,
+            subscribers: Places::new(subscribers_max),
             ended: ended_out,
         };
         let commands = Commands {

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{cluster, within};
-use quorate_tokio::data::{DataReadError, Read, ValueChange, Write};
+use common::{cluster, node, within};
+use quorate_tokio::data::{DataReadError, FlagKind, ObservedSet, Read, ValueChange, Write};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counters_and_sets_changed_on_three_nodes_are_read_on_all_of_them() {
@@ -47,4 +47,62 @@ async fn counters_and_sets_changed_on_three_nodes_are_read_on_all_of_them() {
         Ok(vec![(1, "one".to_owned())])
     );
     assert_eq!(within(nodes[1].data().replicas()).await, Ok(3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_map_of_sets_is_merged_key_by_key() {
+    let nodes = cluster(2).await;
+    let baskets = |at: usize| nodes[at].data().map::<String, ObservedSet<u32>>("baskets");
+    let (ada, bob) = ("ada".to_owned(), "bob".to_owned());
+    within(baskets(0).add(&ada, &1, Write::All)).await.unwrap();
+    within(baskets(1).add(&ada, &2, Write::All)).await.unwrap();
+    within(baskets(0).add(&bob, &3, Write::All)).await.unwrap();
+    within(baskets(1).remove_element(&ada, &1, Write::All))
+        .await
+        .unwrap();
+    for at in 0..2 {
+        let held = within(baskets(at).read(Read::Local)).await;
+        assert_eq!(held, Ok(vec![(ada.clone(), vec![2]), (bob.clone(), vec![3])]));
+    }
+    within(baskets(1).remove(&bob, Write::All)).await.unwrap();
+    let held = within(baskets(0).read(Read::Local)).await;
+    assert_eq!(held, Ok(vec![(ada, vec![2])]));
+    let flags = nodes[0].data().map::<String, FlagKind>("baskets");
+    assert_eq!(
+        within(flags.read(Read::Local)).await,
+        Err(DataReadError::WrongType)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_of_changes_that_cannot_be_had_says_why_and_ends() {
+    let alone = node().config(|config| config.ddata.subscribers_max = 2);
+    let alone = alone.start().await.unwrap();
+    alone.join([alone.address().address()]).await.unwrap();
+    within(alone.up()).await.unwrap();
+    let stream = || alone.data().counter("likes").changes();
+    let mut illegal = alone.data().counter("").changes();
+    assert_eq!(within(illegal.next()).await, Some(Err(DataReadError::BadKey)));
+    assert_eq!(within(illegal.next()).await, None);
+    let (mut first, _second, mut third) = (stream(), stream(), stream());
+    assert_eq!(
+        within(third.next()).await,
+        Some(Err(DataReadError::TooManySubscribers))
+    );
+    assert_eq!(within(third.next()).await, None);
+    let likes = alone.data().counter("likes");
+    within(likes.increment(1, Write::Local)).await.unwrap();
+    assert_eq!(within(first.next()).await, Some(Ok(ValueChange::Value(1))));
+    // A place that is given back can be had again.
+    drop((first, third));
+    let again = async {
+        loop {
+            let change = stream().next().await;
+            if change != Some(Err(DataReadError::TooManySubscribers)) {
+                return change;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    assert_eq!(within(again).await, Some(Ok(ValueChange::Value(1))));
 }

@@ -172,3 +172,13 @@ async fn a_value_at_its_limit_is_written_and_one_byte_more_is_refused_by_type() 
         too_large
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_write_of_a_node_that_is_up_waits_for_its_store_to_be_read() {
+    let stalls = Arc::new(AtomicU64::new(1));
+    let node = node(None, &stalls, forgiving).await;
+    let kept = node.data().counter("durable-first").with_timeout(4 * STALL);
+    assert_eq!(within(kept.increment(1, Write::Majority)).await, Ok(()));
+    assert_eq!(within(kept.read(Read::Local)).await, Ok(1));
+    assert_eq!(stalls.load(Ordering::SeqCst), 0, "the store stalled before that");
+}

@@ -82,6 +82,9 @@ impl Replicator {
             Ok(changed) => held.add_seen(cx.me) || changed,
             Err(error) => return refuse(self, before.unwrap_or(held), Rejection::merge(key, error)),
         };
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.flux.close_gap();
+        }
         if !changed {
             self.entries.put_back(key, held);
             self.touch(key, used);
@@ -111,6 +114,7 @@ impl Replicator {
     ) {
         if envelope.is_deleted() {
             self.log.forget(key);
+            self.end_flux(key);
         }
         self.entries.replace(key, envelope, bytes, used);
         self.subscriptions.note(key);

@@ -9,9 +9,10 @@ use super::crdt::{Applied, Data, Delta, Op};
 use super::delta_log;
 use super::durable::Waiter;
 use super::measure::{data_len, delta_len, op_len};
-use super::operations::{Operation, Plan, Work};
+use super::operations::{Kept, Operation, Plan, Work};
 use super::protocol::{Answer, Body, Command, DeltaEntry, ReadError, SubscribeError, Timer, WriteError};
 use super::replicas::Replicas;
+use super::spread;
 use super::state::Envelope;
 use super::state::consistency::{Consistency, Preference, Targets};
 use super::state::key::Key;
@@ -21,8 +22,8 @@ use crate::ident::UniqueAddress;
 use crate::input::Token;
 
 /// Least and greatest time an operation waits.
-const TIMEOUT_MIN: Duration = Duration::from_millis(1);
-const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+pub(super) const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 
 /// After this part of the time the replicas that are not needed are asked as well.
 const SECONDARY_AFTER: u32 = 5;
@@ -40,6 +41,13 @@ enum NoQuorum {
 impl Replicator {
     /// An application wants something.
     pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: Command) {
+        let command = match self.stage {
+            Stage::Loading => match self.keep_early(cx, token, command) {
+                Some(command) => command,
+                None => return,
+            },
+            Stage::Idle | Stage::Serving | Stage::Stopped => command,
+        };
         match command {
             Command::Get {
                 key,
@@ -122,6 +130,7 @@ impl Replicator {
         let work = Work::Read {
             merged: None,
             held: Vec::new(),
+            kept: Kept::NotAsked,
         };
         let operation = self.operations.open(token, key.clone(), work, plan);
         for node in to {
@@ -185,38 +194,52 @@ impl Replicator {
         if waits_for_store {
             self.durable.note(key, Some(Waiter::Local { operation }));
         }
-        match delta {
-            Some(entry) => {
-                for node in to {
-                    let entries = alloc::vec![entry.clone()];
-                    let operation = Some(operation);
-                    send(cx, &node, Body::Deltas { operation, entries });
+        for node in &to {
+            match delta.as_ref().and_then(|entry| self.changes_for(cx, node, entry)) {
+                Some(entry) => {
+                    let weight = spread::weight(&entry);
+                    let (operation, entries) = (Some(operation), alloc::vec![entry]);
+                    send_weighed(cx, node, Body::Deltas { operation, entries }, weight);
                 }
+                None => self.send_value(cx, operation, key, core::slice::from_ref(node)),
             }
-            None => self.send_value(cx, operation, key, &to),
         }
         self.wake_operations(cx);
     }
 
+    /// What a replica is to be sent so that it has a change: this one and those before it that it was not sent yet. A write asks
+    /// other replicas than the one before it did; without these it would meet a gap there, and cost the whole value.
+    fn changes_for(&mut self, cx: &Cx<'_>, node: &UniqueAddress, newest: &DeltaEntry) -> Option<DeltaEntry> {
+        if cx.view().is_reachable(node) {
+            self.log.take_key_for(&newest.key, node)
+        } else {
+            // It may never get this, so that it does not count as sent.
+            Some(newest.clone())
+        }
+    }
+
     /// Sends the whole value, as it is now, to replicas that have to confirm it.
-    pub(super) fn send_value(&self, cx: &mut Cx<'_>, operation: u64, key: &Key, to: &[UniqueAddress]) {
+    pub(super) fn send_value(&mut self, cx: &mut Cx<'_>, operation: u64, key: &Key, to: &[UniqueAddress]) {
         let Some(entry) = self.entries.get(key) else {
             return;
         };
         for node in to {
-            let (key, envelope) = (key.clone(), entry.envelope.clone());
             let body = Body::Write {
                 operation,
-                key,
-                envelope,
+                key: key.clone(),
+                envelope: entry.envelope.clone(),
             };
             send_weighed(cx, node, body, entry.bytes + SMALL_MESSAGE_BYTES);
+            if cx.view().is_reachable(node) {
+                self.log.note_sent(key, node);
+            }
         }
     }
 
     /// Sets the timer to the earliest deadline of an open operation.
     pub(super) fn wake_operations(&self, cx: &mut Cx<'_>) {
-        if let Some(at) = self.operations.next_due() {
+        let due = [self.operations.next_due(), self.early.next_due()];
+        if let Some(at) = due.into_iter().flatten().min() {
             cx.wake(Timer::Operations.into(), at);
         }
     }
@@ -278,6 +301,10 @@ impl Replicator {
         };
         let entry = self.log_change(cx, key, &mut envelope, delta);
         self.changed(cx, key, envelope, bytes, cx.mono());
+        match entry {
+            Some(_) => self.note_on_its_way(cx, key),
+            None => self.end_flux(key),
+        }
         Ok(entry)
     }
 
@@ -336,6 +363,7 @@ impl Replicator {
             ..
         } = operation;
         let answer = match operation.work {
+            Work::Read { .. } if answered >= required => Answer::Value(Err(ReadError::StoreFailed)),
             Work::Read { .. } => Answer::Value(Err(ReadError::Timeout { answered, required })),
             Work::Write { stored: false, .. } if answered >= required => {
                 Answer::Written(Err(WriteError::StoreFailed))

@@ -83,6 +83,22 @@ impl DeltaLog {
         logs.filter_map(|(key, log)| log.take_for(key, node)).collect()
     }
 
+    /// What `node` was not sent yet of one key, the newest change included; `None` if that cannot be sent as changes. It
+    /// counts as sent from now on.
+    pub(super) fn take_key_for(&mut self, key: &Key, node: &UniqueAddress) -> Option<DeltaEntry> {
+        self.logs.get_mut(key)?.take_for(key, node)
+    }
+
+    /// `node` was sent the whole value, which has all changes.
+    pub(super) fn note_sent(&mut self, key: &Key, node: &UniqueAddress) {
+        let Some(log) = self.logs.get_mut(key) else {
+            return;
+        };
+        if let Some(change) = log.changes.back() {
+            log.sent.insert(node.clone(), change.upto);
+        }
+    }
+
     /// Drops what every one of `nodes` was sent.
     pub(super) fn clean_up(&mut self, nodes: &BTreeSet<UniqueAddress>) {
         let mut dropped = 0;

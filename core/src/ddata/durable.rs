@@ -72,6 +72,15 @@ impl Durable {
         self.held_back = false;
     }
 
+    /// Whether the store lacks a change of a key.
+    pub(super) fn lacks(&self, key: &Key) -> bool {
+        let is_under_way = match &self.open {
+            Some((_, Request::Write(batch))) => batch.contains_key(key),
+            Some((_, Request::Load | Request::Age)) | None => false,
+        };
+        is_under_way || self.dirty.contains_key(key)
+    }
+
     pub(super) const fn is_held_back(&self) -> bool {
         self.held_back
     }
@@ -155,7 +164,7 @@ impl Replicator {
                 // What was loaded need not be stored again.
                 self.durable.dirty.clear();
                 self.durable.alive_due = true;
-                self.serve();
+                self.serve(cx);
             }
         }
     }

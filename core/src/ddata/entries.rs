@@ -8,6 +8,7 @@ use core::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use super::in_flux::Flux;
 use super::state::key::Key;
 use super::state::{Digest, Envelope, Pruning};
 use crate::bytes;
@@ -27,6 +28,7 @@ pub(super) struct Entry {
     pub(super) bytes: usize,
     hash: u64,
     digest: Option<Digest>,
+    pub(super) flux: Flux,
     /// From this size on it is reported as large.
     pub(super) report_from: usize,
 }
@@ -39,6 +41,7 @@ impl Entry {
             bytes,
             hash: key.hash(),
             digest: None,
+            flux: Flux::default(),
             report_from: 0,
         }
     }
@@ -66,8 +69,8 @@ pub(super) fn digest_of(envelope: &Envelope) -> Digest {
     let mut hasher = SipHasher13::new_with_keys(0x0064_6461_7461, 2);
     hasher.write(&out);
     let digest = hasher.finish128().as_u128();
-    // The value of a deleted key; no other key may look like one.
-    Digest(digest.max(1))
+    // No value may look like a deleted key, or like one that is not to be compared.
+    Digest(digest.max(Digest::IN_FLUX.0 + 1))
 }
 
 fn put_markers(envelope: &Envelope, out: &mut Vec<u8>) {

@@ -4,9 +4,10 @@
 use alloc::vec::Vec;
 
 use super::commands::{reply, value_of};
+use super::durable::Waiter;
 use super::entries::digest_of;
-use super::operations::{Operation, Work};
-use super::protocol::{Answer, Body, Nack, WriteError};
+use super::operations::{Kept, Operation, Work};
+use super::protocol::{Answer, Body, Nack, ReadError, WriteError};
 use super::state::Envelope;
 use super::state::key::Key;
 use super::{Replicator, SMALL_MESSAGE_BYTES, send, send_weighed};
@@ -33,7 +34,7 @@ impl Replicator {
             cx.stats.ddata_answers_late += 1;
             return;
         };
-        let Work::Read { merged, held } = &mut operation.work else {
+        let Work::Read { merged, held, .. } = &mut operation.work else {
             return;
         };
         if !operation.waiting.remove(from) {
@@ -118,18 +119,24 @@ impl Replicator {
         if !stored_now {
             if let Some(operation) = self.operations.close(id) {
                 cx.stats.ddata_operations_failed += 1;
-                reply(cx, operation.token, Answer::Written(Err(WriteError::StoreFailed)));
+                let answer = match operation.work {
+                    Work::Read { .. } => Answer::Value(Err(ReadError::StoreFailed)),
+                    Work::Write { .. } => Answer::Written(Err(WriteError::StoreFailed)),
+                };
+                reply(cx, operation.token, answer);
             }
             return;
         }
-        if let Work::Write { stored, .. } = &mut operation.work {
-            *stored = true;
+        match &mut operation.work {
+            Work::Read { kept, .. } => *kept = Kept::Done,
+            Work::Write { stored, .. } => *stored = true,
         }
         self.finish_if_done(cx, id);
     }
 
     /// An operation has waited long enough for its first replicas, or for all.
     pub(super) fn on_operations_due(&mut self, cx: &mut Cx<'_>) {
+        self.end_early_due(cx);
         while let Some(id) = self.operations.pop_due(cx.mono()) {
             let Some(operation) = self.operations.get_mut(id) else {
                 continue;
@@ -173,9 +180,24 @@ impl Replicator {
         let Some(operation) = self.operations.get_mut(id) else {
             return;
         };
-        let is_stored = match operation.work {
-            Work::Read { .. } => true,
-            Work::Write { stored, .. } => stored,
+        let has_quorum = operation.has_quorum();
+        let is_stored = match &mut operation.work {
+            // What a read found is durable here before anybody is told, so that a later read does not find less.
+            Work::Read { kept, .. } => {
+                let settings = &cx.config.ddata;
+                let waits = settings.is_durable(&operation.key) && settings.write_behind_interval.is_none();
+                if has_quorum && *kept == Kept::NotAsked {
+                    *kept = if waits && self.durable.lacks(&operation.key) {
+                        let waiter = Waiter::Local { operation: id };
+                        self.durable.note(&operation.key, Some(waiter));
+                        Kept::Waits
+                    } else {
+                        Kept::Done
+                    };
+                }
+                *kept == Kept::Done
+            }
+            Work::Write { stored, .. } => *stored,
         };
         let is_done = operation.has_quorum() && is_stored;
         if !is_done && !operation.is_lost() {
@@ -198,7 +220,7 @@ impl Replicator {
     /// Tells the value, which this node holds by now, and has those replicas repaired that answered with less.
     fn finish_read(&mut self, cx: &mut Cx<'_>, operation: Operation) {
         let Operation { token, key, work, .. } = operation;
-        let Work::Read { merged, held } = work else {
+        let Work::Read { merged, held, .. } = work else {
             return;
         };
         let mine = self.entries.get(&key).map(|entry| entry.envelope.clone());

@@ -10,6 +10,7 @@ use super::entries::Entry;
 use super::protocol::{Body, Carried, Digested, Rejection};
 use super::replicas::Replicas;
 use super::slices::{CHUNKS_PER_TICK_MAX, chunk_of, chunks_per_tick, chunks_total};
+use super::state::Digest;
 use super::state::key::Key;
 use super::{Replicator, send_weighed};
 use crate::cx::Cx;
@@ -60,7 +61,11 @@ impl Replicator {
             if let Some(chunk) = chunks.get_mut(place) {
                 chunk.push(Digested {
                     key: key.clone(),
-                    digest: entry.digest(),
+                    digest: if entry.flux.passes_over(now) {
+                        Digest::IN_FLUX
+                    } else {
+                        entry.digest()
+                    },
                     idle_ms: idle_ms(cx, key, entry, now),
                 });
             }
@@ -105,7 +110,12 @@ impl Replicator {
             if let Some(idle) = digested.idle_ms {
                 entry.used = entry.used.max(now - Duration::from_millis(idle));
             }
-            if entry.digest() != digested.digest {
+            if digested.digest == Digest::IN_FLUX {
+                // What it is about comes as deltas, unless those are of no use here.
+                if entry.flux.has_gap() {
+                    lacking.push(digested.key.clone());
+                }
+            } else if !entry.flux.passes_over(now) && entry.digest() != digested.digest {
                 differing.push(digested.key.clone());
             }
         }

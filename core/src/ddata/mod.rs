@@ -6,10 +6,12 @@ mod commands;
 pub mod crdt;
 mod delta_log;
 mod durable;
+mod early;
 mod entries;
 mod exchange;
 mod expiry;
 mod gossip;
+mod in_flux;
 mod measure;
 mod notify;
 mod operations;
@@ -30,6 +32,7 @@ use crate::cx::Cx;
 use crate::ddata::crdt::{Data, Minting};
 use crate::ddata::delta_log::DeltaLog;
 use crate::ddata::durable::Durable;
+use crate::ddata::early::Early;
 use crate::ddata::entries::Entries;
 use crate::ddata::operations::Operations;
 use crate::ddata::protocol::{Body, Event, Msg, Timer};
@@ -51,6 +54,7 @@ const SMALL_MESSAGE_BYTES: usize = 320;
 pub struct Replicator {
     entries: Entries,
     operations: Operations,
+    early: Early,
     subscriptions: Subscriptions,
     log: DeltaLog,
     minting: Minting,
@@ -82,6 +86,7 @@ impl Replicator {
         Self {
             entries: Entries::default(),
             operations: Operations::default(),
+            early: Early::default(),
             subscriptions: Subscriptions::default(),
             log: DeltaLog::default(),
             minting: Minting::new(me.clone()),
@@ -123,10 +128,10 @@ impl Replicator {
             .collect()
     }
 
-    /// Operations that wait for others or for the store.
+    /// Operations that wait for others, for the store, or for the store to be read.
     #[must_use]
     pub fn open_operations(&self) -> usize {
-        self.operations.len()
+        self.operations.len() + self.early.len()
     }
 
     /// What is known about a key's pruning and its deltas.
@@ -199,15 +204,16 @@ impl Replicator {
     fn start(&mut self, cx: &mut Cx<'_>) {
         self.minting.set_now(wall_ms(cx));
         if cx.config.ddata.durable_keys.is_empty() {
-            self.serve();
+            self.serve(cx);
         } else {
             self.stage = Stage::Loading;
             self.durable.load(cx);
         }
     }
 
-    fn serve(&mut self) {
+    fn serve(&mut self, cx: &mut Cx<'_>) {
         self.stage = Stage::Serving;
+        self.begin_early(cx);
     }
 
     /// After every input: has the store keep what changed, and waits for what there is to wait for. Nothing is woken for a
@@ -239,6 +245,7 @@ impl Replicator {
     /// It takes no part any more; whoever waits is told.
     fn stop(&mut self, cx: &mut Cx<'_>) {
         self.stage = Stage::Stopped;
+        self.end_early(cx);
         for operation in self.operations.take_all() {
             Self::fail(cx, operation);
         }

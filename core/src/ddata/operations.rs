@@ -12,6 +12,14 @@ use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::time::Instant;
 
+/// Whether a store has been asked to keep something, and does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    NotAsked,
+    Waits,
+    Done,
+}
+
 /// What an operation does when its quorum answered.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
@@ -21,6 +29,8 @@ pub(super) enum Work {
         merged: Option<Envelope>,
         /// What each replica holds, to repair those that lack something.
         held: Vec<(UniqueAddress, Option<Digest>)>,
+        /// Whether the store of this node keeps what was found.
+        kept: Kept,
     },
     /// Has replicas merge.
     Write {

@@ -283,9 +283,12 @@ pub enum ReadError {
         /// Needed.
         required: usize,
     },
-    /// This node takes no part: it lacks the role, is no member, or has not loaded its store yet.
+    /// This node takes no part: no member, without the role, or its store could not be read, or not in the time given.
     #[error("this node holds no replicas")]
     NotServing,
+    /// The replicas answered, but this node's store failed to keep what they said of a durable key.
+    #[error("the value was found, but this node's store failed to keep it")]
+    StoreFailed,
     /// As many operations wait as may (`ddata.open_operations_max`).
     #[error("too many operations are open")]
     TooManyOperations,
@@ -332,7 +335,7 @@ pub enum WriteError {
     /// As many operations wait as may (`ddata.open_operations_max`). Nothing changed.
     #[error("too many operations are open; nothing changed")]
     TooManyOperations,
-    /// This node takes no part: it lacks the role, is no member, or has not loaded its store yet. Nothing changed.
+    /// This node takes no part, or had not read its store in the time given. Nothing changed.
     #[error("this node holds no replicas; nothing changed")]
     NotServing,
 }

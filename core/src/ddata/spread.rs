@@ -108,6 +108,7 @@ impl Replicator {
             }
         }
         if entry.after > current {
+            self.note_gap(key);
             return Ok(Outcome::Gap);
         }
         let more: usize = entry.deltas.iter().map(delta_len).sum();
@@ -163,7 +164,10 @@ impl Replicator {
             }
             return match failed {
                 // The whole value closes the gaps.
-                Some(MergeError::CloudFull) => Ok(Outcome::Gap),
+                Some(MergeError::CloudFull) => {
+                    self.note_gap(key);
+                    Ok(Outcome::Gap)
+                }
                 Some(error) => Err(Rejection::merge(key, error)),
                 None => Err(Rejection::TooLarge { key: key.clone() }),
             };
@@ -171,6 +175,7 @@ impl Replicator {
         envelope.deltas.insert(from.clone(), entry.upto);
         if changed {
             self.changed(cx, key, envelope, exact, cx.mono());
+            self.note_on_its_way(cx, key);
         } else {
             self.entries.put_back(key, envelope);
             self.touch(key, cx.mono());
@@ -196,7 +201,8 @@ fn empty_for(delta: &Delta) -> Option<Data> {
     }
 }
 
-fn weight(entry: &DeltaEntry) -> usize {
+/// About how many bytes an entry takes in a message.
+pub(super) fn weight(entry: &DeltaEntry) -> usize {
     let deltas = entry.deltas.iter().map(delta_len);
     entry.key.as_str().len() + 32 + deltas.sum::<usize>()
 }

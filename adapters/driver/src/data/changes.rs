@@ -43,21 +43,25 @@ impl<T> fmt::Debug for Changes<T> {
 
 impl<T> Drop for Changes<T> {
     fn drop(&mut self) {
-        self.shared
-            .data_later(DataCommand::Unsubscribe(Arc::clone(&self.inbox)));
+        if self.inbox.has_place() {
+            self.shared
+                .data_later(DataCommand::Unsubscribe(Arc::clone(&self.inbox)));
+        }
     }
 }
 
 impl<T: DataKind> Changes<T> {
     pub(super) fn new(shared: Arc<Shared>, pattern: Option<Pattern>) -> Self {
-        let inbox = Arc::new(Inbox::default());
-        match pattern {
-            Some(pattern) => {
-                let inbox = Arc::clone(&inbox);
-                shared.data_later(DataCommand::Subscribe { pattern, inbox });
+        let inbox = match (pattern, shared.subscribers.take()) {
+            (Some(pattern), Some(place)) => {
+                let inbox = Inbox::new(place);
+                let told = Arc::clone(&inbox);
+                shared.data_later(DataCommand::Subscribe { pattern, inbox: told });
+                inbox
             }
-            None => inbox.end(),
-        }
+            (Some(_), None) => Inbox::refused(DataReadError::TooManySubscribers),
+            (None, _) => Inbox::refused(DataReadError::BadKey),
+        };
         Self {
             shared,
             inbox,
@@ -65,11 +69,11 @@ impl<T: DataKind> Changes<T> {
         }
     }
 
-    /// The next change; `None` once the node has ended, or if the subscription was refused: the key is not legal, or there
-    /// are too many (`ddata.subscribers_max`).
+    /// The next change; `None` once the node has ended. A stream that was refused says why, once, and ends.
     ///
     /// # Errors
-    /// Inside: [`DataReadError::WrongType`], [`DataReadError::Decode`].
+    /// Inside: [`DataReadError::WrongType`], [`DataReadError::Decode`]; [`DataReadError::BadKey`] and
+    /// [`DataReadError::TooManySubscribers`] (`ddata.subscribers_max` streams on this node) end it.
     ///
     /// # Cancel safety
     /// Safe: a change is taken only when it is returned.
@@ -85,7 +89,7 @@ impl<T: DataKind> Changes<T> {
         };
         self.inbox
             .poll(cx)
-            .map(|next| next.map(|(_, change)| read(change)))
+            .map(|next| next.map(|change| change.and_then(read)))
     }
 }
 

@@ -18,6 +18,9 @@ pub enum DataReadError {
     /// The key has not 1 to 255 bytes.
     #[error("a key has 1 to 255 bytes")]
     BadKey,
+    /// This node has as many streams of changes as it may (`ddata.subscribers_max`).
+    #[error("there are too many streams of changes")]
+    TooManySubscribers,
     /// The node has stopped.
     #[error("this node has stopped")]
     Stopped,

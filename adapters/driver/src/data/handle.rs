@@ -104,10 +104,7 @@ impl<T: DataKind> Replicated<T> {
     }
 
     /// What becomes of the value from now on, beginning with what it is if there is one. A reader that is slow gets the
-    /// newest value and not those between.
-    ///
-    /// # Errors
-    /// [`DataReadError::BadKey`].
+    /// newest value and not those between. If it cannot be had, the stream says why and ends.
     pub fn changes(&self) -> Changes<T> {
         let pattern = self.key.clone().map(Pattern::Key);
         Changes::new(Arc::clone(&self.shared), pattern)

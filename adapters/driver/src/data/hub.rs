@@ -2,6 +2,7 @@
 //! nothing here grows with time. Spec: sharding 1.12 (subscriptions).
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
@@ -9,22 +10,86 @@ use quorate_core::ddata::protocol::Change;
 use quorate_core::ddata::state::key::Key;
 use quorate_core::input::Token;
 
+use super::error::DataReadError;
 use crate::sync::lock;
 
 /// Changes that one subscriber has not taken yet: the newest of each key.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inbox {
     inside: Mutex<Inside>,
+    /// Freed once neither the reader, nor the loop, nor a queue between them holds the inbox any more.
+    place: Option<Place>,
+}
+
+/// How many inboxes there may be on a node. As each has at most two commands in the queue to the loop (begin, end), this
+/// bounds the queue as well, which neither may wait.
+#[derive(Debug)]
+pub(crate) struct Places {
+    free: AtomicUsize,
+}
+
+/// The right to one inbox.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Places>);
+
+impl Places {
+    pub(crate) fn new(count: usize) -> Arc<Self> {
+        let free = AtomicUsize::new(count);
+        Arc::new(Self { free })
+    }
+
+    /// A place, if one is free.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Place> {
+        let less = |free: usize| free.checked_sub(1);
+        let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.ok().map(|_| Place(Arc::clone(self)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.free.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
 struct Inside {
     changes: BTreeMap<Key, Change>,
+    /// Why nothing comes at all; told once.
+    refused: Option<DataReadError>,
     ended: bool,
     waker: Option<Waker>,
 }
 
 impl Inbox {
+    pub(crate) fn new(place: Place) -> Arc<Self> {
+        Arc::new(Self {
+            inside: Mutex::default(),
+            place: Some(place),
+        })
+    }
+
+    /// One that only says why nothing comes.
+    pub(crate) fn refused(error: DataReadError) -> Arc<Self> {
+        let inbox = Self {
+            inside: Mutex::default(),
+            place: None,
+        };
+        inbox.refuse(error);
+        Arc::new(inbox)
+    }
+
+    /// Whether the loop was told of it.
+    pub(crate) const fn has_place(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// Nothing comes, for a reason that the reader is told.
+    pub(crate) fn refuse(&self, error: DataReadError) {
+        lock(&self.inside).refused = Some(error);
+        self.end();
+    }
+
     fn put(&self, key: &Key, change: &Change) {
         let mut inside = lock(&self.inside);
         inside.changes.insert(key.clone(), change.clone());
@@ -46,10 +111,13 @@ impl Inbox {
         }
     }
 
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Option<(Key, Change)>> {
+    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Option<Result<Change, DataReadError>>> {
         let mut inside = lock(&self.inside);
-        if let Some(first) = inside.changes.pop_first() {
-            return Poll::Ready(Some(first));
+        if let Some((_, first)) = inside.changes.pop_first() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        if let Some(error) = inside.refused.take() {
+            return Poll::Ready(Some(Err(error)));
         }
         if inside.ended {
             return Poll::Ready(None);

@@ -79,11 +79,11 @@ pub struct CounterMapKind<K>(PhantomData<fn() -> K>);
 #[derive(Debug)]
 pub struct MultiMapKind<K, V>(PhantomData<fn() -> (K, V)>);
 
-fn decode<E: DeserializeOwned>(element: &Element) -> Result<E, DataReadError> {
+pub(super) fn decode<E: DeserializeOwned>(element: &Element) -> Result<E, DataReadError> {
     codec::decode(element).ok_or(DataReadError::Decode)
 }
 
-fn encode<E: Serialize + ?Sized>(element: &E) -> Option<Element> {
+pub(super) fn encode<E: Serialize + ?Sized>(element: &E) -> Option<Element> {
     codec::encode(element).map(Element::from)
 }
 
@@ -142,6 +142,8 @@ macro_rules! writes {
         )*
     };
 }
+
+pub(super) use writes;
 
 impl Counter {
     writes! {

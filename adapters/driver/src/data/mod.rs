@@ -7,17 +7,19 @@ mod handle;
 mod hub;
 mod kinds;
 mod level;
+mod maps;
 
 pub use changes::{Changes, ValueChange};
 pub use error::{DataReadError, DataWriteError};
 pub use handle::Replicated;
-pub(crate) use hub::{Inbox, Subscriptions};
+pub(crate) use hub::{Inbox, Places, Subscriptions};
 pub use kinds::{
     Counter, CounterKind, CounterMap, CounterMapKind, DataKind, Flag, FlagKind, GrowSet, GrowSetKind,
     MultiMap, MultiMapKind, ObservedSet, Register, RegisterKind, RegisterMap, RegisterMapKind, Set,
     UpDownCounter, UpDownCounterKind,
 };
 pub use level::{DATA_TIMEOUT_DEFAULT, Read, Write};
+pub use maps::{MapValue, MergeMap, MergeMapKind};
 
 use std::fmt;
 use std::sync::Arc;
@@ -108,6 +110,13 @@ impl Data {
     /// A map of sets.
     #[must_use]
     pub fn multi_map<K, V>(&self, key: impl AsRef<str>) -> MultiMap<K, V> {
+        self.of(key)
+    }
+
+    /// A map of replicated values, which are merged key by key: `map::<String, ObservedSet<u64>>("baskets")`. A key
+    /// that is removed while its value is changed elsewhere stays, with the value that the change saw.
+    #[must_use]
+    pub fn map<K, T>(&self, key: impl AsRef<str>) -> MergeMap<K, T> {
         self.of(key)
     }
 

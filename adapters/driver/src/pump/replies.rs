@@ -8,7 +8,7 @@ use quorate_core::input::Token;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{KindId, Payload};
 
-use crate::data::Inbox;
+use crate::data::{DataReadError, Inbox};
 use crate::sync::Sender;
 
 /// Who waits.
@@ -65,8 +65,10 @@ impl Replies {
                 None
             }
             Waiting::Subscription(inbox) => {
-                if !matches!(answer, Answer::Ddata(DdataAnswer::Subscribed(Ok(())))) {
-                    inbox.end();
+                if matches!(answer, Answer::Ddata(DdataAnswer::Subscribed(Err(_)))) {
+                    inbox.refuse(DataReadError::TooManySubscribers);
+                } else if !matches!(answer, Answer::Ddata(DdataAnswer::Subscribed(Ok(())))) {
+                    inbox.refuse(DataReadError::Stopped);
                 }
                 None
             }

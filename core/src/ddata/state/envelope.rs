@@ -49,6 +49,9 @@ pub struct Digest(pub u128);
 impl Digest {
     /// Deleted keys all look alike.
     pub const DELETED: Self = Self(0);
+
+    /// The sender holds the key, and its changes are on their way as deltas: not to be compared.
+    pub const IN_FLUX: Self = Self(1);
 }
 
 impl Envelope {

@@ -69,12 +69,9 @@ fn a_restart_has_everything_that_was_acknowledged() {
     world.add_peer(crate::fixture::node("n0", 55), config, store);
     world.all_up();
     let token = world.get(0, "d1", Local);
-    assert_eq!(
-        *world.answer(0, token),
-        Answer::Value(Err(ReadError::NotServing)),
-        "loading"
-    );
+    assert!(world.is_open(0, token), "loading");
     world.run(SECOND / 10);
+    assert!(matches!(world.answer(0, token), Answer::Value(Ok(_))));
     assert_eq!(world.peers[0].machine.digests(), before);
     assert_eq!(world.count(0, "d1"), 10);
     let token = world.update(0, "d7", increment(1), Local);
@@ -117,7 +114,11 @@ fn s_227_a_store_that_fails_is_said_and_is_never_a_success() {
 fn s_227_a_store_that_cannot_be_read_keeps_the_replicator_from_serving() {
     let mut world = World::new(1, durable);
     world.peers[0].disk = Disk::Fails;
+    let early = world.update(0, "v", increment(1), Local);
+    assert!(world.is_open(0, early), "it waits for the store");
     world.run(SECOND);
+    let refused = Answer::Written(Err(WriteError::NotServing));
+    assert_eq!(*world.answer(0, early), refused);
     let token = world.update(0, "v", increment(1), Local);
     assert_eq!(
         *world.answer(0, token),
@@ -174,4 +175,87 @@ fn write_behind_answers_at_once_and_stores_later() {
     world.peers[0].disk = Disk::Works;
     world.run(30 * SECOND);
     assert!(world.peers[0].store.entries().count() > MemoryMap::new().entries().count() + 1);
+}
+
+#[test]
+fn what_is_asked_before_the_store_is_read_waits_for_it_and_keeps_its_order() {
+    let mut world = World::new(1, |config| {
+        durable(config);
+        config.ddata.open_operations_max = 5;
+    });
+    world.peers[0].disk = Disk::Stalls;
+    let written = [
+        world.update(0, "d", increment(1), Local),
+        world.update(0, "v", increment(2), Majority),
+    ];
+    let read = world.get(0, "d", Local);
+    let keys = world.command(0, Command::Keys);
+    let replicas = world.command(0, Command::Replicas);
+    assert_eq!(*world.answer(0, replicas), Answer::Replicas(0));
+    let last = world.get(0, "v", Local);
+    let refused = world.update(0, "v", increment(4), Local);
+    assert_eq!(
+        *world.answer(0, refused),
+        Answer::Written(Err(WriteError::TooManyOperations))
+    );
+    world.run(SECOND / 2);
+    assert!(written.iter().all(|token| world.is_open(0, *token)));
+    assert_eq!(world.peers[0].machine.open_operations(), 5);
+    world.peers[0].disk = Disk::Works;
+    world.run(SECOND / 10);
+    for token in written {
+        assert_eq!(*world.answer(0, token), DONE);
+    }
+    assert!(matches!(world.answer(0, read), Answer::Value(Ok(_))));
+    assert!(matches!(world.answer(0, last), Answer::Value(Ok(_))));
+    assert_eq!(
+        *world.answer(0, keys),
+        Answer::Keys(Vec::from([key("d"), key("v")]))
+    );
+    assert_eq!((world.count(0, "d"), world.count(0, "v")), (1, 2));
+}
+
+#[test]
+fn what_waits_too_long_for_the_store_to_be_read_is_told_and_changes_nothing() {
+    let mut world = World::new(1, durable);
+    world.peers[0].disk = Disk::Stalls;
+    let write = world.update(0, "d", increment(1), Local);
+    let read = world.get(0, "d", Local);
+    world.run(SECOND - SECOND / 10);
+    assert!(world.is_open(0, write) && world.is_open(0, read));
+    world.run(SECOND / 5);
+    assert_eq!(
+        *world.answer(0, write),
+        Answer::Written(Err(WriteError::NotServing))
+    );
+    assert_eq!(*world.answer(0, read), Answer::Value(Err(ReadError::NotServing)));
+    world.peers[0].disk = Disk::Works;
+    world.run(SECOND);
+    assert_eq!(world.count(0, "d"), 0);
+}
+
+#[test]
+fn a_read_of_a_durable_key_waits_until_what_it_found_is_stored_here() {
+    let mut world = world(3);
+    world.partition(&[0], &[1, 2]);
+    let token = world.update(1, "d", increment(7), Majority);
+    world.run(SECOND / 10);
+    assert_eq!(*world.answer(1, token), DONE);
+    world.heal();
+    world.peers[0].disk = Disk::Stalls;
+    let read = world.get(0, "d", All);
+    world.run(SECOND / 10);
+    assert!(world.is_open(0, read), "its store has not kept it yet");
+    world.peers[0].disk = Disk::Works;
+    world.run(SECOND / 10);
+    assert!(matches!(world.answer(0, read), Answer::Value(Ok(_))));
+    // A store that fails is said.
+    world.partition(&[0], &[1, 2]);
+    world.update(1, "d", increment(1), Majority);
+    world.run(SECOND / 10);
+    world.heal();
+    world.peers[0].disk = Disk::Fails;
+    let read = world.get(0, "d", All);
+    world.run(SECOND / 10);
+    assert_eq!(*world.answer(0, read), Answer::Value(Err(ReadError::StoreFailed)));
 }

@@ -264,3 +264,47 @@ fn s_230_a_message_for_another_incarnation_is_ignored() {
     assert_eq!(world.peers[1].fixture.stats.ddata_ignored, 1);
     assert!(world.sent.is_empty());
 }
+
+/// Bytes that one of three nodes sends per element of 16 bytes, fifty a second, added to a set of a thousand.
+fn bytes_per_update(
+    level: super::super::state::consistency::Consistency,
+    pause: core::time::Duration,
+) -> usize {
+    const UPDATES: u32 = 100;
+    let mut world = World::new(3, |_| {});
+    let element = |number: u32| alloc::format!("element-{number:08}");
+    for number in 0..1000 {
+        world.update(0, "s", add(&element(number)), Local);
+    }
+    world.run(10 * SECOND);
+    world.assert_equal();
+    let before = world.sent_bytes[0];
+    for number in 1000..1000 + UPDATES {
+        world.update(0, "s", add(&element(number)), level);
+        world.run(pause);
+    }
+    world.run(5 * SECOND);
+    world.assert_equal();
+    let spent = world.sent_bytes[0] - before;
+    let before = world.sent_bytes[0];
+    world.run(5 * SECOND + UPDATES * pause);
+    let idle = world.sent_bytes[0] - before;
+    spent.saturating_sub(idle) / UPDATES as usize
+}
+
+#[test]
+fn what_an_update_costs_follows_its_change_and_not_the_value() {
+    for (level, pause) in [
+        (Majority, 20),
+        (Local, 20),
+        (Majority, 700),
+        (Local, 700),
+        (All, 700),
+    ] {
+        let bytes = bytes_per_update(level, core::time::Duration::from_millis(pause));
+        assert!(
+            bytes < 800,
+            "{bytes} bytes per update, {level:?}, every {pause} ms"
+        );
+    }
+}

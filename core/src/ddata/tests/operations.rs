@@ -177,7 +177,10 @@ fn s_228_replicas_beyond_those_needed_are_asked_after_a_fifth_of_the_time() {
 
 #[test]
 fn s_228_a_gap_is_closed_by_the_whole_value() {
-    let mut world = World::new(2, |config| config.ddata.gossip_interval = 1000 * SECOND);
+    let mut world = World::new(2, |config| {
+        config.ddata.gossip_interval = 1000 * SECOND;
+        config.ddata.delta_interval = Some(SECOND / 5);
+    });
     world.lose = |body| matches!(body, Body::Deltas { operation: None, .. });
     world.update(0, "s", add("x"), Local);
     world.run(SECOND);
@@ -186,6 +189,29 @@ fn s_228_a_gap_is_closed_by_the_whole_value() {
     assert_eq!(*world.answer(0, token), DONE);
     assert_eq!(world.peers[1].fixture.stats.ddata_delta_gaps, 1);
     world.assert_equal();
+}
+
+#[test]
+fn a_write_brings_the_changes_before_it_that_its_replica_was_not_sent() {
+    let mut world = World::new(3, |config| config.ddata.gossip_interval = 1000 * SECOND);
+    for number in 0..20 {
+        let token = world.update(0, "s", add(&alloc::format!("{number}")), Majority);
+        world.run(SECOND / 100);
+        assert_eq!(*world.answer(0, token), DONE);
+    }
+    let gaps = world.peers.iter().map(|peer| peer.fixture.stats.ddata_delta_gaps);
+    assert_eq!(gaps.sum::<u64>(), 0);
+    let whole = |body: &Body| matches!(body, Body::Write { .. } | Body::Gossip { .. });
+    assert!(!world.sent.iter().any(|(_, _, body)| whole(body)));
+    // Of two replicas each was asked for some of them.
+    let asked = |to| {
+        world
+            .sent
+            .iter()
+            .filter(|(from, at, _)| (*from, *at) == (0, to))
+            .count()
+    };
+    assert!(asked(1) > 0 && asked(2) > 0);
 }
 
 #[test]

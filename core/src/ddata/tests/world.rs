@@ -58,6 +58,8 @@ pub(super) struct World {
     pub(super) lose: fn(&Body) -> bool,
     /// Everything that was sent, in order.
     pub(super) sent: Vec<(usize, usize, Body)>,
+    /// Bytes of the frames that each node sent.
+    pub(super) sent_bytes: Vec<usize>,
 }
 
 pub(super) fn key(name: &str) -> Key {
@@ -88,8 +90,8 @@ pub(super) fn add_for_good(element: &[u8]) -> (Data, Op) {
     (Data::empty(DataType::GSet).unwrap(), op)
 }
 
-/// What arrives of a message: the same.
-fn through_the_wire(msg: Msg) -> Msg {
+/// What arrives of a message: the same; and how many bytes its frame has.
+fn through_the_wire(msg: Msg) -> (Msg, usize) {
     let mut frame = Vec::new();
     let limits = config().limits;
     let message = Message::Ddata(msg);
@@ -99,7 +101,7 @@ fn through_the_wire(msg: Msg) -> Msg {
     let read = wire::decode_message(tag.kind, tag.lane, body, &limits).unwrap();
     assert_eq!(read, message);
     match read {
-        Message::Ddata(msg) => msg,
+        Message::Ddata(msg) => (msg, frame.len()),
         other => panic!("unexpected {other:?}"),
     }
 }
@@ -114,6 +116,7 @@ impl World {
             tokens: 0,
             lose: |_| false,
             sent: Vec::new(),
+            sent_bytes: Vec::new(),
         };
         for index in 0..count {
             let mut config = config();
@@ -133,6 +136,7 @@ impl World {
         if let Some(first) = self.peers.first() {
             fixture.now = first.fixture.now;
         }
+        self.sent_bytes.push(0);
         self.peers.push(Peer {
             fixture,
             machine: Replicator::new(&me),
@@ -186,7 +190,8 @@ impl World {
                     message: Message::Ddata(msg),
                 } => {
                     let to = self.peers.iter().position(|peer| peer.fixture.me == to);
-                    let msg = through_the_wire(msg);
+                    let (msg, bytes) = through_the_wire(msg);
+                    self.sent_bytes[index] += bytes;
                     if let Some(to) = to {
                         self.sent.push((index, to, msg.body.clone()));
                         if !self.cut.contains(&(index, to)) && !(self.lose)(&msg.body) {
