@@ -164,6 +164,20 @@ impl<R: Rng> Node<R> {
         self.route_until_quiet();
     }
 
+    /// The host goes away, without a word to others: whoever waits for an answer hears how far its message came, as far as this
+    /// node knows. Hand back what was not sent before ([`LinkEvent::Dropped`](crate::input::LinkEvent::Dropped)). Afterwards the
+    /// node is halted. Linear in what it holds.
+    pub fn stop(&mut self, now: Now) {
+        if self.halted {
+            return;
+        }
+        let mono = now.mono.max(self.base.now.mono);
+        self.base.now = Now { mono, ..now };
+        self.machines.sharding.halt(&mut self.base.cx());
+        self.halted = true;
+        self.base.timers.clear();
+    }
+
     /// The next thing to do, or until when to sleep. Constant time.
     pub fn poll(&mut self) -> Output {
         if let Some(effect) = self.base.outbox.effects.pop_front() {

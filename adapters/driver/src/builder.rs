@@ -202,7 +202,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let environment = |what| move |error| StartError::Environment { what, error };
         let users = A::runtime().map_err(environment("runtime"))?;
         let runtime = users.dedicated().map_err(environment("thread of the node"))?;
-        let security = self.security.clone().aging(config.limits.max_link_age);
+        let security = self.security.clone().limited_by(&config.limits);
         let transport = A::transport(&runtime, &security).map_err(environment("transport"))?;
         let bind_error = |error| StartError::Bind {
             address: self.bind.clone(),

@@ -43,6 +43,7 @@ mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
+mod wrong_port;
 
 pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
@@ -59,7 +60,7 @@ pub use pump::policy::{Joiner, Manager};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
-pub use security::{Method, Security};
+pub use security::{HandshakeLimits, Method, Security};
 pub use stats::{KindState, LinkState, LinkStats, NodeStats};
 pub use store::{MemoryStore, Store, StoreFault, new_store_id};
 pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};

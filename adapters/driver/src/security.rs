@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorate_core::config::Limits;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::{AUTH_NONE, AUTH_PSK};
 
@@ -16,6 +17,7 @@ use crate::transport::PeerCertificate;
 pub struct Security {
     protection: Protection,
     max_link_age: Option<Duration>,
+    handshakes: Option<HandshakeLimits>,
 }
 
 /// The methods with what each needs.
@@ -47,6 +49,7 @@ impl Security {
         Self {
             protection: Protection::InsecurePlaintext,
             max_link_age: None,
+            handshakes: None,
         }
     }
 
@@ -58,6 +61,7 @@ impl Security {
         Self {
             protection: Protection::Psk(psk),
             max_link_age: None,
+            handshakes: None,
         }
     }
 
@@ -69,6 +73,7 @@ impl Security {
         Self {
             protection: Protection::Mtls(mtls),
             max_link_age: None,
+            handshakes: None,
         }
     }
 
@@ -79,11 +84,19 @@ impl Security {
         self.max_link_age
     }
 
-    /// For a node whose links may become so old.
-    pub(crate) const fn aging(mut self, age: Duration) -> Self {
+    /// How many may shake hands at once, and for how long: settings of the node that is being started, for a transport that
+    /// shakes hands before there is a link. The defaults before [`Adapter::transport`](crate::Adapter::transport) is asked.
+    #[must_use]
+    pub fn handshake_limits(&self) -> HandshakeLimits {
+        self.handshakes.unwrap_or_default()
+    }
+
+    /// For a node with these settings.
+    pub(crate) fn limited_by(mut self, limits: &Limits) -> Self {
+        self.handshakes = Some(HandshakeLimits::of(limits));
         self.max_link_age = match self.method() {
             Method::InsecurePlaintext => None,
-            Method::Psk | Method::Mtls => Some(age),
+            Method::Psk | Method::Mtls => Some(limits.max_link_age),
         };
         self
     }
@@ -122,6 +135,39 @@ impl Security {
             #[cfg(feature = "tls")]
             Protection::Mtls(mtls) => Authentication::Certificates(mtls.clone()),
         }
+    }
+}
+
+/// What a transport needs to know that shakes hands before there is a link: settings of [`Config::limits`](quorate_core::config::Config).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandshakeLimits {
+    /// `limits.handshake_timeout`.
+    pub timeout: Duration,
+    /// `limits.pending_handshakes_max`.
+    pub pending_max: usize,
+    /// `limits.pending_handshakes_per_source_max`.
+    pub pending_per_source_max: usize,
+    /// `limits.links_max`.
+    pub links_max: usize,
+}
+
+impl HandshakeLimits {
+    /// Those of a node with these settings.
+    #[must_use]
+    pub const fn of(limits: &Limits) -> Self {
+        Self {
+            timeout: limits.handshake_timeout,
+            pending_max: limits.pending_handshakes_max,
+            pending_per_source_max: limits.pending_handshakes_per_source_max,
+            links_max: limits.links_max,
+        }
+    }
+}
+
+impl Default for HandshakeLimits {
+    fn default() -> Self {
+        Self::of(&Limits::default())
     }
 }
 

@@ -10,27 +10,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_driver::{Crowd, Source};
+use quorate_driver::{Crowd, HandshakeLimits, Source};
 use tokio::sync::oneshot;
 
-/// Unfinished handshakes at once: the default of `limits.pending_handshakes_max`.
-const HANDSHAKES_MAX: usize = 512;
-
-/// The same from one source where nobody has proved anything: the default of `limits.pending_handshakes_per_source_max`.
-const HANDSHAKES_PER_SOURCE_MAX: usize = 16;
-
-/// Accepted connections whose peers have proved who they are: a cluster of a thousand nodes, four times over.
-const PROVED_MAX: usize = 4_096;
-
-/// Connections that are neither proved nor dialed: those in their handshake, and those given up, which linger for a moment
-/// (RFC 9000, 10.2). Bounds memory, about 30 KiB each, if strangers come faster than that moment passes.
-const UNPROVED_MAX: usize = 4 * HANDSHAKES_MAX;
+/// Connections that are neither proved nor dialed, for each that may be in its handshake: those, and those given up, which linger
+/// for a moment (RFC 9000, 10.2). Bounds memory if strangers come faster than that moment passes.
+const LINGERING_TIMES: usize = 4;
 
 /// How long a source is known for somebody who proved himself there: peers whose connections broke come back within it.
 const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
-
-/// Sources that are known at once. One is forgotten that has nobody at the moment.
-const SOURCES_MAX: usize = PROVED_MAX;
 
 /// What is known of a source.
 #[derive(Debug)]
@@ -42,8 +30,9 @@ struct Known {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Places {
+    limits: HandshakeLimits,
     unfinished: Crowd,
     /// Dropped: the handshake is over, for another one needs the place.
     holders: BTreeMap<u64, (Source, oneshot::Sender<()>)>,
@@ -53,12 +42,23 @@ struct Places {
 }
 
 impl Places {
+    fn new(limits: HandshakeLimits) -> Self {
+        Self {
+            limits,
+            unfinished: Crowd::default(),
+            holders: BTreeMap::new(),
+            next: 0,
+            proved: 0,
+            sources: BTreeMap::new(),
+        }
+    }
+
     /// A place for one more, and what becomes ready when it has to go.
     fn enter(&mut self, source: Source, now: Instant, random: u64) -> (u64, oneshot::Receiver<()>) {
         let is_throttled = !self.is_known(source, now);
-        let victim = if is_throttled && self.unfinished.count(source) >= HANDSHAKES_PER_SOURCE_MAX {
+        let victim = if is_throttled && self.unfinished.count(source) >= self.limits.pending_per_source_max {
             self.unfinished.one_of(source, random)
-        } else if self.unfinished.len() >= HANDSHAKES_MAX {
+        } else if self.unfinished.len() >= self.limits.pending_max {
             self.unfinished.one_of_the_most(random)
         } else {
             None
@@ -87,10 +87,11 @@ impl Places {
 
     /// A peer has proved who it is; says whether there is room for it.
     fn prove(&mut self, source: Source, now: Instant) -> bool {
-        if self.proved >= PROVED_MAX {
+        if self.proved >= self.limits.links_max {
             return false;
         }
-        if self.sources.len() >= SOURCES_MAX && !self.sources.contains_key(&source) {
+        // As many sources are known as connections may be open: one is forgotten that has nobody at the moment.
+        if self.sources.len() >= self.limits.links_max && !self.sources.contains_key(&source) {
             let vacant = self.sources.iter().filter(|(_, known)| known.open == 0);
             let oldest = vacant.min_by_key(|(_, known)| known.last);
             if let Some(oldest) = oldest.map(|(source, _)| *source) {
@@ -112,17 +113,23 @@ impl Places {
 }
 
 /// The door of one port. Clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Door(Arc<Mutex<Places>>);
 
 impl Door {
+    /// A door for a node with these settings.
+    pub(crate) fn new(limits: HandshakeLimits) -> Self {
+        Self(Arc::new(Mutex::new(Places::new(limits))))
+    }
+
     fn places(&self) -> MutexGuard<'_, Places> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether one more may begin. `open`: connections of all kinds that the port has; `dialed`: those that this node opened.
     pub(crate) fn has_room(&self, open: usize, dialed: usize) -> bool {
-        open.saturating_sub(dialed + self.places().proved) < UNPROVED_MAX
+        let places = self.places();
+        open.saturating_sub(dialed + places.proved) < LINGERING_TIMES * places.limits.pending_max
     }
 
     /// Somebody begins a handshake. Another one may have to go for it.
@@ -189,6 +196,15 @@ mod tests {
 
     use super::*;
 
+    /// The defaults.
+    const HANDSHAKES_MAX: usize = 512;
+    const HANDSHAKES_PER_SOURCE_MAX: usize = 16;
+    const PROVED_MAX: usize = 4_096;
+
+    fn places() -> Places {
+        Places::new(HandshakeLimits::default())
+    }
+
     fn from(source: u8) -> Source {
         Source::of([10, 0, 0, source].into())
     }
@@ -214,7 +230,7 @@ mod tests {
 
     #[test]
     fn b_52_strangers_of_one_source_displace_each_other_and_nobody_else() {
-        let (mut places, now) = (Places::default(), Instant::now());
+        let (mut places, now) = (places(), Instant::now());
         let _before = crowd(&mut places, from(1), 5_000, now);
         assert_eq!(places.unfinished.count(from(1)), HANDSHAKES_PER_SOURCE_MAX);
         let (_, mut honest) = places.enter(from(2), now, 7);
@@ -228,7 +244,7 @@ mod tests {
 
     #[test]
     fn b_52_strangers_behind_a_peers_address_neither_fill_the_places_nor_throttle_it() {
-        let (mut places, now) = (Places::default(), Instant::now());
+        let (mut places, now) = (places(), Instant::now());
         assert!(places.prove(from(1), now));
         let _strangers = crowd(&mut places, from(1), 5_000, now);
         assert_eq!(places.unfinished.len(), HANDSHAKES_MAX);
@@ -247,7 +263,7 @@ mod tests {
 
     #[test]
     fn b_52_a_source_is_known_for_a_while_after_its_last_peer_has_gone() {
-        let (mut places, now) = (Places::default(), Instant::now());
+        let (mut places, now) = (places(), Instant::now());
         assert!(places.prove(from(1), now));
         places.end(from(1), now);
         assert!(places.is_known(from(1), now + Duration::from_secs(60)));
@@ -257,13 +273,13 @@ mod tests {
 
     #[test]
     fn proved_connections_and_known_sources_are_bounded() {
-        let (mut places, now) = (Places::default(), Instant::now());
+        let (mut places, now) = (places(), Instant::now());
         for number in 0..u32::try_from(2 * PROVED_MAX).unwrap() {
             let source = Source::of(std::net::Ipv4Addr::from(number).into());
             assert!(places.prove(source, now));
             places.end(source, now + Duration::from_millis(number.into()));
         }
-        assert_eq!(places.sources.len(), SOURCES_MAX);
+        assert_eq!(places.sources.len(), PROVED_MAX);
         for _ in 0..PROVED_MAX {
             assert!(places.prove(from(1), now));
         }
@@ -272,16 +288,37 @@ mod tests {
 
     #[test]
     fn b_52_what_lingers_is_bounded_and_takes_no_place_from_the_proved() {
-        let door = Door::default();
+        let door = Door::new(HandshakeLimits::default());
+        let unproved_max = LINGERING_TIMES * HANDSHAKES_MAX;
         let proved: Vec<Proved> = (0..100_u16)
             .map(|port| door.enter(SocketAddr::from(([10, 0, 0, 1], port))))
             .map(|unfinished| unfinished.prove().unwrap())
             .collect();
-        assert!(door.has_room(150 + UNPROVED_MAX - 1, 50));
-        assert!(!door.has_room(150 + UNPROVED_MAX, 50));
+        assert!(door.has_room(150 + unproved_max - 1, 50));
+        assert!(!door.has_room(150 + unproved_max, 50));
         drop(proved);
-        assert!(!door.has_room(50 + UNPROVED_MAX, 50));
+        assert!(!door.has_room(50 + unproved_max, 50));
         let places = door.places();
         assert!(places.holders.is_empty() && places.unfinished.is_empty() && places.proved == 0);
+    }
+    #[test]
+    fn the_settings_of_tcp_bound_handshakes_here_too() {
+        let mut limits = HandshakeLimits::default();
+        (
+            limits.pending_max,
+            limits.pending_per_source_max,
+            limits.links_max,
+        ) = (40, 4, 16);
+        let (mut places, now) = (Places::new(limits), Instant::now());
+        let _one = crowd(&mut places, from(1), 100, now);
+        assert_eq!(places.unfinished.len(), 4);
+        for source in 2..100 {
+            let _more = crowd(&mut places, from(source), 4, now);
+        }
+        assert_eq!(places.unfinished.len(), 40);
+        let proved = (0..100).filter(|source| places.prove(from(*source), now)).count();
+        assert_eq!((proved, places.sources.len()), (16, 16));
+        let door = Door::new(limits);
+        assert!(door.has_room(159, 0) && !door.has_room(160, 0));
     }
 }

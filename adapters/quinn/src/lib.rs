@@ -103,7 +103,8 @@ impl Adapter for Quinn {
 
 fn links<R: QuicRuntime>(runtime: R, security: &Security) -> io::Result<QuicLinks<R>> {
     let mtls = security.certificates().cloned();
-    let links = mtls.map(|mtls| QuicLinks::new(runtime, mtls, security.max_link_age()));
+    let (age, limits) = (security.max_link_age(), security.handshake_limits());
+    let links = mtls.map(|mtls| QuicLinks::new(runtime, mtls, age, limits));
     links.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::Unsupported,

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt};
@@ -15,15 +15,43 @@ use crate::runtime::Timer;
 /// connection that was closed; here nobody would.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
+/// A peer that knows a connection acknowledges what is said on it within a fraction of this, on any network that a cluster spans.
+pub(crate) const ACK_WAIT: Duration = Duration::from_millis(500);
+
 /// The receiving half.
 #[derive(Debug)]
 pub struct QuicReader {
     stream: RecvStream,
-    /// The connection, until the first answer on a link that this node dialed.
-    unanswered: Option<Connection>,
+    /// Until the first answer on a link that this node dialed.
+    unanswered: Option<Unanswered>,
     certificate: Option<PeerCertificate>,
     /// Datagrams of a link that the peer dialed.
     datagrams: Option<Receiving>,
+}
+
+/// A link that was dialed and not answered.
+#[derive(Debug)]
+struct Unanswered {
+    connection: Connection,
+    since: Instant,
+    /// Acknowledgements that its connection had seen by then.
+    acks: u64,
+}
+
+impl Unanswered {
+    fn new(connection: Connection) -> Self {
+        let (acks, since) = (connection.stats().frame_rx.acks, Instant::now());
+        Self {
+            connection,
+            since,
+            acks,
+        }
+    }
+
+    /// Whether nobody seems to know the connection: who does acknowledges what is said on it, whatever it thinks of the link.
+    fn is_dead(&self) -> bool {
+        self.since.elapsed() >= ACK_WAIT && self.connection.stats().frame_rx.acks == self.acks
+    }
 }
 
 /// What the peer of a connection has proved with.
@@ -66,7 +94,7 @@ impl QuicReader {
         Self {
             stream,
             certificate: certificate_of(&connection),
-            unanswered: Some(connection),
+            unanswered: Some(Unanswered::new(connection)),
             datagrams: None,
         }
     }
@@ -82,11 +110,14 @@ impl QuicReader {
 }
 
 impl Drop for QuicReader {
-    /// A link given up without any answer casts doubt on its connection: the peer may have been restarted and know nothing of
-    /// it. Closed, so that the next dial opens a new one rather than waiting for the silence to be long enough.
+    /// A link given up on whose connection nothing was acknowledged either: the peer may have been restarted and know nothing of
+    /// it. Closed, so that the next dial opens a new one rather than waiting for the silence to be long enough. A peer that
+    /// acknowledges and has not got to the link yet is alive, and other links share the connection.
     fn drop(&mut self) {
-        if let Some(connection) = self.unanswered.take() {
-            connection.close(VarInt::from_u32(0), b"no answer");
+        if let Some(unanswered) = self.unanswered.take()
+            && unanswered.is_dead()
+        {
+            unanswered.connection.close(VarInt::from_u32(0), b"no answer");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 use quorate_driver::core::Address;
-use quorate_driver::{LinkKind, Mtls, Transport};
+use quorate_driver::{HandshakeLimits, LinkKind, Mtls, Transport};
 use quorate_tokio::TokioRuntime;
 
 use crate::link::{QuicReader, QuicWriter, lost};
@@ -54,6 +54,7 @@ struct Inside<R> {
     mtls: Mtls,
     /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates would stay.
     connection_age_max: Option<Duration>,
+    limits: HandshakeLimits,
     dialing: Arc<TransportConfig>,
     accepting: Arc<TransportConfig>,
     endpoint: OnceLock<Endpoint>,
@@ -61,19 +62,30 @@ struct Inside<R> {
 }
 
 impl<R: QuicRuntime> QuicLinks<R> {
-    /// QUIC with these certificates; links may become as old as that.
+    /// QUIC with these certificates; links may become as old as that, and so many may shake hands at once.
     #[must_use]
-    pub fn new(runtime: R, mtls: Mtls, max_link_age: Option<Duration>) -> Self {
-        Self::build(runtime, mtls, max_link_age, Some(DATAGRAM_BUFFER_BYTES))
+    pub fn new(runtime: R, mtls: Mtls, max_link_age: Option<Duration>, limits: HandshakeLimits) -> Self {
+        Self::build(runtime, mtls, max_link_age, limits, Some(DATAGRAM_BUFFER_BYTES))
     }
 
     /// The same for a node that takes no datagrams: its peers send it heartbeats over the stream.
     #[must_use]
-    pub fn without_datagrams(runtime: R, mtls: Mtls, max_link_age: Option<Duration>) -> Self {
-        Self::build(runtime, mtls, max_link_age, None)
+    pub fn without_datagrams(
+        runtime: R,
+        mtls: Mtls,
+        max_link_age: Option<Duration>,
+        limits: HandshakeLimits,
+    ) -> Self {
+        Self::build(runtime, mtls, max_link_age, limits, None)
     }
 
-    fn build(runtime: R, mtls: Mtls, max_link_age: Option<Duration>, datagrams: Option<usize>) -> Self {
+    fn build(
+        runtime: R,
+        mtls: Mtls,
+        max_link_age: Option<Duration>,
+        limits: HandshakeLimits,
+        datagrams: Option<usize>,
+    ) -> Self {
         Self {
             inside: Arc::new(Inside {
                 timer: Timer::of(runtime.clone()),
@@ -81,6 +93,7 @@ impl<R: QuicRuntime> QuicLinks<R> {
                 mtls,
                 // The driver renews links after seven eighths of their time at the latest.
                 connection_age_max: max_link_age.map(|age| age / 8),
+                limits,
                 // Only who dials sends frames; what cannot receive datagrams may not send any either.
                 dialing: Arc::new(transport(Some(DATAGRAM_BUFFER_BYTES))),
                 accepting: Arc::new(transport(datagrams)),
@@ -92,6 +105,10 @@ impl<R: QuicRuntime> QuicLinks<R> {
 
     pub(crate) fn runtime(&self) -> &R {
         &self.inside.runtime
+    }
+
+    pub(crate) fn handshake_limits(&self) -> HandshakeLimits {
+        self.inside.limits
     }
 
     pub(crate) fn timer(&self) -> Timer {
@@ -254,12 +271,17 @@ mod tests {
     use quorate_driver::{DevCa, LinkReader, LinkWriter, Listener};
 
     use super::*;
+    use crate::link::ACK_WAIT;
+
+    fn links(mtls: Mtls) -> QuicLinks {
+        let runtime = TokioRuntime::current().unwrap();
+        QuicLinks::new(runtime, mtls, None, HandshakeLimits::default())
+    }
 
     #[tokio::test]
     async fn no_connection_carries_anything_before_its_handshake() {
         let authority = DevCa::new("tests.cluster.internal").unwrap();
-        let links = || QuicLinks::new(TokioRuntime::current().unwrap(), authority.mtls().unwrap(), None);
-        let (one, other) = (links(), links());
+        let (one, other) = (links(authority.mtls().unwrap()), links(authority.mtls().unwrap()));
         let mut port = one.bind("127.0.0.1:0").await.unwrap();
         let _own = other.bind("127.0.0.1:0").await.unwrap();
         let there = port.local_address().unwrap();
@@ -279,5 +301,77 @@ mod tests {
             panic!("it has sent before it was believed");
         };
         connecting.await.unwrap();
+    }
+    #[tokio::test]
+    async fn a_link_that_is_not_answered_takes_no_other_one_along() {
+        let authority = DevCa::new("tests.cluster.internal").unwrap();
+        let (one, other) = (links(authority.mtls().unwrap()), links(authority.mtls().unwrap()));
+        let mut port = one.bind("127.0.0.1:0").await.unwrap();
+        let _own = other.bind("127.0.0.1:0").await.unwrap();
+        let to = Address::new("127.0.0.1", port.local_address().unwrap().port()).unwrap();
+        let (mut reader, mut writer) = other.dial(&to, LinkKind::Control).await.unwrap();
+        writer.write_all(b"ping").await.unwrap();
+        let mut answered = port.accept().await.unwrap();
+        answered.writer.write_all(b"pong").await.unwrap();
+        let mut buffer = [0; 8];
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 4);
+
+        // Its successor, say, at a peer that is too busy to greet it.
+        let (unanswered, mut said) = other.dial(&to, LinkKind::Control).await.unwrap();
+        said.write_all(b"ping").await.unwrap();
+        let _waiting = port.accept().await.unwrap();
+        tokio::time::sleep(2 * ACK_WAIT).await;
+        drop((unanswered, said));
+
+        writer.write_all(b"more").await.unwrap();
+        assert_eq!(answered.reader.read(&mut buffer).await.unwrap(), 4);
+        assert_eq!(answered.reader.read(&mut buffer).await.unwrap(), 4);
+        answered.writer.write_all(b"good").await.unwrap();
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_link_that_nobody_acknowledges_ends_its_connection() {
+        let authority = DevCa::new("tests.cluster.internal").unwrap();
+        // The peer lives on a runtime of its own, which stands still from some moment on.
+        let (tell, hear) = std::sync::mpsc::channel();
+        let mtls = authority.mtls().unwrap();
+        let peer = std::thread::spawn(move || {
+            let mut elsewhere = tokio::runtime::Builder::new_current_thread();
+            let elsewhere = elsewhere.enable_all().build().unwrap();
+            let one = elsewhere.block_on(async { links(mtls) });
+            let answered = elsewhere.block_on(async {
+                let mut port = one.bind("127.0.0.1:0").await.unwrap();
+                tell.send(port.local_address().unwrap()).unwrap();
+                let mut link = port.accept().await.unwrap();
+                let mut buffer = [0; 8];
+                assert_eq!(link.reader.read(&mut buffer).await.unwrap(), 4);
+                link.writer.write_all(b"pong").await.unwrap();
+                tokio::time::sleep(ACK_WAIT / 2).await;
+                (port, link)
+            });
+            std::thread::park();
+            elsewhere.block_on(async move { drop((answered, one)) });
+        });
+        let there = hear.recv().unwrap();
+        let other = links(authority.mtls().unwrap());
+        let _own = other.bind("127.0.0.1:0").await.unwrap();
+        let to = Address::new("127.0.0.1", there.port()).unwrap();
+        let (mut reader, mut writer) = other.dial(&to, LinkKind::Control).await.unwrap();
+        writer.write_all(b"ping").await.unwrap();
+        let mut buffer = [0; 8];
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 4);
+        tokio::time::sleep(ACK_WAIT).await;
+
+        let (unanswered, mut said) = other.dial(&to, LinkKind::Control).await.unwrap();
+        said.write_all(b"ping").await.unwrap();
+        tokio::time::sleep(2 * ACK_WAIT).await;
+        drop((unanswered, said));
+        assert!(
+            reader.read(&mut buffer).await.is_err(),
+            "closed, for nobody knows it"
+        );
+        peer.thread().unpark();
+        peer.join().unwrap();
     }
 }

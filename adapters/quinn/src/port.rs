@@ -15,9 +15,6 @@ use crate::link::{QuicReader, QuicWriter, lost};
 use crate::links::QuicLinks;
 use crate::runtime::{QuicRuntime, Timer};
 
-/// How long a peer may take to prove who it is, and then to open its first link.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
-
 /// Links that wait for the driver to take them; beyond it they wait in their connections.
 const ACCEPTED_WAITING_MAX: usize = 64;
 
@@ -58,7 +55,7 @@ impl Listener for QuicPort {
 }
 
 async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint, links: mpsc::Sender<Knock>) {
-    let door = Door::default();
+    let door = Door::new(transport.handshake_limits());
     loop {
         let incoming = tokio::select! {
             () = links.closed() => return,
@@ -92,10 +89,10 @@ async fn serve<R: QuicRuntime>(
     let remote = incoming.remote_address();
     match shake_hands(&transport, incoming, place).await {
         Ok((connection, _proved)) => {
-            let timer = transport.timer();
+            let (timer, limit) = (transport.timer(), transport.handshake_limits().timeout);
             drop(transport);
             tokio::select! {
-                () = hand_out(&connection, &links, &timer) => {}
+                () = hand_out(&connection, &links, &timer, limit) => {}
                 () = links.closed() => {}
             }
         }
@@ -117,9 +114,9 @@ async fn shake_hands<R: QuicRuntime>(
     mut place: Unfinished,
 ) -> io::Result<(Connection, Proved)> {
     let connecting = incoming.accept_with(transport.server_config()?).map_err(lost)?;
-    let timer = transport.timer();
+    let (timer, limit) = (transport.timer(), transport.handshake_limits().timeout);
     let connected = tokio::select! {
-        connected = timer.within(HANDSHAKE_LIMIT, connecting) => connected?,
+        connected = timer.within(limit, connecting) => connected?,
         () = place.displaced() => return Err(io::Error::other("too many unfinished handshakes")),
     };
     let connection = connected.map_err(lost)?;
@@ -132,10 +129,11 @@ async fn shake_hands<R: QuicRuntime>(
     }
 }
 
-async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>, timer: &Timer) {
+/// `limit`: how long a peer that has proved who it is may take to open its first link.
+async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>, timer: &Timer, limit: Duration) {
     let receivers = Receivers::default();
     // Whoever connects has something to say at once.
-    let first = timer.within(HANDSHAKE_LIMIT, next_stream(connection, &receivers));
+    let first = timer.within(limit, next_stream(connection, &receivers));
     let mut next = first.await.ok().flatten();
     while let Some((writer, reader)) = next {
         let receiving = receivers.of(reader.id());

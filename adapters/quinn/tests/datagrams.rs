@@ -26,6 +26,7 @@ impl Adapter for WithoutDatagrams {
             runtime.clone(),
             mtls,
             security.max_link_age(),
+            security.handshake_limits(),
         ))
     }
 

@@ -86,7 +86,28 @@ async fn reasons_and_requests_are_in_the_log_and_secrets_are_not() {
     log.line(&["WARN", "link_refused", "invalid peer certificate"]);
     log.line(&["WARN", "handshake_refused", "received fatal alert"]);
     log.line(&["INFO", "cluster::audit", r#"what="join""#, "allowed=true"]);
+    // Its plaintext comes to a port that asks for TLS: both name the mistake.
+    refused(&member, Security::insecure_plaintext()).await;
+    log.line(&[
+        "WARN",
+        "link_refused",
+        "it asks for TLS, and this node speaks plaintext",
+    ]);
+    log.line(&[
+        "WARN",
+        "handshake_refused",
+        "it speaks plaintext, and this node asks for TLS",
+    ]);
     other.leave().await.unwrap();
+    member.leave().await.unwrap();
+    let member = first(Security::insecure_plaintext()).await;
+    refused(&member, issue(&ours)).await;
+    log.line(&[
+        "WARN",
+        "link_refused",
+        "it speaks plaintext, and this node asks for TLS",
+    ]);
+    log.line(&["WARN", "handshake_refused", "(a TLS client)"]);
     member.leave().await.unwrap();
 
     let text = log.text();

@@ -57,7 +57,7 @@ fn downs(heard: &[Heard]) -> usize {
 }
 
 /// A frame as it would stand on this lane.
-fn frame_on(lane: Lane, epoch: u32) -> Vec<u8> {
+pub(super) fn frame_on(lane: Lane, epoch: u32) -> Vec<u8> {
     let mut bytes = frame(&entity(100), epoch);
     bytes[3] = lane.to_wire();
     let mut crc = !0_u32;
@@ -188,7 +188,7 @@ fn bulk_links_are_read_while_user_links_are_paused() {
         .into_iter()
         .filter_map(|heard| match heard {
             Heard::Frame(_, lane) => Some(lane),
-            Heard::Link(_) | Heard::Stored(..) | Heard::Other => None,
+            Heard::Link(_) | Heard::Stored(..) | Heard::Stop | Heard::Other => None,
         })
         .collect();
     assert_eq!(lanes, [Lane::Bulk]);

@@ -18,6 +18,8 @@ use crate::stats::KindState;
 pub(crate) trait Machine {
     fn handle(&mut self, now: Now, input: Input<'_>);
     fn poll(&mut self) -> Output;
+    /// See [`Node::stop`].
+    fn stop(&mut self, now: Now);
     fn view(&self) -> &Arc<View>;
     fn stats(&self) -> &Stats;
     fn has_capacity(&self) -> bool;
@@ -40,6 +42,10 @@ impl<R: Rng> Machine for Node<R> {
 
     fn poll(&mut self) -> Output {
         Self::poll(self)
+    }
+
+    fn stop(&mut self, now: Now) {
+        Self::stop(self, now);
     }
 
     fn view(&self) -> &Arc<View> {

@@ -17,8 +17,10 @@ mod data;
 #[cfg(test)]
 mod datagram_tests;
 mod datagrams;
+mod ending;
 mod entities;
 mod executor;
+mod feedback;
 mod inbound;
 mod inbuf;
 mod keeping;
@@ -48,6 +50,8 @@ mod strangers;
 #[cfg(test)]
 mod tests;
 mod timers;
+#[cfg(test)]
+mod unsent_tests;
 mod violations;
 
 use std::collections::VecDeque;
@@ -387,28 +391,6 @@ impl<M: Machine> Pump<M> {
             links,
         }
     }
-
-    /// Ends everything without a word to anybody: for a host that goes away.
-    pub(crate) fn stop(&mut self) {
-        self.outbound.finish_all(&mut self.base);
-        self.inbound.abort_all(&mut self.base);
-        self.entities.kill_all();
-        self.leases.stop();
-        self.stores.stop();
-        self.replies.clear();
-    }
-
-    /// Whether all entities have ended.
-    pub(crate) fn forget_ended_entities(&mut self) -> bool {
-        let mut later = VecDeque::new();
-        self.entities.take_reports(&mut later);
-        for report in self.reports.drain(..).chain(later) {
-            if let EntityReport::Stopped { slot } = report {
-                self.entities.stopped(slot);
-            }
-        }
-        self.entities.live() == 0
-    }
 }
 
 impl<M: Machine> Pump<M> {
@@ -426,16 +408,7 @@ impl<M: Machine> Pump<M> {
                     left -= 1;
                     match self.base.feedback.pop_front() {
                         None => return,
-                        Some(Feedback::Link(event)) => self.node.handle(self.base.now, Input::Link(event)),
-                        Some(Feedback::Lease(owner, report)) => {
-                            self.node.handle(self.base.now, Input::Lease(owner, report));
-                        }
-                        Some(Feedback::Stored(owner, report)) => {
-                            self.node.handle(self.base.now, Input::Stored(owner, report));
-                        }
-                        Some(Feedback::Entity(report)) => {
-                            self.node.handle(self.base.now, Input::Entity(report));
-                        }
+                        Some(feedback) => self.hear(feedback),
                     }
                 }
             }

@@ -9,6 +9,7 @@ mod causes;
 mod datagrams;
 mod dialing;
 mod renewal;
+mod unsent;
 
 use std::collections::BTreeMap;
 
@@ -111,8 +112,8 @@ impl Outbound {
                 if !stale {
                     let found = peer.clone();
                     let expected = node.clone();
-                    base.tell(LinkEvent::WrongIncarnation { expected, found });
-                    return base.drop_message(to, message, DropReason::Unreachable);
+                    base.drop_message(to, message, DropReason::Unreachable);
+                    return base.tell(LinkEvent::WrongIncarnation { expected, found });
                 }
                 // The members have replaced the incarnation that this link once reached.
                 let address = to.address().clone();
@@ -199,6 +200,9 @@ impl Outbound {
             return;
         };
         let peer = peer_link.state.peer().cloned();
+        if let (LinkKind::User, Some(peer)) = (kind, &peer) {
+            unsent::return_encoded(base, peer_link, peer);
+        }
         peer_link.reset_buffers();
         peer_link.dirty = false;
         // A pause even after a good link: a peer that opens and closes must not become a busy loop.
@@ -416,30 +420,32 @@ fn encode_waiting(base: &mut Base, encoder: &mut Encoder, peer_link: &mut PeerLi
     }
 }
 
-/// Gives messages back that will not be sent, and says about each incarnation why: another one lives there, or none. That a
-/// bulk link could not be opened says nothing about the peer.
+/// Gives messages back that will not be sent, and says afterwards about each incarnation why: another one lives there, or none.
+/// That a bulk link could not be opened says nothing about the peer.
 fn return_strays(
     base: &mut Base,
     kind: LinkKind,
     strays: Vec<(Target, Message)>,
     found: Option<&UniqueAddress>,
 ) {
-    let mut told: Vec<UniqueAddress> = Vec::new();
+    let mut lost: Vec<UniqueAddress> = Vec::new();
     for (to, message) in strays {
         if let Target::Node(node) = &to
             && kind != LinkKind::Bulk
-            && !told.contains(node)
+            && !lost.contains(node)
         {
-            told.push(node.clone());
-            base.tell(match found {
-                Some(found) => LinkEvent::WrongIncarnation {
-                    expected: node.clone(),
-                    found: found.clone(),
-                },
-                None => LinkEvent::Down { peer: node.clone() },
-            });
+            lost.push(node.clone());
         }
         base.drop_message(to, message, DropReason::Unreachable);
+    }
+    for peer in lost {
+        base.tell(match found {
+            Some(found) => LinkEvent::WrongIncarnation {
+                expected: peer,
+                found: found.clone(),
+            },
+            None => LinkEvent::Down { peer },
+        });
     }
 }
 

@@ -126,6 +126,27 @@ impl Queues {
         out
     }
 
+    /// Takes out every message of a lane for which `wanted` holds, in order. Those that stay keep theirs.
+    pub(crate) fn take(
+        &mut self,
+        lane: Lane,
+        wanted: impl Fn(&Target, &Message) -> bool,
+    ) -> Vec<(Target, Message)> {
+        let queue = &mut self.lanes[position(lane)];
+        if !queue.messages.iter().any(|(to, message)| wanted(to, message)) {
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        for (to, message) in std::mem::take(queue).messages {
+            if wanted(&to, &message) {
+                out.push((to, message));
+            } else {
+                queue.push(to, message);
+            }
+        }
+        out
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.iter().all(|queue| queue.messages.is_empty())
     }

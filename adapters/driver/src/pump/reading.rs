@@ -39,8 +39,8 @@ impl<M: Machine> Pump<M> {
         }
         match kind {
             None => self.greet(link),
-            // Until this node has heard of who it is: what it says is for entities.
-            Some(LinkKind::User) if !is_member => {}
+            // Until this node has heard of who it is: what it says is for entities, or for replicas of members.
+            Some(LinkKind::User | LinkKind::Bulk) if !is_member => {}
             Some(LinkKind::User) => self.inbound.ready.push_back(link),
             Some(LinkKind::Control | LinkKind::Bulk) => self.read_at_once(link),
         }

@@ -10,6 +10,7 @@ use quorate_core::wire::handshake::RejectReason;
 use super::base::Base;
 use crate::stats::LinkStats;
 use crate::transport::{LinkKind, Unproved};
+use crate::wrong_port::is_tls_client;
 
 /// Most of a stranger's first bytes that a log line shows.
 const SHOWN_BYTES_MAX: usize = 16;
@@ -52,7 +53,7 @@ pub(crate) enum Refusal {
 /// Names the usual strangers (B-04).
 fn hint(begin: &[u8]) -> &'static str {
     const METHODS: [&[u8]; 5] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"PRI "];
-    if begin.starts_with(&[0x16, 0x03]) {
+    if is_tls_client(begin) {
         return " (a TLS client)";
     }
     if METHODS.iter().any(|method| begin.starts_with(method)) {

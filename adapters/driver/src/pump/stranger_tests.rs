@@ -9,6 +9,7 @@ use quorate_core::message::{Join, Lane, MembershipMsg, Message};
 use quorate_core::wire::handshake::LinkKind;
 
 use super::budget::LINK_BYTES;
+use super::bulk_tests::frame_on;
 use super::tests::{Bench, Heard, aborts, entity, frame, gossip_header, heartbeat, me, node, peer};
 use super::{Action, LinkId};
 
@@ -340,4 +341,21 @@ fn after_a_hundred_thousand_connections_nothing_is_left_of_them() {
         bench.pump.deadline().unwrap() > sweep,
         "no timer of theirs is left"
     );
+}
+
+#[test]
+fn the_bulk_link_of_a_node_not_heard_of_yet_waits_within_its_bytes_and_is_read_then() {
+    let mut bench = Bench::new();
+    with_strangers(&mut bench, 0..1);
+    let link = bench.greeted(stranger(0), HOME, LinkKind::Bulk).unwrap();
+    bench.heard();
+    bench.actions();
+    bench.receive(link, &frame_on(Lane::Bulk, 1));
+    assert_eq!(bench.heard(), [], "nothing of it is looked at");
+    let resumes = |action: &Action| matches!(action, Action::Resume { link: of, .. } if *of == link);
+    assert!(!bench.actions().iter().any(resumes), "nor is more read");
+    bench.pump.node.strangers.clear();
+    bench.pump.node.revision += 1;
+    assert!(bench.actions().iter().any(resumes));
+    assert_eq!(bench.heard(), [Heard::Frame(stranger(0), Lane::Bulk)]);
 }

@@ -26,7 +26,9 @@ impl<M: Machine> Pump<M> {
             self.recognized = revision;
             let node = &self.node;
             let known = |peer: &UniqueAddress| node.knows(peer);
-            self.inbound.recognize(&mut self.base, &known);
+            for link in self.inbound.recognize(&mut self.base, &known) {
+                self.read_at_once(link);
+            }
         }
     }
 

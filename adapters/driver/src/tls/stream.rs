@@ -13,6 +13,7 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 use super::mtls::Mtls;
 use crate::sync::{self, lock};
 use crate::transport::{LinkReader, LinkWriter, PeerCertificate, Unproved};
+use crate::wrong_port::{PLAINTEXT_HERE, TLS_TO_PLAINTEXT};
 
 /// Encrypted bytes read at once: a TLS record at its longest is 16 KiB and a little.
 const CIPHER_BYTES: usize = 20 * 1024;
@@ -120,11 +121,11 @@ async fn shake_hands<R: LinkReader, W: LinkWriter>(
         if cipher.is_empty() && cipher.fill().await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let is_plain = cipher.begins_with(&HANDSHAKE_MAGIC);
+        let is_plain = cipher.begins_with(&HANDSHAKE_MAGIC) || cipher.begins_with(&PLAINTEXT_HERE);
         if let Err(refusal) = cipher.feed(session) {
             refuse(session, cipher, writer).await;
             return Err(if is_plain {
-                Unproved::error("it speaks plaintext, and this node asks for TLS")
+                Unproved::error(TLS_TO_PLAINTEXT)
             } else {
                 refusal
             });

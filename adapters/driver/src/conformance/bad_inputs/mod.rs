@@ -42,6 +42,9 @@ pub use slow::{
     plain_bytes_on_a_protected_port_are_refused,
 };
 
+/// What a node without TLS says to a TLS client (`docs/WIRE.md` 3).
+const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x0a];
+
 /// What a row's bytes are said on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
@@ -327,7 +330,11 @@ async fn play<A: Adapter>(
         let heard = within::<A, _>("the node hangs up", rest(&mut reader)).await;
         match row.reaction {
             Reaction::Refused(reason) => assert_eq!(refusal(&heard), reason, "{id} {what}"),
-            Reaction::Closed => assert_eq!(heard, b"", "{id} {what}"),
+            Reaction::Closed => {
+                let is_tls = (row.say)(&scene).starts_with(&[0x16, 0x03]);
+                let expected = if is_tls { TLS_ALERT.as_slice() } else { b"" };
+                assert_eq!(heard, expected, "{id} {what}");
+            }
             Reaction::Dropped | Reaction::ClosedAndCounted => panic!("not before a handshake: {id}"),
         }
         wanted(1).await;

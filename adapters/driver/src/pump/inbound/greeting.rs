@@ -19,6 +19,7 @@ use crate::pump::refusal::{Refusal, refuse};
 use crate::pump::timers::Due;
 use crate::security::Authentication;
 use crate::transport::{PeerCertificate, Unproved};
+use crate::wrong_port::{PLAINTEXT_HERE, is_tls_client};
 
 /// What an acceptor remembers of a dialer that it has challenged.
 #[derive(Debug)]
@@ -71,7 +72,12 @@ impl Inbound {
         let said = match said {
             Said::Nonsense(error) => {
                 let refusal = Refusal::no_handshake(error, gathered);
-                return self.refuse_silently(base, link, &refusal);
+                if !is_tls_client(gathered) {
+                    return self.refuse_silently(base, link, &refusal);
+                }
+                let (from, bytes) = (held.source, PLAINTEXT_HERE.to_vec());
+                base.act(Action::Write { link, bytes });
+                return self.refuse_in_words(base, link, &from, &refusal);
             }
             Said::Hello(..) | Said::Proof(_) if held.bytes.end_handshake(consumed) => Said::TooMuch,
             said => said,
@@ -226,15 +232,20 @@ impl Inbound {
     ) {
         let versions = (VERSION_MIN, VERSION_MAX);
         answer(base, link, &HelloAnswer::Reject(HelloReject { reason, versions }));
+        self.refuse_in_words(base, link, &hello.from, refusal);
+    }
+
+    /// Closes a link to which was said why.
+    fn refuse_in_words(
+        &mut self,
+        base: &mut Base,
+        link: LinkId,
+        from: &dyn std::fmt::Display,
+        refusal: &Refusal,
+    ) {
         self.forget(base, link);
         base.act(Action::Finish(link));
-        refuse(
-            refusal,
-            &hello.from,
-            &mut base.stats,
-            &mut base.log,
-            base.now.mono,
-        );
+        refuse(refusal, from, &mut base.stats, &mut base.log, base.now.mono);
     }
 
     fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello, proved: Proved) {

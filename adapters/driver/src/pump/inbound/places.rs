@@ -179,29 +179,35 @@ impl Inbound {
         base.timers.arm(due, Due::Stranger(link));
     }
 
-    /// The members have changed: strangers who are members now take members' places, and what they said waits no longer.
-    pub(crate) fn recognize(&mut self, base: &mut Base, known: &dyn Fn(&UniqueAddress) -> bool) {
+    /// The members have changed: strangers who are members now take members' places, and what they said waits no longer. Says
+    /// which of their bulk links have to be read.
+    pub(crate) fn recognize(
+        &mut self,
+        base: &mut Base,
+        known: &dyn Fn(&UniqueAddress) -> bool,
+    ) -> Vec<LinkId> {
+        let mut to_read = Vec::new();
         if self.places.strangers.is_empty() {
-            return;
+            return to_read;
         }
         let is_known = |held: &InLink| !held.member && held.opened.as_ref().is_some_and(|o| known(&o.peer));
         let links = self.links.iter().filter(|(_, held)| is_known(held));
         let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
         for link in links {
             if self.places.members >= base.config.limits.links_max {
-                return;
+                break;
             }
-            self.promote(base, link);
+            if self.promote(base, link) == Some(LinkKind::Bulk) {
+                to_read.push(link);
+            }
         }
+        to_read
     }
 
-    fn promote(&mut self, base: &mut Base, link: LinkId) {
-        let Some(held) = self.links.get_mut(&link) else {
-            return;
-        };
-        let Some(opened) = &held.opened else {
-            return;
-        };
+    /// A stranger's link becomes a member's; its kind, if something waits on it that was not read.
+    fn promote(&mut self, base: &mut Base, link: LinkId) -> Option<LinkKind> {
+        let held = self.links.get_mut(&link)?;
+        let opened = held.opened.as_ref()?;
         self.places.strangers.remove(link, held.source);
         if let Some(due) = held.stranger_due.take() {
             base.timers.disarm(due, Due::Stranger(link));
@@ -210,10 +216,11 @@ impl Inbound {
         self.places.members += 1;
         self.places.note(&opened.peer, held.source);
         self.budget.draw_for_newcomer();
-        match opened.kind {
-            LinkKind::User if held.bytes.has_unread() => self.ready.push_back(link),
-            LinkKind::User | LinkKind::Control | LinkKind::Bulk => {}
+        let waits = held.bytes.has_unread().then_some(opened.kind);
+        if waits == Some(LinkKind::User) {
+            self.ready.push_back(link);
         }
+        waits
     }
 
     /// A stranger's time to ask is over. `meant`: this node itself turned to it, to join.

@@ -11,17 +11,6 @@ use crate::pump::action::LinkId;
 use crate::pump::base::Base;
 use crate::transport::LinkKind;
 
-/// How a TLS record that carries an alert begins: what a node that asks for TLS says to one that does not speak it.
-const TLS_ALERT: [u8; 2] = [0x15, 0x03];
-
-/// What a dialer that speaks plaintext hears of an acceptor that asks for TLS.
-pub(super) const PLAINTEXT_TO_TLS: &str = "it asks for TLS, and this node speaks plaintext";
-
-/// Whether an acceptor's first bytes say that it asks for TLS.
-pub(super) fn is_tls(heard: &[u8]) -> bool {
-    heard.starts_with(&TLS_ALERT)
-}
-
 /// What the system says about a dial.
 fn cause_of(error: &io::Error) -> SeedCause {
     match error.kind() {

@@ -13,7 +13,7 @@ use quorate_core::wire::handshake::{
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN, WireError};
 use rand_core::Rng;
 
-use super::causes::{PLAINTEXT_TO_TLS, cause_of_refusal, is_tls};
+use super::causes::cause_of_refusal;
 use super::renewal::due;
 use super::{Outbound, return_strays, set_renewal, set_state};
 use crate::proved::Proved;
@@ -26,6 +26,7 @@ use crate::pump::quarantine::Quarantine;
 use crate::pump::refusal::{is_final, is_mistake, violation};
 use crate::security::Authentication;
 use crate::transport::{LinkKind, PeerCertificate, Unproved};
+use crate::wrong_port::{PLAINTEXT_TO_TLS, is_tls_server};
 
 impl Outbound {
     /// Opens a link, for whoever the first waiting message is for.
@@ -146,7 +147,7 @@ impl Outbound {
         let (answer, consumed) = match decoded {
             HandshakeDecoded::NeedMore(_) => return self.keep(link, challenge, 0),
             HandshakeDecoded::Bad(error) => {
-                let tls = is_tls(heard);
+                let tls = is_tls_server(heard);
                 return self.answered_badly(base, link, &error, tls);
             }
             HandshakeDecoded::Done { value, consumed } => (value, consumed),
