@@ -33,15 +33,11 @@ const COMPENSATION_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(crate) struct Detector {
     registry: Registry,
-    running: bool,
+    stage: Stage,
     /// Of the last heartbeat round; 0 before the first.
     sequence: u64,
-    /// When the next round is due.
-    heartbeat_due: Instant,
     /// When a pause was last forgiven.
     compensated_at: Option<Instant>,
-    /// Whether this process stood still and nobody has said since that it is still a member.
-    revalidation: Option<Revalidation>,
     /// Whom the ring makes this node monitor.
     receivers: BTreeSet<UniqueAddress>,
     /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that somebody
@@ -51,6 +47,45 @@ pub(crate) struct Detector {
     answered: BTreeMap<UniqueAddress, u64>,
 }
 
+/// Whether this node monitors others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It is no member, yet or any more: it asks nobody.
+    Stopped,
+    /// It asks its receivers in rounds.
+    Monitoring { round_due: Instant },
+    /// The same, but this process stood still, and nobody has said since that it is still a member.
+    Revalidating {
+        round_due: Instant,
+        revalidation: Revalidation,
+    },
+}
+
+impl Stage {
+    /// When the next round of heartbeats is due.
+    const fn round_due(self) -> Option<Instant> {
+        match self {
+            Self::Stopped => None,
+            Self::Monitoring { round_due } | Self::Revalidating { round_due, .. } => Some(round_due),
+        }
+    }
+
+    const fn set_round_due(&mut self, at: Instant) {
+        match self {
+            Self::Stopped => {}
+            Self::Monitoring { round_due } | Self::Revalidating { round_due, .. } => *round_due = at,
+        }
+    }
+
+    /// What is waited for since this process stood still; `None` if it did not, or somebody has counted it in since.
+    const fn revalidation(&mut self) -> Option<&mut Revalidation> {
+        match self {
+            Self::Stopped | Self::Monitoring { .. } => None,
+            Self::Revalidating { revalidation, .. } => Some(revalidation),
+        }
+    }
+}
+
 impl Detector {
     pub(crate) fn new(config: &ValidConfig) -> Self {
         Self {
@@ -58,11 +93,9 @@ impl Detector {
                 phi_settings(&config.failure_detector),
                 config.failure_detector.implementation,
             ),
-            running: false,
+            stage: Stage::Stopped,
             sequence: 0,
-            heartbeat_due: Instant::ZERO,
             compensated_at: None,
-            revalidation: None,
             receivers: BTreeSet::new(),
             former: BTreeSet::new(),
             answered: BTreeMap::new(),
@@ -76,7 +109,7 @@ impl Detector {
             self.stop(cx);
             return;
         };
-        let started = !self.running;
+        let started = self.stage == Stage::Stopped;
         if started {
             self.start(cx);
         }
@@ -84,7 +117,7 @@ impl Detector {
         if started || !same || before.unreachable() != after.unreachable() {
             let ring: Vec<UniqueAddress> = own_nodes(after, data_center).cloned().collect();
             self.follow(cx, &ring, after.unreachable());
-            if self.revalidation.is_some() && nobody_could_tell(cx.config, after) {
+            if self.stage.revalidation().is_some() && nobody_could_tell(cx.config, after) {
                 self.believe(cx);
             }
         }
@@ -92,7 +125,10 @@ impl Detector {
 
     /// A member has sent gossip, and this node is a member after it.
     pub(crate) fn on_gossip_heard(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
-        let is_over = self.revalidation.is_some_and(Revalidation::is_over_with_gossip);
+        let is_over = self
+            .stage
+            .revalidation()
+            .is_some_and(|stage| stage.is_over_with_gossip());
         let view = cx.view();
         if is_over && view.phase() == Phase::Member && view.member(from).is_some() {
             self.believe(cx);
@@ -139,7 +175,7 @@ impl Detector {
         if !self.is_active(from) || !self.is_news(from, response.sequence) {
             return;
         }
-        if let Some(revalidation) = &mut self.revalidation {
+        if let Some(revalidation) = self.stage.revalidation() {
             revalidation.on_answer(response.sequence);
         }
         if self.registry.heartbeat(from, cx.mono()).is_some() {
@@ -151,7 +187,7 @@ impl Detector {
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: DetectorTimer) {
-        if !self.running {
+        if self.stage == Stage::Stopped {
             return;
         }
         match timer {
@@ -164,7 +200,7 @@ impl Detector {
     /// What must hold between inputs.
     pub(crate) fn check_invariants(&self, view: &View) {
         let active = || self.receivers.union(&self.former);
-        if !self.running {
+        if self.stage == Stage::Stopped {
             assert!(active().next().is_none(), "a stopped detector asks nobody");
             assert!(
                 self.registry.monitored().next().is_none(),
@@ -187,21 +223,20 @@ impl Detector {
     }
 
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.running = true;
         let config = &cx.config.failure_detector;
         let initial = cx.config.membership.periodic_tasks_initial_delay;
         let reaper_at = cx.mono() + initial.max(config.unreachable_nodes_reaper_interval);
-        self.heartbeat_due = cx.mono() + initial.max(config.heartbeat_interval);
-        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), self.heartbeat_due);
+        let round_due = cx.mono() + initial.max(config.heartbeat_interval);
+        self.stage = Stage::Monitoring { round_due };
+        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), round_due);
         cx.wake(Timer::Detector(DetectorTimer::Reaper), reaper_at);
     }
 
     fn stop(&mut self, cx: &mut Cx<'_>) {
-        if !self.running {
+        if self.stage == Stage::Stopped {
             return;
         }
-        self.running = false;
-        self.revalidation = None;
+        self.stage = Stage::Stopped;
         cx.timers.cancel(&Timer::Detector(DetectorTimer::Heartbeat));
         cx.timers.cancel(&Timer::Detector(DetectorTimer::Reaper));
         for node in self.receivers.union(&self.former) {
@@ -283,8 +318,9 @@ impl Detector {
                 cx.wake(timer, first_expected);
             }
         }
-        self.heartbeat_due = now + cx.config.failure_detector.heartbeat_interval;
-        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), self.heartbeat_due);
+        let round_due = now + cx.config.failure_detector.heartbeat_interval;
+        self.stage.set_round_due(round_due);
+        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), round_due);
     }
 
     /// A receiver that never answered is taken to have been alive until now, so that its silence begins to count.
@@ -331,16 +367,21 @@ impl Detector {
     /// A round this late means that this process stood still, and with it everything that was to answer it. The node asks
     /// before it handles any input, so that nothing is concluded from what was known before. Says whether it was one.
     pub(crate) fn notice_pause(&mut self, cx: &mut Cx<'_>) -> bool {
+        let Some(since) = self.stage.round_due() else {
+            return false;
+        };
         let now = cx.mono();
-        let excess = now.since(self.heartbeat_due);
+        let excess = now.since(since);
         let config = &cx.config.failure_detector;
         // A round is due one interval after the last: later by the acceptable pause is an interval plus that pause. An
         // acceptable pause of zero must not make every late wake-up a pause.
-        if !self.running || excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
+        if excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
             return false;
         }
-        let since = self.heartbeat_due;
-        self.heartbeat_due = now;
+        self.stage = Stage::Revalidating {
+            round_due: now,
+            revalidation: Revalidation::after(self.sequence),
+        };
         if self
             .compensated_at
             .is_none_or(|last| now.since(last) >= COMPENSATION_INTERVAL)
@@ -351,7 +392,6 @@ impl Detector {
         }
         cx.notify(Event::Detector(DetectorEvent::Paused { excess }));
         cx.signals.paused(since);
-        self.revalidation = Some(Revalidation::after(self.sequence));
         let view = Arc::clone(cx.view());
         if nobody_could_tell(cx.config, &view) {
             self.believe(cx);
@@ -361,7 +401,9 @@ impl Detector {
 
     /// The pause did no harm.
     fn believe(&mut self, cx: &mut Cx<'_>) {
-        self.revalidation = None;
+        if let Some(round_due) = self.stage.round_due() {
+            self.stage = Stage::Monitoring { round_due };
+        }
         cx.signals.still_member();
         cx.notify(Event::Detector(DetectorEvent::StillMember));
     }

@@ -112,7 +112,6 @@ impl PhiAccrual {
         match self.last {
             None => {
                 let estimate = millis(self.settings.first_heartbeat_estimate);
-                self.history = History::new(self.settings.max_sample_size);
                 self.history.push(estimate - estimate / 4);
                 self.history.push(estimate.saturating_add(estimate / 4));
             }

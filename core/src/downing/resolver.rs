@@ -3,6 +3,7 @@
 //! to rest at all. Never changes a status itself: it signals to membership who has to go. Spec: membership 3.1, 3.8,
 //! 8.5, 8.7.
 
+mod clocks;
 mod lease;
 mod out_of_sight;
 mod watch;
@@ -14,6 +15,7 @@ use core::time::Duration;
 
 use crate::config::ValidConfig;
 use crate::cx::Cx;
+use crate::downing::resolver::clocks::{Unrest, Wait};
 use crate::downing::resolver::lease::{Lease, Pending};
 use crate::downing::resolver::out_of_sight::OutOfSight;
 use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
@@ -36,14 +38,10 @@ const TICK: Duration = Duration::from_secs(1);
 pub(crate) struct Resolver {
     /// `None`: an operator downs.
     strategy: Option<Arc<dyn Strategy>>,
-    /// When the wait for a stable picture began.
-    unsettled_at: Instant,
-    /// When observations changed last that may tell of a broken link, since that wait began.
-    rows_changed_at: Option<Instant>,
-    /// Since when members have come and gone without anybody acting on it.
-    unstable_since: Option<Instant>,
-    /// Whether somebody came back since then: members that only fail are not flapping.
-    is_flapping: bool,
+    /// How far the wait for a stable picture has come.
+    wait: Wait,
+    /// Whether members come and go without anybody acting on it.
+    unrest: Unrest,
     /// Since when the others may have missed this side.
     out_of_sight: OutOfSight,
     /// Who complains about whom within this data center.
@@ -68,10 +66,8 @@ impl Resolver {
     pub(crate) fn new(config: &ValidConfig) -> Self {
         Self {
             strategy: config.downing.strategy.build(),
-            unsettled_at: Instant::ZERO,
-            rows_changed_at: None,
-            unstable_since: None,
-            is_flapping: false,
+            wait: Wait::Calm,
+            unrest: Unrest::Quiet,
             out_of_sight: OutOfSight::default(),
             rows: Vec::new(),
             heard: BTreeSet::new(),
@@ -87,7 +83,8 @@ impl Resolver {
         if after.phase() != Phase::Member || after.self_member().is_none() {
             self.rows.clear();
             self.heard.clear();
-            self.unstable_since = None;
+            self.wait = Wait::Calm;
+            self.unrest = Unrest::Quiet;
             self.out_of_sight = OutOfSight::default();
             self.lease.forget();
             cx.timers.cancel(&Timer::Downing(DowningTimer::Tick));
@@ -96,19 +93,19 @@ impl Resolver {
         self.lease.on_view(cx.mono(), after);
         self.warn_of_members(cx, before, after);
         self.watch_rows(cx, after);
-        if watch::is_unsettled(before, after) {
-            self.restart(cx);
-        }
+        let is_anybody_unreachable = !after.unreachable().is_empty();
+        self.wait.on_view(
+            cx.mono(),
+            is_anybody_unreachable,
+            watch::is_unsettled(before, after),
+        );
         let is_anybody_lost = watch::is_anybody_lost(after);
         self.out_of_sight.on_view(cx.mono(), is_anybody_lost);
         if !is_anybody_lost {
-            self.unstable_since = None;
+            self.unrest = Unrest::Quiet;
         } else if watch::is_unstable(before, after) {
-            if self.unstable_since.is_none() {
-                self.unstable_since = Some(cx.mono());
-                self.is_flapping = false;
-            }
-            self.is_flapping |= watch::is_anybody_back(before, after);
+            self.unrest
+                .on_change(cx.mono(), watch::is_anybody_back(before, after));
         }
         self.arm(cx, after);
     }
@@ -119,8 +116,8 @@ impl Resolver {
             return;
         }
         self.out_of_sight.on_paused(since);
-        self.restart(cx);
-        self.unstable_since = self.unstable_since.map(|_| cx.mono());
+        self.wait.restart(cx.mono());
+        self.unrest.restart(cx.mono());
         self.lease.on_paused();
         let view = Arc::clone(cx.view());
         self.arm(cx, &view);
@@ -155,10 +152,12 @@ impl Resolver {
                 return self.arm(cx, &view);
             }
             Some(AfterPatience::AskForLease) => true,
-            Some(AfterPatience::WaitOn) | None => self.stable_at(cx.config, &view) <= cx.mono(),
+            Some(AfterPatience::WaitOn) | None => {
+                self.stable_at(cx.config, &view).is_some_and(|at| at <= cx.mono())
+            }
         };
         if is_over {
-            self.unstable_since = Some(cx.mono());
+            self.unrest.restart(cx.mono());
         }
         if is_due && is_responsible(&view) && somebody_could_go(&view) {
             self.decide(cx, &view);
@@ -215,8 +214,7 @@ impl Resolver {
         );
         let waits_for = if let Some(lease) = self.lease.waits_for() {
             Some(lease)
-        } else if now < self.stable_at(config, view) {
-            let until = self.stable_at(config, view);
+        } else if let Some(until) = self.stable_at(config, view).filter(|at| now < *at) {
             Some(DowningWait::Stable { until })
         } else if is_responsible(view) {
             None
@@ -239,11 +237,7 @@ impl Resolver {
             !self.rows.is_empty() || self.heard.is_empty(),
             "nothing is kept about rows that are gone"
         );
-        assert!(
-            self.rows_changed_at
-                .is_none_or(|changed| self.unsettled_at <= changed),
-            "a wait is put off after it began"
-        );
+        self.wait.check_invariants();
         for row in &self.rows {
             assert!(row.observer != row.subject, "nobody complains about itself");
             assert!(
@@ -265,7 +259,7 @@ impl Resolver {
             self.heard.clear();
             self.nobody_told = false;
             if was_broken || self.picture(cx.config, after).may_have_indirectly_connected() {
-                self.rows_changed_at = Some(cx.mono());
+                self.wait.put_off(cx.mono());
             }
         }
         if !self.rows.is_empty() {
@@ -273,26 +267,16 @@ impl Resolver {
         }
     }
 
-    fn restart(&mut self, cx: &Cx<'_>) {
-        self.unsettled_at = cx.mono();
-        self.rows_changed_at = None;
-    }
-
-    /// When the picture counts as stable. Rows put that off by half a period at most.
-    fn stable_at(&self, config: &ValidConfig, view: &View) -> Instant {
-        let period = config.stable_after(view.members().len());
-        let settled = self.unsettled_at + period;
-        match self.rows_changed_at {
-            Some(changed) => settled.max((changed + period).min(settled + period / 2)),
-            None => settled,
-        }
+    /// When the picture counts as stable; `None` while nobody is unreachable.
+    fn stable_at(&self, config: &ValidConfig, view: &View) -> Option<Instant> {
+        self.wait.over_at(config.stable_after(view.members().len()))
     }
 
     /// When this node gives up waiting for the picture to come to rest.
     fn unstable_until(&self, config: &ValidConfig, view: &View) -> Option<Instant> {
         let members = view.members().len();
         let patience = config.unstable_after(members)?;
-        Some(self.unstable_since? + config.stable_after(members) + patience)
+        Some(self.unrest.since()? + config.stable_after(members) + patience)
     }
 
     /// What follows when patience for unrest is over. Under the cascade-safe rule members may only have failed, one after the
@@ -302,7 +286,7 @@ impl Resolver {
         let Some(strategy) = self.strategy.as_deref() else {
             return AfterPatience::WaitOn;
         };
-        if self.is_flapping || cx.config.downing.rule == IndirectRule::Classic {
+        if self.unrest.is_flapping() || cx.config.downing.rule == IndirectRule::Classic {
             return AfterPatience::DownAll;
         }
         match strategy.decide(&self.picture(cx.config, view)) {
@@ -342,8 +326,7 @@ impl Resolver {
 
     fn ask_again_at(&self, cx: &Cx<'_>, view: &View) -> Instant {
         let mut at = cx.mono() + TICK;
-        let stable_at = self.stable_at(cx.config, view);
-        if cx.mono() < stable_at {
+        if let Some(stable_at) = self.stable_at(cx.config, view).filter(|at| cx.mono() < *at) {
             at = stable_at;
         } else if let Some(set) = cx.timers.at(&Timer::Downing(DowningTimer::Tick)) {
             at = at.min(set);
@@ -441,8 +424,8 @@ impl Resolver {
         } else {
             cx.stats.downing_decisions += 1;
             cx.signals.down_decided(event.down.iter().cloned().collect());
-            self.restart(cx);
-            self.unstable_since = None;
+            self.wait.restart(cx.mono());
+            self.unrest = Unrest::Quiet;
         }
         cx.notify(Event::Downing(DowningEvent::Decision(event)));
     }

@@ -150,7 +150,15 @@ fn m_176_nothing_is_sent_before_this_node_is_a_member() {
     let mut others = picture_of(&n(1), Gossip::new());
     others.phase = Phase::Joining;
     bench.show(others);
-    assert!(!bench.detector.running);
+    // Nor one of its own that it was not welcomed to.
+    let mut early = picture(
+        &n(1),
+        [member(&n(1), Status::Joining), member(&n(2), Status::Up)],
+        &[],
+    );
+    early.phase = Phase::Joining;
+    bench.show(early);
+    assert_eq!(bench.detector.stage, Stage::Stopped);
 
     let mut bench = Bench::new(3);
     let welcomed = bench.fixture.mono();
@@ -344,13 +352,16 @@ fn s_2_11_a_silent_member_is_reported_until_published_and_reported_back_once_it_
         Some((vec![2], vec![])),
         "said again while membership has not published it"
     );
+    assert_eq!(bench.fixture.stats.unreachable_verdicts, 2);
     bench.see(&[1, 2, 3], &[2]);
     bench.run_for(secs(3), &[3]);
     assert_eq!(bench.verdicts(), None);
     assert_eq!(bench.active(), [2, 3], "an unreachable member is asked on");
     bench.run_for(secs(2), &[2, 3]);
     assert_eq!(bench.verdicts(), Some((vec![], vec![2])));
-    assert!(bench.fixture.stats.heartbeats_late > 0, "the gap was counted");
+    let stats = &bench.fixture.stats;
+    assert_eq!((stats.unreachable_verdicts, stats.reachable_verdicts), (2, 2));
+    assert_eq!(stats.heartbeats_late, 1, "the gap was counted");
 }
 
 #[test]
@@ -445,7 +456,10 @@ fn s_8_5_a_pause_is_forgiven_and_told() {
     bench.run_for(secs(10), &[2, 3]);
     bench.fixture.effects();
     bench.fixture.stand_still(secs(40));
-    let excess = bench.fixture.mono().since(bench.detector.heartbeat_due);
+    let excess = bench
+        .fixture
+        .mono()
+        .since(bench.detector.stage.round_due().unwrap());
     bench.run_for(Duration::ZERO, &[]);
     assert!(
         matches!(bench.fixture.heard()[..], [Signal::Paused { .. }]),
@@ -573,4 +587,125 @@ fn members_of_other_data_centers_are_not_asked() {
         &[],
     ));
     assert_eq!(bench.active(), [2]);
+}
+
+#[test]
+fn changes_of_the_picture_put_no_round_off() {
+    let mut bench = Bench::among(3, &[1, 2, 3]);
+    let rounds = bench.detector.sequence;
+    for step in 0..4 {
+        bench.run_for(Duration::from_millis(900), &[2, 3]);
+        bench.see(if step % 2 == 0 { &[1, 2, 3, 4] } else { &[1, 2, 3] }, &[]);
+    }
+    assert_eq!(bench.detector.sequence, rounds + 3, "3.6 s have passed");
+}
+
+#[test]
+fn only_a_pause_is_answered_with_being_a_member_still() {
+    let mut bench = Bench::among(9, &[1, 2]);
+    bench.see(&[1], &[]);
+    assert!(!is_believed(&mut bench));
+    assert!(bench.fixture.heard().is_empty());
+}
+
+#[test]
+fn s_8_5_the_other_machines_hear_of_a_pause_once_and_of_its_end() {
+    let mut bench = Bench::among(9, &[1, 2]);
+    bench.run_for(secs(10), &[2]);
+    let due = bench.detector.stage.round_due().unwrap();
+    bench.fixture.stand_still(secs(40));
+    assert!(bench.detector.notice_pause(&mut bench.fixture.cx()));
+    assert!(
+        !bench.detector.notice_pause(&mut bench.fixture.cx()),
+        "it is over"
+    );
+    let paused = bench.fixture.heard();
+    assert!(
+        matches!(paused[..], [Signal::Paused { since }] if since == due),
+        "{paused:?}"
+    );
+    bench.run_for(secs(1), &[2]);
+    bench.detector.on_gossip_heard(&mut bench.fixture.cx(), &n(2));
+    assert!(matches!(bench.fixture.heard()[..], [Signal::StillMember]));
+}
+
+#[test]
+fn s_8_5_where_only_an_operator_downs_a_node_alone_in_reach_goes_on() {
+    for (strategy, goes_on) in [
+        (DowningStrategy::Off, true),
+        (DowningStrategy::KeepMajority { role: None }, false),
+    ] {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.strategy = strategy;
+        let fixture = Fixture::with_config(n(1), config);
+        let detector = Detector::new(&fixture.config);
+        let mut bench = Bench { fixture, detector };
+        bench.see(&[1, 2, 3], &[2, 3]);
+        bench.fixture.stand_still(secs(40));
+        bench.run_for(Duration::ZERO, &[]);
+        assert_eq!(is_believed(&mut bench), goes_on);
+        // Somebody in reach could tell.
+        let mut bench = Bench::among(9, &[1, 2, 3]);
+        bench.see(&[1, 2, 3], &[2]);
+        bench.fixture.stand_still(secs(40));
+        bench.run_for(Duration::ZERO, &[]);
+        assert!(!is_believed(&mut bench));
+    }
+}
+
+#[test]
+fn s_8_5_a_pause_a_minute_after_the_last_one_is_forgiven_again() {
+    for (apart, forgiven) in [(59_999, 1), (60_000, 2)] {
+        let mut bench = Bench::among(9, &[1, 2]);
+        let pause = |bench: &mut Bench, length: Duration| {
+            bench.fixture.stand_still(length);
+            bench.detector.notice_pause(&mut bench.fixture.cx());
+        };
+        pause(&mut bench, secs(20));
+        pause(&mut bench, Duration::from_millis(apart));
+        assert_eq!(bench.fixture.stats.pauses_compensated, forgiven, "{apart}");
+    }
+}
+
+#[test]
+fn s_2_13_a_silent_receiver_that_comes_back_into_the_rings_choice_is_not_forgotten_by_its_answer() {
+    let mut bench = Bench::among(2, &[1, 3, 4, 5]);
+    bench.run_for(secs(6), &[3]);
+    bench.see(&[1, 2, 3, 4, 5], &[]);
+    assert!(bench.detector.former.contains(&n(4)));
+    bench.see(&[1, 3, 4, 5], &[]);
+    bench.run_for(secs(1), &[3]);
+    bench.answer(&[4]);
+    assert_eq!((bench.active(), bench.monitored()), (vec![3, 4], vec![3, 4]));
+    assert!(bench.detector.former.is_empty());
+}
+
+#[test]
+fn s_2_13_a_node_that_stops_forgets_whom_it_still_asked_on() {
+    let mut bench = Bench::among(2, &[1, 3, 4, 5]);
+    bench.run_for(secs(6), &[3]);
+    bench.see(&[1, 2, 3, 4, 5], &[]);
+    assert!(bench.detector.former.contains(&n(4)));
+    let mut removed = View::idle(n(1));
+    removed.phase = Phase::Halted;
+    bench.show(removed);
+    assert_eq!((bench.active(), bench.monitored()), (vec![], vec![]));
+}
+
+#[test]
+fn m_243_the_first_answer_is_expected_of_each_receiver_for_itself() {
+    let mut bench = Bench::new(9);
+    bench.see(&[1, 2], &[]);
+    bench.run_for(Duration::from_millis(1_500), &[]);
+    // Node 2 was asked half a second ago, node 3 has not been asked yet.
+    bench.see(&[1, 2, 3], &[]);
+    bench.run_for(Duration::from_millis(500), &[]);
+    assert_eq!(bench.monitored(), [2]);
+    bench.run_for(secs(1), &[]);
+    assert_eq!(bench.monitored(), [2, 3]);
+    // Once they are monitored nothing more is expected for the first time.
+    bench.run_for(secs(1), &[2, 3]);
+    for node in [n(2), n(3)] {
+        assert!(!bench.fixture.timers.is_set(&first_heartbeat(&node)), "{node}");
+    }
 }

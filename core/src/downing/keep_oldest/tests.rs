@@ -70,6 +70,26 @@ fn s_3_5_an_answer_that_a_change_in_flight_could_turn_is_not_used() {
 }
 
 #[test]
+fn s_3_5_without_down_if_alone_who_joins_is_not_counted_in_the_re_check() {
+    // The only counted member is Leaving: if it is gone, nobody is left who is the oldest, and none that joins stands in for it,
+    // on whatever side: there it may be Up already, and this side is not to stay beside it.
+    for there in ["Fj", "Fw", "Bl Fj"] {
+        for here in ["El Aj", "El", "El Gw"] {
+            assert_eq!(
+                oldest(false, "").decide(&split(here, there)),
+                Decision::DownAll,
+                "{here} | {there}"
+            );
+        }
+    }
+    assert_eq!(
+        oldest(false, "").decide(&split("E", "Aj Bj Cj")),
+        Decision::DownUnreachable,
+        "alone or not, beside however many that join"
+    );
+}
+
+#[test]
 fn f_43_f_44_joining_members_are_younger_than_all_and_nobody_is_no_panic() {
     assert_eq!(oldest(true, "").decide(&split("Ej", "Aj")), Decision::DownAll);
     assert_eq!(

@@ -10,16 +10,18 @@ use crate::time::Instant;
 pub(super) struct OutOfSight {
     /// Members are missing here since then without interruption, or this process stood still before they were.
     since: Option<Instant>,
-    own_pause: Option<OwnPause>,
+    own_pause: OwnPause,
 }
 
-/// This process stood still, and others may have gone on without it.
-#[derive(Clone, Copy, Debug)]
-struct OwnPause {
-    /// The last moment it is known to have run.
-    since: Instant,
-    /// Until when it counts, once somebody counts this process in.
-    until: Option<Instant>,
+/// Whether this process stood still, and others may have gone on without it. `since` is the last moment it is known to have run.
+#[derive(Clone, Copy, Debug, Default)]
+enum OwnPause {
+    #[default]
+    None,
+    /// Nobody who was reached after it has counted this process in.
+    Unanswered { since: Instant },
+    /// Somebody has. Both may have stood still: who is missed here before `until` may have been lost meanwhile.
+    Answered { since: Instant, until: Instant },
 }
 
 impl OutOfSight {
@@ -30,16 +32,16 @@ impl OutOfSight {
 
     /// This process stood still from `since` until now.
     pub(super) fn on_paused(&mut self, since: Instant) {
-        let since = self.since_at(since);
-        self.own_pause = Some(OwnPause { since, until: None });
-        self.since = self.since.map(|_| since);
+        self.own_pause = OwnPause::Unanswered {
+            since: self.since_at(since),
+        };
     }
 
-    /// Somebody who was reached since then counts this process in. Both may have stood still: who is missed here before
-    /// `until` may have been lost meanwhile.
-    pub(super) fn on_still_member(&mut self, until: Instant) {
-        if let Some(own_pause) = &mut self.own_pause {
-            own_pause.until.get_or_insert(until);
+    /// Somebody who was reached since then counts this process in; the pause counts until then.
+    pub(super) const fn on_still_member(&mut self, until: Instant) {
+        match self.own_pause {
+            OwnPause::None | OwnPause::Answered { .. } => {}
+            OwnPause::Unanswered { since } => self.own_pause = OwnPause::Answered { since, until },
         }
     }
 
@@ -50,8 +52,11 @@ impl OutOfSight {
 
     /// If somebody is missed here from that moment on.
     fn since_at(&self, at: Instant) -> Instant {
-        let is_open = |own_pause: &OwnPause| own_pause.until.is_none_or(|until| at < until);
-        let unseen = self.own_pause.filter(is_open).map(|own_pause| own_pause.since);
-        self.since.or(unseen).unwrap_or(at)
+        let paused = match self.own_pause {
+            OwnPause::Unanswered { since } => Some(since),
+            OwnPause::Answered { since, until } if at < until => Some(since),
+            OwnPause::None | OwnPause::Answered { .. } => None,
+        };
+        self.since.or(paused).unwrap_or(at)
     }
 }

@@ -374,6 +374,77 @@ fn s_8_7_new_complaints_about_broken_links_put_a_decision_off_but_not_for_ever()
 }
 
 #[test]
+fn s_8_7_a_complaint_that_makes_a_link_look_broken_puts_the_decision_off() {
+    let mut bench = Bench::of(1);
+    bench.see(5, &[(1, 3), (1, 4)]);
+    bench.run_for(ms(1900));
+    // The same two are missing; now one of them complains about the other.
+    bench.see(5, &[(1, 3), (1, 4), (3, 4)]);
+    bench.run_for(ms(1099));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_ne!(bench.downed(), []);
+}
+
+#[test]
+fn s_8_7_complaints_that_made_a_link_look_broken_put_the_decision_off_when_they_are_gone() {
+    let mut bench = Bench::of(1);
+    bench.see(5, &[(1, 3), (1, 5), (3, 5), (5, 3)]);
+    bench.run_for(ms(1900));
+    // One end of the link has been removed: what is left looks clean, and who knows of it is not known yet.
+    bench.see(4, &[(1, 3)]);
+    bench.run_for(ms(1099));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3]);
+}
+
+#[test]
+fn s_8_7_who_was_heard_before_the_rows_changed_has_to_be_heard_again() {
+    let downed_after = |seen_after: &[u64]| {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.stable_after = Some(ms(2000));
+        let mut bench = Bench::of_config(1, config);
+        bench.see_of(&up(7), &[(2, 3)], &[1, 2, 3]);
+        bench.see_of(&up(7), &[(2, 3), (1, 4)], seen_after);
+        bench.run_for(ms(4000));
+        bench.downed()
+    };
+    // 3 was alive when only 2 complained about it. Whether it has fallen silent since, nobody knows until it is heard.
+    assert_eq!(downed_after(&[1, 2]), [3, 4]);
+    assert_eq!(downed_after(&[1, 2, 3]), [2, 3, 4]);
+}
+
+#[test]
+fn s_3_1_a_member_that_is_down_is_on_the_other_side_whoever_reaches_it() {
+    /// Downs who is unreachable, if member 3 is.
+    #[derive(Debug)]
+    struct WithThree;
+
+    impl Strategy for WithThree {
+        fn name(&self) -> &'static str {
+            "with-three"
+        }
+
+        fn decide(&self, view: &DowningView) -> Decision {
+            if view.is_unreachable(&n(3)) {
+                Decision::DownUnreachable
+            } else {
+                Decision::DownNobody
+            }
+        }
+    }
+
+    for (status, downed) in [(Status::Down, vec![2]), (Status::Leaving, vec![])] {
+        let custom = crate::config::CustomStrategy(Arc::new(WithThree));
+        let mut bench = Bench::with(1, DowningStrategy::Custom(custom));
+        bench.see_of(&[(1, Status::Up), (2, Status::Up), (3, status)], &[(1, 2)], &[1]);
+        bench.run_for(ms(2000));
+        assert_eq!(bench.downed(), downed, "{status}");
+    }
+}
+
+#[test]
 fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
     for me in [1, 2] {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
@@ -490,23 +561,104 @@ fn s_3_8_unless_it_is_set_the_wait_is_that_of_as_many_members_as_there_are() {
 
 #[test]
 fn s_3_8_unrest_ends_when_nobody_is_lost_and_after_a_decision() {
-    let mut config = Config::lan(ClusterName::new("test").unwrap());
-    config.downing.stable_after = Some(ms(2000));
-    let mut bench = Bench::of_config(2, config);
-    for _ in 0..4 {
-        bench.see(4, &[(2, 3)]);
-        bench.run_for(ms(1900));
-        bench.see(4, &[]);
-        bench.run_for(ms(1900));
+    for rule in [IndirectRule::Classic, IndirectRule::CascadeSafe] {
+        let mut bench = Bench::of_config(2, impatient(rule));
+        for _ in 0..4 {
+            bench.see(4, &[(2, 3)]);
+            bench.run_for(ms(1900));
+            bench.see(4, &[]);
+            bench.run_for(ms(1900));
+        }
+        assert_eq!(bench.downed(), [], "{rule}");
     }
-    assert_eq!(bench.downed(), []);
     // Whoever is lost is Down: the leader has acted.
+    let mut bench = Bench::of_config(2, impatient(IndirectRule::Classic));
     let down = [(1, Status::Up), (2, Status::Up), (3, Status::Down)];
     bench.see(3, &[(2, 3)]);
     bench.run_for(ms(1900));
     bench.see_of(&down, &[(2, 3)], &[2]);
     bench.run_for(ms(60_000));
     assert_eq!(bench.downed(), []);
+}
+
+/// Stable after 2 s; patience for unrest ends 4 s after that.
+fn impatient(rule: IndirectRule) -> Config {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.downing.stable_after = Some(ms(2000));
+    config.downing.rule = rule;
+    config
+}
+
+#[test]
+fn s_3_8_a_leader_that_does_not_act_exhausts_the_others_patience() {
+    let mut bench = Bench::of_config(2, impatient(IndirectRule::Classic));
+    bench.see(4, &[(2, 3)]);
+    bench.run_for(ms(6000));
+    // Not before it is over: a tick at the last moment is too early.
+    bench
+        .resolver
+        .on_timer(&mut bench.fixture.cx(), &DowningTimer::Tick);
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn s_3_8_patience_begins_anew_after_an_own_pause() {
+    let mut bench = Bench::of_config(2, impatient(IndirectRule::Classic));
+    bench.see(4, &[(2, 3)]);
+    bench.run_for(ms(1000));
+    let since = bench.fixture.mono();
+    bench.fixture.stand_still(ms(20_000));
+    bench.resolver.on_paused(&mut bench.fixture.cx(), since);
+    let tick = Timer::Downing(DowningTimer::Tick);
+    assert_eq!(
+        bench.fixture.timers.at(&tick),
+        Some(bench.fixture.mono() + ms(2000)),
+        "nothing is looked at before"
+    );
+    bench.run_for(ms(6000));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn s_3_8_unrest_that_a_decision_ended_begins_again_only_with_a_loss_or_a_return() {
+    let mut bench = Bench::of_config(2, impatient(IndirectRule::Classic));
+    let up_from_2 = [(2, Status::Up), (3, Status::Up), (4, Status::Up)];
+    bench.see_of(&up_from_2, &[(2, 4)], &[2]);
+    bench.run_for(ms(2000));
+    assert_eq!(bench.downed(), [4]);
+    // Another one leads from now on, and does not act; that somebody joins is no unrest.
+    let mut with_leader = up_from_2.to_vec();
+    with_leader.push((1, Status::Up));
+    bench.see_of(&with_leader, &[(2, 4)], &[2]);
+    with_leader.push((5, Status::Joining));
+    bench.see_of(&with_leader, &[(2, 4)], &[2]);
+    bench.run_for(ms(60_000));
+    assert_eq!(bench.downed(), []);
+    bench.see_of(&with_leader, &[(2, 4), (2, 3)], &[2]);
+    bench.run_for(ms(6001));
+    assert_eq!(bench.downed(), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn s_3_8_a_joining_member_that_comes_and_goes_is_no_unrest() {
+    for status in [Status::Joining, Status::WeaklyUp] {
+        let mut bench = Bench::of_config(2, impatient(IndirectRule::Classic));
+        let members = [(1, Status::Up), (2, Status::Up), (3, status), (4, status)];
+        for step in 0..30 {
+            let rows: &[(u64, u64)] = if step % 2 == 0 {
+                &[(2, 3), (2, 4)]
+            } else {
+                &[(2, 3)]
+            };
+            bench.see_of(&members, rows, &[2]);
+            bench.run_for(ms(1000));
+        }
+        assert_eq!(bench.downed(), [], "{status}");
+    }
 }
 
 #[test]
@@ -531,6 +683,9 @@ fn it_can_be_asked_what_would_be_decided_and_what_it_waits_for() {
     bench.run_for(ms(2000));
     assert_eq!(ask(&bench).unwrap().waits_for, Some(DowningWait::Leader));
     assert_eq!(bench.events(), []);
+    // It leads now: it waits for nothing but its next tick.
+    bench.see_of(&[(2, Status::Up), (3, Status::Up)], &[(2, 3)], &[2]);
+    assert_eq!(ask(&bench).unwrap().waits_for, None);
 }
 
 #[test]
@@ -593,8 +748,10 @@ fn without_a_strategy_nothing_is_decided_and_no_timer_set() {
     bench
         .resolver
         .on_timer(&mut bench.fixture.cx(), &DowningTimer::Tick);
+    bench.answer(GRANTED);
     assert_eq!(bench.fixture.timers.next(), None);
-    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
+    assert_eq!(bench.orders(), [""; 0], "no lease was asked for");
+    assert_eq!(bench.downed(), []);
 }
 
 #[test]
@@ -604,6 +761,10 @@ fn a_removed_node_stops_watching() {
     bench.show(View::idle(n(1)));
     assert_eq!(bench.fixture.timers.next(), None);
     assert!(bench.resolver.rows.is_empty() && bench.resolver.heard.is_empty());
+    assert_eq!(
+        (bench.resolver.wait, bench.resolver.unrest),
+        (Wait::Calm, Unrest::Quiet)
+    );
 }
 
 const GRANTED: LeaseOutcome = LeaseOutcome::Granted { token: 7 };
@@ -634,6 +795,12 @@ fn m_365_who_gets_the_lease_downs_the_others_and_who_does_not_its_own_side() {
         // Two of three are at least half of the members: then everybody goes, with the lease or without it.
         let broken = if outcome == GRANTED { vec![1, 2, 3] } else { broken };
         assert_eq!(bench.downed(), broken, "{outcome:?}");
+        let decision = if outcome == GRANTED {
+            Decision::AcquireLeaseAndDownIndirectlyConnected
+        } else {
+            Decision::DownIndirectlyConnected
+        };
+        assert_eq!(bench.events().pop().unwrap().decision, decision, "{outcome:?}");
     }
 }
 
@@ -687,6 +854,56 @@ fn m_367_a_lease_that_is_held_is_not_asked_for_again() {
 }
 
 #[test]
+fn s_3_6_under_a_held_lease_a_later_decision_is_never_too_late_and_its_downed_are_waited_for_too() {
+    let up = |uid| (uid, Status::Up);
+    let mut bench = with_lease(&[(1, 2)]);
+    bench.answer(GRANTED);
+    assert_eq!((bench.downed(), bench.orders()), (vec![2], vec!["acquire"]));
+    // Membership does not act for a minute: the decision is said again, and again with the lease that is held.
+    bench.run_for(ms(60_000));
+    assert!(bench.downed().iter().all(|uid| *uid == 2));
+    bench.see_of(&[up(1), up(2), up(3)], &[(1, 2), (1, 3)], &[1]);
+    bench.run_for(ms(2000));
+    assert_eq!((bench.downed(), bench.orders()), (vec![2, 3], vec![]));
+    // The first of them is removed, the second not yet.
+    bench.see_of(&[up(1), (3, Status::Down)], &[(1, 3)], &[1]);
+    bench.run_for(ms(100_000));
+    assert_eq!(bench.orders(), [""; 0]);
+    bench.see_of(&[up(1)], &[], &[1]);
+    bench.run_for(ms(40_000));
+    assert_eq!(bench.orders(), ["release"]);
+}
+
+#[test]
+fn s_3_6_a_decision_under_a_lease_that_is_about_to_be_given_back_keeps_it() {
+    let up = |uid| (uid, Status::Up);
+    let mut bench = with_lease(&[(1, 2)]);
+    bench.answer(GRANTED);
+    bench.see_of(&[up(1), up(3)], &[], &[1]);
+    bench.run_for(ms(30_000));
+    assert_eq!((bench.downed(), bench.orders()), (vec![2], vec!["acquire"]));
+    bench.see_of(&[up(1), up(3)], &[(1, 3)], &[1]);
+    bench.run_for(ms(2000));
+    assert_eq!((bench.downed(), bench.orders()), (vec![3], vec![]));
+    bench.see_of(&[up(1), (3, Status::Down)], &[(1, 3)], &[1]);
+    bench.run_for(ms(100_000));
+    assert_eq!(bench.orders(), [""; 0], "3 is not removed yet");
+}
+
+#[test]
+fn s_3_6_whoever_is_too_late_for_the_lease_when_patience_ends_goes_with_everybody() {
+    let mut config = impatient(IndirectRule::CascadeSafe);
+    config.downing.strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
+    let mut bench = Bench::of_config(2, config);
+    bench.see(3, &[(2, 3)]);
+    // The leader never acts. Until 32 s the lease would tell who stays: 2 s stable, three quarters of 40 s.
+    bench.run_for(ms(32_000));
+    assert_eq!((bench.downed(), bench.orders()), (vec![], vec![]));
+    bench.run_for(ms(6_100));
+    assert_eq!((bench.downed(), bench.orders()), (vec![1, 2, 3], vec![]));
+}
+
+#[test]
 fn m_368_the_lease_is_kept_until_the_downed_are_removed_and_a_while_longer() {
     let mut bench = with_lease(&[(1, 2)]);
     bench.answer(GRANTED);
@@ -709,12 +926,48 @@ fn m_368_the_lease_is_kept_until_the_downed_are_removed_and_a_while_longer() {
 }
 
 #[test]
+fn s_3_6_what_happens_meanwhile_does_not_put_the_return_of_the_lease_off() {
+    let up = |uid| (uid, Status::Up);
+    let held = || {
+        let mut bench = with_lease(&[(1, 2)]);
+        bench.answer(GRANTED);
+        bench.see_of(&[up(1), up(3)], &[], &[1]);
+        bench.run_for(ms(30_000));
+        assert_eq!((bench.downed(), bench.orders()), (vec![2], vec!["acquire"]));
+        bench
+    };
+    let returned = |bench: &mut Bench, after: u64| {
+        bench.run_for(ms(after - 1));
+        assert_eq!(bench.orders(), [""; 0]);
+        bench.run_for(ms(1));
+        assert_eq!(bench.orders(), ["release"]);
+    };
+    // Another picture.
+    let mut bench = held();
+    bench.see_of(&[up(1), up(3), (4, Status::Joining)], &[], &[1]);
+    returned(&mut bench, 10_000);
+    // Answers that fit nothing.
+    let mut bench = held();
+    bench.answer(LeaseOutcome::Denied);
+    bench.answer(LeaseOutcome::Released);
+    bench.answer(GRANTED);
+    returned(&mut bench, 10_000);
+    // An own pause.
+    let mut bench = held();
+    let since = bench.fixture.mono();
+    bench.resolver.on_paused(&mut bench.fixture.cx(), since);
+    returned(&mut bench, 10_000);
+}
+
+#[test]
 fn s_3_6_a_node_that_stops_does_not_give_the_lease_back() {
     let mut bench = with_lease(&[(1, 2)]);
     bench.answer(GRANTED);
     bench.show(View::idle(n(1)));
     bench.run_for(ms(100_000));
     bench.answer(LeaseOutcome::Lost);
+    bench.answer(GRANTED);
+    assert!(!bench.resolver.lease.is_held());
     assert_eq!(bench.orders(), ["acquire"]);
     assert_eq!(bench.fixture.timers.next(), None);
 }
@@ -783,6 +1036,11 @@ fn i_24_a_refused_decision_that_another_leader_has_carried_out_is_dropped() {
         assert_eq!((bench.downed(), bench.orders()), (vec![], orders), "{outcome:?}");
     }
     // Who is left of them is downed, and of this side only who is still there.
+    let mut bench = with_lease(&[(1, 2), (1, 3)]);
+    bench.run_for(ms(2000));
+    bench.see_of(&[up(1), up(3)], &[(1, 3)], &[1]);
+    bench.answer(GRANTED);
+    assert_eq!((bench.downed(), bench.orders()), (vec![3], vec!["acquire"]));
     let mut bench = with_lease(&[(1, 2)]);
     bench.see_of(&[up(1), up(2)], &[(1, 2)], &[1]);
     bench.answer(LeaseOutcome::Denied);
@@ -822,6 +1080,41 @@ fn s_3_7_a_complaint_that_only_a_part_withdraws_puts_the_decision_off_a_little()
     bench.see(4, &[(1, 4)]);
     bench.run_for(ms(500));
     assert_eq!(bench.downed(), [4]);
+    // Nor was one about a member that is gone: nobody complains about it any more.
+    let mut bench = Bench::of(1);
+    bench.see(5, &[(1, 4), (1, 5)]);
+    bench.run_for(ms(1500));
+    bench.see(4, &[(1, 4)]);
+    bench.run_for(ms(500));
+    assert_eq!(bench.downed(), [4]);
+}
+
+#[test]
+fn s_3_1_what_is_said_about_oneself_or_across_data_centers_tells_of_no_broken_link() {
+    let mut bench = Bench::of(1);
+    bench.see_of(&up(3), &[(1, 3), (3, 3)], &[1, 2, 3]);
+    assert_eq!(bench.resolver.rows.len(), 1);
+    for (observer, subject) in [(2, 4), (4, 2)] {
+        let mut bench = Bench::of(1);
+        let mut gossip = Gossip::new();
+        for uid in 1..=4 {
+            let mut member = member(&n(uid), Status::Up);
+            if uid == 4 {
+                member.roles = Roles::new([], "other").unwrap();
+            }
+            gossip.upsert_member(member);
+        }
+        gossip.reachability_mut().unreachable(&n(1), &n(3));
+        gossip.reachability_mut().unreachable(&n(observer), &n(subject));
+        for uid in [1, 2, 4] {
+            gossip.add_seen(&n(uid));
+        }
+        let mut view = picture_of(&n(1), gossip);
+        view.unreachable = vec![n(3)];
+        bench.show(view);
+        bench.run_for(ms(2000));
+        assert_eq!(bench.downed(), [3], "{observer} about {subject}");
+    }
 }
 
 #[test]
@@ -856,6 +1149,12 @@ fn m_369_a_node_that_a_member_refuses_for_good_goes() {
     assert_eq!(bench.downed(), [2]);
     let event = bench.events().pop().unwrap();
     assert_eq!(event.decision, Decision::DownSelfQuarantinedByRemote);
+    // One that is finished has nobody to down, and nothing to explain.
+    let mut halted = View::clone(&bench.fixture.view);
+    halted.phase = Phase::Halted;
+    bench.show(halted);
+    bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(3));
+    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
 }
 
 #[test]
@@ -920,5 +1219,12 @@ fn a_strategy_of_the_application_decides_and_may_leave_it_to_the_operator() {
     let events = bench.events();
     assert_eq!(events.len(), 1, "told once");
     assert_eq!(events[0].strategy, "ask-operator");
+    bench.see(3, &[(1, 3), (2, 3)]);
+    bench.run_for(ms(60_000));
+    assert_eq!(
+        bench.events().len(),
+        1,
+        "and once more when the complaints are others"
+    );
     assert_eq!(bench.fixture.stats.downing_decisions, 0);
 }

@@ -53,13 +53,6 @@ pub(super) fn is_partly_withdrawn(before: &[Observation], after: &[Observation],
 /// Whether the change makes the wait for a stable picture begin again: somebody became Up, Exiting or Down, became
 /// unreachable, or is reachable again. Joining, leaving and being removed do not.
 pub(super) fn is_unsettled(before: &View, after: &View) -> bool {
-    if before.phase() != Phase::Member {
-        return true;
-    }
-    // What happened while nobody was unreachable does not matter: the first who is begins the wait anyway.
-    if after.unreachable().is_empty() {
-        return false;
-    }
     let is_final = |status: Status| matches!(status, Status::Up | Status::Exiting | Status::Down);
     is_lost_or_back(before, after) || has_anybody_turned(before, after, is_final)
 }

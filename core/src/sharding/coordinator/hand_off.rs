@@ -22,13 +22,29 @@ const DRAINING_MAX: usize = 256;
 pub(super) struct HandOff {
     /// Who has to stop it: its home, and in a conflict every other region that claims it.
     pub(super) owners: BTreeSet<UniqueAddress>,
-    /// Regions that have not said yet that they forgot the home.
-    pub(super) waiting: BTreeSet<UniqueAddress>,
-    /// Everybody has forgotten; the owners were told to stop.
-    pub(super) stopping: bool,
+    pub(super) stage: Stage,
     /// Several regions claim the shard; no home may be told until all of them have stopped it.
     pub(super) conflict: bool,
     deadline: Instant,
+}
+
+/// How far a hand-off has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Every region is told to forget the home; these have not said yet that they did.
+    Forgetting { waiting: BTreeSet<UniqueAddress> },
+    /// Everybody has forgotten; the owners were told to stop.
+    Stopping,
+}
+
+impl HandOff {
+    /// A region has forgotten the home, or will never say so. Whether anybody waited for that.
+    fn has_forgotten(&mut self, node: &UniqueAddress) -> bool {
+        match &mut self.stage {
+            Stage::Forgetting { waiting } => waiting.remove(node),
+            Stage::Stopping => false,
+        }
+    }
 }
 
 impl Coordinator {
@@ -55,7 +71,7 @@ impl Coordinator {
     ) {
         if self.term() == Some(term)
             && let Some(hand_off) = self.hand_offs.get_mut(&shard)
-            && hand_off.waiting.remove(from)
+            && hand_off.has_forgotten(from)
         {
             self.advance(cx, shard);
         }
@@ -70,7 +86,7 @@ impl Coordinator {
     ) {
         if self.term() == Some(term)
             && let Some(hand_off) = self.hand_offs.get_mut(&shard)
-            && hand_off.stopping
+            && hand_off.stage == Stage::Stopping
             && hand_off.owners.remove(from)
         {
             self.advance(cx, shard);
@@ -167,7 +183,7 @@ impl Coordinator {
         if let Some(hand_off) = self.hand_offs.get_mut(&shard) {
             let new = hand_off.owners.insert(second.clone());
             hand_off.conflict |= new;
-            if new && hand_off.stopping {
+            if new && hand_off.stage == Stage::Stopping {
                 self.repeat(cx, shard);
             }
             return;
@@ -182,7 +198,7 @@ impl Coordinator {
     pub(super) fn stop_waiting_for(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         let mut freed = Vec::new();
         for (shard, hand_off) in &mut self.hand_offs {
-            if hand_off.waiting.remove(node) {
+            if hand_off.has_forgotten(node) {
                 freed.push(*shard);
             }
         }
@@ -221,8 +237,9 @@ impl Coordinator {
         let present = self.regions.iter().filter(|(_, region)| !region.lost);
         let hand_off = HandOff {
             owners,
-            waiting: present.map(|(node, _)| node.clone()).collect(),
-            stopping: false,
+            stage: Stage::Forgetting {
+                waiting: present.map(|(node, _)| node.clone()).collect(),
+            },
             conflict,
             deadline: cx.mono() + cx.config.sharding.handoff_timeout,
         };
@@ -236,18 +253,16 @@ impl Coordinator {
         let (Some(hand_off), Some(term)) = (self.hand_offs.get(&shard), self.term()) else {
             return;
         };
-        let to = if hand_off.stopping {
-            &hand_off.owners
-        } else {
-            &hand_off.waiting
+        let to = match &hand_off.stage {
+            Stage::Forgetting { waiting } => waiting,
+            Stage::Stopping => &hand_off.owners,
         };
         let lost = |node: &UniqueAddress| self.regions.get(node).is_none_or(|region| region.lost);
         for node in to.iter().filter(|node| !lost(node)) {
             let term = term.clone();
-            let body = if hand_off.stopping {
-                ShardingBody::HandOff { term, shard }
-            } else {
-                ShardingBody::BeginHandOff { term, shard }
+            let body = match hand_off.stage {
+                Stage::Forgetting { .. } => ShardingBody::BeginHandOff { term, shard },
+                Stage::Stopping => ShardingBody::HandOff { term, shard },
             };
             self.say(cx, node, body);
         }
@@ -261,13 +276,13 @@ impl Coordinator {
         let Some(hand_off) = self.hand_offs.get_mut(&shard) else {
             return;
         };
-        if !hand_off.waiting.is_empty() && !hand_off.owners.is_empty() {
-            return;
-        }
         if !hand_off.owners.is_empty() {
-            if !hand_off.stopping {
-                hand_off.stopping = true;
-                self.repeat(cx, shard);
+            match &hand_off.stage {
+                Stage::Forgetting { waiting } if waiting.is_empty() => {
+                    hand_off.stage = Stage::Stopping;
+                    self.repeat(cx, shard);
+                }
+                Stage::Forgetting { .. } | Stage::Stopping => {}
             }
             return;
         }

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::hand_off::Stage;
 use super::{Coordinator, Tenure};
 use crate::ident::UniqueAddress;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -85,8 +86,11 @@ impl Coordinator {
             if hand_off.owners.is_empty() {
                 return Err(format!("coordinator: shard {id} moves and nobody has to stop it"));
             }
-            if !hand_off.stopping && hand_off.waiting.is_empty() {
-                return Err(format!("coordinator: shard {id} moves and waits for nobody"));
+            match &hand_off.stage {
+                Stage::Forgetting { waiting } if waiting.is_empty() => {
+                    return Err(format!("coordinator: shard {id} moves and waits for nobody"));
+                }
+                Stage::Forgetting { .. } | Stage::Stopping => {}
             }
         }
         if !self.homeless.is_empty() && !self.is_active() {
