@@ -181,6 +181,18 @@ mod tests {
     }
 
     #[test]
+    fn s_1_1_the_ring_is_ordered_by_the_hash_as_a_signed_number() {
+        // Uids whose hashes are -2^31, -1, 0 and 1. Taken as unsigned numbers they would come 0, 1, -2^31, -1.
+        let uids_in_order = [0x8000_0000, 0xFFFF_FFFF, 0x1_0000_0001, 1];
+        let of = |uid: u64| UniqueAddress::new(Address::new("h", 1).unwrap(), uid);
+        let ring = HeartbeatRing::new(of(1), uids_in_order.map(of), vec![], 1);
+        for (at, uid) in uids_in_order.into_iter().enumerate() {
+            let next = uids_in_order[(at + 1) % uids_in_order.len()];
+            assert_eq!(uids(&ring.receivers_of(&of(uid))), [next], "after {uid:#x}");
+        }
+    }
+
+    #[test]
     fn nodes_of_one_hash_are_ordered_by_address() {
         let of = |host: &str| UniqueAddress::new(Address::new(host, 1).unwrap(), 5);
         let ring = HeartbeatRing::new(of("b"), [of("c"), of("a"), of("b")], vec![], 1);

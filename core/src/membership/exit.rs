@@ -72,12 +72,8 @@ impl Membership {
         }
         let mut next = Gossip::clone(&self.gossip);
         next.mark_down(node);
-        let myself = node == cx.me;
-        if myself {
-            self.self_down_ticks = 0;
-        }
         self.update(cx, next);
-        if !myself {
+        if node != cx.me {
             self.push_to(cx, node);
         } else if self.is_member() {
             // Not gone at once, because other downed members have to hear of it.
@@ -262,7 +258,6 @@ impl Membership {
     }
 
     fn complete_exit(&mut self, cx: &mut Cx<'_>) {
-        cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitDrain));
         cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitLeaving));
         let mut last = Gossip::clone(&self.gossip);
         if self.exit == Exit::Drained && last.mark_gone(cx.me) {

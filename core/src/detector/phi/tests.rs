@@ -43,6 +43,9 @@ fn m_262_nothing_heard_means_available_and_not_monitored() {
     assert!(detector.is_available(at(1_000_000)));
     assert!(!detector.is_monitoring());
     assert_eq!(detector.last_heartbeat(), None);
+    let mut heard = detector;
+    heard.heartbeat(at(1));
+    assert!(heard.is_monitoring());
 }
 
 #[test]
@@ -177,6 +180,13 @@ fn m_285_settings_out_of_range_are_refused() {
             Err(PhiSettingsError::Threshold)
         );
     }
+    let least = PhiSettings {
+        max_sample_size: SAMPLES_MAX,
+        min_std_deviation: Duration::from_micros(1),
+        first_heartbeat_estimate: Duration::from_millis(1),
+        ..default
+    };
+    assert_eq!(least.validate(), Ok(()));
     for max_sample_size in [0, SAMPLES_MAX + 1] {
         let refused = PhiSettings {
             max_sample_size,

@@ -95,6 +95,10 @@ fn m_094_the_first_member_of_a_data_center_waits_for_everybody() {
     let some = seen(gossip.clone(), "a e");
     assert!(!is(&some, "a", "") && !is(&some, "e", ""));
     assert!(is(&seen(gossip, "a b e"), "e", ""));
+    // One that is only weakly up is no full member yet: another one of its kind has to know, too.
+    let weak = of([in_dc("a", "dc1"), in_dc("eW", "dc2"), in_dc("fW", "dc2")]);
+    assert!(!is(&seen(weak.clone(), "a e"), "e", "") && !is(&seen(weak.clone(), "e f"), "e", ""));
+    assert!(is(&seen(weak, "a e f"), "e", ""));
 }
 
 #[test]

@@ -191,3 +191,13 @@ fn m_219_a_terminated_member_keeps_its_status_and_does_not_come_back() {
     rig.call(|m, cx| m.on_verdicts(cx, &reachable));
     assert_eq!((rig.did().as_str(), rig.members().as_str()), ("", "a b c"));
 }
+
+#[test]
+fn a_member_may_be_downed_by_another_members_word() {
+    let mut rig = Rig::member("a", state("a b c", "a b c", "a"));
+    rig.call(|m, cx| m.on_down(cx, &n("x"), &n("c")));
+    assert_eq!(rig.did(), "rejected(x: the sender is not a member)");
+    rig.call(|m, cx| m.on_down(cx, &n("b"), &n("c")));
+    assert_eq!(rig.did(), "downed(c) seen(a) gossip>c");
+    assert_eq!((rig.members().as_str(), rig.clock("a")), ("a b cD", 2));
+}

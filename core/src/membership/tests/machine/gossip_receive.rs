@@ -129,6 +129,7 @@ fn m_144_older_gossip_changes_nothing_and_is_answered_with_the_state() {
     let before = rig.m.gossip.clone();
     rig.gossip("b", &state("a b", "a b", "b"));
     assert_eq!((rig.did().as_str(), &rig.m.gossip), ("gossip>b", &before));
+    assert_eq!((rig.f.stats.gossips_received, rig.f.stats.gossip_merges), (1, 0));
 }
 
 #[test]
@@ -270,6 +271,7 @@ fn section_8_9_a_claim_that_comes_again_does_not_undo_what_i_changed() {
     rig.gossip("b", &claim(9));
     assert_eq!(rig.did(), "gossip>b");
     assert!(rig.f.view.suspects(&n("c")), "my own observation survives");
+    assert_eq!(rig.f.stats.gossip_merges, 1);
     assert_eq!(
         (rig.clock("a"), rig.clock("b"), rig.seen().as_str()),
         (10, 1, "a")
@@ -302,4 +304,35 @@ fn a_newer_state_that_misses_a_member_nobody_removed_does_not_remove_it() {
         assert_eq!(rig.members(), "a b dJ eJ", "{mine} against {theirs}");
         assert_eq!(rig.sent(), "gossip>a", "the sender misses a member too");
     }
+}
+
+#[test]
+fn m_143_the_same_state_again_is_answered_only_if_it_does_not_know_that_i_have_seen_it() {
+    let local = state("a b c", "a b", "a");
+    let mut rig = Rig::member("a", local.clone());
+    rig.gossip("b", &local);
+    assert_eq!(rig.did(), "");
+    rig.gossip("b", &state("a b c", "b", "a"));
+    assert_eq!(rig.did(), "gossip>b");
+    // Who hands over is not to be counted as having seen it, so nobody has to hear that it has.
+    let mut exiting = Rig::member("a", state("aL b c", "a b", "a"));
+    exiting.gossip("b", &state("aX b c", "b", "a b"));
+    exiting.did();
+    exiting.gossip("b", &state("aX b c", "b", "a b"));
+    assert_eq!(exiting.did(), "");
+}
+
+#[test]
+fn a_change_whose_author_was_removed_is_taken_in_with_a_change_of_mine() {
+    // Removed `c` had admitted `d`: with its clock entry goes what tells the merge from my own state.
+    let mut local = state("a b c", "a", "a");
+    local.remove(&n("c"));
+    let mut rig = Rig::member("a", versioned(&local, "a a"));
+    rig.gossip("b", &state("a b c dJ", "b", "a c c"));
+    assert_eq!(rig.members(), "a b dJ");
+    assert_eq!((rig.clock("a"), rig.clock("c"), rig.seen().as_str()), (3, 0, "a"));
+    assert_eq!(rig.sent(), "gossip>b");
+    // Nothing new in it: my clock stays.
+    rig.gossip("b", &state("a b c", "b", "a c c"));
+    assert_eq!((rig.members().as_str(), rig.clock("a")), ("a b dJ", 3));
 }

@@ -35,6 +35,12 @@ fn f_23_up_numbers_follow_the_youngest_in_address_order() {
     let mut rig = Rig::member("a", versioned(&seen(gossip, "a d"), "a"));
     rig.leader_tick();
     assert_eq!(rig.told(), "up(b:8) up(c:9) seen(a)");
+    // Whatever has become of the youngest since, its number is given while it is a member.
+    for youngest in ["dL", "dX", "dD", "dR"] {
+        let gossip = of([aged("a", 4), m("bJ"), aged(youngest, 7)]);
+        let number = crate::membership::state::leader::youngest_up_number(&gossip, "default");
+        assert_eq!(number.get(), 7, "{youngest}");
+    }
 }
 
 #[test]
@@ -276,4 +282,56 @@ fn the_oldest_of_the_cluster_and_of_each_exiting_role_hear_at_once_who_exits() {
     let mut rig = Rig::member("a", versioned(&seen(gossip, &everybody), "a"));
     rig.leader_tick();
     assert_eq!(rig.sent_in_any_order(), "gossip>b gossip>d gossip>f");
+}
+
+#[test]
+fn a_leader_that_hears_something_acts_at_once_only_on_convergence() {
+    let mut rig = Rig::member("a", state("a b c dJ", "a", "a"));
+    rig.gossip("b", &state("a b c dJ", "b", "a b"));
+    rig.run(MOMENT);
+    assert_eq!((rig.members().as_str(), rig.seen().as_str()), ("a b c dJ", "a b"));
+    rig.gossip("c", &with_seen(&rig, "a b c"));
+    rig.run(MOMENT);
+    assert_eq!(rig.members(), "a b c d");
+}
+
+#[test]
+fn only_the_leader_acts_when_it_hears_of_convergence() {
+    let mut rig = Rig::member("b", state("a b cJ", "b", "b"));
+    rig.gossip("a", &with_seen(&rig, "a b"));
+    assert!(rig.f.view.converged);
+    rig.run(MOMENT);
+    assert_eq!(rig.members(), "a b cJ");
+}
+
+#[test]
+fn convergence_that_is_over_when_the_leaders_turn_comes_leads_to_nothing() {
+    let mut rig = Rig::member("a", state("a b cJ", "a", "a"));
+    rig.gossip("b", &with_seen(&rig, "a b"));
+    assert!(rig.f.view.converged);
+    rig.call(|m, cx| m.leave(cx, &n("b")));
+    rig.run(MOMENT);
+    assert_eq!(rig.members(), "a bL cJ");
+}
+
+#[test]
+fn gossip_without_news_gives_the_leader_no_turn() {
+    let mut rig = Rig::member("a", state("a b cJ", "a b", "a"));
+    rig.gossip("b", &with_seen(&rig, "a b"));
+    assert_eq!(rig.deadlines(), []);
+}
+
+#[test]
+fn who_exits_is_told_to_the_oldest_of_this_data_center_only() {
+    let far = |code: &str| crate::membership::state::member::Member {
+        up_number: crate::membership::state::member::UpNumber::FIRST,
+        ..in_dc(code, "far")
+    };
+    let gossip = of([aged("a", 1), aged("b", 2), aged("cL", 3), far("d"), far("e")]);
+    let mut rig = Rig::member("a", versioned(&seen(gossip, "a b c"), "a"));
+    rig.leader_tick();
+    assert_eq!(
+        (rig.members().as_str(), rig.sent().as_str()),
+        ("a b cX d e", "gossip>b")
+    );
 }

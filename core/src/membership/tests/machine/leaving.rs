@@ -4,7 +4,7 @@ use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
 use crate::effect::HaltReason;
 use crate::membership::machine::Exit;
 use crate::membership::tests::{reach, seen};
-use crate::timer::MembershipTimer::{ExitDrain, LeaderActions};
+use crate::timer::MembershipTimer::{ExitDrain, ExitLeaving, LeaderActions};
 use crate::view::Phase;
 use core::time::Duration;
 
@@ -252,4 +252,85 @@ fn an_exiting_node_that_is_downed_meanwhile_stops_as_downed() {
     let mut rig = exiting();
     rig.gossip("a", &state("a bD c", "a", "a a a b"));
     assert_eq!(rig.halted(), Some(HaltReason::Downed));
+}
+
+#[test]
+fn a_leader_that_has_handed_over_while_leaving_goes_as_soon_as_it_moves_itself_on() {
+    let mut rig = Rig::member("a", state("a b", "a b", "a"));
+    leave_command(&mut rig, None);
+    drained(&mut rig);
+    rig.gossip("b", &seen((*rig.m.gossip).clone(), "a b"));
+    rig.did();
+    rig.leader_tick();
+    assert_eq!(rig.members(), "aX b");
+    assert_eq!(
+        rig.halted(),
+        Some(HaltReason::Left),
+        "nothing is handed over twice"
+    );
+    assert_eq!(names(rig.m.gossip.gone()), "a");
+}
+
+#[test]
+fn the_time_limits_of_leaving_follow_one_another_and_end_with_it() {
+    let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
+    leave_command(&mut rig, None);
+    assert_eq!(rig.deadlines(), [(ExitDrain, 10_000)]);
+    rig.run(secs(3));
+    drained(&mut rig);
+    assert_eq!(rig.deadlines(), [(ExitLeaving, 13_000)]);
+    rig.gossip("a", &state("a bX c", "a", "a a b"));
+    assert_eq!(
+        (rig.halted(), rig.deadlines()),
+        (Some(HaltReason::Left), [].into())
+    );
+}
+
+#[test]
+fn a_time_limit_that_is_over_with_the_hand_over_tells_nothing() {
+    let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
+    leave_command(&mut rig, None);
+    drained(&mut rig);
+    rig.did();
+    rig.call(|m, cx| m.on_drain_timeout(cx));
+    assert_eq!((rig.did().as_str(), rig.m.exit), ("", Exit::Drained));
+}
+
+#[test]
+fn a_leaving_node_that_is_downed_does_not_go_as_one_that_left() {
+    // Downed together with `c`, it stays until `c` knows: the limits of leaving are none of its business any more.
+    for drains_first in [true, false] {
+        let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
+        leave_command(&mut rig, None);
+        if drains_first {
+            drained(&mut rig);
+        }
+        rig.gossip("a", &state("a bD cD", "a", "a a b"));
+        drained(&mut rig);
+        rig.run(secs(60));
+        assert_eq!(rig.halted(), None, "{drains_first}");
+        rig.gossip("c", &seen((*rig.m.gossip).clone(), "b c"));
+        rig.leader_tick();
+        assert_eq!(rig.halted(), Some(HaltReason::Downed), "{drains_first}");
+    }
+}
+
+#[test]
+fn a_goodbye_that_comes_again_changes_nothing() {
+    let mut rig = Rig::member("a", state("a b cX", "a", "a"));
+    rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("c"), &n("a")));
+    let revision = rig.f.view.revision();
+    rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("c"), &n("a")));
+    assert_eq!((rig.f.view.revision(), rig.did().as_str()), (revision, ""));
+}
+
+#[test]
+fn a_leader_that_hears_last_words_itself_acts_on_them_at_once() {
+    let mut rig = Rig::member("a", state("a b dX", "a b", "a"));
+    let mut last = state("a b dX", "b d", "a d");
+    assert!(last.mark_gone(&n("d")));
+    rig.gossip("d", &last);
+    assert_eq!(rig.sent(), "", "one that is no more is not answered");
+    rig.run(super::MOMENT);
+    assert_eq!(rig.members(), "a b");
 }

@@ -1,12 +1,12 @@
 //! The rest of a member's life: weakly up, preparing for shutdown, removal by hand, refusals that the other side hears,
 //! and time limits on joining and leaving. Spec: membership §2.1, §2.2, §2.8, §2.9, §2.12, §2.16, §6 G to K.
 
-use super::{Rig, TOKEN, at, n, names, secs, state};
+use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
 use crate::config::DowningStrategy;
 use crate::effect::HaltReason;
 use crate::input::DownTarget;
 use crate::membership::state::member::Status;
-use crate::membership::tests::reach;
+use crate::membership::tests::{reach, seen};
 use crate::message::JoinRefused;
 use crate::reject::JoinRefusal;
 
@@ -54,8 +54,12 @@ fn a_leader_without_convergence_admits_the_joining_as_weakly_up_at_the_seventh_t
         (7, "weakly-up(c) weakly-up(d)".into())
     );
     assert_eq!(
-        (rig.members().as_str(), rig.f.stats.members_weakly_up),
-        ("a b cW dW", 2)
+        (
+            rig.members().as_str(),
+            rig.f.stats.members_weakly_up,
+            rig.f.stats.leader_actions
+        ),
+        ("a b cW dW", 2, 1)
     );
 }
 
@@ -164,6 +168,7 @@ fn m_394_and_m_429_a_removed_member_is_gone_at_once_is_told_and_never_comes_back
     );
     assert_eq!((rig.members().as_str(), rig.clock("b")), ("a c", 0));
     assert_eq!(names(rig.m.gossip.tombstones()), "b");
+    assert_eq!(rig.f.stats.removed_told, 1);
     assert!(rig.f.view.removed().eq([&n("b")]) && !rig.f.view.is_shutting_down());
     remove(&mut rig, "b");
     assert_eq!(rig.did(), "done", "repeating it changes nothing");
@@ -304,7 +309,8 @@ fn a_leaving_node_whose_leader_cannot_act_goes_when_its_time_is_over() {
     assert_eq!(rig.halted(), None);
     rig.did();
     rig.run(secs(1));
-    assert!(rig.told().contains("timed-out(Exiting)"));
+    assert!(rig.clone().told().contains("timed-out(Exiting)"));
+    assert_eq!(rig.sent_in_any_order(), "gossip>a gossip>c", "its last state");
     assert_eq!(rig.halted(), Some(HaltReason::Left));
 }
 
@@ -355,4 +361,30 @@ fn without_a_strategy_a_node_whose_links_a_sound_member_refuses_for_good_stops()
         rig.call(|m, cx| m.on_quarantined_by(cx, &n("a")));
         assert_eq!(rig.halted().is_some(), stops, "{codes}");
     }
+}
+
+#[test]
+fn weakly_up_counts_the_ticks_of_this_leadership_only() {
+    // `b` leads for six ticks without `e` having seen the state, then `a` for one, then `b` again.
+    let mut rig = Rig::member("b", state("b cJ d e", "b", "b"));
+    for _ in 0..6 {
+        rig.leader_tick();
+    }
+    rig.gossip("d", &state("a b cJ d e", "d", "b d"));
+    rig.leader_tick();
+    let mut without_a = state("a b cJ d e", "d", "");
+    without_a.remove(&n("a"));
+    rig.gossip("d", &seen(versioned(&without_a, "b d d"), "d"));
+    rig.told();
+    assert_eq!(ticks_until_told(&mut rig), (7, "weakly-up(c) seen(b)".into()));
+}
+
+#[test]
+fn a_leader_that_waits_changes_nothing_while_nobody_joins() {
+    let mut rig = waiting("a b cW dL", "");
+    for _ in 0..12 {
+        rig.leader_tick();
+    }
+    assert_eq!((rig.did().as_str(), rig.clock("a")), ("", 1));
+    assert_eq!(rig.f.stats.leader_actions, 0);
 }

@@ -3,6 +3,7 @@
 
 mod downing;
 mod events;
+mod finished;
 mod forged;
 mod gossip_receive;
 mod gossip_send;
