@@ -218,11 +218,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
                 target: "cluster::transport", event = "insecure_plaintext", node = %me,
                 "links are neither authenticated nor encrypted: whoever reaches this port can control the cluster"
             ),
-            Method::Psk => tracing::warn!(
-                target: "cluster::transport", event = "unencrypted", node = %me,
-                "links are authenticated by a pre-shared key and not encrypted: whoever is on the path can read and change messages"
-            ),
-            Method::Mtls => {}
+            Method::Psk | Method::Mtls => {}
         }
         let hub = Arc::new(Hub::new(Arc::new(View::idle(me.clone()))));
         let wake = Arc::new(Notify::default());

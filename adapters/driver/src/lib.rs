@@ -9,7 +9,7 @@
 //! | [`Cluster`], [`ClusterBuilder`], [`Region`], [`Events`] | nothing: they ask the loop |
 //! | pump | framing, handshakes, dialing and backoff, bounded queues per lane, quarantine, mailboxes; no I/O, no clock |
 //! | loop | nothing: it moves bytes and time, in a fixed order |
-//! | [`Secured`] | nothing: it puts a stream transport inside mutual TLS if [`Security`] says so (feature `tls`) |
+//! | [`Secured`] | nothing: it puts a stream transport inside Noise (feature `psk`) or mutual TLS (feature `tls`) if [`Security`] says so |
 #![forbid(unsafe_code)]
 
 mod adapter;
@@ -24,10 +24,17 @@ pub mod data;
 mod entity;
 mod error;
 mod events;
+mod first_bytes;
 mod kind;
 mod kinds;
 mod lease;
+#[cfg(any(feature = "psk", feature = "tls"))]
+mod opening;
+#[cfg(test)]
+#[cfg(any(feature = "psk", feature = "tls"))]
+mod pipes;
 mod proved;
+#[cfg(feature = "psk")]
 mod psk;
 mod pump;
 mod region;
@@ -43,7 +50,6 @@ mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
-mod wrong_port;
 
 pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
@@ -55,6 +61,8 @@ pub use error::{AskError, ClusterError, RegionError, StartError, TellError, Term
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};
 pub use lease::{FileLeases, LeaseKeeper, MemoryLeases};
+pub use proved::{PeerKey, Proved};
+#[cfg(feature = "psk")]
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
 pub use pump::policy::{Joiner, Manager};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};

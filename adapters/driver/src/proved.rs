@@ -6,48 +6,68 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::ident::Address;
-use quorate_core::wire::handshake::Proof;
 
-use crate::psk::{Prover, Transcript};
 use crate::security::Authentication;
 use crate::transport::PeerCertificate;
 
 /// The shortest time until the next look: what a certificate's end is known to.
 const LOOK_MIN: Duration = Duration::from_secs(1);
 
-/// See the module.
-#[derive(Clone, Default)]
-pub(crate) enum Proved {
+/// What the peer of a link has proved to the transport.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Proved {
+    /// Nothing: whoever reaches the port gets so far.
     #[default]
     Nothing,
-    /// With this certificate, and its key.
+    /// That this certificate is its own.
     Certificate(PeerCertificate),
-    /// That it has the key with which this was made.
-    Key { transcript: Transcript, proof: Proof },
+    /// That it has this pre-shared key.
+    Key(PeerKey),
+}
+
+/// The name of a pre-shared key that a peer has. Not the key, and nothing that would let anybody in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PeerKey([u8; 32]);
+
+/// Which end of a link proved something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prover {
+    Dialer,
+    Acceptor,
+}
+
+impl PeerKey {
+    #[cfg(feature = "psk")]
+    pub(crate) const fn named(name: [u8; 32]) -> Self {
+        Self(name)
+    }
 }
 
 impl Proved {
-    pub(crate) const fn certificate(&self) -> Option<&PeerCertificate> {
+    /// The certificate, if that is what it is.
+    #[must_use]
+    pub const fn certificate(&self) -> Option<&PeerCertificate> {
         match self {
             Self::Certificate(certificate) => Some(certificate),
-            Self::Nothing | Self::Key { .. } => None,
+            Self::Nothing | Self::Key(_) => None,
         }
     }
 }
 
-impl From<Option<PeerCertificate>> for Proved {
-    fn from(certificate: Option<PeerCertificate>) -> Self {
-        certificate.map_or(Self::Nothing, Self::Certificate)
+impl fmt::Debug for PeerKey {
+    /// A weak key could be found out by trying what gives this name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerKey").finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Proved {
-    /// A proof never reaches a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "Nothing",
             Self::Certificate(_) => "Certificate",
-            Self::Key { .. } => "Key",
+            Self::Key(_) => "Key",
         })
     }
 }
@@ -57,21 +77,20 @@ impl Authentication {
     /// of now.
     fn believes(&self, proved: &Proved, peer: Prover, address: &Address, unix_ms: u64) -> Result<(), String> {
         match (self, proved) {
-            (Self::Psk(psk), Proved::Key { transcript, proof }) => {
-                match psk.is_listed(peer, transcript, proof) {
-                    true => Ok(()),
-                    false => Err("its key is not listed any more".to_owned()),
-                }
-            }
+            #[cfg(feature = "psk")]
+            (Self::Psk(psk), Proved::Key(key)) => match psk.lists(key) {
+                true => Ok(()),
+                false => Err("its key is not listed any more".to_owned()),
+            },
             #[cfg(feature = "tls")]
             (Self::Certificates(mtls), Proved::Certificate(certificate)) => {
-                if !self.covers(Some(certificate), address) {
+                if self.covers(proved, address).is_err() {
                     return Err("its certificate does not name its host".to_owned());
                 }
                 mtls.believes(certificate, peer, unix_ms)
             }
             (_, _) => {
-                let _ = (address, unix_ms);
+                let _ = (peer, address, unix_ms);
                 Err("it has proved nothing that could be checked again".to_owned())
             }
         }

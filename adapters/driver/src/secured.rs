@@ -1,5 +1,5 @@
-//! A transport of streams with the security the user chose: as it is, or inside mutual TLS. Decides nothing: the choice is
-//! [`Security`]'s. Transports with a TLS of their own (QUIC) do not need it.
+//! A transport of streams with the security the user chose: as it is, or inside Noise or mutual TLS. Decides nothing: the choice
+//! is [`Security`]'s. Transports with a TLS of their own (QUIC) do not need it.
 
 use std::fmt;
 use std::io;
@@ -7,10 +7,13 @@ use std::net::SocketAddr;
 
 use quorate_core::ident::Address;
 
+use crate::proved::Proved;
+#[cfg(feature = "psk")]
+use crate::psk::{self, NoiseReader, NoiseWriter};
 use crate::security::{Protection, Security};
 #[cfg(feature = "tls")]
 use crate::tls::{self, TlsReader, TlsWriter};
-use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Transport};
+use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
 /// A transport `T` whose links are protected as a [`Security`] says. What an adapter of a stream transport names as its
 /// [`crate::Adapter::Transport`].
@@ -32,6 +35,8 @@ pub struct SecuredReader<R>(Reading<R>);
 
 enum Reading<R> {
     Plaintext(R),
+    #[cfg(feature = "psk")]
+    Noise(NoiseReader<R>),
     #[cfg(feature = "tls")]
     Tls(TlsReader<R>),
 }
@@ -41,6 +46,8 @@ pub struct SecuredWriter<W>(Writing<W>);
 
 enum Writing<W> {
     Plaintext(W),
+    #[cfg(feature = "psk")]
+    Noise(NoiseWriter<W>),
     #[cfg(feature = "tls")]
     Tls(TlsWriter<W>),
 }
@@ -60,6 +67,14 @@ fn plaintext<R, W>(reader: R, writer: W) -> (SecuredReader<R>, SecuredWriter<W>)
     (
         SecuredReader(Reading::Plaintext(reader)),
         SecuredWriter(Writing::Plaintext(writer)),
+    )
+}
+
+#[cfg(feature = "psk")]
+fn noisy<R, W>((reader, writer): (NoiseReader<R>, NoiseWriter<W>)) -> (SecuredReader<R>, SecuredWriter<W>) {
+    (
+        SecuredReader(Reading::Noise(reader)),
+        SecuredWriter(Writing::Noise(writer)),
     )
 }
 
@@ -86,7 +101,9 @@ impl<T: Transport> Transport for Secured<T> {
     async fn dial(&self, to: &Address, kind: LinkKind) -> io::Result<(Self::Reader, Self::Writer)> {
         let (reader, writer) = self.inner.dial(to, kind).await?;
         match self.security.protection() {
-            Protection::InsecurePlaintext | Protection::Psk(_) => Ok(plaintext(reader, writer)),
+            Protection::InsecurePlaintext => Ok(plaintext(reader, writer)),
+            #[cfg(feature = "psk")]
+            Protection::Psk(psk) => Ok(noisy(psk::connect(psk, reader, writer).await?)),
             #[cfg(feature = "tls")]
             Protection::Mtls(mtls) => Ok(encrypted(tls::connect(mtls, reader, writer).await?)),
         }
@@ -112,7 +129,9 @@ impl<L: Listener> Listener for SecuredListener<L> {
             writer,
         } = self.inner.accept().await?;
         let (reader, writer) = match self.security.protection() {
-            Protection::InsecurePlaintext | Protection::Psk(_) => plaintext(reader, writer),
+            Protection::InsecurePlaintext => plaintext(reader, writer),
+            #[cfg(feature = "psk")]
+            Protection::Psk(psk) => noisy(psk::accept(psk, reader, writer)),
             #[cfg(feature = "tls")]
             Protection::Mtls(mtls) => encrypted(tls::accept(mtls, reader, writer)?),
         };
@@ -128,6 +147,8 @@ impl<R: LinkReader> LinkReader for SecuredReader<R> {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
             Reading::Plaintext(reader) => reader.read(buffer).await,
+            #[cfg(feature = "psk")]
+            Reading::Noise(reader) => reader.read(buffer).await,
             #[cfg(feature = "tls")]
             Reading::Tls(reader) => reader.read(buffer).await,
         }
@@ -136,6 +157,8 @@ impl<R: LinkReader> LinkReader for SecuredReader<R> {
     fn is_established(&self) -> bool {
         match &self.0 {
             Reading::Plaintext(reader) => reader.is_established(),
+            #[cfg(feature = "psk")]
+            Reading::Noise(reader) => reader.is_established(),
             #[cfg(feature = "tls")]
             Reading::Tls(reader) => reader.is_established(),
         }
@@ -144,16 +167,20 @@ impl<R: LinkReader> LinkReader for SecuredReader<R> {
     async fn establish(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Reading::Plaintext(reader) => reader.establish().await,
+            #[cfg(feature = "psk")]
+            Reading::Noise(reader) => reader.establish().await,
             #[cfg(feature = "tls")]
             Reading::Tls(reader) => reader.establish().await,
         }
     }
 
-    fn peer_certificate(&self) -> Option<PeerCertificate> {
+    fn proved(&self) -> Proved {
         match &self.0 {
-            Reading::Plaintext(_) => None,
+            Reading::Plaintext(reader) => reader.proved(),
+            #[cfg(feature = "psk")]
+            Reading::Noise(reader) => reader.proved(),
             #[cfg(feature = "tls")]
-            Reading::Tls(reader) => reader.peer_certificate(),
+            Reading::Tls(reader) => reader.proved(),
         }
     }
 }
@@ -162,6 +189,8 @@ impl<W: LinkWriter> LinkWriter for SecuredWriter<W> {
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.0 {
             Writing::Plaintext(writer) => writer.write_all(bytes).await,
+            #[cfg(feature = "psk")]
+            Writing::Noise(writer) => writer.write_all(bytes).await,
             #[cfg(feature = "tls")]
             Writing::Tls(writer) => writer.write_all(bytes).await,
         }
@@ -170,6 +199,8 @@ impl<W: LinkWriter> LinkWriter for SecuredWriter<W> {
     async fn close(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Writing::Plaintext(writer) => writer.close().await,
+            #[cfg(feature = "psk")]
+            Writing::Noise(writer) => writer.close().await,
             #[cfg(feature = "tls")]
             Writing::Tls(writer) => writer.close().await,
         }

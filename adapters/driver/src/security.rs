@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use quorate_core::config::Limits;
 use quorate_core::ident::Address;
-use quorate_core::wire::handshake::{AUTH_NONE, AUTH_PSK};
+use quorate_core::wire::handshake::RejectReason;
 
+use crate::proved::Proved;
+#[cfg(feature = "psk")]
 use crate::psk::Psk;
 #[cfg(feature = "tls")]
 use crate::tls::Mtls;
-use crate::transport::PeerCertificate;
 
 /// How this node's links are authenticated and encrypted.
 #[derive(Clone, Debug)]
@@ -24,6 +25,7 @@ pub struct Security {
 #[derive(Clone, Debug)]
 pub(crate) enum Protection {
     InsecurePlaintext,
+    #[cfg(feature = "psk")]
     Psk(Psk),
     #[cfg(feature = "tls")]
     Mtls(Mtls),
@@ -35,7 +37,7 @@ pub(crate) enum Protection {
 pub enum Method {
     /// Neither authentication nor encryption.
     InsecurePlaintext,
-    /// Both ends prove that they have a key; nothing is encrypted.
+    /// Sessions of Noise among those who have a key.
     Psk,
     /// TLS 1.3 with certificates on both sides.
     Mtls,
@@ -53,9 +55,9 @@ impl Security {
         }
     }
 
-    /// A key that all nodes share: both ends of a link prove that they have it, against nonces, when the link opens.
-    /// **Authenticates, and does not encrypt**: what is sent can be read, and whoever can change packets on the way can change
-    /// it. Against programs that reach the port, not against people on the path. Said once in the log when a node starts.
+    /// A key that all nodes share: who does not have it gets no link, reads nothing and changes nothing. **It does not tell nodes
+    /// apart**: whoever has it can be any of them, so that one node's secret is everybody's. With the feature `psk`.
+    #[cfg(feature = "psk")]
     #[must_use]
     pub const fn psk(psk: Psk) -> Self {
         Self {
@@ -106,6 +108,7 @@ impl Security {
     pub const fn method(&self) -> Method {
         match self.protection {
             Protection::InsecurePlaintext => Method::InsecurePlaintext,
+            #[cfg(feature = "psk")]
             Protection::Psk(_) => Method::Psk,
             #[cfg(feature = "tls")]
             Protection::Mtls(_) => Method::Mtls,
@@ -117,7 +120,9 @@ impl Security {
     #[must_use]
     pub const fn certificates(&self) -> Option<&Mtls> {
         match &self.protection {
-            Protection::InsecurePlaintext | Protection::Psk(_) => None,
+            Protection::InsecurePlaintext => None,
+            #[cfg(feature = "psk")]
+            Protection::Psk(_) => None,
             Protection::Mtls(mtls) => Some(mtls),
         }
     }
@@ -126,10 +131,11 @@ impl Security {
         &self.protection
     }
 
-    /// What is proved in the handshake itself. TLS is below the handshake: a link whose ends disagree about it does not get
-    /// as far.
+    /// What peers have to have proved before the handshake: TLS and Noise are below it, and a link whose ends disagree about them
+    /// does not get as far.
     pub(crate) fn authentication(&self) -> Authentication {
         match &self.protection {
+            #[cfg(feature = "psk")]
             Protection::Psk(psk) => Authentication::Psk(psk.clone()),
             Protection::InsecurePlaintext => Authentication::None,
             #[cfg(feature = "tls")]
@@ -171,56 +177,39 @@ impl Default for HandshakeLimits {
     }
 }
 
-/// What the ends of a link prove in the handshake.
+/// What the ends of a link have to prove to the transport.
 #[derive(Clone, Debug)]
 pub(crate) enum Authentication {
     /// Nothing.
     None,
-    /// That they have the key.
+    /// That they have a key.
+    #[cfg(feature = "psk")]
     Psk(Psk),
-    /// Nothing more than the transport has seen to: that each has a certificate.
+    /// That each has a certificate.
     #[cfg(feature = "tls")]
     Certificates(Mtls),
 }
 
 impl Authentication {
-    /// Whether handshakes are encrypted for a peer that has proved who it is: a refusal within one is the peer's.
-    pub(crate) const fn is_refused_by_peers_only(&self) -> bool {
+    /// Whether what a peer has proved is enough for the address it announces, or was dialed at.
+    pub(crate) fn covers(&self, proved: &Proved, address: &Address) -> Result<(), RejectReason> {
+        let _ = (proved, address);
         match self {
-            Self::None | Self::Psk(_) => false,
+            Self::None => Ok(()),
+            #[cfg(feature = "psk")]
+            Self::Psk(psk) => match proved {
+                Proved::Key(key) if psk.lists(key) => Ok(()),
+                Proved::Key(_) | Proved::Certificate(_) | Proved::Nothing => {
+                    Err(RejectReason::Unauthenticated)
+                }
+            },
             #[cfg(feature = "tls")]
-            Self::Certificates(_) => true,
-        }
-    }
-
-    /// Whether who dials proves something in the handshake itself.
-    pub(crate) const fn challenges(&self) -> bool {
-        match self {
-            Self::None => false,
-            #[cfg(feature = "tls")]
-            Self::Certificates(_) => false,
-            Self::Psk(_) => true,
-        }
-    }
-
-    /// The number of the method in handshakes.
-    pub(crate) const fn number(&self) -> u8 {
-        match self {
-            Self::None => AUTH_NONE,
-            #[cfg(feature = "tls")]
-            Self::Certificates(_) => AUTH_NONE,
-            Self::Psk(_) => AUTH_PSK,
-        }
-    }
-
-    /// Whether what the transport has seen of a peer is enough for the address it announces, or was dialed at.
-    pub(crate) fn covers(&self, certificate: Option<&PeerCertificate>, address: &Address) -> bool {
-        let _ = (certificate, address);
-        match self {
-            Self::None | Self::Psk(_) => true,
-            #[cfg(feature = "tls")]
-            Self::Certificates(mtls) => certificate
-                .is_some_and(|certificate| !mtls.binds_addresses() || certificate.names_host(address.host())),
+            Self::Certificates(mtls) => match proved.certificate() {
+                Some(certificate) if !mtls.binds_addresses() || certificate.names_host(address.host()) => {
+                    Ok(())
+                }
+                Some(_) | None => Err(RejectReason::WrongIdentity),
+            },
         }
     }
 }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use quorate_core::ident::Address;
 pub use quorate_core::wire::handshake::LinkKind;
 
+use crate::proved::Proved;
+
 /// The certificate that a peer has proved to be its own, signed by an authority that this node trusts. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PeerCertificate {
@@ -229,9 +231,9 @@ pub trait LinkReader: Send + 'static {
         async { Ok(()) }
     }
 
-    /// What the peer has proved with, on a transport with certificates; known from the first read on.
-    fn peer_certificate(&self) -> Option<PeerCertificate> {
-        None
+    /// What the peer has proved, on a transport that asks for something; known from the first read on.
+    fn proved(&self) -> Proved {
+        Proved::Nothing
     }
 }
 

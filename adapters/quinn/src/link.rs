@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt};
-use quorate_driver::{Datagrams, LinkReader, LinkWriter, PeerCertificate, Read, Unproved};
+use quorate_driver::{Datagrams, LinkReader, LinkWriter, PeerCertificate, Proved, Read, Unproved};
 
 use crate::datagrams::{Receiving, Sending};
 use crate::runtime::Timer;
@@ -152,8 +152,10 @@ impl LinkReader for QuicReader {
         read
     }
 
-    fn peer_certificate(&self) -> Option<PeerCertificate> {
-        self.certificate.clone()
+    fn proved(&self) -> Proved {
+        self.certificate
+            .clone()
+            .map_or(Proved::Nothing, Proved::Certificate)
     }
 }
 

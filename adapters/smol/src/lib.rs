@@ -47,6 +47,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `psk` | `Security::psk`: one key for all nodes, and links that are sessions of Noise |
 //! | `tls` | `Security::mtls`: TLS 1.3 with certificates on both sides |
 //! | `dev-certs` | a certificate authority that lives as long as the program, for demonstrations and tests |
 #![forbid(unsafe_code)]

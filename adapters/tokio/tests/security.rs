@@ -56,12 +56,22 @@ async fn reasons_and_requests_are_in_the_log_and_secrets_are_not() {
 
     let psk = |keys: &[&str]| Security::psk(Psk::with_keys(keys).unwrap());
     let member = first(psk(&[KEY, OTHER])).await;
-    log.line(&["WARN", "unencrypted"]);
     let other = joined(&member, psk(&[OTHER, KEY])).await;
     all_up(&member, 2).await;
     refused(&member, psk(&["a-key-that-somebody-has-guessed!"])).await;
-    log.line(&["WARN", "handshake_refused", "not authenticated"]);
-    log.line(&["WARN", "link_refused", "not authenticated"]);
+    log.line(&["WARN", "handshake_refused", "none of this node's keys"]);
+    log.line(&["WARN", "link_refused", "it does not have this node's key"]);
+    refused(&member, Security::insecure_plaintext()).await;
+    log.line(&[
+        "WARN",
+        "handshake_refused",
+        "it speaks plaintext, and this node asks for a pre-shared key",
+    ]);
+    log.line(&[
+        "WARN",
+        "link_refused",
+        "it asks for a pre-shared key, and this node speaks plaintext",
+    ]);
     other.leave().await.unwrap();
     log.line(&[
         "INFO",

@@ -192,8 +192,7 @@ impl Host {
                 }
                 return false;
             }
-            // A challenge is for nodes with a pre-shared key.
-            HelloAnswer::Ack(_) | HelloAnswer::Challenge(_) => return false,
+            HelloAnswer::Ack(_) => return false,
         };
         if self.quarantined.contains(&ack.from) || link.received.len() > consumed {
             return false;

@@ -11,8 +11,8 @@ use async_channel::{Receiver, Sender};
 use futures_lite::future;
 use quorate_driver::core::Address;
 use quorate_driver::{
-    Accepted, Adapter, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read,
-    Security, Transport,
+    Accepted, Adapter, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read, Security,
+    Transport,
 };
 
 /// Whether this process is connected. Nothing is ever sent: closing the channel wakes every link.
@@ -167,8 +167,8 @@ impl<R: LinkReader> LinkReader for GatedReader<R> {
         unless_cut(&self.line, self.inner.establish()).await
     }
 
-    fn peer_certificate(&self) -> Option<PeerCertificate> {
-        self.inner.peer_certificate()
+    fn proved(&self) -> Proved {
+        self.inner.proved()
     }
 }
 

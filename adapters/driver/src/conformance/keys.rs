@@ -1,20 +1,20 @@
-//! Who does not have the key, over real links: wrong, empty or cut proofs, a session that somebody recorded, an acceptor that
-//! cannot prove itself. Refused, counted as that, and the cluster goes on. Spec: reliability 3a, 3c (B-53,
-//! B-54).
+//! Who does not have the key, over real links: another key, a made-up, cut or changed greeting, a session that somebody recorded, an
+//! acceptor that cannot prove itself. Refused, counted as that, and the cluster goes on. Spec: `docs/WIRE.md` 3.4,
+//! reliability 3a, 3c (B-53, B-54).
 
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::wire::handshake::{
-    AUTH_PSK, HandshakeDecoded, Hello, HelloAck, HelloAnswer, LinkKind as HelloLink, Proof, RejectReason,
-    decode_answer, encode_answer, encode_hello, encode_proof,
-};
+use quorate_core::wire::handshake::{Hello, LinkKind as HelloLink, encode_hello};
 
-use super::strangers::{Stranger, goes_on, links, nodes_of_different_security_do_not_meet};
+use super::strangers::{Stranger, goes_on, links, nodes_of_different_security_do_not_meet, rest};
 use super::support::{eventually, first, node, transport, within};
 use crate::adapter::Adapter;
 use crate::cluster::Cluster;
-use crate::psk::{self, Psk};
+use crate::proved::Proved;
+use crate::psk::Psk;
 use crate::security::Security;
-use crate::transport::{LinkReader, LinkWriter, Listener, Transport};
+use crate::stats::LinkStats;
+use crate::sync::both;
+use crate::transport::{LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved};
 
 const KEY: &str = "a key of thirty-two random bytes";
 const OTHER: &str = "another key of the same length!!";
@@ -23,7 +23,7 @@ fn keyed(key: &str) -> Security {
     Security::psk(Psk::new(key).expect("a key"))
 }
 
-/// What a dialer says first. The nonce is what a stranger likes it to be.
+/// What a dialer says first within its session.
 fn hello(to: &Address) -> Vec<u8> {
     let hello = Hello {
         versions: (1, 1),
@@ -34,7 +34,7 @@ fn hello(to: &Address) -> Vec<u8> {
         link: HelloLink::Control,
         epoch: 1,
         features: 0,
-        auth_method: AUTH_PSK,
+        auth_method: 0,
         nonce: [1; 16],
     };
     let mut bytes = Vec::new();
@@ -42,96 +42,104 @@ fn hello(to: &Address) -> Vec<u8> {
     bytes
 }
 
-fn encoded(proof: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let proof = Proof::from_slice(proof).expect("it is short enough");
-    encode_proof(&proof, &mut bytes).expect("it is a proof");
-    bytes
+async fn some(reader: &mut impl LinkReader) -> Vec<u8> {
+    let mut buffer = vec![0; 1_024];
+    let count = reader.read(&mut buffer).await.expect("the link is open");
+    assert!(count > 0, "the link has ended");
+    buffer.truncate(count);
+    buffer
 }
 
-/// The next answer of an acceptor, and its bytes.
-async fn answer(reader: &mut impl LinkReader) -> (HelloAnswer, Vec<u8>) {
-    let (mut heard, mut buffer) = (Vec::new(), vec![0; 1_024]);
-    loop {
-        match decode_answer(&heard) {
-            HandshakeDecoded::Done { value, consumed } => {
-                heard.truncate(consumed);
-                return (value, heard);
-            }
-            HandshakeDecoded::NeedMore(_) => {}
-            HandshakeDecoded::Bad(error) => panic!("{error}"),
+/// Somebody on the way between an honest node and a member: what the node said, before and within its session.
+async fn recorded<A: Adapter>(member: &Cluster<A>, security: &Security) -> [Vec<u8>; 2] {
+    let plain = transport::<A>(&Security::insecure_plaintext());
+    let mut listener = plain.bind("127.0.0.1:0").await.expect("it listens");
+    let port = listener.local_address().expect("it has a port").port();
+    let here = Address::new("127.0.0.1", port).expect("an address");
+    let to = member.address().address();
+    let honest = async {
+        let dialed = transport::<A>(security).dial(&here, LinkKind::Control).await;
+        let (mut reader, mut writer) = dialed.expect("the member has the key");
+        writer.write_all(&hello(to)).await.expect("it is sent");
+        assert!(!some(&mut reader).await.is_empty());
+        assert!(matches!(reader.proved(), Proved::Key(_)));
+    };
+    let mut heard = Vec::new();
+    let on_the_way = async {
+        let mut from = listener.accept().await.expect("the node dials");
+        let (mut reader, mut writer) = plain.dial(to, LinkKind::Control).await.expect("it is there");
+        for _ in 0..2 {
+            let said = some(&mut from.reader).await;
+            writer.write_all(&said).await.expect("it is sent");
+            heard.push(said);
+            let answer = some(&mut reader).await;
+            from.writer.write_all(&answer).await.expect("it is sent");
         }
-        let len = reader.read(&mut buffer).await.expect("the link is open");
-        assert!(len > 0, "no answer: {heard:?}");
-        heard.extend_from_slice(buffer.get(..len).expect("no more than there is room for"));
-    }
-}
-
-/// Dials, says hello, and answers the challenge with what `prove` makes of the transcript. What the node says to that.
-async fn session<A: Adapter>(
-    stranger: &Stranger<A::Transport>,
-    node: &Cluster<A>,
-    prove: impl FnOnce(&psk::Transcript) -> Vec<u8>,
-) -> HelloAnswer {
-    let to = node.address().address();
-    let said = hello(to);
-    within::<A, _>("the node answers", async {
-        let (mut reader, mut writer) = stranger.dial(to).await;
-        writer.write_all(&said).await.expect("it is sent");
-        let (challenge, bytes) = answer(&mut reader).await;
-        assert!(matches!(challenge, HelloAnswer::Challenge(_)), "{challenge:?}");
-        let proof = prove(&psk::transcript(&said, &bytes));
-        writer.write_all(&proof).await.expect("it is sent");
-        answer(&mut reader).await.0
-    })
-    .await
+    };
+    within::<A, _>("the session is recorded", both(honest, on_the_way)).await;
+    heard.try_into().expect("twice")
 }
 
 /// B-53, B-54: who proves nothing, or too little, or what somebody else proved before, gets no link.
 pub async fn wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted<A: Adapter>() {
     let security = keyed(KEY);
     let member = first(node::<A>(&security)).await;
-    let stranger = Stranger::new::<A>(&security).await;
-    let ours = Psk::new(KEY).expect("a key");
-    let other = Psk::new(OTHER).expect("a key");
-    // With the key the same words open a link: what follows is refused for its proof and nothing else.
-    let mut recorded = Vec::new();
-    let consent = session(&stranger, &member, |said| {
-        recorded = encoded(&ours.prove(said));
-        recorded.clone()
-    });
-    let consent = consent.await;
-    assert!(matches!(consent, HelloAnswer::Ack(_)), "{consent:?}");
+    let to = member.address().address();
+    // With the key the same words open a link: what follows is refused for what it is and nothing else.
+    let [greeting, said] = recorded(&member, &security).await;
+    assert_eq!(links(&member).await.handshakes_completed, 1);
     eventually::<A>("the link is gone", async || links(&member).await.links_open == 0).await;
 
-    type Prove<'a> = Box<dyn Fn(&psk::Transcript) -> Vec<u8> + 'a>;
-    let cases: [(&str, Prove<'_>); 6] = [
-        ("another key", Box::new(|said| encoded(&other.prove(said)))),
-        ("no proof", Box::new(|_| encoded(&[]))),
-        ("zeros", Box::new(|_| encoded(&[0; 32]))),
-        ("31 bytes of the right proof", {
-            Box::new(|said| encoded(ours.prove(said).get(..31).expect("it has 32")))
-        }),
-        ("one wrong bit", {
-            Box::new(|said| {
-                let mut proof = ours.prove(said).to_vec();
-                proof[0] ^= 1;
-                encoded(&proof)
-            })
-        }),
-        ("a recorded session", Box::new(|_| recorded.clone())),
+    let other = transport::<A>(&keyed(OTHER)).dial(to, LinkKind::Control).await;
+    let refusal = other.err().expect("another key");
+    assert!(Unproved::of(&refusal).is_some(), "{refusal}");
+    eventually::<A>("another key is counted", async || {
+        links(&member).await.refused_unauthenticated == 1
+    })
+    .await;
+
+    let changed = {
+        let mut greeting = greeting.clone();
+        *greeting.last_mut().expect("it is not empty") ^= 1;
+        greeting
+    };
+    let zeros = [greeting.get(..4).expect("a magic"), &[0; 48]].concat();
+    type Counter = fn(&LinkStats) -> u64;
+    let unauthenticated: Counter = |links| links.refused_unauthenticated;
+    let cut: Counter = |links| links.refused_malformed;
+    let cases: [(&str, &[u8], &[u8], Counter); 5] = [
+        ("zeros", &zeros, &[], unauthenticated),
+        ("one wrong bit", &changed, &[], unauthenticated),
+        ("a recorded session", &greeting, &said, unauthenticated),
+        (
+            "half a greeting",
+            greeting.get(..31).expect("it has more"),
+            &[],
+            cut,
+        ),
+        ("nothing behind a recorded greeting", &greeting, &[], cut),
     ];
-    for (what, prove) in cases {
+    let stranger = Stranger::new::<A>(&Security::insecure_plaintext()).await;
+    for (what, before_answer, after_answer, counter) in cases {
         let before = links(&member).await;
-        let refused = session(&stranger, &member, prove).await;
-        let HelloAnswer::Reject(reject) = &refused else {
-            panic!("{what}: {refused:?}");
-        };
-        assert_eq!(reject.reason, RejectReason::Unauthenticated, "{what}");
+        within::<A, _>(what, async {
+            let (mut reader, mut writer) = stranger.dial(to).await;
+            writer.write_all(before_answer).await.expect("it is sent");
+            if !after_answer.is_empty() {
+                some(&mut reader).await;
+                writer.write_all(after_answer).await.expect("it is sent");
+            }
+            let _ = writer.close().await;
+            rest(&mut reader).await;
+        })
+        .await;
+        eventually::<A>(what, async || {
+            counter(&links(&member).await) == counter(&before) + 1
+        })
+        .await;
         let after = links(&member).await;
         assert_eq!(
-            (after.refused_unauthenticated, after.handshakes_completed),
-            (before.refused_unauthenticated + 1, before.handshakes_completed),
+            after.handshakes_completed, before.handshakes_completed,
             "{what}: {after:?}"
         );
     }
@@ -140,44 +148,23 @@ pub async fn wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_co
 
 /// A dialer believes no acceptor that cannot prove that it has the key, whatever it says.
 pub async fn an_acceptor_without_the_key_is_refused<A: Adapter>() {
-    let transport = transport::<A>(&keyed(OTHER));
+    let transport = transport::<A>(&Security::insecure_plaintext());
     let mut listener = transport.bind("127.0.0.1:0").await.expect("it listens");
     let port = listener.local_address().expect("it has a port").port();
     let here = Address::new("127.0.0.1", port).expect("an address");
     let dialer = node::<A>(&keyed(KEY)).seeds([&here]).start().await;
     let dialer = dialer.expect("an honest node starts");
-    let ack = |proof| HelloAck {
-        version: 1,
-        from: UniqueAddress::new(here.clone(), 77),
-        features: 0,
-        auth_method: AUTH_PSK,
-        nonce: [1; 16],
-        proof,
-    };
-    let say = |answer: HelloAnswer| {
-        let mut bytes = Vec::new();
-        encode_answer(&answer, &mut bytes).expect("it is an answer");
-        bytes
-    };
-    let zeros = Proof::from_slice(&[0; 32]).expect("it is short enough");
-    let welcomes = [
-        // With a challenge and a made-up proof; without any challenge.
-        vec![
-            say(HelloAnswer::Challenge(ack(Proof::new()))),
-            say(HelloAnswer::Ack(ack(zeros))),
-        ],
-        vec![say(HelloAnswer::Ack(ack(Proof::new())))],
-    ];
-    for words in welcomes {
+    let zeros = [&b"Qrn1"[..], &[0; 48]].concat();
+    // A made-up answer, a refusal, plaintext; and what the dialer itself has said.
+    let answers: [Option<&[u8]>; 4] = [Some(&zeros), Some(b"Qrn0"), Some(b"Qrh1"), None];
+    for answer in answers {
         let before = links(&dialer).await.dials_refused;
         let knock = within::<A, _>("the node dials", listener.accept()).await;
         let mut knock = knock.expect("it is accepted");
-        let mut heard = [0; 1_024];
-        for word in words {
-            let read = within::<A, _>("the dialer speaks", knock.reader.read(&mut heard)).await;
-            assert!(read.expect("the link is open") > 0);
-            knock.writer.write_all(&word).await.expect("it is sent");
-        }
+        let heard = within::<A, _>("the dialer speaks", some(&mut knock.reader)).await;
+        assert_eq!(heard.len(), 52, "a greeting, of which no word says who dials");
+        let answer = answer.unwrap_or(&heard);
+        knock.writer.write_all(answer).await.expect("it is sent");
         eventually::<A>("it is refused", async || {
             links(&dialer).await.dials_refused > before
         })

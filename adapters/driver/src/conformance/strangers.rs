@@ -96,6 +96,12 @@ pub async fn nodes_of_different_security_do_not_meet<A: Adapter>(ours: &Security
             "{stats:?}"
         );
     }
+    // Either side is told, and says so.
+    let refused = (
+        links(&member).await.handshakes_refused,
+        links(&stranger).await.dials_refused,
+    );
+    assert!(refused.0 > 0 && refused.1 > 0, "{refused:?}");
     assert_eq!(member.members().len(), 1);
     assert_eq!(stranger.members().len(), 0);
     assert_eq!(stranger.stop().await, Termination::Stopped);

@@ -7,7 +7,8 @@ use quorate_core::effect::HaltReason;
 use quorate_core::event::Event;
 use quorate_core::ident::Address;
 
-use crate::transport::{LinkKind, PeerCertificate, Unproved};
+use crate::proved::Proved;
+use crate::transport::{LinkKind, Unproved};
 
 /// One link, dialed or accepted. Never used again.
 pub(crate) type LinkId = u64;
@@ -47,7 +48,7 @@ pub(crate) enum LinkInput {
     /// What `Action::Write` handed over is written; the buffer comes back.
     Written(LinkId, Vec<u8>),
     /// The transport has seen what the peer proves itself with. Comes before the first bytes.
-    Identified(LinkId, PeerCertificate),
+    Identified(LinkId, Proved),
     /// The peer closed it. Nothing follows.
     Closed(LinkId),
     /// It broke. Nothing follows.

@@ -13,8 +13,7 @@ use super::base::Base;
 use super::machine::Machine;
 use super::policy::Joiner;
 use super::refusal::{expired, kept};
-use crate::proved::Proved;
-use crate::psk::Prover;
+use crate::proved::{Proved, Prover};
 use crate::transport::{LinkKind, PeerCertificate};
 
 /// Shortest time between two looks at a link that is older than it should be, and between two tries to renew it.

@@ -1,5 +1,6 @@
 //! Links that could not be renewed: both ends keep them while what the peer proved holds, and end them when it does not.
 //! Spec: reliability 3a (rotation), ADR 9, issue 12 "Strangers" 5.
+#![cfg(feature = "psk")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,10 @@ use quorate_core::wire::handshake::{HandshakeDecoded, RejectReason, decode_hello
 
 use super::tests::{Bench, aborts, answer_bytes, heartbeat, me, peer};
 use super::{Action, LinkId, LinkInput};
+use crate::proved::Proved;
 use crate::psk::Psk;
 use crate::security::Authentication;
+use crate::transport::Unproved;
 
 const AGE: Duration = Duration::from_secs(8);
 const KEY: &str = "a key of thirty-two random bytes";
@@ -44,22 +47,38 @@ impl Pair {
         let keys = [(), ()].map(|()| Psk::new(KEY).unwrap());
         let [ours, theirs] = keys.clone().map(Authentication::Psk);
         let mut pair = pair(ours, theirs);
+        pair.proves_key();
         pair.shake_hands();
         (pair, keys)
     }
 
-    fn shake_hands(&mut self) {
+    /// What a transport with keys has to tell of the link.
+    fn proves_key(&mut self) {
+        let has_key = || Psk::new(KEY).unwrap().first();
         self.dialer.pump.link(LinkInput::Dialed(self.dialed));
-        for _ in 0..2 {
-            for bytes in said(&mut self.dialer, self.dialed) {
-                self.acceptor.receive(self.accepted, &bytes);
-            }
-            for bytes in said(&mut self.acceptor, self.accepted) {
-                self.dialer.receive(self.dialed, &bytes);
-            }
+        for (bench, link) in [
+            (&mut self.dialer, self.dialed),
+            (&mut self.acceptor, self.accepted),
+        ] {
+            bench
+                .pump
+                .link(LinkInput::Identified(link, Proved::Key(has_key())));
         }
+    }
+
+    fn shake_hands(&mut self) {
+        self.pass_words();
         let shaken = |bench: &Bench| bench.pump.stats().links.handshakes_completed;
         assert_eq!((shaken(&self.dialer), shaken(&self.acceptor)), (1, 1));
+    }
+
+    fn pass_words(&mut self) {
+        for bytes in said(&mut self.dialer, self.dialed) {
+            self.acceptor.receive(self.accepted, &bytes);
+        }
+        for bytes in said(&mut self.acceptor, self.accepted) {
+            self.dialer.receive(self.dialed, &bytes);
+        }
     }
 
     /// Lets time pass, in which every try of the dialer to renew the link fails before anybody has proved anything. Says after how
@@ -165,15 +184,8 @@ fn a_link_that_was_kept_is_renewed_as_soon_as_that_works() {
     let accepted = pair.acceptor.knock().unwrap();
     let old = std::mem::replace(&mut pair.dialed, next);
     pair.accepted = accepted;
-    pair.dialer.pump.link(LinkInput::Dialed(next));
-    for _ in 0..2 {
-        for bytes in said(&mut pair.dialer, next) {
-            pair.acceptor.receive(accepted, &bytes);
-        }
-        for bytes in said(&mut pair.acceptor, accepted) {
-            pair.dialer.receive(next, &bytes);
-        }
-    }
+    pair.proves_key();
+    pair.pass_words();
     assert_eq!(pair.dialer.pump.stats().links.links_renewed, 1);
     pair.dialer.pump.link(LinkInput::Closed(old));
     assert_eq!(pair.starve(20), [None, None]);
@@ -182,7 +194,7 @@ fn a_link_that_was_kept_is_renewed_as_soon_as_that_works() {
 
 #[test]
 fn a_plain_refusal_is_nobodys_word() {
-    // With a key, refusals are not protected: whoever is on the way can say them.
+    // Before the session is there, whoever is on the way can say it.
     let (mut pair, _) = Pair::of_keys();
     pair.starve(12);
     for _ in 0..20 {
@@ -191,10 +203,22 @@ fn a_plain_refusal_is_nobodys_word() {
         assert!(!aborts(&actions, pair.dialed));
         for action in actions {
             if let Action::Dial { link, .. } = action {
-                refuse(&mut pair.dialer, link);
+                let refusal = Unproved::error("it does not have this node's key");
+                pair.dialer.pump.link(LinkInput::DialFailed(link, refusal));
             }
         }
     }
+    assert!(pair.dialer.pump.stats().links.dials_refused > 3);
+}
+
+#[test]
+fn an_acceptor_that_refuses_this_node_inside_its_session_is_believed() {
+    let (mut pair, _) = Pair::of_keys();
+    pair.dialer.pass(7_000);
+    let link = pair.dialer.dial();
+    refuse(&mut pair.dialer, link);
+    let [cut, _] = pair.starve(30);
+    assert!(cut.is_some());
 }
 
 /// Refuses a dial in the acceptor's name.
@@ -215,8 +239,7 @@ mod certificates {
     use rcgen::date_time_ymd;
 
     use super::*;
-    use crate::proved::Proved;
-    use crate::psk::Prover;
+    use crate::proved::Prover;
     use crate::tls::{DevCa, Mtls};
     use crate::transport::PeerCertificate;
 
@@ -297,15 +320,17 @@ mod certificates {
                 bench.unix_ms = unix_ms;
                 bench.pass(0);
             }
-            pair.acceptor
-                .pump
-                .link(LinkInput::Identified(accepted, our_certificate.clone()));
+            pair.acceptor.pump.link(LinkInput::Identified(
+                accepted,
+                Proved::Certificate(our_certificate.clone()),
+            ));
             pair.dialer.pump.link(LinkInput::Dialed(dialed));
             let hello = said(&mut pair.dialer, dialed).concat();
             pair.acceptor.receive(accepted, &hello);
-            pair.dialer
-                .pump
-                .link(LinkInput::Identified(dialed, their_certificate.clone()));
+            pair.dialer.pump.link(LinkInput::Identified(
+                dialed,
+                Proved::Certificate(their_certificate.clone()),
+            ));
             let answer = said(&mut pair.acceptor, accepted).concat();
             pair.dialer.receive(dialed, &answer);
             if refuses {

@@ -59,6 +59,7 @@ impl Base {
         let log_lines = config.limits.log_lines_per_second_max;
         let max_link_age = match authentication {
             Authentication::None => None,
+            #[cfg(feature = "psk")]
             Authentication::Psk(_) => Some(config.limits.max_link_age),
             #[cfg(feature = "tls")]
             Authentication::Certificates(_) => Some(config.limits.max_link_age),

@@ -23,8 +23,7 @@ use super::refusal::{Refusal, refuse, violation};
 use super::timers::Due;
 use crate::crowd::Source;
 use crate::proved::Proved;
-use crate::transport::{LinkKind, PeerCertificate};
-use greeting::Challenged;
+use crate::transport::LinkKind;
 pub(crate) use greeting::Known;
 use places::Places;
 
@@ -38,8 +37,6 @@ pub(crate) struct Opened {
     pub(super) spoke: bool,
     /// When it has to be renewed at the latest.
     expires: Option<Instant>,
-    /// What its peer proved then.
-    pub(super) proved: Proved,
     /// It lives on past its age.
     kept: bool,
 }
@@ -56,10 +53,8 @@ pub(crate) struct InLink {
     pub(crate) asked: bool,
     /// When a stranger's time to ask is over.
     stranger_due: Option<Instant>,
-    /// What the dialer still has to prove.
-    challenged: Option<Box<Challenged>>,
     /// What the transport has seen of the peer.
-    pub(crate) certificate: Option<PeerCertificate>,
+    pub(crate) proved: Proved,
     pub(crate) bytes: InBuffer,
     /// For the handshake, then for the rest of a frame that has begun.
     deadline: Option<Instant>,
@@ -83,8 +78,7 @@ impl InLink {
             member: false,
             asked: false,
             stranger_due: None,
-            challenged: None,
-            certificate: None,
+            proved: Proved::Nothing,
             bytes: InBuffer::default(),
             deadline: Some(deadline),
             grown: 0,

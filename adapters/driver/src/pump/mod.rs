@@ -25,14 +25,14 @@ mod inbound;
 mod inbuf;
 mod keeping;
 #[cfg(test)]
+mod key_tests;
+#[cfg(test)]
 mod leak_tests;
 pub(crate) mod limits;
 mod machine;
 mod outbound;
 mod peer_link;
 pub(crate) mod policy;
-#[cfg(test)]
-mod psk_tests;
 mod quarantine;
 mod queue;
 mod rates;
@@ -225,8 +225,8 @@ impl<M: Machine> Pump<M> {
             LinkInput::Datagram(link, chunk) if mine => self.base.act(Action::Resume { link, chunk }),
             LinkInput::Datagram(link, chunk) => self.datagram(link, chunk),
             LinkInput::Written(link, buffer) => self.outbound.written(&mut self.base, link, buffer),
-            LinkInput::Identified(link, certificate) if mine => self.outbound.identified(link, certificate),
-            LinkInput::Identified(link, certificate) => self.inbound.identified(link, certificate),
+            LinkInput::Identified(link, proved) if mine => self.outbound.identified(link, proved),
+            LinkInput::Identified(link, proved) => self.inbound.identified(link, proved),
             LinkInput::Unproved(link, why) if mine => {
                 self.outbound.unproved(&mut self.base, link, &why, true)
             }

@@ -8,7 +8,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Target;
 use quorate_core::message::Message;
 use quorate_core::time::Instant;
-use quorate_core::wire::handshake::{Hello, HelloAck};
+use quorate_core::wire::handshake::Hello;
 
 use super::action::LinkId;
 use super::limits::{
@@ -16,16 +16,6 @@ use super::limits::{
 };
 use super::queue::Queues;
 use crate::proved::Proved;
-use crate::psk::Transcript;
-use crate::transport::PeerCertificate;
-
-/// An acceptor's challenge that this node has answered.
-#[derive(Debug)]
-pub(crate) struct Challenge {
-    /// What the consent has to say, but for the proof.
-    pub(crate) ack: HelloAck,
-    pub(crate) transcript: Transcript,
-}
 
 /// Where a link stands.
 #[derive(Debug, Default)]
@@ -47,10 +37,8 @@ pub(crate) enum ConnectionState {
         hello: Box<Hello>,
         deadline: Instant,
         heard: Vec<u8>,
-        /// What it challenged this node with, once it has.
-        challenge: Option<Box<Challenge>>,
         /// What the transport has seen of it.
-        certificate: Option<PeerCertificate>,
+        proved: Proved,
     },
     /// It carries frames.
     Open {

@@ -104,7 +104,7 @@ impl<M: Machine> Pump<M> {
             };
         }
         let (is_member, asked) = (held.member, &mut held.asked);
-        let (meter, certificate) = (&mut held.meter, &held.certificate);
+        let (meter, certificate) = (&mut held.meter, held.proved.certificate());
         let (policy, log) = (&self.policy, &mut self.base.log);
         let found = held.bytes.next(limits, &mut room, |decoded| match decoded {
             Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
@@ -124,7 +124,7 @@ impl<M: Machine> Pump<M> {
                 let log = (&mut *log, now.mono);
                 if is_heard
                     && let Judged::Refused(answer) =
-                        policy.judge(&opened.peer, certificate.as_ref(), &frame, limits, log)
+                        policy.judge(&opened.peer, certificate, &frame, limits, log)
                 {
                     return Found::NotAllowed(opened.peer.clone(), answer);
                 }

@@ -8,9 +8,9 @@ use quorate_core::wire::WireError;
 use quorate_core::wire::handshake::RejectReason;
 
 use super::base::Base;
+use crate::first_bytes::{is_noise, is_tls};
 use crate::stats::LinkStats;
 use crate::transport::{LinkKind, Unproved};
-use crate::wrong_port::is_tls_client;
 
 /// Most of a stranger's first bytes that a log line shows.
 const SHOWN_BYTES_MAX: usize = 16;
@@ -53,8 +53,11 @@ pub(crate) enum Refusal {
 /// Names the usual strangers (B-04).
 fn hint(begin: &[u8]) -> &'static str {
     const METHODS: [&[u8]; 5] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"PRI "];
-    if is_tls_client(begin) {
+    if is_tls(begin) {
         return " (a TLS client)";
+    }
+    if is_noise(begin) {
+        return " (a node with a pre-shared key)";
     }
     if METHODS.iter().any(|method| begin.starts_with(method)) {
         return " (an HTTP client)";
@@ -253,6 +256,7 @@ mod tests {
         let shown = |bytes: &[u8]| Refusal::no_handshake(WireError::BadMagic, bytes).to_string();
         assert!(shown(b"GET / HTTP/1.1\r\n").contains("(an HTTP client)"));
         assert!(shown(&[0x16, 0x03, 0x01, 0x02]).contains("(a TLS client)"));
+        assert!(shown(b"Qrn1").contains("(a node with a pre-shared key)"));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use super::*;
+use crate::first_bytes::PLAINTEXT_TO_TLS;
 use crate::security::Authentication;
 use crate::stats::KindState;
-use crate::wrong_port::PLAINTEXT_HERE;
 use quorate_core::config::{Config, Limits};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::LinkEvent;
@@ -327,7 +327,6 @@ impl Bench {
             features,
             auth_method: 0,
             nonce: [0; 16],
-            proof: Default::default(),
         };
         self.receive(link, &answer_bytes(&HelloAnswer::Ack(ack)));
     }
@@ -456,7 +455,7 @@ fn strangers_are_refused_counted_and_never_reach_the_node() {
         assert!(aborts(&actions, link));
         let answer = actions.into_iter().find_map(|action| match action {
             // A TLS client is told in its own words.
-            Action::Write { bytes, .. } if bytes != PLAINTEXT_HERE => Some(bytes),
+            Action::Write { bytes, .. } if bytes != PLAINTEXT_TO_TLS => Some(bytes),
             _ => None,
         });
         answer.map(|bytes| match decode_answer(&bytes) {

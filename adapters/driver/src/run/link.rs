@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
+use crate::proved::Proved;
 use crate::pump::limits::READ_BYTES_MIN;
 use crate::pump::{Chunk, LinkId, LinkInput};
 use crate::sync::{Either, Notify, both, lock, race};
@@ -241,8 +242,9 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
             Either::Right(Ok(Read::Stream(len))) => {
                 if !identified {
                     identified = true;
-                    if let Some(certificate) = reader.peer_certificate() {
-                        inputs.push(LinkInput::Identified(link, certificate));
+                    match reader.proved() {
+                        Proved::Nothing => {}
+                        proved => inputs.push(LinkInput::Identified(link, proved)),
                     }
                 }
                 chunk.len = len;

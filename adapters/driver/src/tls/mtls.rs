@@ -15,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::credentials::{Credentials, TlsError};
 use super::verifier::NamedPeers;
-use crate::psk::Prover;
+use crate::proved::Prover;
 use crate::sync::lock;
 use crate::transport::PeerCertificate;
 

@@ -1,19 +1,17 @@
 //! TLS over the two halves of a link, with rustls as a machine of bytes: one implementation for every runtime. Decides
-//! nothing about certificates. The accepting side shakes hands within its first read, so that a slow or hostile dialer holds
-//! up neither the port nor other links, and the driver's limit on the time for a link's first message covers both.
+//! nothing about certificates. The accepting side shakes hands within its first read.
 
-use std::future::Future;
 use std::io::{self, Read, Write};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use quorate_core::wire::handshake::HANDSHAKE_MAGIC;
 use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::mtls::Mtls;
-use crate::sync::{self, lock};
+use crate::first_bytes::{PLAINTEXT_TO_TLS, is_noise, is_plaintext};
+use crate::opening::{Opening, Pending, linger, opened, opening};
+use crate::proved::Proved;
+use crate::sync::lock;
 use crate::transport::{LinkReader, LinkWriter, PeerCertificate, Unproved};
-use crate::wrong_port::{PLAINTEXT_HERE, TLS_TO_PLAINTEXT};
 
 /// Encrypted bytes read at once: a TLS record at its longest is 16 KiB and a little.
 const CIPHER_BYTES: usize = 20 * 1024;
@@ -21,23 +19,11 @@ const CIPHER_BYTES: usize = 20 * 1024;
 /// Plain bytes encrypted before they are written: bounds the writer's second buffer to this and one record.
 const PLAIN_BYTES: usize = 64 * 1024;
 
-/// Bytes of a refused dialer that are read and thrown away, so that it receives the alert that says why: data left unread
-/// would make the system answer with a reset. More than a dialer can say before it has heard of the refusal.
-const LINGER_BYTES: usize = 64 * 1024;
-
 /// What both halves share. Never locked while bytes travel.
 type Session = Arc<Mutex<Connection>>;
 
-type Handshake<R> = Pin<Box<dyn Future<Output = io::Result<Open<R>>> + Send>>;
-
 /// The receiving half.
-pub(crate) struct TlsReader<R>(ReaderState<R>);
-
-enum ReaderState<R> {
-    Handshake(Handshake<R>),
-    Open(Open<R>),
-    Failed,
-}
+pub(crate) struct TlsReader<R>(Opening<Open<R>>);
 
 struct Open<R> {
     session: Session,
@@ -53,17 +39,12 @@ struct Cipher<R> {
 }
 
 /// The sending half.
-pub(crate) struct TlsWriter<W>(WriterState<W>);
+pub(crate) struct TlsWriter<W>(Pending<Sending<W>>);
 
-enum WriterState<W> {
-    /// The reader has the link until the handshake is done.
-    Waiting(sync::Receiver<(Session, W)>),
-    Open {
-        session: Session,
-        writer: W,
-        out: Vec<u8>,
-    },
-    Failed,
+struct Sending<W> {
+    session: Session,
+    writer: W,
+    out: Vec<u8>,
 }
 
 /// Shakes hands as the side that dialed.
@@ -81,12 +62,8 @@ pub(crate) async fn connect<R: LinkReader, W: LinkWriter>(
         session: Arc::clone(&session),
         cipher,
     };
-    let writer = WriterState::Open {
-        session,
-        writer,
-        out: Vec::new(),
-    };
-    Ok((TlsReader(ReaderState::Open(open)), TlsWriter(writer)))
+    let (reader, writer) = opened(open, Sending::new(session, writer));
+    Ok((TlsReader(reader), TlsWriter(writer)))
 }
 
 /// Prepares the side that was dialed; the first read shakes hands.
@@ -96,16 +73,14 @@ pub(crate) fn accept<R: LinkReader, W: LinkWriter>(
     mut writer: W,
 ) -> io::Result<(TlsReader<R>, TlsWriter<W>)> {
     let mut session = Connection::from(ServerConnection::new(mtls.server_config()).map_err(invalid)?);
-    let (hand_over, handed_over) = sync::oneshot();
-    let handshake = async move {
+    let (reader, writer) = opening(|hand_over| async move {
         let mut cipher = Cipher::new(reader);
         shake_hands(&mut session, &mut cipher, &mut writer).await?;
         let session = Arc::new(Mutex::new(session));
-        hand_over.send((Arc::clone(&session), writer));
+        hand_over.send(Sending::new(Arc::clone(&session), writer));
         Ok(Open { session, cipher })
-    };
-    let reader = TlsReader(ReaderState::Handshake(Box::pin(handshake)));
-    Ok((reader, TlsWriter(WriterState::Waiting(handed_over))))
+    });
+    Ok((TlsReader(reader), TlsWriter(writer)))
 }
 
 async fn shake_hands<R: LinkReader, W: LinkWriter>(
@@ -121,15 +96,22 @@ async fn shake_hands<R: LinkReader, W: LinkWriter>(
         if cipher.is_empty() && cipher.fill().await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let is_plain = cipher.begins_with(&HANDSHAKE_MAGIC) || cipher.begins_with(&PLAINTEXT_HERE);
+        let other = other_method(cipher.read_last());
         if let Err(refusal) = cipher.feed(session) {
             refuse(session, cipher, writer).await;
-            return Err(if is_plain {
-                Unproved::error(TLS_TO_PLAINTEXT)
-            } else {
-                refusal
-            });
+            return Err(other.map_or(refusal, Unproved::error));
         }
+    }
+}
+
+/// What a peer speaks that begins so, if that is not TLS.
+fn other_method(bytes: &[u8]) -> Option<&'static str> {
+    if is_plaintext(bytes) || bytes.starts_with(&PLAINTEXT_TO_TLS) {
+        Some("it speaks plaintext, and this node asks for TLS")
+    } else if is_noise(bytes) {
+        Some("it has a pre-shared key, and this node asks for TLS")
+    } else {
+        None
     }
 }
 
@@ -142,13 +124,7 @@ async fn refuse<R: LinkReader, W: LinkWriter>(
     if flush(session, writer).await.is_err() || writer.close().await.is_err() {
         return;
     }
-    let mut thrown_away = 0;
-    while thrown_away < LINGER_BYTES {
-        match cipher.fill().await {
-            Ok(0) | Err(_) => return,
-            Ok(count) => thrown_away += count,
-        }
-    }
+    linger(&mut cipher.reader).await;
 }
 
 /// Writes what the session has to say of itself.
@@ -195,11 +171,9 @@ impl<R: LinkReader> Cipher<R> {
         Ok(self.filled)
     }
 
-    /// Whether what was read last begins so.
-    fn begins_with(&self, bytes: &[u8]) -> bool {
-        self.buffer
-            .get(self.taken..self.filled)
-            .is_some_and(|read| read.starts_with(bytes))
+    /// What was read last and not taken.
+    fn read_last(&self) -> &[u8] {
+        self.buffer.get(self.taken..self.filled).unwrap_or_default()
     }
 
     /// Hands what was read to the session, as far as that takes it at once. Nothing left to hand over says that the stream
@@ -207,7 +181,17 @@ impl<R: LinkReader> Cipher<R> {
     fn feed(&mut self, session: &mut Connection) -> io::Result<()> {
         let mut rest = self.buffer.get(self.taken..self.filled).unwrap_or_default();
         self.taken += session.read_tls(&mut rest)?;
-        session.process_new_packets().map(drop).map_err(invalid)
+        let shaking = session.is_handshaking();
+        session
+            .process_new_packets()
+            .map(drop)
+            .map_err(|error| match error {
+                // Encrypted by now: the peer says so itself.
+                rustls::Error::AlertReceived(_) => invalid(error),
+                _ if shaking => invalid(error),
+                // Whoever is on the way can change a record, and that is no word of the peer.
+                _ => io::Error::new(io::ErrorKind::InvalidData, error),
+            })
     }
 }
 
@@ -234,48 +218,28 @@ impl<R: LinkReader> Open<R> {
 
 impl<R: LinkReader> LinkReader for TlsReader<R> {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.establish().await?;
-        match &mut self.0 {
-            ReaderState::Open(open) => open.read(buffer).await,
-            ReaderState::Handshake(_) | ReaderState::Failed => Err(io::ErrorKind::NotConnected.into()),
-        }
+        self.0.open().await?.read(buffer).await
     }
 
     fn is_established(&self) -> bool {
-        matches!(self.0, ReaderState::Open(_))
+        self.0.get().is_some()
     }
 
     async fn establish(&mut self) -> io::Result<()> {
-        if let ReaderState::Handshake(handshake) = &mut self.0 {
-            let outcome = handshake.as_mut().await;
-            self.0 = ReaderState::Failed;
-            self.0 = ReaderState::Open(outcome?);
-        }
-        Ok(())
+        self.0.open().await.map(drop)
     }
 
-    fn peer_certificate(&self) -> Option<PeerCertificate> {
-        match &self.0 {
-            ReaderState::Open(open) => certificate_of(&lock(&open.session)),
-            ReaderState::Handshake(_) | ReaderState::Failed => None,
-        }
+    fn proved(&self) -> Proved {
+        let open = self.0.get();
+        let certificate = open.and_then(|open| certificate_of(&lock(&open.session)));
+        certificate.map_or(Proved::Nothing, Proved::Certificate)
     }
 }
 
-impl<W: LinkWriter> TlsWriter<W> {
-    async fn open(&mut self) -> io::Result<(&Session, &mut W, &mut Vec<u8>)> {
-        if let WriterState::Waiting(handed_over) = &mut self.0 {
-            let received = Pin::new(handed_over).await;
-            self.0 = received.map_or(WriterState::Failed, |(session, writer)| WriterState::Open {
-                session,
-                writer,
-                out: Vec::new(),
-            });
-        }
-        match &mut self.0 {
-            WriterState::Open { session, writer, out } => Ok((session, writer, out)),
-            WriterState::Waiting(_) | WriterState::Failed => Err(io::ErrorKind::NotConnected.into()),
-        }
+impl<W> Sending<W> {
+    const fn new(session: Session, writer: W) -> Self {
+        let out = Vec::new();
+        Self { session, writer, out }
     }
 }
 
@@ -294,7 +258,7 @@ fn encrypt(session: &mut Connection, plain: &mut &[u8], out: &mut Vec<u8>) -> io
 
 impl<W: LinkWriter> LinkWriter for TlsWriter<W> {
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (session, writer, out) = self.open().await?;
+        let Sending { session, writer, out } = self.0.open().await?;
         let mut rest = bytes;
         while !rest.is_empty() {
             encrypt(&mut lock(session), &mut rest, out)?;
@@ -304,7 +268,7 @@ impl<W: LinkWriter> LinkWriter for TlsWriter<W> {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        let (session, writer, out) = self.open().await?;
+        let Sending { session, writer, out } = self.0.open().await?;
         out.clear();
         {
             let mut session = lock(session);

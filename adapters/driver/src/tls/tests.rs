@@ -1,82 +1,19 @@
 //! Who is let in and who is not, over a link in memory: reliability 3a.
 
-use std::future::Future;
 use std::io;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread;
 
-use async_channel::{Receiver, Sender};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::{Credentials, DevCa, Mtls, TlsError, TlsReader, accept, connect};
-use crate::transport::{LinkReader, LinkWriter};
+use super::{Credentials, DevCa, Mtls, TlsError, accept, connect};
+use crate::pipes::{block_on, pipe};
+use crate::transport::{LinkReader, LinkWriter, Unproved};
 
 const NAME: &str = "orders.cluster.internal";
-
-struct PipeReader {
-    pipe: Receiver<Vec<u8>>,
-    rest: Vec<u8>,
-}
-
-struct PipeWriter(Sender<Vec<u8>>);
-
-impl LinkReader for PipeReader {
-    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.rest.is_empty() {
-            self.rest = self.pipe.recv().await.unwrap_or_default();
-        }
-        let count = self.rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.rest[..count]);
-        self.rest.drain(..count);
-        Ok(count)
-    }
-}
-
-impl LinkWriter for PipeWriter {
-    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let sent = self.0.send(bytes.to_vec()).await;
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    async fn close(&mut self) -> io::Result<()> {
-        self.0.close();
-        Ok(())
-    }
-}
-
-fn pipe() -> (PipeReader, PipeWriter) {
-    let (writer, reader) = async_channel::bounded(64);
-    let reader = PipeReader {
-        pipe: reader,
-        rest: Vec::new(),
-    };
-    (reader, PipeWriter(writer))
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return value;
-        }
-        thread::park();
-    }
-}
 
 /// An authority and what it signs, with all that can be wrong about it.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -136,8 +73,8 @@ impl Met {
     }
 }
 
-async fn read_some<R: LinkReader>(reader: &mut TlsReader<R>) -> io::Result<Vec<u8>> {
-    let mut buffer = [0; 256];
+async fn read_some(reader: &mut impl LinkReader) -> io::Result<Vec<u8>> {
+    let mut buffer = [0; 8_192];
     let count = reader.read(&mut buffer).await?;
     Ok(buffer[..count].to_vec())
 }
@@ -340,6 +277,53 @@ fn a_stream_cut_off_without_a_good_bye_is_an_error_not_an_end() {
     });
     let cut = accepting.join().unwrap();
     assert_eq!(cut.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+/// Whoever is on the way can change a byte: that is no refusal, and no renewal may fail as if it were one.
+#[test]
+fn a_changed_record_is_not_the_peers_word_and_an_alert_is() {
+    let authority = Authority::new("one");
+    let (mut from_dialer, dialer_writes) = pipe();
+    let (dialer_reads, mut to_dialer) = pipe();
+    let (acceptor_reads, mut to_acceptor) = pipe();
+    let (mut from_acceptor, acceptor_writes) = pipe();
+    let (dialer, acceptor) = (authority.good(), authority.good());
+    let accepting = thread::spawn(move || {
+        block_on(async move {
+            let (mut reader, mut writer) = accept(&acceptor, acceptor_reads, acceptor_writes).unwrap();
+            assert_eq!(read_some(&mut reader).await.unwrap(), b"hello");
+            writer.write_all(b"welcome").await.unwrap();
+        });
+    });
+    let dialing = thread::spawn(move || {
+        block_on(async move {
+            let (mut reader, mut writer) = connect(&dialer, dialer_reads, dialer_writes).await.unwrap();
+            writer.write_all(b"hello").await.unwrap();
+            read_some(&mut reader).await.unwrap_err()
+        })
+    });
+    block_on(async {
+        let greeting = read_some(&mut from_dialer).await.unwrap();
+        to_acceptor.write_all(&greeting).await.unwrap();
+        let answer = read_some(&mut from_acceptor).await.unwrap();
+        to_dialer.write_all(&answer).await.unwrap();
+        // The rest of the handshake, and the first record.
+        for _ in 0..2 {
+            let said = read_some(&mut from_dialer).await.unwrap();
+            to_acceptor.write_all(&said).await.unwrap();
+        }
+        let mut welcome = read_some(&mut from_acceptor).await.unwrap();
+        *welcome.last_mut().unwrap() ^= 1;
+        to_dialer.write_all(&welcome).await.unwrap();
+    });
+    accepting.join().unwrap();
+    let changed = dialing.join().unwrap();
+    assert_eq!(changed.kind(), io::ErrorKind::InvalidData);
+    assert!(Unproved::of(&changed).is_none(), "{changed}");
+    let nameless = authority.good();
+    nameless.dial_without_certificate(authority.root());
+    let told = meet(&nameless, &authority.good()).dialer.unwrap_err();
+    assert!(Unproved::of(&told).is_some(), "{told}");
 }
 
 #[test]

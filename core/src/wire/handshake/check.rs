@@ -1,5 +1,5 @@
-//! The two decisions of a handshake: the acceptor's about a hello, the dialer's about the consent. Pure; proofs are the
-//! authenticator's business. Spec: `docs/WIRE.md` 3.3, reliability 3a.
+//! The two decisions of a handshake: the acceptor's about a hello, the dialer's about the consent. Pure; what is proved is proved
+//! below. Spec: `docs/WIRE.md` 3.3, reliability 3a.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -7,7 +7,7 @@
     clippy::panic
 )]
 
-use super::{Hello, HelloAck, HelloReject, Proof, RejectReason};
+use super::{Hello, HelloAck, HelloReject, RejectReason};
 use crate::ident::{ClusterName, UniqueAddress};
 use crate::wire::{VERSION_MAX, VERSION_MIN};
 
@@ -29,7 +29,7 @@ pub struct Acceptor<'a> {
 }
 
 impl Acceptor<'_> {
-    /// Decides about a [`Hello`]. The proof of an answer is left empty; whoever authenticates fills it in.
+    /// Decides about a [`Hello`].
     ///
     /// # Errors
     /// The refusal to send back.
@@ -68,12 +68,11 @@ impl Acceptor<'_> {
             features: self.features & hello.features,
             auth_method: self.auth_method,
             nonce: self.nonce,
-            proof: Proof::new(),
         })
     }
 }
 
-/// Checks, at the dialer, that a consent answers `hello`; proofs are the authenticator's business.
+/// Checks, at the dialer, that a consent answers `hello`.
 ///
 /// # Errors
 /// What does not fit, in the terms of a refusal.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::{
     HANDSHAKE_BODY_BYTES_MAX, HANDSHAKE_HEADER_BYTES, HANDSHAKE_MAGIC, Hello, HelloAck, HelloAnswer,
-    HelloReject, LinkKind, Proof, RejectReason,
+    HelloReject, LinkKind, PROOF_BYTES_MAX, RejectReason,
 };
 use crate::bytes::{Reader, put_address, put_node, put_text};
 use crate::ident::ClusterName;
@@ -19,8 +19,6 @@ use crate::wire::{WireError, extension};
 const KIND_HELLO: u8 = 1;
 const KIND_ACK: u8 = 2;
 const KIND_REJECT: u8 = 3;
-const KIND_CHALLENGE: u8 = 4;
-const KIND_PROOF: u8 = 5;
 const CHECKED_HEADER_BYTES: usize = 8;
 
 /// What the start of a buffer holds during the handshake.
@@ -52,50 +50,19 @@ pub fn encode_hello(hello: &Hello, out: &mut Vec<u8>) -> Result<(), WireError> {
 /// Appends what an acceptor says.
 ///
 /// # Errors
-/// [`WireError::Unencodable`] if the proof is too long, a challenge has one, or `versions` is no range.
+/// [`WireError::Unencodable`] if `versions` is no range.
 pub fn encode_answer(answer: &HelloAnswer, out: &mut Vec<u8>) -> Result<(), WireError> {
     let (kind, start) = match answer {
-        HelloAnswer::Challenge(_) => (KIND_CHALLENGE, out.len()),
         HelloAnswer::Ack(_) => (KIND_ACK, out.len()),
         HelloAnswer::Reject(_) => (KIND_REJECT, out.len()),
     };
     begin(out, kind);
     let written = match answer {
-        HelloAnswer::Challenge(challenge) if !challenge.proof.is_empty() => {
-            Err(WireError::Unencodable { what: "proof" })
-        }
-        HelloAnswer::Challenge(challenge) => put_ack(challenge, out),
         HelloAnswer::Ack(ack) => put_ack(ack, out),
         HelloAnswer::Reject(reject) => put_reject(*reject, out),
     };
     let written = written.and_then(|()| finish(out, start));
     undo_on_error(written, out, start)
-}
-
-/// Appends a dialer's proof, its answer to a [`HelloAnswer::Challenge`].
-///
-/// # Errors
-/// None: a [`Proof`] fits.
-pub fn encode_proof(proof: &Proof, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let start = begin(out, KIND_PROOF);
-    let written = put_proof(proof, out).and_then(|()| finish(out, start));
-    undo_on_error(written, out, start)
-}
-
-/// Looks for a dialer's proof at the start of `buffer`.
-#[must_use]
-pub fn decode_proof(buffer: &[u8]) -> HandshakeDecoded<Proof> {
-    decode(buffer, |kind, body| match kind {
-        KIND_PROOF => {
-            let mut reader = Reader::new(body);
-            let proof = read_proof(&mut reader)?;
-            extension::check(reader.rest())?;
-            Ok(proof)
-        }
-        _ => Err(WireError::Malformed {
-            what: "handshake kind",
-        }),
-    })
 }
 
 /// Looks for a [`Hello`] at the start of `buffer`.
@@ -115,10 +82,6 @@ pub fn decode_answer(buffer: &[u8]) -> HandshakeDecoded<HelloAnswer> {
     decode(buffer, |kind, body| match kind {
         KIND_ACK => read_ack(body).map(HelloAnswer::Ack),
         KIND_REJECT => read_reject(body).map(HelloAnswer::Reject),
-        KIND_CHALLENGE => match read_ack(body)? {
-            challenge if challenge.proof.is_empty() => Ok(HelloAnswer::Challenge(challenge)),
-            _ => Err(WireError::Malformed { what: "challenge" }),
-        },
         _ => Err(WireError::Malformed {
             what: "handshake kind",
         }),
@@ -294,20 +257,18 @@ fn put_ack(ack: &HelloAck, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&ack.features.to_le_bytes());
     out.extend_from_slice(&ack.nonce);
     put_node(out, &ack.from)?;
-    put_proof(&ack.proof, out)
-}
-
-fn put_proof(proof: &Proof, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let too_long = WireError::Unencodable { what: "proof" };
-    out.push(u8::try_from(proof.len()).map_err(|_| too_long)?);
-    out.extend_from_slice(proof);
+    // The length of a proof.
+    out.push(0);
     Ok(())
 }
 
-fn read_proof(reader: &mut Reader<'_>) -> Result<Proof, WireError> {
+/// What a method of a later version may have put there.
+fn skip_proof(reader: &mut Reader<'_>) -> Result<(), WireError> {
     let len = usize::from(reader.u8()?);
-    let too_long = WireError::LimitExceeded { what: "proof bytes" };
-    Proof::from_slice(reader.take(len)?).map_err(|_| too_long)
+    if len > PROOF_BYTES_MAX {
+        return Err(WireError::LimitExceeded { what: "proof bytes" });
+    }
+    reader.take(len).map(drop)
 }
 
 fn read_ack(body: &[u8]) -> Result<HelloAck, WireError> {
@@ -315,7 +276,7 @@ fn read_ack(body: &[u8]) -> Result<HelloAck, WireError> {
     let (version, auth_method) = (reader.u8()?, reader.u8()?);
     let (features, nonce) = (reader.u64()?, reader.array()?);
     let from = reader.node()?;
-    let proof = read_proof(&mut reader)?;
+    skip_proof(&mut reader)?;
     extension::check(reader.rest())?;
     Ok(HelloAck {
         version,
@@ -323,7 +284,6 @@ fn read_ack(body: &[u8]) -> Result<HelloAck, WireError> {
         features,
         auth_method,
         nonce,
-        proof,
     })
 }
 

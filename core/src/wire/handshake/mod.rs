@@ -11,9 +11,7 @@ mod check;
 mod codec;
 
 pub use check::{Acceptor, check_ack};
-pub use codec::{
-    HandshakeDecoded, decode_answer, decode_hello, decode_proof, encode_answer, encode_hello, encode_proof,
-};
+pub use codec::{HandshakeDecoded, decode_answer, decode_hello, encode_answer, encode_hello};
 
 use crate::ident::{Address, ClusterName, UniqueAddress};
 use crate::message::Lane;
@@ -24,14 +22,10 @@ pub const HANDSHAKE_MAGIC: [u8; 4] = *b"Qrh1";
 pub const HANDSHAKE_HEADER_BYTES: usize = 12;
 /// Longest body of a handshake message: the names at their longest take 400 bytes, the rest is room for extensions.
 pub const HANDSHAKE_BODY_BYTES_MAX: usize = 1024;
-/// Longest proof: an HMAC-SHA-512.
+/// Longest of the field that a consent keeps free for a proof.
 pub const PROOF_BYTES_MAX: usize = 64;
-/// A proof: its bound is the protocol's, so it lives in its message.
-pub type Proof = heapless::Vec<u8, PROOF_BYTES_MAX>;
-/// No authentication: whoever can connect is believed.
+/// Nothing is proved in the handshake: TLS or Noise has seen to it below, or whoever can connect is believed.
 pub const AUTH_NONE: u8 = 0;
-/// A pre-shared key: the acceptor challenges, the dialer proves, the acceptor proves (`docs/WIRE.md` 3.4).
-pub const AUTH_PSK: u8 = 1;
 /// Feature bit, reserved: the sender understands delta gossip.
 pub const FEATURE_DELTA_GOSSIP: u64 = 1;
 /// Feature bit, reserved: the sender understands eager push.
@@ -88,9 +82,9 @@ pub struct Hello {
     pub epoch: u32,
     /// What the dialer understands.
     pub features: u64,
-    /// How the dialer proves who it is; [`AUTH_NONE`] for not at all.
+    /// How the dialer proves who it is in the handshake; [`AUTH_NONE`], or a method of a later version.
     pub auth_method: u8,
-    /// Fresh random bytes.
+    /// Fresh random bytes, for such a method.
     pub nonce: [u8; 16],
 }
 
@@ -105,10 +99,8 @@ pub struct HelloAck {
     pub features: u64,
     /// The method in force.
     pub auth_method: u8,
-    /// Fresh random bytes.
+    /// Fresh random bytes, for a method of a later version.
     pub nonce: [u8; 16],
-    /// The acceptor's proof, at most [`PROOF_BYTES_MAX`] bytes; empty without authentication.
-    pub proof: Proof,
 }
 
 /// The acceptor's refusal; it closes the link behind it.
@@ -148,7 +140,7 @@ pub enum RejectReason {
     /// The two sides authenticate differently.
     #[error("another authentication method")]
     AuthMethod,
-    /// The proof is wrong.
+    /// What the dialer has proved below the handshake is not believed any more.
     #[error("not authenticated")]
     Unauthenticated,
     /// The dialer says it is the acceptor.
@@ -174,8 +166,6 @@ pub enum RejectReason {
 /// What an acceptor says to a dialer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HelloAnswer {
-    /// Prove that you have the key. Says all that the consent will say, and has no proof yet.
-    Challenge(HelloAck),
     /// Go ahead.
     Ack(HelloAck),
     /// Go away.

@@ -7,8 +7,7 @@ use super::node;
 use crate::ident::{ClusterName, UniqueAddress};
 use crate::wire::handshake::{
     AUTH_NONE, Acceptor, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck, HelloAnswer,
-    HelloReject, LinkKind, Proof, RejectReason, check_ack, decode_answer, decode_hello, decode_proof,
-    encode_answer, encode_hello, encode_proof,
+    HelloReject, LinkKind, RejectReason, check_ack, decode_answer, decode_hello, encode_answer, encode_hello,
 };
 use crate::wire::{VERSION_MAX, VERSION_MIN, WireError};
 
@@ -61,12 +60,6 @@ fn encoded_hello(hello: &Hello) -> Vec<u8> {
     out
 }
 
-fn encoded_proof(proof: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    encode_proof(&Proof::from_slice(proof).unwrap(), &mut out).unwrap();
-    out
-}
-
 fn all_answers() -> Vec<(&'static str, HelloAnswer)> {
     let reject = |reason| {
         HelloAnswer::Reject(HelloReject {
@@ -75,17 +68,7 @@ fn all_answers() -> Vec<(&'static str, HelloAnswer)> {
         })
     };
     vec![
-        (
-            "hello_ack",
-            HelloAnswer::Ack(HelloAck {
-                proof: Proof::from_slice(&[1, 2, 3]).unwrap(),
-                ..answer(&hello()).unwrap()
-            }),
-        ),
-        (
-            "hello_challenge",
-            HelloAnswer::Challenge(answer(&hello()).unwrap()),
-        ),
+        ("hello_ack", HelloAnswer::Ack(answer(&hello()).unwrap())),
         ("hello_reject_version", reject(RejectReason::Version)),
         ("hello_reject_cluster", reject(RejectReason::WrongCluster)),
         ("hello_reject_address", reject(RejectReason::WrongAddress)),
@@ -115,7 +98,6 @@ pub(super) fn every_handshake() -> Vec<(&'static str, Vec<u8>)> {
     let mut all = vec![
         ("hello", encoded_hello(&hello())),
         ("hello_any_uid", encoded_hello(&open)),
-        ("hello_proof", encoded_proof(&[9; 32])),
     ];
     all.extend(
         all_answers()
@@ -162,31 +144,36 @@ fn handshakes_survive_the_round_trip_and_leave_what_follows() {
 }
 
 #[test]
-fn a_challenge_has_no_proof_and_a_proof_is_no_hello_and_no_answer() {
-    let with_proof = HelloAck {
-        proof: Proof::from_slice(&[1]).unwrap(),
-        ..answer(&hello()).unwrap()
-    };
-    let unencodable = WireError::Unencodable { what: "proof" };
-    let challenge = HelloAnswer::Challenge(with_proof.clone());
-    assert_eq!(encode_answer(&challenge, &mut Vec::new()), Err(unencodable));
-    let mut forged = encoded(&HelloAnswer::Ack(with_proof));
-    forged[4] = 4;
-    repair(&mut forged);
-    let malformed = WireError::Malformed { what: "challenge" };
-    assert_eq!(decode_answer(&forged), HandshakeDecoded::Bad(malformed));
-
-    let bytes = encoded_proof(&[9; 32]);
-    let HandshakeDecoded::Done { value, consumed } = decode_proof(&bytes) else {
-        panic!("no proof");
-    };
-    assert_eq!((&value[..], consumed), (&[9; 32][..], bytes.len()));
-    assert!(matches!(decode_hello(&bytes), HandshakeDecoded::Bad(_)));
-    assert!(matches!(decode_answer(&bytes), HandshakeDecoded::Bad(_)));
-    assert!(matches!(
-        decode_proof(&encoded_hello(&hello())),
-        HandshakeDecoded::Bad(_)
-    ));
+fn a_proof_of_a_later_version_is_skipped_and_retired_kinds_are_no_handshake() {
+    let ack = answer(&hello()).unwrap();
+    let mut bytes = encoded(&HelloAnswer::Ack(ack.clone()));
+    assert_eq!(bytes.pop(), Some(0), "no proof");
+    for (proof, fits) in [(3, true), (64, true), (65, false)] {
+        let mut bytes = bytes.clone();
+        bytes.push(proof);
+        bytes.extend(std::iter::repeat_n(9, usize::from(proof)));
+        let len = u16::try_from(bytes.len() - 12).unwrap();
+        bytes[6..8].copy_from_slice(&len.to_le_bytes());
+        repair(&mut bytes);
+        let expected = match fits {
+            true => HandshakeDecoded::Done {
+                value: HelloAnswer::Ack(ack.clone()),
+                consumed: bytes.len(),
+            },
+            false => HandshakeDecoded::Bad(WireError::LimitExceeded { what: "proof bytes" }),
+        };
+        assert_eq!(decode_answer(&bytes), expected, "{proof}");
+    }
+    for kind in [4, 5] {
+        let mut bytes = encoded(&HelloAnswer::Ack(ack.clone()));
+        bytes[4] = kind;
+        repair(&mut bytes);
+        let unknown = WireError::Malformed {
+            what: "handshake kind",
+        };
+        assert_eq!(decode_answer(&bytes), HandshakeDecoded::Bad(unknown.clone()));
+        assert_eq!(decode_hello(&bytes), HandshakeDecoded::Bad(unknown));
+    }
 }
 
 #[test]
@@ -195,7 +182,6 @@ fn b_16_every_prefix_and_every_flipped_bit_of_a_handshake_is_noticed() {
         let done = |bytes: &[u8]| {
             matches!(decode_hello(bytes), HandshakeDecoded::Done { .. })
                 || matches!(decode_answer(bytes), HandshakeDecoded::Done { .. })
-                || matches!(decode_proof(bytes), HandshakeDecoded::Done { .. })
         };
         for len in 0..bytes.len() {
             assert!(!done(&bytes[..len]), "{name} at {len}");

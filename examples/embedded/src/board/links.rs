@@ -120,7 +120,7 @@ impl Board {
                 self.on_reject(&hello, reject.reason);
                 self.give_back(waiting);
             }
-            HelloAnswer::Ack(_) | HelloAnswer::Challenge(_) => {
+            HelloAnswer::Ack(_) => {
                 line.way = Way::Idle;
                 self.give_back(waiting);
             }

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use quorate_driver::{
-    Accepted, Adapter, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read,
-    Security, Transport,
+    Accepted, Adapter, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read, Security,
+    Transport,
 };
 use quorate_tokio::core::Address;
 use tokio::sync::watch;
@@ -130,8 +130,8 @@ impl<R: LinkReader> LinkReader for Half<R> {
         self.half.establish().await
     }
 
-    fn peer_certificate(&self) -> Option<PeerCertificate> {
-        self.half.peer_certificate()
+    fn proved(&self) -> Proved {
+        self.half.proved()
     }
 }
 

@@ -383,7 +383,7 @@ fn refusal(heard: &[u8]) -> RejectReason {
 const fn refusal_of(answer: &HelloAnswer) -> Option<RejectReason> {
     match answer {
         HelloAnswer::Reject(reject) => Some(reject.reason),
-        HelloAnswer::Ack(_) | HelloAnswer::Challenge(_) => None,
+        HelloAnswer::Ack(_) => None,
     }
 }
 

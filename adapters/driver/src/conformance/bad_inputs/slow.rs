@@ -200,7 +200,7 @@ pub async fn a_removed_incarnation_is_refused<A: Adapter>(security: &Security) {
     match answer {
         // Soon after its removal it is told so; later its links are refused.
         HelloAnswer::Ack(_) => say(&mut writer, &rows::first_join(&ghost)).await,
-        HelloAnswer::Reject(_) | HelloAnswer::Challenge(_) => {
+        HelloAnswer::Reject(_) => {
             assert_eq!(refusal_of(&answer), Some(RejectReason::Quarantined))
         }
     }

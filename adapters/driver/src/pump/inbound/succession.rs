@@ -6,7 +6,7 @@ use quorate_core::time::Instant;
 use quorate_core::wire::handshake::Hello;
 
 use super::{InLink, Inbound, Opened};
-use crate::psk::Prover;
+use crate::proved::Prover;
 use crate::pump::action::LinkId;
 use crate::pump::aging::{Admitted, Aged};
 use crate::pump::base::Base;
@@ -88,10 +88,11 @@ impl Inbound {
         base: &mut Base,
         link: LinkId,
     ) -> Option<(UniqueAddress, Option<PeerCertificate>)> {
-        let opened = self.links.get_mut(&link)?.opened.as_mut()?;
+        let held = self.links.get_mut(&link)?;
+        let certificate = held.proved.certificate().cloned();
+        let opened = held.opened.as_mut()?;
         opened.expires = None;
         let (peer, kind, epoch) = (opened.peer.clone(), opened.kind, opened.epoch);
-        let certificate = opened.proved.certificate().cloned();
         let newer = self
             .same(&peer, kind)
             .into_iter()
@@ -109,13 +110,16 @@ impl Inbound {
 
     /// The link goes on if what its dialer has proved still holds.
     pub(crate) fn on_aged(&mut self, base: &mut Base, link: LinkId, admitted: Admitted) {
-        let Some(opened) = self.links.get_mut(&link).and_then(|held| held.opened.as_mut()) else {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        let Some(opened) = held.opened.as_mut() else {
             return;
         };
         let aged = Aged {
             peer: &opened.peer,
             kind: opened.kind,
-            proved: &opened.proved,
+            proved: &held.proved,
             end: Prover::Dialer,
             kept: opened.kept,
         };

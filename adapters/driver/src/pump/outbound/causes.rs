@@ -4,12 +4,27 @@
 use std::io;
 
 use quorate_core::event::{Event, JoinFailure, MembershipEvent, SeedCause};
+#[cfg(test)]
+#[cfg(feature = "psk")]
+use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
 
 use super::Outbound;
+use crate::first_bytes::{is_noise, is_tls_alert};
 use crate::pump::action::LinkId;
 use crate::pump::base::Base;
 use crate::transport::LinkKind;
+
+/// What an acceptor asks for that begins so, if that is not plaintext.
+pub(super) fn other_method(heard: &[u8]) -> Option<&'static str> {
+    if is_tls_alert(heard) {
+        Some("it asks for TLS, and this node speaks plaintext")
+    } else if is_noise(heard) {
+        Some("it asks for a pre-shared key, and this node speaks plaintext")
+    } else {
+        None
+    }
+}
 
 /// What the system says about a dial.
 fn cause_of(error: &io::Error) -> SeedCause {
@@ -43,6 +58,12 @@ impl Outbound {
         {
             peer.last_failure = Some(cause);
         }
+    }
+
+    #[cfg(test)]
+    #[cfg(feature = "psk")]
+    pub(crate) fn last_failure(&self, of: &Address) -> Option<SeedCause> {
+        self.peers.get(of)?.last_failure.clone()
     }
 
     /// The system could not open a link.

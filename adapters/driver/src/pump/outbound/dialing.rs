@@ -7,26 +7,23 @@ use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::LinkEvent;
 use quorate_core::wire::handshake::{
-    FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, Proof, RejectReason, check_ack, decode_answer,
-    encode_hello, encode_proof,
+    AUTH_NONE, FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, RejectReason, check_ack,
+    decode_answer, encode_hello,
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN, WireError};
 use rand_core::Rng;
 
-use super::causes::cause_of_refusal;
+use super::causes::{cause_of_refusal, other_method};
 use super::renewal::due;
 use super::{Outbound, return_strays, set_renewal, set_state};
 use crate::proved::Proved;
-use crate::psk;
 use crate::pump::action::{Action, Chunk, LinkId};
 use crate::pump::base::Base;
 use crate::pump::limits::DIALS_BEFORE_UNREACHABLE;
-use crate::pump::peer_link::{Challenge, ConnectionState, backoff};
+use crate::pump::peer_link::{ConnectionState, backoff};
 use crate::pump::quarantine::Quarantine;
 use crate::pump::refusal::{is_final, is_mistake, violation};
-use crate::security::Authentication;
-use crate::transport::{LinkKind, PeerCertificate, Unproved};
-use crate::wrong_port::{PLAINTEXT_TO_TLS, is_tls_server};
+use crate::transport::{LinkKind, Unproved};
 
 impl Outbound {
     /// Opens a link, for whoever the first waiting message is for.
@@ -80,7 +77,7 @@ impl Outbound {
             link: kind,
             epoch: self.epoch,
             features: FEATURES,
-            auth_method: base.authentication.number(),
+            auth_method: AUTH_NONE,
             nonce: base.nonce(),
         }
     }
@@ -108,8 +105,7 @@ impl Outbound {
             hello,
             deadline,
             heard: Vec::new(),
-            challenge: None,
-            certificate: None,
+            proved: Proved::Nothing,
         };
         match encoded {
             Ok(()) => base.act(Action::Write { link, bytes }),
@@ -127,11 +123,7 @@ impl Outbound {
             return;
         };
         let ConnectionState::Greeting {
-            hello,
-            heard,
-            challenge,
-            certificate,
-            ..
+            hello, heard, proved, ..
         } = peer_link.state_of(link)
         else {
             violation(&"bytes on a one-way link", &address, &mut base.log, base.now.mono);
@@ -140,17 +132,17 @@ impl Outbound {
         };
         heard.extend_from_slice(chunk.filled());
         let decoded = decode_answer(heard);
-        let (hello, challenge) = (Hello::clone(hello), challenge.take());
-        let covered = base.authentication.covers(certificate.as_ref(), &address);
-        let seen = certificate.clone();
+        let hello = Hello::clone(hello);
+        let covered = base.authentication.covers(proved, &address);
+        let proved = proved.clone();
         base.act(Action::Resume { link, chunk });
-        let (answer, consumed) = match decoded {
-            HandshakeDecoded::NeedMore(_) => return self.keep(link, challenge, 0),
+        let answer = match decoded {
+            HandshakeDecoded::NeedMore(_) => return,
             HandshakeDecoded::Bad(error) => {
-                let tls = is_tls_server(heard);
-                return self.answered_badly(base, link, &error, tls);
+                let other = other_method(heard);
+                return self.answered_badly(base, link, &error, other);
             }
-            HandshakeDecoded::Done { value, consumed } => (value, consumed),
+            HandshakeDecoded::Done { value, .. } => value,
         };
         match answer {
             HelloAnswer::Reject(reject) => {
@@ -161,43 +153,26 @@ impl Outbound {
                 }
                 self.rejected(base, link, reject.reason);
             }
-            HelloAnswer::Challenge(ack) => match check_ack(&hello, &ack) {
+            HelloAnswer::Ack(ack) => match check_ack(&hello, &ack).and(covered) {
                 Err(reason) => self.rejected(base, link, reason),
-                Ok(()) => self.prove(base, link, &hello, ack, challenge, consumed),
-            },
-            HelloAnswer::Ack(ack) => match check_ack(&hello, &ack) {
-                Err(reason) => self.rejected(base, link, reason),
-                Ok(()) if !is_proved(&base.authentication, challenge.as_deref(), &ack) => {
-                    self.rejected(base, link, RejectReason::Unauthenticated);
-                }
-                Ok(()) if !covered => self.rejected(base, link, RejectReason::WrongIdentity),
                 Ok(()) if quarantine.contains(&ack.from) => {
                     self.rejected(base, link, RejectReason::Quarantined);
                 }
-                Ok(()) => {
-                    let proved = match challenge {
-                        Some(challenge) => Proved::Key {
-                            transcript: challenge.transcript,
-                            proof: ack.proof.clone(),
-                        },
-                        None => seen.into(),
-                    };
-                    self.open(base, link, ack, hello.epoch, proved);
-                }
+                Ok(()) => self.open(base, link, ack, hello.epoch, proved),
             },
         }
     }
 
     /// What the transport has seen of an acceptor.
-    pub(crate) fn identified(&mut self, link: LinkId, seen: PeerCertificate) {
+    pub(crate) fn identified(&mut self, link: LinkId, seen: Proved) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
         let peer_link = self.peers.get_mut(address).map(|peer| peer.link(*kind));
-        if let Some(ConnectionState::Greeting { certificate, .. }) =
+        if let Some(ConnectionState::Greeting { proved, .. }) =
             peer_link.map(|peer_link| peer_link.state_of(link))
         {
-            *certificate = Some(seen);
+            *proved = seen;
         }
     }
 
@@ -208,7 +183,7 @@ impl Outbound {
             return;
         };
         if shaken {
-            self.refused_by_peer(base, link);
+            self.refused_by_peer(link);
         }
         let state = self
             .peers
@@ -219,67 +194,6 @@ impl Outbound {
             self.note(link, SeedCause::Security(why.to_string()));
         }
         self.broken(base, link);
-    }
-
-    /// Keeps a challenge, and drops what was understood of what the acceptor said.
-    fn keep(&mut self, link: LinkId, kept: Option<Box<Challenge>>, consumed: usize) {
-        let Some((address, kind)) = self.links.get(&link) else {
-            return;
-        };
-        let peer_link = self.peers.get_mut(address).map(|peer| peer.link(*kind));
-        if let Some(ConnectionState::Greeting { heard, challenge, .. }) =
-            peer_link.map(|peer_link| peer_link.state_of(link))
-        {
-            heard.drain(..consumed.min(heard.len()));
-            *challenge = kept;
-        }
-    }
-
-    /// Answers a challenge: once, and only if this node has a key.
-    fn prove(
-        &mut self,
-        base: &mut Base,
-        link: LinkId,
-        hello: &Hello,
-        ack: HelloAck,
-        challenged: Option<Box<Challenge>>,
-        consumed: usize,
-    ) {
-        let Authentication::Psk(psk) = &base.authentication else {
-            return self.rejected(base, link, RejectReason::AuthMethod);
-        };
-        if challenged.is_some() {
-            return self.rejected(base, link, RejectReason::Unauthenticated);
-        }
-        let heard = self.heard(link).get(..consumed).unwrap_or_default().to_vec();
-        let (mut said, mut proof) = (Vec::new(), Vec::new());
-        let encoded = encode_hello(hello, &mut said).and_then(|()| {
-            let transcript = psk::transcript(&said, &heard);
-            encode_proof(&psk.prove(&transcript), &mut proof)?;
-            Ok(transcript)
-        });
-        match encoded {
-            Ok(transcript) => {
-                base.act(Action::Write { link, bytes: proof });
-                self.keep(link, Some(Box::new(Challenge { ack, transcript })), consumed);
-            }
-            Err(error) => self.failed(base, link, &error),
-        }
-    }
-
-    /// What the acceptor has said on a link that is being greeted.
-    fn heard(&mut self, link: LinkId) -> &[u8] {
-        let Some((address, kind)) = self.links.get(&link) else {
-            return &[];
-        };
-        match self
-            .peers
-            .get_mut(address)
-            .map(|peer| peer.link(*kind).state_of(link))
-        {
-            Some(ConnectionState::Greeting { heard, .. }) => heard,
-            _ => &[],
-        }
     }
 
     fn open(&mut self, base: &mut Base, link: LinkId, ack: HelloAck, epoch: u32, proved: Proved) {
@@ -323,12 +237,17 @@ impl Outbound {
         self.refill(base, link);
     }
 
-    /// What answers is no node, or one that asks for TLS.
-    fn answered_badly(&mut self, base: &mut Base, link: LinkId, error: &WireError, tls: bool) {
+    /// What answers is no node, or one that speaks something else.
+    fn answered_badly(
+        &mut self,
+        base: &mut Base,
+        link: LinkId,
+        error: &WireError,
+        other: Option<&'static str>,
+    ) {
         if let Some((address, kind)) = self.links.get(&link).cloned() {
-            let (why, cause) = if tls {
-                let why = PLAINTEXT_TO_TLS.to_owned();
-                (why.clone(), SeedCause::Security(why))
+            let (why, cause) = if let Some(why) = other {
+                (why.to_owned(), SeedCause::Security(why.to_owned()))
             } else {
                 let why = format!("what answers there is no node: {error}");
                 (why.clone(), SeedCause::Other(why))
@@ -357,7 +276,7 @@ impl Outbound {
             }
         }
         if is_final(reason) {
-            self.refused_by_peer(base, link);
+            self.refused_by_peer(link);
         }
         self.note(link, cause_of_refusal(reason));
         if is_mistake(reason) {
@@ -461,20 +380,6 @@ fn refused(base: &mut Base, address: &Address, kind: LinkKind, why: &dyn std::fm
         tracing::warn!(
             target: "cluster::transport", event = "link_refused", %address, ?kind, left_out, "{why}"
         );
-    }
-}
-
-/// Whether a consent proves what this node asks for: a key after a challenge, and nothing else than the challenge said.
-fn is_proved(authentication: &Authentication, challenge: Option<&Challenge>, ack: &HelloAck) -> bool {
-    match (authentication, challenge) {
-        (Authentication::Psk(psk), Some(challenge)) => {
-            let said = HelloAck {
-                proof: Proof::new(),
-                ..ack.clone()
-            };
-            said == challenge.ack && psk.is_acceptor(&challenge.transcript, &ack.proof)
-        }
-        (_, challenge) => challenge.is_none() && !authentication.challenges(),
     }
 }
 

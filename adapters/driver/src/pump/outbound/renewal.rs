@@ -12,7 +12,7 @@ use quorate_core::wire::handshake::HelloAck;
 use rand_core::Rng;
 
 use super::{Outbound, set_renewal};
-use crate::psk::Prover;
+use crate::proved::Prover;
 use crate::pump::action::{Action, LinkId};
 use crate::pump::aging::{Admitted, Aged, look_interval};
 use crate::pump::base::Base;
@@ -117,16 +117,16 @@ impl Outbound {
         true
     }
 
-    /// An acceptor refuses the successor of a link. Where nobody else can say so, it is believed: the link ends when it is as old as
-    /// links may become.
-    pub(super) fn refused_by_peer(&mut self, base: &Base, link: LinkId) {
+    /// An acceptor refuses the successor of a link. It is believed, for links that are renewed have proved their acceptor before it
+    /// says a word: the link ends when it is as old as links may become.
+    pub(super) fn refused_by_peer(&mut self, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(*kind)) else {
             return;
         };
-        peer_link.refused |= peer_link.is_opening(link) && base.authentication.is_refused_by_peers_only();
+        peer_link.refused |= peer_link.is_opening(link);
     }
 
     /// A link broke, or was not read to its end in time: what was written to it last may be lost.
