@@ -210,27 +210,95 @@ fn every_expectation_of_every_case_is_checked() {
     }
 }
 
+/// What a case of a key expects; everything else in it is made of. `true` where null is something to expect.
+fn expectations(key: &str) -> &'static [(&'static str, bool)] {
+    match key {
+        "vector_clock" => &[
+            ("cmp", false),
+            ("merge", false),
+            ("a_pruned", false),
+            ("cmp_pruned_a_vs_b", false),
+        ],
+        "reachability" => &[
+            ("a", false),
+            ("b", false),
+            ("merged", false),
+            ("unreachable", false),
+            ("unreachable_or_terminated", false),
+        ],
+        "ring" => &[("receivers", false)],
+        "phi" => &[
+            ("mean", false),
+            ("std", false),
+            ("queries_ms_after_last", false),
+            ("first_unavailable_ms", false),
+        ],
+        "convergence_leader" => &[("convergence", false), ("leader", true)],
+        "sbr" => &[
+            ("decision", false),
+            ("acquire_delay", true),
+            ("down", false),
+            ("escalated_to_down_all", false),
+        ],
+        "quorum" => &[("enough", false), ("required", true), ("remote_acks", true)],
+        "gossip_slice" => &[("size", false), ("ticks", false)],
+        "status_chunks" => &[
+            ("total_chunks", false),
+            ("messages_per_tick", false),
+            ("chunks", false),
+        ],
+        key if key.starts_with("crdt_") => &[("values", false), ("equal", false)],
+        _ => &[],
+    }
+}
+
 #[test]
-fn a_case_that_lacks_an_expectation_is_refused_and_not_passed() {
-    let text = std::fs::read_to_string(SHARED).expect("the vectors are part of the repository");
-    let file: Value = serde_json::from_str(&text).expect("JSON");
-    let keys = file.as_object().expect("an object").keys();
-    let run = |key: &str, cases: &Value| vectors::run(&serde_json::json!({ key: cases }).to_string());
-    for key in keys.filter(|key| file[*key].is_array()) {
-        let Some(case) = file[key].as_array().and_then(|cases| cases.first()) else {
-            continue;
-        };
-        for name in case.as_object().expect("a case").keys() {
-            let mut without = case.clone();
-            without.as_object_mut().expect("a case").remove(name);
-            let result = run(key, &Value::from(vec![without.clone()]));
-            // A strategy has settings that others do not have.
-            let of_others =
-                key == "sbr" && ["quorum", "down_if_alone", "if_lease_denied"].contains(&name.as_str());
-            let is_skipped = matches!(&result, Ok(reports) if reports[0].result.is_none());
-            assert!(result.is_err() || of_others || is_skipped, "{key} without {name}");
+fn a_case_that_lacks_an_expectation_fails_and_one_that_lacks_an_input_is_refused() {
+    let run = |key: &str, case: &Value| vectors::run(&serde_json::json!({ key: [case] }).to_string());
+    let mut keys = 0;
+    for path in [SHARED, SHARDING] {
+        let text = std::fs::read_to_string(path).expect("the vectors are part of the repository");
+        let file: Value = serde_json::from_str(&text).expect("JSON");
+        for (key, cases) in file.as_object().expect("an object") {
+            let expectations = expectations(key);
+            if expectations.is_empty() {
+                continue;
+            }
+            keys += 1;
+            let case = &cases.as_array().expect("a list")[0];
+            for name in case.as_object().expect("a case").keys() {
+                let mut without = case.clone();
+                without.as_object_mut().expect("a case").remove(name);
+                let result = run(key, &without);
+                let Some((_, or_null)) = expectations.iter().find(|(expected, _)| expected == name) else {
+                    // Settings that only some cases have.
+                    let of_others = ["quorum", "down_if_alone", "if_lease_denied", "clock", "removed"];
+                    let of_others = of_others.contains(&name.as_str())
+                        || ["count", "additional"].contains(&name.as_str());
+                    assert!(result.is_err() || of_others, "{key} without {name}");
+                    continue;
+                };
+                let failed = |result: &Result<Vec<KeyReport>, _>| {
+                    let report = &result.as_ref().expect("a well-formed file")[0];
+                    let result = report.result.as_ref().expect("it is run here");
+                    (result.passed, result.failed) == (0, 1)
+                };
+                assert!(failed(&result), "{key} without {name}: {result:?}");
+                if !or_null {
+                    without[name] = Value::Null;
+                    let result = run(key, &without);
+                    assert!(failed(&result), "{key} with null for {name}: {result:?}");
+                }
+            }
         }
     }
+    assert_eq!(keys, 19);
+}
+
+#[test]
+fn a_case_for_the_lease_that_lacks_what_is_done_without_it_fails() {
+    let text = std::fs::read_to_string(SHARED).expect("the vectors are part of the repository");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
     let lease = file["sbr"]
         .as_array()
         .expect("cases")
@@ -238,7 +306,11 @@ fn a_case_that_lacks_an_expectation_is_refused_and_not_passed() {
         .find(|case| !case["if_lease_denied"].is_null());
     let mut lease = lease.expect("one that asks for the lease").clone();
     lease.as_object_mut().expect("a case").remove("if_lease_denied");
-    assert!(run("sbr", &Value::from(vec![lease])).is_err());
+    let text = serde_json::json!({ "sbr": [lease] }).to_string();
+    assert_eq!(counts(&text), [("sbr".to_owned(), Some((0, 1)))]);
+    let (code, out, _) = program("lacks.json", text.as_bytes());
+    let told = "sbr: 0 passed, 1 failed\n  case 0: no expectation: `if_lease_denied` is missing\n";
+    assert_eq!((code, out.as_str()), (Some(1), told));
 }
 
 #[test]

@@ -10,10 +10,10 @@ use super::json::{Differences, IllFormed, Node, compare};
 pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let (a, b) = (clock(&case.get("a")?)?, clock(&case.get("b")?)?);
     let mut out = Differences::new();
-    let expected = order(&case.get("cmp")?)?;
+    let expected = order(&case.expected("cmp")?)?;
     compare(&mut out, "cmp", &expected, &a.compare(&b));
     compare(&mut out, "cmp of b to a", &mirrored(expected), &b.compare(&a));
-    let expected = case.get("merge")?.counters()?;
+    let expected = case.expected("merge")?.counters()?;
     for (what, left, right) in [("merge", &a, &b), ("merge of b with a", &b, &a)] {
         let mut merged = left.clone();
         merged.merge(right);
@@ -21,9 +21,9 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     }
     let mut pruned = a;
     pruned.prune(&case.get("prune")?.node()?);
-    let expected = case.get("a_pruned")?.counters()?;
+    let expected = case.expected("a_pruned")?.counters()?;
     compare(&mut out, "a_pruned", &expected, &entries(&pruned));
-    let expected = order(&case.get("cmp_pruned_a_vs_b")?)?;
+    let expected = order(&case.expected("cmp_pruned_a_vs_b")?)?;
     compare(&mut out, "cmp_pruned_a_vs_b", &expected, &pruned.compare(&b));
     Ok(out)
 }

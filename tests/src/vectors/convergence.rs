@@ -53,12 +53,16 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let exiting_confirmed = case.get("exiting_confirmed")?.nodes()?;
     let mut out = Differences::new();
     compare(&mut out, "invariants", &Ok(()), &gossip.check_invariants());
-    let expected = case.get("convergence")?.flag()?;
+    let expected = case.expected("convergence")?.flag()?;
     let found = converged(&gossip, &me, &exiting_confirmed);
     compare(&mut out, "convergence", &expected, &found);
     let found = blockers(&gossip, &me, &exiting_confirmed).is_empty();
     compare(&mut out, "no blockers", &expected, &found);
-    let expected = case.get("leader")?.non_null().map(Node::node).transpose()?;
+    let expected = case
+        .expected_or_null("leader")?
+        .non_null()
+        .map(Node::node)
+        .transpose()?;
     compare(&mut out, "leader", &expected, &leader(&gossip, &me));
     Ok(out)
 }

@@ -84,24 +84,14 @@ fn check_values(
         .filter(|(name, _)| removed.as_ref().is_none_or(|(removed, _)| *name != removed))
         .map(|(name, replica)| (*name, shown(&replica.data)))
         .collect();
-    match case.find("values") {
-        Some(expected) => {
-            let expected = expected.entries()?.into_iter();
-            let expected: BTreeMap<&str, Value> = expected
-                .map(|(name, node)| (name, sorted(node.value())))
-                .collect();
-            compare(out, "values", &expected, &found);
-        }
-        None => out.push("no expectation: `values` is missing".to_owned()),
-    }
-    match case.find("equal") {
-        Some(expected) => {
-            let first = found.values().next();
-            let equal = found.values().all(|value| Some(value) == first);
-            compare(out, "equal", &expected.flag()?, &equal);
-        }
-        None => out.push("no expectation: `equal` is missing".to_owned()),
-    }
+    let expected = case.expected("values")?.entries()?.into_iter();
+    let expected: BTreeMap<&str, Value> = expected
+        .map(|(name, node)| (name, sorted(node.value())))
+        .collect();
+    compare(out, "values", &expected, &found);
+    let first = found.values().next();
+    let equal = found.values().all(|value| Some(value) == first);
+    compare(out, "equal", &case.expected("equal")?.flag()?, &equal);
     if let Some((name, removed)) = removed {
         for (at, replica) in replicas.iter().filter(|(at, _)| **at != name) {
             if replica.data.mentions(&removed) || replica.data.nodes().contains(&removed) {

@@ -26,6 +26,8 @@ pub(super) type Differences = Vec<String>;
 pub struct IllFormed {
     at: String,
     why: String,
+    /// Only what a case expects is missing: that fails the case and not the file.
+    lacks_expectation: bool,
 }
 
 impl IllFormed {
@@ -33,7 +35,16 @@ impl IllFormed {
         Self {
             at: at.into(),
             why: why.into(),
+            lacks_expectation: false,
         }
+    }
+
+    pub(super) const fn lacks_expectation(&self) -> bool {
+        self.lacks_expectation
+    }
+
+    pub(super) fn why(&self) -> &str {
+        &self.why
     }
 }
 
@@ -65,7 +76,7 @@ impl<'a> Node<'a> {
         IllFormed::new(self.path.clone(), why)
     }
 
-    /// A member. A case without one of its inputs, or of its expectations, would check less than it says: it is refused.
+    /// A member that a case is made of: a file with a case that lacks it is refused.
     pub(super) fn get(&self, name: &str) -> Result<Self, IllFormed> {
         let object = self
             .value
@@ -78,6 +89,26 @@ impl<'a> Node<'a> {
             path: format!("{}.{name}", self.path),
             value,
         })
+    }
+
+    /// What a case expects, which is never null. A case that lacks it would check less than it says: it fails.
+    pub(super) fn expected(&self, name: &str) -> Result<Self, IllFormed> {
+        self.expected_or_null(name)?
+            .non_null()
+            .cloned()
+            .ok_or_else(|| self.lacks(name))
+    }
+
+    /// What a case expects, where null is something that can be expected.
+    pub(super) fn expected_or_null(&self, name: &str) -> Result<Self, IllFormed> {
+        self.get(name).map_err(|_| self.lacks(name))
+    }
+
+    fn lacks(&self, name: &str) -> IllFormed {
+        IllFormed {
+            lacks_expectation: true,
+            ..self.refuse(format!("no expectation: `{name}` is missing"))
+        }
     }
 
     /// A member that may be missing or null.

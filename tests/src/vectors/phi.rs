@@ -25,10 +25,10 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let after = |ms: u64| Instant::from_millis(last_ms.saturating_add(ms));
     let mut out = Differences::new();
     for (name, found) in [("mean", detector.mean_ms()), ("std", detector.std_deviation_ms())] {
-        let expected = case.get(name)?.float()?;
+        let expected = case.expected(name)?.float()?;
         compare_floats(&mut out, name, Some(expected), found, SIX_DECIMALS);
     }
-    for query in case.get("queries_ms_after_last")?.items()? {
+    for query in case.expected("queries_ms_after_last")?.items()? {
         let [ms, phi, available] = query.tuple()?;
         let ms = ms.natural()?;
         let expected = phi.non_null().map(Node::float).transpose()?;
@@ -46,7 +46,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
             &detector.is_available(after(ms)),
         );
     }
-    let expected = case.get("first_unavailable_ms")?.natural()?;
+    let expected = case.expected("first_unavailable_ms")?.natural()?;
     let first = expected.saturating_sub(SCAN_MS_MAX)..=expected;
     let found = first.into_iter().find(|ms| !detector.is_available(after(*ms)));
     compare(&mut out, "first_unavailable_ms", &Some(expected), &found);

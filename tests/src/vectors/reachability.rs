@@ -19,7 +19,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let merged = a.merge(|node| allowed.contains(node), &b);
     let mut out = Differences::new();
     for (name, table) in [("a", &a), ("b", &b), ("merged", &merged)] {
-        compare_table(&mut out, name, &case.get(name)?, table)?;
+        compare_table(&mut out, name, &case.expected(name)?, table)?;
     }
     let mirrored = b.merge(|node| allowed.contains(node), &a);
     compare(&mut out, "merge of b with a", &merged, &mirrored);
@@ -30,7 +30,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
             merged.all_unreachable_or_terminated(),
         ),
     ] {
-        let expected = case.get(name)?.nodes()?;
+        let expected = case.expected(name)?.nodes()?;
         compare(&mut out, name, &expected, &found.into_iter().collect());
     }
     Ok(out)
@@ -50,7 +50,7 @@ fn compare_table(
     expected: &Node<'_>,
     table: &Reachability,
 ) -> Result<(), IllFormed> {
-    let rows = expected.get("records")?.items()?;
+    let rows = expected.expected("records")?.items()?;
     let mut rows = rows.iter().map(row).collect::<Result<Vec<Row>, _>>()?;
     rows.sort();
     let found = table.records().iter();
@@ -58,7 +58,7 @@ fn compare_table(
         .map(|r| (r.observer.clone(), r.subject.clone(), r.status, r.version))
         .collect();
     compare(out, &format!("{name}.records"), &rows, &found);
-    let versions = expected.get("versions")?.counters()?;
+    let versions = expected.expected("versions")?.counters()?;
     let found: BTreeMap<UniqueAddress, u64> = table.versions().iter().cloned().collect();
     compare(out, &format!("{name}.versions"), &versions, &found);
     Ok(())

@@ -27,8 +27,11 @@ pub(super) fn quorum(case: Node<'_>) -> Result<Differences, IllFormed> {
     let required = level.required(electorate, count(&case.get("min_cap")?)?);
     let enough = required <= level.counted(electorate);
     let mut out = Differences::new();
-    compare(&mut out, "enough", &case.get("enough")?.flag()?, &enough);
-    let (expected, acks) = (case.get("required")?, case.get("remote_acks")?);
+    compare(&mut out, "enough", &case.expected("enough")?.flag()?, &enough);
+    let (expected, acks) = (
+        case.expected_or_null("required")?,
+        case.expected_or_null("remote_acks")?,
+    );
     let expected_number = |node: &Node<'_>| node.non_null().map(count::<usize>).transpose();
     let found = enough.then_some(required);
     compare(&mut out, "required", &expected_number(&expected)?, &found);
@@ -40,13 +43,14 @@ pub(super) fn quorum(case: Node<'_>) -> Result<Differences, IllFormed> {
 pub(super) fn gossip_slice(case: Node<'_>) -> Result<Differences, IllFormed> {
     let mut out = Differences::new();
     let size = slice_size(count(&case.get("others")?)?);
-    compare(&mut out, "size", &count(&case.get("size")?)?, &size);
-    let ticks = case.get("ticks")?;
-    let Some(ticks) = ticks.non_null() else {
+    compare(&mut out, "size", &count(&case.expected("size")?)?, &size);
+    let names = case.get("names")?;
+    let Some(names) = names.non_null() else {
         return Ok(out);
     };
+    let ticks = case.expected("ticks")?;
     let mut nodes = Vec::new();
-    for name in case.get("names")?.items()? {
+    for name in names.items()? {
         let address = Address::new(name.text()?, 7355).map_err(|error| name.refuse(error.to_string()))?;
         nodes.push(UniqueAddress::new(address, 1));
     }
@@ -74,10 +78,10 @@ pub(super) fn status_chunks(case: Node<'_>) -> Result<Differences, IllFormed> {
     compare(
         &mut out,
         "total_chunks",
-        &count(&case.get("total_chunks")?)?,
+        &count(&case.expected("total_chunks")?)?,
         &total,
     );
-    let messages = case.get("messages_per_tick")?;
+    let messages = case.expected("messages_per_tick")?;
     compare(
         &mut out,
         "messages_per_tick",
@@ -90,7 +94,7 @@ pub(super) fn status_chunks(case: Node<'_>) -> Result<Differences, IllFormed> {
         found.push(chunk_of(hash, total));
     }
     let expected = case
-        .get("chunks")?
+        .expected("chunks")?
         .items()?
         .iter()
         .map(count)

@@ -30,7 +30,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let found = ring.receivers_of(&sender);
     let mut found: Vec<&str> = found.iter().map(|node| node.address().host()).collect();
     let mut expected = case
-        .get("receivers")?
+        .expected("receivers")?
         .items()?
         .iter()
         .map(Node::text)

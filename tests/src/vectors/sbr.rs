@@ -25,25 +25,25 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let view = view(&case)?;
     let verdict = judge(&*strategy(&case)?, &view, None);
     let mut out = Differences::new();
-    let decision = case.get("decision")?.non_null().map(Node::text).transpose()?;
-    compare(&mut out, "decision", &decision, &Some(name(verdict.decision)));
+    let decision = case.expected("decision")?.text()?;
+    compare(&mut out, "decision", &decision, &name(verdict.decision));
     let delay = case
-        .get("acquire_delay")?
+        .expected_or_null("acquire_delay")?
         .non_null()
         .map(Node::float)
         .transpose()?;
     let found = delay_of(verdict.decision).map(|delay| delay.as_secs_f64());
     compare(&mut out, "acquire_delay", &delay, &found);
     let down: BTreeSet<UniqueAddress> = verdict.down.into_iter().collect();
-    compare(&mut out, "down", &case.get("down")?.nodes()?, &down);
-    let escalated = case.get("escalated_to_down_all")?.flag()?;
+    compare(&mut out, "down", &case.expected("down")?.nodes()?, &down);
+    let escalated = case.expected("escalated_to_down_all")?.flag()?;
     compare(&mut out, "escalated", &escalated, &verdict.escalated);
     if delay.is_some() {
         let denied: BTreeSet<UniqueAddress> = verdict.down_if_denied.into_iter().collect();
         compare(
             &mut out,
             "if_lease_denied",
-            &case.get("if_lease_denied")?.nodes()?,
+            &case.expected("if_lease_denied")?.nodes()?,
             &denied,
         );
     }
