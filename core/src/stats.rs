@@ -57,6 +57,7 @@ pub struct Stats {
     pub entity_messages_accepted: u64,
     pub entity_messages_buffered: u64,
     pub entity_messages_forwarded: u64,
+    pub entity_messages_handed_back: u64,
     pub entity_messages_delivered: u64,
     pub dead_letters: u64,
     pub asks_opened: u64,

@@ -90,6 +90,7 @@ fn main() -> io::Result<()> {
             ShardingMsg::SHARDING.kind,
             ShardingMsg::ENTITY.kind,
             ShardingMsg::ASK_REPLY.kind,
+            ShardingMsg::HAND_BACK.kind,
         ]
         .iter()
         .position(|known| *known == number)

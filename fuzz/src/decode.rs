@@ -40,6 +40,7 @@ pub fn sharding(data: &[u8]) {
         ShardingMsg::SHARDING.kind,
         ShardingMsg::ENTITY.kind,
         ShardingMsg::ASK_REPLY.kind,
+        ShardingMsg::HAND_BACK.kind,
     ];
     check_body(kinds[usize::from(*pick) % kinds.len()], body);
 }

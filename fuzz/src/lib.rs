@@ -59,6 +59,7 @@ pub const KINDS: [u16; 18] = [
     u16::MAX,
     MembershipMsg::JOIN_REFUSED.kind,
     MembershipMsg::REMOVED.kind,
+    ShardingMsg::HAND_BACK.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

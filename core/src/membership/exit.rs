@@ -265,8 +265,9 @@ impl Membership {
         } else if last.add_seen(cx.me) {
             self.install(cx, last);
         }
-        self.push_to_random(cx, FAREWELL_TARGETS);
-        for node in self.leaders_without_me(cx) {
+        let leaders = self.leaders_without_me(cx);
+        self.push_to_random_and(cx, FAREWELL_TARGETS, &leaders);
+        for node in leaders {
             let confirmed = Message::Membership(MembershipMsg::ExitingConfirmed { to: node.clone() });
             cx.send(&node, confirmed);
         }

@@ -25,8 +25,9 @@ use crate::time::Instant;
 use crate::timer::{MembershipTimer, Timer};
 use crate::wire;
 
-/// The first seed asks the others this often, or five times within its timeout if that is shorter.
-const FIRST_SEED_RETRY_MAX: Duration = Duration::from_secs(1);
+/// Seeds that have not answered are asked this often, or five times within the timeout if that is shorter: the first answer
+/// may be lost with a link to the node that was at this address before.
+const SEED_RETRY_MAX: Duration = Duration::from_secs(1);
 /// A member that has not answered a Join is asked again this often: a node that is restarted at its address is back soon
 /// after the one before it is gone.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
@@ -67,6 +68,8 @@ pub(super) struct Seeding {
     first: bool,
     /// Times the contacts were asked.
     attempt: u32,
+    /// When the user is told that nobody answered. The first contact forms a cluster then.
+    until: Instant,
 }
 
 impl Membership {
@@ -103,10 +106,10 @@ impl Membership {
             unanswered: others,
             first,
             attempt,
+            until: cx.mono() + cx.config.membership.seed_node_timeout,
         };
         if first && attempt == 1 {
-            let give_up = cx.mono() + cx.config.membership.seed_node_timeout;
-            cx.wake(Timer::Membership(MembershipTimer::SeedSelfJoin), give_up);
+            cx.wake(Timer::Membership(MembershipTimer::SeedSelfJoin), seeding.until);
         }
         self.ask_unanswered(cx, seeding);
         self.publish(cx);
@@ -120,12 +123,7 @@ impl Membership {
                 Message::Membership(MembershipMsg::InitJoin(InitJoin { config_digest })),
             );
         }
-        let timeout = cx.config.membership.seed_node_timeout;
-        let pause = if seeding.first {
-            FIRST_SEED_RETRY_MAX.min(timeout / 5)
-        } else {
-            timeout
-        };
+        let pause = SEED_RETRY_MAX.min(cx.config.membership.seed_node_timeout / 5);
         cx.wake(Timer::Membership(MembershipTimer::SeedRetry), cx.mono() + pause);
         self.joining = Joining::Seeding(seeding);
     }
@@ -150,8 +148,7 @@ impl Membership {
             return;
         };
         let mut seeding = seeding.clone();
-        seeding.attempt = seeding.attempt.saturating_add(1);
-        if !seeding.first {
+        if !seeding.first && cx.mono() >= seeding.until {
             let me = cx.me.address();
             let others = || seeding.contacts.iter().filter(|a| *a != me);
             let failure = |seed: &Address| SeedFailure {
@@ -163,10 +160,12 @@ impl Membership {
                 },
             };
             let reason = JoinFailure::NoSeedAnswered {
-                attempt: seeding.attempt - 1,
+                attempt: seeding.attempt,
                 seeds: others().map(failure).collect(),
             };
             seeding.unanswered = others().cloned().collect();
+            seeding.until = cx.mono() + cx.config.membership.seed_node_timeout;
+            seeding.attempt = seeding.attempt.saturating_add(1);
             cx.notify(Event::Membership(MembershipEvent::JoinFailed { reason }));
         }
         self.ask_unanswered(cx, seeding);

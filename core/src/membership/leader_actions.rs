@@ -23,6 +23,8 @@ const INCAPACITATED_AFTER: u64 = 20;
 const INCAPACITATED_AGAIN: u64 = 60;
 /// Oldest members, of all and of a role, that hear at once who is exiting and who was removed.
 const EXITING_HINTS: usize = 2;
+/// Members that hear at once that they are Up: those of a rolling restart, where one or a few come at a time.
+const UP_HINTS: usize = 4;
 
 /// What a converged leader does in one tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,6 +130,7 @@ impl Membership {
         self.act_as_leader(cx);
         let gossip = &self.gossip;
         self.exiting_confirmed.retain(|node| gossip.contains(node));
+        self.confirmed_before.clone_from(&self.exiting_confirmed);
         let own = gossip.member(cx.me).map(|m| m.status);
         if own == Some(Status::Up) && is_shutting_down(gossip) {
             self.prepare_for_shutdown(cx);
@@ -181,7 +184,9 @@ impl Membership {
     fn act_converged(&mut self, cx: &mut Cx<'_>) {
         self.ticks_without_convergence = 0;
         let dc = cx.config.node_roles().data_center();
-        let mut plan = plan(&self.gossip, dc, &self.exiting_confirmed, &cx.config.membership);
+        // Who said goodbye also gossips, for everybody, whether anything still runs there. That is on another lane and may be
+        // overtaken; one who is removed without it would be given the removal margin. It is waited for, up to a tick.
+        let mut plan = plan(&self.gossip, dc, &self.confirmed_before, &cx.config.membership);
         // A leader on its way out may be unreachable for others, and still only they can remove it.
         plan.removed.retain(|node| node != cx.me);
         plan.forgotten = self.expired_tombstones(cx);
@@ -259,6 +264,10 @@ impl Membership {
         self.update(cx, next);
         if !plan.exiting.is_empty() || !plan.removed.is_empty() {
             self.hint_oldest(cx, &roles);
+        }
+        // They wait for it, and begin their work only when they know. When many come at once gossip is the cheaper way.
+        for (node, _) in plan.up.iter().take(UP_HINTS) {
+            self.push_to(cx, node);
         }
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct Membership {
     /// My clock entry never goes below this, even if a peer claimed more of my changes than I made (8.9).
     pub(super) own_clock: u64,
     pub(crate) exiting_confirmed: BTreeSet<UniqueAddress>,
+    /// Those of them that had said so when the leader looked last.
+    pub(super) confirmed_before: BTreeSet<UniqueAddress>,
     pub(super) exit: Exit,
     pub(super) ticks_without_convergence: u64,
     pub(super) self_down_ticks: u32,
@@ -66,6 +68,7 @@ impl Membership {
             gossip: Arc::new(Gossip::new()),
             own_clock: 0,
             exiting_confirmed: BTreeSet::new(),
+            confirmed_before: BTreeSet::new(),
             exit: Exit::Staying,
             ticks_without_convergence: 0,
             self_down_ticks: 0,

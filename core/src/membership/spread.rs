@@ -82,10 +82,19 @@ impl Membership {
 
     /// Sends the state to a few members at once, chosen at random.
     pub(super) fn push_to_random(&self, cx: &mut Cx<'_>, count: usize) {
+        self.push_to_random_and(cx, count, &[]);
+    }
+
+    /// Sends the state to that many members, and to these if they are not among them.
+    pub(super) fn push_to_random_and(&self, cx: &mut Cx<'_>, count: usize, others: &[UniqueAddress]) {
         let mut candidates = targets::gossip_targets(&self.gossip, cx.me, false);
         rng::choose_front(cx.rng, &mut candidates, count);
-        for target in candidates.iter().take(count) {
+        candidates.truncate(count);
+        for target in &candidates {
             self.send_gossip(cx, target);
+        }
+        for target in others.iter().filter(|target| !candidates.contains(target)) {
+            self.push_to(cx, target);
         }
     }
 

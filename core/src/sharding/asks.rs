@@ -94,17 +94,23 @@ impl Asks {
         }
     }
 
-    /// Notes that an ask's message has come back, and gives the ask's deadline. `Err(None)` if the ask is not open any
-    /// more, and what is wrong if its message never left.
-    pub(crate) fn take_back(&mut self, id: u64) -> Result<Instant, Option<&'static str>> {
+    /// Notes that an ask's message has come back from `node`, and gives the ask's deadline. `Err(None)` if the ask is not open
+    /// any more, and what is wrong if its message is not there.
+    pub(crate) fn take_back(
+        &mut self,
+        id: u64,
+        node: &UniqueAddress,
+    ) -> Result<Instant, Option<&'static str>> {
         let Some(open) = self.open.get_mut(&id) else {
             return Err(None);
         };
-        if open.stage == Stage::Buffered {
-            return Err(Some("message of an ask that was not sent"));
+        match &open.stage {
+            Stage::Sent(to) if to == node => {
+                open.stage = Stage::Buffered;
+                Ok(open.deadline)
+            }
+            Stage::Sent(_) | Stage::Buffered => Err(Some("message of an ask that was not sent there")),
         }
-        open.stage = Stage::Buffered;
-        Ok(open.deadline)
     }
 
     /// How far an ask's message has come; `None` for one that is not open.

@@ -94,6 +94,7 @@ impl Sharding {
             ShardingMsg::Entity(envelope) => self.on_entity(cx, from, envelope),
             ShardingMsg::AskReply(reply) => self.on_ask_reply(cx, from, reply),
             ShardingMsg::Registry(message) => self.on_registry(cx, from, message),
+            ShardingMsg::HandBack(envelope) => self.on_hand_back(cx, from, envelope),
         }
     }
 
@@ -134,11 +135,29 @@ impl Sharding {
             fail(cx, &mut self.asks, envelope, reason);
             return;
         }
-        let mut pending = PendingMessage::received(cx, envelope);
-        if let Some(id) = pending.own_ask(cx) {
-            // My own message comes back: a region passed it on to here. From now on it waits or goes out again as at
-            // first, unless its asker has been answered in the meantime.
-            match self.asks.take_back(id) {
+        let pending = PendingMessage::received(cx, from, envelope);
+        if pending.own_ask(cx).is_some() {
+            let what = "a message of my own";
+            return cx.reject(from, Rejection::Unexpected { what });
+        }
+        self.route(cx, pending);
+    }
+
+    /// A message of this node's user comes back unhandled. It waits again, unless its asker has been answered in the meantime.
+    fn on_hand_back(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
+        if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
+            cx.reject(from, rejection);
+            fail(cx, &mut self.asks, envelope, reason);
+            return;
+        }
+        let mut pending = PendingMessage::received(cx, from, envelope);
+        pending.from = None;
+        if let Some(ticket) = &pending.envelope.ask {
+            if ticket.ask.asker != *cx.me {
+                let to = ticket.ask.asker.clone();
+                return cx.reject(from, Rejection::WrongReceiver { to });
+            }
+            match self.asks.take_back(ticket.ask.id, from) {
                 Ok(deadline) => pending.deadline = Some(deadline),
                 Err(None) => {
                     cx.stats.entity_messages_expired += 1;
@@ -147,7 +166,9 @@ impl Sharding {
                 Err(Some(what)) => return cx.reject(from, Rejection::Unexpected { what }),
             }
         }
-        self.route(cx, pending);
+        if let Some(machines) = self.kinds.get_mut(&pending.envelope.kind) {
+            machines.region.on_handed_back(shared!(self, cx), from, pending);
+        }
     }
 
     /// An answer to an ask of this node.
@@ -301,7 +322,7 @@ impl Sharding {
     /// itself.
     pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: ShardingMsg, reason: DropReason) {
         match msg {
-            ShardingMsg::Entity(envelope) => {
+            ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope) => {
                 let failure = match reason {
                     DropReason::QueueFull => AskFailure::MailboxFull,
                     DropReason::TooLarge => AskFailure::TooLarge,

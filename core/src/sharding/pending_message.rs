@@ -3,6 +3,7 @@
 
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
 use crate::message::{AskReply, EntityEnvelope, Message, ShardingMsg};
 use crate::sharding::asks::Asks;
 use crate::sharding::slots::Slots;
@@ -22,11 +23,13 @@ pub(crate) struct PendingMessage {
     pub(crate) envelope: EntityEnvelope,
     /// When the asker stops waiting, by this node's clock; `None` without an asker.
     pub(crate) deadline: Option<Instant>,
+    /// The node whose user sent it; `None` for this node's own.
+    pub(crate) from: Option<UniqueAddress>,
 }
 
 impl PendingMessage {
-    /// A message that came over a link. Should it have to be passed on, that is one hop more.
-    pub(crate) fn received(cx: &Cx<'_>, mut envelope: EntityEnvelope) -> Self {
+    /// A message that came over a link, which is one hop more.
+    pub(crate) fn received(cx: &Cx<'_>, from: &UniqueAddress, mut envelope: EntityEnvelope) -> Self {
         envelope.hops = envelope.hops.saturating_add(1);
         let left = envelope
             .ask
@@ -35,6 +38,31 @@ impl PendingMessage {
         Self {
             deadline: left.map(|left| cx.mono() + left),
             envelope,
+            from: Some(from.clone()),
+        }
+    }
+
+    /// Whether another node's user sent it. This node either delivers it or hands it back, and never passes it on.
+    pub(crate) const fn is_foreign(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Gives a message to the node whose user sent it, unhandled: this region does not serve its shard. That node asks for
+    /// the home again. Nothing that another node sent is ever given back twice: it leaves this node here.
+    pub(crate) fn hand_back(self, shared: &mut Shared<'_, '_>) {
+        let cx = &mut *shared.cx;
+        if self.is_expired(cx) {
+            cx.stats.entity_messages_expired += 1;
+            return;
+        }
+        let Self { envelope, from, .. } = self;
+        let asker = envelope.ask.as_ref().map(|ticket| ticket.ask.asker.clone());
+        match asker.or(from) {
+            Some(to) => {
+                cx.stats.entity_messages_handed_back += 1;
+                cx.send(&to, Message::Sharding(ShardingMsg::HandBack(envelope)));
+            }
+            None => fail(cx, shared.asks, envelope, AskFailure::HandedOff),
         }
     }
 

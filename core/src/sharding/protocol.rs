@@ -25,6 +25,8 @@ pub enum Msg {
     AskReply(AskReply),
     /// Between a node and the oldest member, about which kinds there are.
     Registry(RegistryMsg),
+    /// A message to an entity, unhandled, from a region that does not serve its shard to the node whose user sent it.
+    HandBack(EntityEnvelope),
 }
 
 impl Msg {
@@ -37,6 +39,8 @@ impl Msg {
         ASK_REPLY = 0x0102 on Reply;
         /// `Registry`; unstable.
         REGISTRY = 0x0103 on Control;
+        /// `HandBack`; unstable.
+        HAND_BACK = 0x0104 on Reply;
     }
 
     /// The message's tag.
@@ -47,6 +51,7 @@ impl Msg {
             Self::Entity(_) => Self::ENTITY,
             Self::AskReply(_) => Self::ASK_REPLY,
             Self::Registry(_) => Self::REGISTRY,
+            Self::HandBack(_) => Self::HAND_BACK,
         }
     }
 
@@ -55,7 +60,7 @@ impl Msg {
     pub fn payload_bytes(&self) -> usize {
         match self {
             Self::Kind(_) | Self::Registry(_) => 0,
-            Self::Entity(envelope) => envelope.payload.len(),
+            Self::Entity(envelope) | Self::HandBack(envelope) => envelope.payload.len(),
             Self::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
         }
     }
@@ -180,7 +185,8 @@ pub struct EntityEnvelope {
     pub payload: Payload,
     /// Set if an answer is expected.
     pub ask: Option<AskTicket>,
-    /// Times this message was forwarded by a region that was not the home (bounded, so that stale homes cannot loop it).
+    /// Times this message has gone from one node to another: to what was taken for its home, and back (bounded, so that stale
+    /// homes cannot keep it on its way for ever).
     pub hops: u8,
 }
 

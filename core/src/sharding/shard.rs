@@ -42,13 +42,13 @@ impl Shard {
         }
     }
 
-    /// Hands a message to its entity, which is started if it does not run. Gives the message back if no slot is left.
+    /// Hands a message to its entity, which is started if it does not run. Yields the message if no slot is left.
     pub(crate) fn deliver(
         &mut self,
         shared: &mut Shared<'_, '_>,
         kind: KindId,
         pending: PendingMessage,
-    ) -> Result<(), PendingMessage> {
+    ) -> Option<PendingMessage> {
         assert!(self.is_running(), "messages are delivered to running shards only");
         let entity = &pending.envelope.entity;
         let slot = match self.entities.get(entity) {
@@ -60,7 +60,7 @@ impl Shard {
                     entity: entity.clone(),
                 };
                 let Some(slot) = shared.slots.take(tenant) else {
-                    return Err(pending);
+                    return Some(pending);
                 };
                 self.entities.insert(entity.clone(), slot);
                 shared.cx.order(EntityOrder::Start {
@@ -82,7 +82,7 @@ impl Shard {
             payload: pending.envelope.payload,
             reply_to,
         });
-        Ok(())
+        None
     }
 
     /// Asks every entity to stop. Nothing happens if they were asked before.

@@ -46,6 +46,7 @@ impl Sharding {
                 PendingMessage {
                     envelope,
                     deadline: None,
+                    from: None,
                 },
             ),
             Err(reason) => fail(cx, &mut self.asks, envelope, reason),
@@ -92,7 +93,15 @@ impl Sharding {
             remaining_ms: 0,
         });
         let deadline = Some(deadline);
-        self.route(cx, PendingMessage { envelope, deadline });
+        let from = None;
+        self.route(
+            cx,
+            PendingMessage {
+                envelope,
+                deadline,
+                from,
+            },
+        );
     }
 
     /// Checks what a user wants to send, wherever it will go.

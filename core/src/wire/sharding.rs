@@ -44,7 +44,7 @@ const NOBODY_HOSTS: u8 = 16;
 pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     match msg {
         Msg::Kind(body) => put_kind(body, out),
-        Msg::Entity(body) => entity::put_envelope(body, limits, out),
+        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
     }
@@ -56,6 +56,7 @@ pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result
         Msg::ENTITY => Msg::Entity(entity::read_envelope(reader, limits)?),
         Msg::ASK_REPLY => Msg::AskReply(entity::read_reply(reader)?),
         Msg::REGISTRY => Msg::Registry(registry::read(reader)?),
+        Msg::HAND_BACK => Msg::HandBack(entity::read_envelope(reader, limits)?),
         Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
     })
 }

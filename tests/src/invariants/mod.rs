@@ -26,7 +26,7 @@ mod i_26;
 mod i_40;
 mod i_41;
 mod i_42;
-mod i_44;
+pub(crate) mod i_44;
 mod oracle;
 
 use std::sync::Arc;

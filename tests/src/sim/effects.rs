@@ -12,7 +12,7 @@ use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
-use super::history::{Life, ProcessId, Whereabouts};
+use super::history::{Life, ProcessId};
 use super::process::{Open, Process, Times};
 use super::trace::Show;
 use crate::invariants::{Cause, Moment};
@@ -108,8 +108,8 @@ impl Sim {
             }
             Message::Membership(MembershipMsg::Gossip(_))
             | Message::Membership(MembershipMsg::Welcome(_)) => {}
-            Message::Sharding(ShardingMsg::Entity(envelope)) => {
-                self.history.message_is(&envelope.payload, Whereabouts::InFlight);
+            Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
+                self.history.leaves(&envelope.payload, self.now);
             }
             Message::Membership(MembershipMsg::InitJoin(_))
             | Message::Membership(MembershipMsg::InitJoinAck(_))

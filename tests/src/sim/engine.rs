@@ -9,7 +9,6 @@ use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
 use quorate_core::lease::protocol::LeaseReport;
-use quorate_core::message::{Message, ShardingMsg};
 use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::Slot;
 use quorate_core::view::View;
@@ -18,7 +17,7 @@ use super::chance::{Chance, Purpose};
 use super::effects::LeaseKeeper;
 use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
-use super::links::Flight;
+use super::links::{Flight, entity_message};
 use super::network::Network;
 use super::process::{Clock, Open, Process};
 use super::queue::Queue;
@@ -310,22 +309,23 @@ impl Sim {
     }
 
     pub(crate) fn tell_link(&mut self, to: ProcessId, event: LinkEvent) {
-        if !self.processes[to as usize].runs() {
-            if let LinkEvent::Dropped {
-                message: Message::Sharding(ShardingMsg::Entity(envelope)),
-                ..
-            } = &event
-            {
-                self.history.message_is(&envelope.payload, Whereabouts::Destroyed);
+        let dropped = match &event {
+            LinkEvent::Dropped { message, .. } => entity_message(message),
+            LinkEvent::Up { .. }
+            | LinkEvent::WrongIncarnation { .. }
+            | LinkEvent::QuarantinedBy { .. }
+            | LinkEvent::Down { .. } => None,
+        };
+        let runs = self.processes[to as usize].runs();
+        if let Some(at) = dropped.filter(|at| *at < self.history.messages.len()) {
+            if runs {
+                self.history.arrives(at, to, self.now);
+            } else {
+                self.history.messages[at].whereabouts = Whereabouts::Destroyed;
             }
-            return;
         }
-        if let LinkEvent::Dropped {
-            message: Message::Sharding(ShardingMsg::Entity(envelope)),
-            ..
-        } = &event
-        {
-            self.history.message_is(&envelope.payload, Whereabouts::At(to));
+        if !runs {
+            return;
         }
         self.trace.begin(self.now, to, b'L');
         self.trace.debug(&LinkName(&event));

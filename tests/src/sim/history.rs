@@ -88,6 +88,12 @@ pub struct MessageRecord {
     pub ask: bool,
     /// When it was sent.
     pub sent_at: u64,
+    /// How long its asker waits, in microseconds; `None` without an asker.
+    pub timeout: Option<u64>,
+    /// When it left the last process that had it.
+    pub left_at: u64,
+    /// How long it was between processes since it left its sender, the rounding of what its asker still waits included.
+    pub in_transit: u64,
     /// Where it is.
     pub whereabouts: Whereabouts,
     /// How often an entity handled it.
@@ -179,6 +185,26 @@ impl History {
     #[must_use]
     pub fn of(&self, node: &UniqueAddress) -> Option<&ProcessHistory> {
         self.process_of(node).map(|id| &self.processes[id as usize])
+    }
+
+    /// A message leaves a process for another one.
+    pub(crate) fn leaves(&mut self, payload: &[u8], now: u64) {
+        if let Some(message) = message_number(payload).and_then(|at| self.messages.get_mut(at)) {
+            message.whereabouts = Whereabouts::InFlight;
+            message.left_at = now;
+        }
+    }
+
+    /// A message comes to a process, or back to it. Its sender knows for how long it waits for the answer; others are told
+    /// what is left in whole milliseconds, and count from now on.
+    pub(crate) fn arrives(&mut self, at: usize, process: ProcessId, now: u64) {
+        let message = &mut self.messages[at];
+        message.whereabouts = Whereabouts::At(process);
+        if process == message.sender {
+            message.in_transit = 0;
+        } else {
+            message.in_transit += now - message.left_at + 1_000;
+        }
     }
 
     /// Notes where a message is; messages that are not from the workload are ignored.

@@ -47,7 +47,18 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::Entity(_)) => "Entity",
         Message::Sharding(ShardingMsg::AskReply(_)) => "AskReply",
         Message::Sharding(ShardingMsg::Registry(_)) => "Registry",
+        Message::Sharding(ShardingMsg::HandBack(_)) => "HandBack",
         Message::Ddata(_) => "Ddata",
+    }
+}
+
+/// The workload's message in a message between nodes.
+pub(crate) fn entity_message(message: &Message) -> Option<usize> {
+    match message {
+        Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
+            message_number(&envelope.payload)
+        }
+        _ => None,
     }
 }
 
@@ -190,10 +201,7 @@ impl Sim {
             self.trace.number(u64::from(peer));
             self.trace.bytes(&bytes);
         }
-        let number = match &message {
-            Message::Sharding(ShardingMsg::Entity(envelope)) => message_number(&envelope.payload),
-            _ => None,
-        };
+        let number = entity_message(&message);
         let name = name(&message);
         let mut fate = self.network.carry(self.now, (from, here), to, lane);
         let doomed = self.doomed.iter().position(|doom| *doom == (name, here, to));
@@ -270,7 +278,7 @@ impl Sim {
             message,
         } = flight;
         if let Some(at) = message {
-            self.history.messages[at].whereabouts = Whereabouts::At(to);
+            self.history.arrives(at, to, self.now);
         }
         let sender = self.processes[from as usize].me.clone();
         if name == "ExitingConfirmed" {
@@ -332,9 +340,7 @@ impl Sim {
     /// A process is gone: its peers' sockets break soon, or much later where the network is cut.
     pub(crate) fn close_links(&mut self, gone: ProcessId) {
         for message in self.network.forget_dialler(gone) {
-            if let Message::Sharding(ShardingMsg::Entity(envelope)) = message {
-                self.destroyed(message_number(&envelope.payload));
-            }
+            self.destroyed(entity_message(&message));
         }
         for (from, to, epoch) in self.network.links_up(|_, _, peer| peer == gone) {
             let here = self.processes[from as usize].index;
@@ -409,6 +415,9 @@ impl core::fmt::Display for Brief<'_> {
             Message::Sharding(ShardingMsg::Kind(message)) => write!(f, "{:?}", message.body),
             Message::Sharding(ShardingMsg::Entity(envelope)) => {
                 write!(f, "Entity {} in {:?}", envelope.entity, envelope.shard)
+            }
+            Message::Sharding(ShardingMsg::HandBack(envelope)) => {
+                write!(f, "HandBack {} in {:?}", envelope.entity, envelope.shard)
             }
             Message::Sharding(ShardingMsg::AskReply(reply)) => write!(f, "AskReply {}", reply.id),
             other => f.write_str(name(other)),

@@ -15,7 +15,7 @@ use super::entities::{Letter, Obeyed, Turn};
 use super::history::{MessageRecord, ProcessId, Whereabouts, message_number};
 use super::process::Open;
 use super::trace::Show;
-use crate::invariants::Cause;
+use crate::invariants::{Cause, i_44};
 
 /// The kind that all simulated nodes host.
 pub const KIND: &str = "orders";
@@ -67,6 +67,7 @@ impl Sim {
     /// number returned.
     pub fn ask(&mut self, index: usize, entity: &str, timeout: Duration) -> Option<usize> {
         let (process, at, payload) = self.compose(index, entity, true)?;
+        self.history.messages[at].timeout = Some(u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX / 2));
         let command = Command::Sharding(ShardingCommand::Ask {
             kind: KindId::of(KIND),
             entity: EntityId::from(entity),
@@ -123,6 +124,9 @@ impl Sim {
             entity: EntityId::from(entity),
             ask,
             sent_at: self.now,
+            timeout: None,
+            left_at: self.now,
+            in_transit: 0,
             whereabouts: Whereabouts::At(process),
             handled: 0,
             outcome: None,
@@ -167,6 +171,9 @@ impl Sim {
             Obeyed::Queued(schedule) => {
                 if let Some(at) = number {
                     self.history.messages[at].whereabouts = Whereabouts::Mailbox(process);
+                    if let Err(what) = i_44::on_delivered(&self.history.messages[at], self.now) {
+                        return self.violated("I-44", process, format!("message {at} {what}"));
+                    }
                 }
                 self.schedule_turn(process, slot, schedule);
             }

@@ -7,6 +7,7 @@ use super::{Coordinator, RegionEntry, Tenure};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
+use crate::membership::state::member::{Member, Status};
 use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::departures::{Departure, Departures};
@@ -35,7 +36,10 @@ impl Coordinator {
             return;
         };
         let role = self.kind.settings.role.as_ref();
-        let Some(member) = cx.view().member(from).filter(|m| may_register(m.status)) else {
+        // One that registers is Up in its own picture; here it may not be yet. It may ask for homes, and gets nothing to host
+        // before it is Up here as well.
+        let is_known = |m: &&Member| m.status != Status::Down;
+        let Some(member) = cx.view().member(from).filter(is_known) else {
             return;
         };
         let ours = KindFields::of(&self.kind.settings);

@@ -24,6 +24,10 @@ impl Coordinator {
                 self.notice_losses(cx, departures);
                 self.forget_strangers(cx);
                 self.try_activate(cx, departures);
+                if self.is_active() {
+                    // A region that registered before it was Up here may be what they wait for.
+                    self.allocate_requested(cx);
+                }
             }
         }
     }

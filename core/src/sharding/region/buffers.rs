@@ -12,10 +12,18 @@ use crate::sharding::state::ids::ShardId;
 /// The buffer of one region.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
-    by_shard: BTreeMap<ShardId, VecDeque<PendingMessage>>,
+    by_shard: BTreeMap<ShardId, Queue>,
     messages: usize,
     bytes: usize,
     overflow_told: bool,
+}
+
+/// What waits for one shard.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    messages: VecDeque<PendingMessage>,
+    /// So many at the front had been sent and were handed back: they are older than the rest.
+    handed_back: usize,
 }
 
 /// A message that did not fit.
@@ -26,27 +34,54 @@ pub(super) struct Overflow {
 }
 
 impl Buffers {
-    /// Appends a message to its shard's queue.
-    pub(super) fn push(&mut self, limits: &ShardingConfig, pending: PendingMessage) -> Result<(), Overflow> {
-        let bytes = self.bytes.saturating_add(pending.bytes());
-        if self.messages >= limits.buffer_messages_max || bytes > limits.buffer_bytes_max {
-            let first = !core::mem::replace(&mut self.overflow_told, true);
-            return Err(Overflow { pending, first });
+    /// Appends a message to its shard's queue; what did not fit.
+    pub(super) fn push(&mut self, limits: &ShardingConfig, pending: PendingMessage) -> Option<Overflow> {
+        if !self.count_in(limits, &pending) {
+            return Some(self.overflow(pending));
         }
-        self.messages += 1;
-        self.bytes = bytes;
-        self.by_shard
-            .entry(pending.envelope.shard)
-            .or_default()
-            .push_back(pending);
-        Ok(())
+        let queue = self.by_shard.entry(pending.envelope.shard).or_default();
+        queue.messages.push_back(pending);
+        None
+    }
+
+    /// Puts a message that was handed back before those that have not been sent yet, and behind those that were handed back
+    /// before it; what did not fit.
+    pub(super) fn push_handed_back(
+        &mut self,
+        limits: &ShardingConfig,
+        pending: PendingMessage,
+    ) -> Option<Overflow> {
+        if !self.count_in(limits, &pending) {
+            return Some(self.overflow(pending));
+        }
+        let queue = self.by_shard.entry(pending.envelope.shard).or_default();
+        queue.messages.insert(queue.handed_back, pending);
+        queue.handed_back += 1;
+        None
+    }
+
+    /// Counts a message in, if there is room for it.
+    fn count_in(&mut self, limits: &ShardingConfig, pending: &PendingMessage) -> bool {
+        let bytes = self.bytes.saturating_add(pending.bytes());
+        let fits = self.messages < limits.buffer_messages_max && bytes <= limits.buffer_bytes_max;
+        if fits {
+            self.messages += 1;
+            self.bytes = bytes;
+        }
+        fits
+    }
+
+    fn overflow(&mut self, pending: PendingMessage) -> Overflow {
+        let first = !core::mem::replace(&mut self.overflow_told, true);
+        Overflow { pending, first }
     }
 
     /// Takes the oldest message of a shard.
     pub(super) fn pop(&mut self, shard: ShardId) -> Option<PendingMessage> {
         let queue = self.by_shard.get_mut(&shard)?;
-        let pending = queue.pop_front();
-        if queue.is_empty() {
+        let pending = queue.messages.pop_front();
+        queue.handed_back = queue.handed_back.saturating_sub(1);
+        if queue.messages.is_empty() {
             self.by_shard.remove(&shard);
         }
         self.took(pending.iter());
@@ -56,8 +91,31 @@ impl Buffers {
     /// Takes everything of a shard, oldest first.
     pub(super) fn take(&mut self, shard: ShardId) -> VecDeque<PendingMessage> {
         let queue = self.by_shard.remove(&shard).unwrap_or_default();
-        self.took(queue.iter());
-        queue
+        self.took(queue.messages.iter());
+        queue.messages
+    }
+
+    /// Takes what other nodes sent for a shard, oldest first, and leaves what this node's users did.
+    pub(super) fn take_foreign(&mut self, shard: ShardId) -> VecDeque<PendingMessage> {
+        let Some(queue) = self.by_shard.remove(&shard) else {
+            return VecDeque::new();
+        };
+        // What was handed back is of this node's users, so the count of it stays right.
+        let (foreign, own): (VecDeque<_>, VecDeque<_>) =
+            queue.messages.into_iter().partition(PendingMessage::is_foreign);
+        self.took(foreign.iter());
+        if !own.is_empty() {
+            let handed_back = queue.handed_back;
+            let messages = own;
+            self.by_shard.insert(
+                shard,
+                Queue {
+                    messages,
+                    handed_back,
+                },
+            );
+        }
+        foreign
     }
 
     /// Takes out the message of an ask of `me` (its number), which expired. Asks expire about in the order in which they
@@ -68,9 +126,12 @@ impl Buffers {
         is_it: impl Fn(&PendingMessage) -> bool,
     ) -> Option<PendingMessage> {
         let queue = self.by_shard.get_mut(&shard)?;
-        let at = queue.iter().position(is_it)?;
-        let pending = queue.remove(at);
-        if queue.is_empty() {
+        let at = queue.messages.iter().position(is_it)?;
+        let pending = queue.messages.remove(at);
+        if at < queue.handed_back {
+            queue.handed_back -= 1;
+        }
+        if queue.messages.is_empty() {
             self.by_shard.remove(&shard);
         }
         self.took(pending.iter());
@@ -106,21 +167,29 @@ impl Buffers {
 
     /// All waiting messages.
     pub(super) fn iter(&self) -> impl Iterator<Item = &PendingMessage> {
-        self.by_shard.values().flatten()
+        self.by_shard.values().flat_map(|queue| &queue.messages)
     }
 
     /// What must hold between the calls.
     pub(super) fn check_invariants(&self) -> Result<(), String> {
-        let messages: usize = self.by_shard.values().map(VecDeque::len).sum();
+        let messages: usize = self.by_shard.values().map(|queue| queue.messages.len()).sum();
         let bytes: usize = self.iter().map(PendingMessage::bytes).sum();
         if (messages, bytes) != (self.messages, self.bytes) {
             return Err(String::from("buffers: the sums do not match the content"));
         }
-        if self.by_shard.values().any(VecDeque::is_empty) {
+        if self.by_shard.values().any(|queue| queue.messages.is_empty()) {
             return Err(String::from("buffers: an empty queue is kept"));
         }
-        let misplaced = |(shard, queue): (&ShardId, &VecDeque<PendingMessage>)| {
-            queue.iter().any(|pending| pending.envelope.shard != *shard)
+        let handed_back = |queue: &Queue| {
+            let mut first = queue.messages.iter().take(queue.handed_back);
+            queue.handed_back <= queue.messages.len() && !first.any(PendingMessage::is_foreign)
+        };
+        if !self.by_shard.values().all(handed_back) {
+            return Err(String::from("buffers: others' messages count as handed back"));
+        }
+        let misplaced = |(shard, queue): (&ShardId, &Queue)| {
+            let mut shards = queue.messages.iter().map(|pending| pending.envelope.shard);
+            shards.any(|of| of != *shard)
         };
         if self.by_shard.iter().any(misplaced) {
             return Err(String::from("buffers: a message waits for another shard"));

@@ -3,11 +3,12 @@
 
 use core::time::Duration;
 
+use super::buffers::Overflow;
 use super::{Region, RegionLifecycle};
 use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::{EntityEnvelope, Message, ShardingMsg};
+use crate::message::{Message, ShardingMsg};
 use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::ShardId;
@@ -20,9 +21,14 @@ pub(super) const FLUSH_PER_STEP: usize = 256;
 /// When the next step follows: after the host has had its turn, and before anything else is due.
 const STEP: Duration = Duration::from_micros(1);
 
-/// How often regions may pass a message on. Two happen in order (a stale home, whose region knows the new one); more
-/// means that caches disagree in a circle.
-pub(super) const HOPS_MAX: u8 = 3;
+/// How often a message may go from one node to another before it is given up: to a home and back three times, and to the
+/// last one. Twice happens in order: a shard moves, and its next home is told to leave as well. More means that the
+/// coordinator and the regions disagree.
+pub(super) const HOPS_MAX: u8 = 7;
+
+/// Up to so many hops, which is two times back, a message that was handed back has its home asked for at once. After that
+/// it waits for the region's next retry, so that nodes that disagree do not keep each other busy.
+const HOPS_AT_ONCE: u8 = 4;
 
 impl Region {
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on, buffered, or failed.
@@ -30,11 +36,76 @@ impl Region {
         let shard = pending.envelope.shard;
         if self.refused {
             pending.fail(shared, AskFailure::KindRefused);
+        } else if pending.is_foreign() && self.stops_here(shared.cx, shard) {
+            pending.hand_back(shared);
         } else if self.buffers.has(shard) {
             self.buffer(shared, pending);
         } else {
             self.pass(shared, pending);
         }
+    }
+
+    /// A message that this region sent to `from` comes back unhandled: the shard is not there. It was sent before everything
+    /// that waits here for the shard, and goes out again before it.
+    pub(crate) fn on_handed_back(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        pending: PendingMessage,
+    ) {
+        let shard = pending.envelope.shard;
+        let hops = pending.envelope.hops;
+        let was_wrong = self.homes.get(&shard) == Some(from);
+        if was_wrong {
+            self.homes.remove(&shard);
+            self.flushing.remove(&shard);
+        }
+        let reason = if self.refused {
+            Some(AskFailure::KindRefused)
+        } else if self.lifecycle == RegionLifecycle::Stopped {
+            Some(AskFailure::NodeStoppedUnsent)
+        } else if hops >= HOPS_MAX {
+            Some(AskFailure::HandedOff)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            return pending.fail(shared, reason);
+        }
+        let is_first = !self.buffers.has(shard);
+        let limits = &shared.cx.config.sharding;
+        if let Some(overflow) = self.buffers.push_handed_back(limits, pending) {
+            return self.overflow(shared, overflow);
+        }
+        if self.homes.contains_key(&shard) {
+            self.flushing.insert(shard);
+            self.flush(shared);
+        } else if (is_first || was_wrong) && hops <= HOPS_AT_ONCE {
+            self.ask_home(shared.cx, shard);
+        } else {
+            self.rearm_retry(shared.cx);
+        }
+    }
+
+    /// Gives everything that other nodes sent for a shard back to them.
+    pub(super) fn hand_back_foreign(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        for pending in self.buffers.take_foreign(shard) {
+            pending.hand_back(shared);
+        }
+    }
+
+    /// This node ends before what waits here can be delivered: others get theirs back, the users here hear so.
+    pub(super) fn give_up_all(&mut self, shared: &mut Shared<'_, '_>) {
+        for shard in self.buffers.shards() {
+            self.hand_back_foreign(shared, shard);
+        }
+        self.fail_all(shared, AskFailure::NodeStoppedUnsent);
+    }
+
+    /// Whether a shard is being stopped here and is not wanted here again.
+    fn stops_here(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
+        let stops = self.shards.get(&shard).is_some_and(|here| !here.is_running());
+        stops && self.homes.get(&shard) != Some(cx.me)
     }
 
     /// An ask of this node expired in the buffer: its message may not be delivered any more.
@@ -112,59 +183,58 @@ impl Region {
         match self.homes.get(&shard) {
             Some(home) if home == shared.cx.me => match self.shards.get_mut(&shard) {
                 Some(here) if here.is_running() && !self.paused => {
-                    if let Err(pending) = here.deliver(shared, self.kind.id, pending) {
+                    if let Some(pending) = here.deliver(shared, self.kind.id, pending) {
                         pending.fail(shared, AskFailure::MailboxFull);
                     }
                 }
                 Some(_) | None => self.buffer(shared, pending),
             },
-            Some(home) => forward(shared, &home.clone(), pending),
+            Some(_) if pending.is_foreign() => pending.hand_back(shared),
+            Some(home) => send(shared, &home.clone(), pending),
             None => self.buffer(shared, pending),
         }
     }
 
     fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         if self.lifecycle == RegionLifecycle::Stopped {
-            // What others sent here is certainly not handled; the user of a node that stops is told so.
-            let forwarded = pending.envelope.hops > 0;
-            let reason = if forwarded {
-                AskFailure::HandedOff
+            if pending.is_foreign() {
+                pending.hand_back(shared);
             } else {
-                AskFailure::NodeStoppedUnsent
-            };
-            pending.fail(shared, reason);
+                pending.fail(shared, AskFailure::NodeStoppedUnsent);
+            }
             return;
         }
         let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);
         match self.buffers.push(&shared.cx.config.sharding, pending) {
-            Ok(()) => {
+            None => {
                 shared.cx.stats.entity_messages_buffered += 1;
                 if first && !self.homes.contains_key(&shard) {
                     self.ask_home(shared.cx, shard);
                 }
             }
-            Err(overflow) => {
-                if overflow.first {
-                    let messages = self.buffers.len();
-                    let event = ShardingEvent::BufferFull { messages };
-                    shared.cx.notify_sharding(self.kind.id, event);
-                }
-                overflow.pending.fail(shared, AskFailure::BufferFull);
-            }
+            Some(overflow) => self.overflow(shared, overflow),
         }
+    }
+
+    fn overflow(&self, shared: &mut Shared<'_, '_>, overflow: Overflow) {
+        if overflow.first {
+            let messages = self.buffers.len();
+            let event = ShardingEvent::BufferFull { messages };
+            shared.cx.notify_sharding(self.kind.id, event);
+        }
+        overflow.pending.fail(shared, AskFailure::BufferFull);
     }
 }
 
-/// Sends a message to its home. One that came from elsewhere has been passed on once more by that.
-fn forward(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessage) {
-    let PendingMessage { envelope, deadline } = pending;
-    if envelope.hops > HOPS_MAX {
-        PendingMessage { envelope, deadline }.fail(shared, AskFailure::HandedOff);
-        return;
-    }
+/// Sends a message of this node's user to its home.
+fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessage) {
+    let PendingMessage {
+        mut envelope,
+        deadline,
+        ..
+    } = pending;
     let now = shared.cx.mono();
-    let mut envelope: EntityEnvelope = envelope;
     if let (Some(ticket), Some(deadline)) = (&mut envelope.ask, deadline) {
         ticket.remaining_ms = millis(deadline.since(now));
         if ticket.ask.asker == *shared.cx.me {

@@ -34,7 +34,7 @@ impl Region {
             self.request_shutdown(shared.cx);
             self.rearm_retry(shared.cx);
         } else {
-            self.fail_all(shared, AskFailure::NodeStoppedUnsent);
+            self.give_up_all(shared);
             self.stop_all(shared);
         }
         self.try_finish(shared);
@@ -77,7 +77,7 @@ impl Region {
         if self.lifecycle != RegionLifecycle::Draining {
             return;
         }
-        self.fail_all(shared, AskFailure::NodeStoppedUnsent);
+        self.give_up_all(shared);
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
             self.homes.remove(id);

@@ -11,7 +11,6 @@ use crate::message::ShardingBody;
 use crate::reject::Rejection;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::shard::{Shard, ShardLifecycle};
-use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::ShardingTimer;
 use crate::timer::{RegionTimer, Timer};
@@ -36,8 +35,8 @@ impl Region {
         self.flush(shared);
     }
 
-    /// The coordinator wants a shard to stop here. What was buffered here since the hand-off began is given back: some of
-    /// it was forwarded by others, whose later messages would overtake it.
+    /// The coordinator wants a shard to stop here. What others sent here since the hand-off began is given back to them, before
+    /// they hear of the new home; what this node's users sent goes on waiting.
     pub(crate) fn on_hand_off(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -50,18 +49,14 @@ impl Region {
         self.homes.remove(&shard);
         self.flushing.remove(&shard);
         self.after_pause.remove(&shard);
+        self.hand_back_foreign(shared, shard);
         match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
             None => self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard }),
             Some(ShardLifecycle::Stopping { tell, rehost }) => {
                 *tell = Some(term);
                 *rehost = None;
             }
-            Some(ShardLifecycle::Running) => {
-                for pending in self.buffers.take(shard) {
-                    pending.fail(shared, AskFailure::HandedOff);
-                }
-                self.stop_shard(shared, shard, Some(term));
-            }
+            Some(ShardLifecycle::Running) => self.stop_shard(shared, shard, Some(term)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::ClusterName;
 use crate::input::{KindSettings, Target};
 use crate::membership::state::member::{Status, UpNumber};
-use crate::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMsg};
+use crate::message::{AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
 use crate::sharding::pending_message::PendingMessage;
@@ -22,6 +22,7 @@ use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
 use crate::timer::{ShardingTimer, Timer};
 
+mod handed_back;
 mod waiting;
 
 const SHARD: ShardId = ShardId(3);
@@ -122,6 +123,7 @@ fn pending(text: &str, ask: Option<AskTicket>, hops: u8) -> PendingMessage {
     PendingMessage {
         envelope: envelope(text, ask, hops),
         deadline: None,
+        from: (hops > 0).then(c),
     }
 }
 
@@ -141,6 +143,13 @@ fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
     Effect::Send {
         to: Target::Node(to),
         message: Message::Sharding(ShardingMsg::Kind(crate::message::ShardingMessage { kind, body })),
+    }
+}
+
+fn hands_back(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
+    Effect::Send {
+        to: Target::Node(to),
+        message: Message::Sharding(ShardingMsg::HandBack(envelope)),
     }
 }
 
@@ -385,28 +394,22 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
         remaining_ms: 500,
     };
     let asked = pending("2", Some(ticket(c())), 1);
-    rig.act(|region, shared| region.route(shared, asked));
-    rig.route("3");
+    rig.act(|region, shared| region.route(shared, asked.clone()));
+    let told = pending("3", None, 1);
+    rig.act(|region, shared| region.route(shared, told.clone()));
+    rig.route("4");
     let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), move_it));
-    let refused = Effect::Send {
-        to: Target::Node(c()),
-        message: Message::Sharding(ShardingMsg::AskReply(AskReply {
-            id: 9,
-            to: c(),
-            result: Err(AskFailure::HandedOff),
-        })),
-    };
-    let dead = event(ShardingEvent::DeadLetter {
-        shard: SHARD,
-        reason: AskFailure::HandedOff,
-    });
     let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
-    assert_eq!(stopping, vec![refused, dead, stop]);
-    // What comes later is kept, and the coordinator hears only when the entity has stopped.
     assert_eq!(
-        rig.route("4"),
-        vec![says(a(), ShardingBody::GetShardHome { shard: SHARD })]
+        stopping,
+        vec![
+            hands_back(c(), asked.envelope),
+            hands_back(c(), told.envelope),
+            stop
+        ]
     );
+    // What this node's users sent is kept, and the coordinator hears only when the entity has stopped.
+    assert_eq!(rig.route("5"), vec![]);
     let stopped = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));
     let body = ShardingBody::ShardStopped {
         term: term(),
@@ -415,6 +418,12 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let home = says(a(), ShardingBody::GetShardHome { shard: SHARD });
     let gone = event(ShardingEvent::ShardStopped { shard: SHARD });
     assert_eq!(stopped, vec![gone, says(a(), body), home]);
+    let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let both = vec![
+        sends(c(), envelope("4", None, 0)),
+        sends(c(), envelope("5", None, 0)),
+    ];
+    assert_eq!(flushed, both);
 }
 
 #[test]
@@ -524,22 +533,6 @@ fn b_58_shards_beyond_the_kind_are_refused() {
             Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" })
         )]
     );
-}
-
-#[test]
-fn a_message_is_passed_on_three_times_at_most() {
-    let mut rig = Rig::registered(true);
-    rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
-    let third = pending("1", None, 3);
-    let effects = rig.act(|region, shared| region.route(shared, third));
-    assert_eq!(effects, vec![sends(c(), envelope("1", None, 3))]);
-    let fourth = pending("1", None, 4);
-    let effects = rig.act(|region, shared| region.route(shared, fourth));
-    let dead = ShardingEvent::DeadLetter {
-        shard: SHARD,
-        reason: AskFailure::HandedOff,
-    };
-    assert_eq!(effects, vec![event(dead)]);
 }
 
 #[test]

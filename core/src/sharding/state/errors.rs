@@ -23,8 +23,8 @@ pub enum AskFailure {
     /// The entity's mailbox or the way to its node is full: not handled.
     #[error("the entity's mailbox or the queue to its node is full; the message was not handled")]
     MailboxFull,
-    /// The shard moved away while the message waited at its old owner: not handled.
-    #[error("the shard was handed off; the message was not handled")]
+    /// The shard moved, and the nodes it was said to live on gave the message back, several times: not handled.
+    #[error("the entity's shard kept moving and the message came back each time; it was not handled")]
     HandedOff,
     /// The kind is not registered where the message arrived: not handled.
     #[error("the entity kind is not known here; the message was not handled")]

@@ -434,8 +434,8 @@ fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
         asker: address(2),
         id: 1,
     };
-    let returned = || Message::Sharding(ShardingMsg::Entity(envelope(there, Some(ask.clone()))));
-    // The shard is on the move when its old home passes the message on, so that its home is not known here any more.
+    let returned = || Message::Sharding(ShardingMsg::HandBack(envelope(there, Some(ask.clone()))));
+    // The shard is on the move when its old home hands the message back, so that its home is not known here any more.
     let term = world.peers[2]
         .sharding
         .region(kind())
@@ -451,16 +451,35 @@ fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
         2,
         Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind: kind(), body })),
     );
-    world.cut.insert((2, 0));
+    world.cut.extend([(2, 0), (1, 2)]);
     let state = |world: &World| world.peers[2].sharding.region(kind()).unwrap().buffered;
-    world.deliver(0, 2, returned());
+    let returns = |world: &mut World, from, message| {
+        world.cut.remove(&(1, 2));
+        world.deliver(from, 2, message);
+        world.cut.insert((1, 2));
+    };
+    // It was not sent there, or is somebody else's.
+    returns(&mut world, 0, returned());
+    let of_another = AskRef {
+        asker: address(0),
+        id: 1,
+    };
+    let of_another = ShardingMsg::HandBack(envelope(there, Some(of_another)));
+    returns(&mut world, 1, Message::Sharding(of_another));
+    assert_eq!(state(&world), 0);
+    returns(&mut world, 1, returned());
     assert_eq!(state(&world), 1);
-    world.deliver(0, 2, returned());
-    let what = "message of an ask that was not sent";
-    assert_eq!(world.peers[2].rejected, [Rejection::Unexpected { what }]);
+    returns(&mut world, 1, returned());
+    let what = "message of an ask that was not sent there";
+    let expected = [
+        Rejection::Unexpected { what },
+        Rejection::WrongReceiver { to: address(0) },
+        Rejection::Unexpected { what },
+    ];
+    assert_eq!(world.peers[2].rejected, expected);
     world.run_for(secs(5));
     assert_eq!(world.peers[2].answers[&token], Err(AskFailure::TimeoutBuffered));
-    world.deliver(0, 2, returned());
+    returns(&mut world, 1, returned());
     assert_eq!(
         (
             state(&world),

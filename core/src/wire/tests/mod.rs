@@ -191,7 +191,11 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         ),
         (
             "entity_ask",
-            Message::Sharding(ShardingMsg::Entity(envelope(b"how many words?", ask))),
+            Message::Sharding(ShardingMsg::Entity(envelope(b"how many words?", ask.clone()))),
+        ),
+        (
+            "hand_back",
+            Message::Sharding(ShardingMsg::HandBack(envelope(b"how many words?", ask))),
         ),
         (
             "ask_reply",

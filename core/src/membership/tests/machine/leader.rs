@@ -182,11 +182,42 @@ fn m_204_an_unreachable_exiting_member_is_removed_without_downing_and_without_qu
 }
 
 #[test]
-fn m_205_an_exiting_member_that_said_goodbye_is_removed_at_once() {
+fn m_205_an_exiting_member_that_said_goodbye_is_removed_as_soon_as_it_is_known_to_run_nothing() {
     let mut rig = Rig::member("a", state("a b cX", "a b", "a"));
     rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("c"), &n("a")));
     rig.run(MOMENT);
+    assert_eq!(
+        rig.members(),
+        "a b cX",
+        "what it gossips at the same time may be overtaken"
+    );
+    rig.did();
+    let mut last = state("a b cX", "a b", "a c");
+    assert!(last.mark_gone(&n("c")));
+    rig.gossip("c", &last);
+    rig.run(MOMENT);
     assert_eq!(rig.members(), "a b");
+    assert!(
+        rig.m.gossip.is_gone(&n("c")),
+        "and whoever hears of it knows it too"
+    );
+    rig.did();
+    rig.leader_tick();
+    assert!(rig.m.exiting_confirmed.is_empty(), "forgotten with the member");
+}
+
+#[test]
+fn m_205_an_exiting_member_that_said_goodbye_and_nothing_else_is_removed_one_look_later() {
+    let mut rig = Rig::member("a", state("a b cX", "a b", "a"));
+    rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("c"), &n("a")));
+    rig.leader_tick();
+    assert_eq!(rig.members(), "a b cX");
+    rig.leader_tick();
+    assert_eq!(rig.members(), "a b");
+    assert!(
+        rig.m.gossip.gone().is_empty(),
+        "nobody said that nothing runs there"
+    );
     assert_eq!(rig.did(), "tombstones removed(c:Exiting) seen(a) gossip>b");
     rig.leader_tick();
     assert!(rig.m.exiting_confirmed.is_empty(), "forgotten with the member");

@@ -210,6 +210,7 @@ fn m_211_a_leader_that_leaves_moves_itself_to_exiting_without_having_seen_it() {
     let mut next = Rig::member("b", state("aX b c", "b c", "a a"));
     next.call(|m, cx| m.on_exiting_confirmed(cx, &n("a"), &n("b")));
     next.leader_tick();
+    next.leader_tick();
     assert_eq!(next.members(), "b c");
 }
 
@@ -240,6 +241,7 @@ fn m_213_a_node_that_never_became_up_can_leave() {
     leader.gossip("b", &seen((*leader.m.gossip).clone(), "a b"));
     leader.leader_tick();
     leader.call(|m, cx| m.on_exiting_confirmed(cx, &n("b"), &n("a")));
+    leader.leader_tick();
     leader.leader_tick();
     assert_eq!(
         leader.told(),

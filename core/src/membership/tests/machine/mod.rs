@@ -395,7 +395,7 @@ fn show_message(message: &Message) -> String {
         | Message::Detector(DetectorMsg::HeartbeatRsp(_))
         | Message::Sharding(ShardingMsg::Kind(_))
         | Message::Sharding(ShardingMsg::Entity(_))
-        | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_))
+        | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_) | ShardingMsg::HandBack(_))
         | Message::Ddata(_) => unreachable!("membership does not say {message:?}"),
     })
 }

@@ -90,7 +90,7 @@ fn m_169_another_seed_never_forms_a_cluster_and_asks_all_again_after_each_timeou
     let mut rig = Rig::idle("b");
     rig.seeds("a b c");
     assert_eq!(rig.did(), "done init-join>a init-join>c");
-    assert_eq!(rig.deadlines(), [(SeedRetry, 5_000)]);
+    assert_eq!(rig.deadlines(), [(SeedRetry, 1_000)]);
     rig.nack("a");
     rig.nack("c");
     rig.run(secs(5));
@@ -98,7 +98,9 @@ fn m_169_another_seed_never_forms_a_cluster_and_asks_all_again_after_each_timeou
         rig.did(),
         "failed(no seed helped in attempt 1: a:7355 (in no cluster itself), c:7355 (in no cluster itself)) init-join>a init-join>c"
     );
-    rig.run(secs(5));
+    rig.run(core::time::Duration::from_millis(4_500));
+    assert_eq!(rig.did(), ["init-join>a init-join>c"; 4].join(" "));
+    rig.run(core::time::Duration::from_millis(500));
     assert_eq!(
         rig.did(),
         "failed(no seed helped in attempt 2: a:7355 (no answer), c:7355 (no answer)) init-join>a init-join>c"
@@ -131,7 +133,19 @@ fn an_ack_of_a_node_that_was_not_asked_is_dropped_and_counted() {
     rig.ack("a");
     assert_eq!(rig.did(), "rejected(a: unexpected InitJoinAck)");
     assert_eq!(rig.f.stats.rejected, 2);
-    assert_eq!(rig.deadlines(), [(SeedRetry, 5_000)]);
+    assert_eq!(rig.deadlines(), [(SeedRetry, 1_000)]);
+}
+
+#[test]
+fn a_seed_that_has_not_answered_is_asked_again_every_second() {
+    let mut rig = Rig::idle("d");
+    rig.seeds("a b");
+    rig.did();
+    rig.nack("b");
+    rig.run(secs(1));
+    assert_eq!(rig.did(), "init-join>a", "its answer may be lost");
+    rig.ack("a");
+    assert_eq!(rig.did(), "join>a");
 }
 
 #[test]
@@ -154,13 +168,13 @@ fn m_164_asking_for_seeds_again_starts_over_and_is_harmless() {
     rig.did();
     rig.seeds("a b c");
     assert_eq!(rig.did(), "done init-join>a init-join>b");
-    assert_eq!(rig.deadlines(), [(SeedRetry, 9_000)]);
+    assert_eq!(rig.deadlines(), [(SeedRetry, 5_000)]);
     rig.ack("a");
     rig.seeds("b");
     assert_eq!(rig.did(), "join>a done init-join>b");
     assert_eq!(
         rig.deadlines(),
-        [(SeedRetry, 9_000)],
+        [(SeedRetry, 5_000)],
         "the old target is forgotten"
     );
 }
