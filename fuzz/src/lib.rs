@@ -40,7 +40,7 @@ pub const TARGETS: [Target; 9] = [
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.
-pub const KINDS: [u16; 18] = [
+pub const KINDS: [u16; 19] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
