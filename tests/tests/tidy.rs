@@ -64,6 +64,7 @@ fn every_crate_root_forbids_unsafe_code() {
     for krate in [
         "core",
         "adapters/driver",
+        "adapters/conformance",
         "adapters/tokio",
         "adapters/smol",
         "adapters/quinn",

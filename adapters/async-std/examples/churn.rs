@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use quorate_async_std::{AsyncStd, Security};
-use quorate_driver::conformance::{again_with_one_arena, churn};
+use quorate_conformance::{again_with_one_arena, churn};
 
 fn main() -> ExitCode {
     let minutes = std::env::args().nth(1).map_or(Ok(10.0), |text| text.parse());

@@ -2,7 +2,7 @@
 
 use quorate_async_std::{AsyncStd, Security};
 
-quorate_driver::conformance_of_blocking!(
+quorate_conformance::conformance_of_blocking!(
     AsyncStd,
     Security::insecure_plaintext(),
     async_std::task::block_on

@@ -3,17 +3,17 @@
 mod tcp {
     use quorate_async_std::{AsyncStd, Security};
 
-    quorate_driver::conformance!(
+    quorate_conformance::conformance!(
         AsyncStd,
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
-    quorate_driver::bad_inputs!(
+    quorate_conformance::bad_inputs!(
         AsyncStd,
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
-    quorate_driver::conformance_of_connections!(
+    quorate_conformance::conformance_of_connections!(
         AsyncStd,
         Security::insecure_plaintext(),
         async_std::task::block_on
@@ -29,6 +29,6 @@ mod psk {
         Security::psk(Psk::new("a key of thirty-two random bytes").unwrap())
     }
 
-    quorate_driver::conformance!(AsyncStd, psk(), async_std::task::block_on);
-    quorate_driver::conformance_of_keys!(AsyncStd, async_std::task::block_on);
+    quorate_conformance::conformance!(AsyncStd, psk(), async_std::task::block_on);
+    quorate_conformance::conformance_of_keys!(AsyncStd, async_std::task::block_on);
 }

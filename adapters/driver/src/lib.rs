@@ -17,8 +17,6 @@ mod builder;
 mod clock;
 mod cluster;
 mod codec;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod crowd;
 pub mod data;
 mod entity;
@@ -47,6 +45,9 @@ mod stats;
 mod store;
 mod sync;
 mod tcp;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;

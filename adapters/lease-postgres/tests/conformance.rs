@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorate_driver::LeaseKeeper;
-use quorate_driver::conformance;
 use quorate_driver::core::{Address, UniqueAddress};
 use quorate_lease_postgres::{PostgresLeases, Tls};
 
@@ -34,7 +33,7 @@ macro_rules! suite {
             #[test]
             fn $test() {
                 if let Some((keeper, _)) = keeper() {
-                    conformance::$test(&keeper, &thread::sleep);
+                    quorate_conformance::$test(&keeper, &thread::sleep);
                 }
             }
         )+

@@ -19,7 +19,7 @@ fn mtls() -> Security {
 mod on_tokio {
     use super::{Quinn, block_on, mtls};
 
-    quorate_driver::conformance_of_blocking!(Quinn, mtls(), block_on);
+    quorate_conformance::conformance_of_blocking!(Quinn, mtls(), block_on);
 }
 
 #[cfg(feature = "smol")]
@@ -28,5 +28,5 @@ mod on_smol {
 
     use super::mtls;
 
-    quorate_driver::conformance_of_blocking!(QuinnSmol, mtls(), smol::block_on);
+    quorate_conformance::conformance_of_blocking!(QuinnSmol, mtls(), smol::block_on);
 }

@@ -1,7 +1,7 @@
 //! The suite that every adapter passes, over QUIC.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use quorate_driver::conformance::nodes_of_different_security_do_not_meet;
+use quorate_conformance::nodes_of_different_security_do_not_meet;
 use quorate_quinn::{Cluster, DevCa, Quinn, Security, StartError};
 
 fn block_on(test: impl Future<Output = ()>) {
@@ -17,9 +17,9 @@ fn mtls() -> Security {
     Security::mtls(authority.mtls().unwrap())
 }
 
-quorate_driver::conformance!(Quinn, mtls(), block_on);
-quorate_driver::bad_inputs!(Quinn, mtls(), block_on);
-quorate_driver::conformance_of_certificates!(Quinn, block_on);
+quorate_conformance::conformance!(Quinn, mtls(), block_on);
+quorate_conformance::bad_inputs!(Quinn, mtls(), block_on);
+quorate_conformance::conformance_of_certificates!(Quinn, block_on);
 
 #[test]
 fn nodes_of_two_authorities_do_not_meet() {

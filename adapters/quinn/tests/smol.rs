@@ -1,7 +1,7 @@
 //! The suite that every adapter passes, over QUIC on smol; and smol's nodes beside tokio's.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use quorate_driver::conformance::adapters_form_one_cluster;
+use quorate_conformance::adapters_form_one_cluster;
 use quorate_quinn::{DevCa, Quinn, QuinnSmol, Security};
 
 fn mtls() -> Security {
@@ -9,9 +9,9 @@ fn mtls() -> Security {
     Security::mtls(authority.mtls().unwrap())
 }
 
-quorate_driver::conformance!(QuinnSmol, mtls(), smol::block_on);
-quorate_driver::bad_inputs!(QuinnSmol, mtls(), smol::block_on);
-quorate_driver::conformance_of_certificates!(QuinnSmol, smol::block_on);
+quorate_conformance::conformance!(QuinnSmol, mtls(), smol::block_on);
+quorate_conformance::bad_inputs!(QuinnSmol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_certificates!(QuinnSmol, smol::block_on);
 
 /// Waits in tokio, whose runtime its nodes need; smol's nodes bring their threads along.
 #[test]

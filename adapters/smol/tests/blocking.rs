@@ -2,4 +2,4 @@
 
 use quorate_smol::{Security, Smol};
 
-quorate_driver::conformance_of_blocking!(Smol, Security::insecure_plaintext(), smol::block_on);
+quorate_conformance::conformance_of_blocking!(Smol, Security::insecure_plaintext(), smol::block_on);

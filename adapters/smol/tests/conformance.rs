@@ -3,9 +3,9 @@
 mod tcp {
     use quorate_smol::{Security, Smol};
 
-    quorate_driver::conformance!(Smol, Security::insecure_plaintext(), smol::block_on);
-    quorate_driver::bad_inputs!(Smol, Security::insecure_plaintext(), smol::block_on);
-    quorate_driver::conformance_of_connections!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_conformance::conformance!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_conformance::bad_inputs!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_conformance::conformance_of_connections!(Smol, Security::insecure_plaintext(), smol::block_on);
 }
 
 mod psk {
@@ -17,6 +17,6 @@ mod psk {
         Security::psk(Psk::new("a key of thirty-two random bytes").unwrap())
     }
 
-    quorate_driver::conformance!(Smol, psk(), smol::block_on);
-    quorate_driver::conformance_of_keys!(Smol, smol::block_on);
+    quorate_conformance::conformance!(Smol, psk(), smol::block_on);
+    quorate_conformance::conformance_of_keys!(Smol, smol::block_on);
 }

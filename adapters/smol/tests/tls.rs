@@ -1,7 +1,7 @@
 //! The suite over TLS, and who does not get into a cluster over real sockets. Why each is refused is tested in the driver.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use quorate_driver::conformance::nodes_of_different_security_do_not_meet;
+use quorate_conformance::nodes_of_different_security_do_not_meet;
 use quorate_smol::{DevCa, Mtls, Security, Smol};
 
 const NAME: &str = "tests.cluster.internal";
@@ -11,10 +11,10 @@ fn mtls() -> Security {
     Security::mtls(authority.mtls().unwrap())
 }
 
-quorate_driver::conformance!(Smol, mtls(), smol::block_on);
-quorate_driver::bad_inputs!(Smol, mtls(), smol::block_on);
-quorate_driver::conformance_of_connections!(Smol, mtls(), smol::block_on);
-quorate_driver::conformance_of_certificates!(Smol, smol::block_on);
+quorate_conformance::conformance!(Smol, mtls(), smol::block_on);
+quorate_conformance::bad_inputs!(Smol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_connections!(Smol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_certificates!(Smol, smol::block_on);
 
 #[test]
 fn nodes_of_two_authorities_do_not_meet() {

@@ -38,11 +38,11 @@ fn node(schema: &str, name: &str) -> Option<impl Fn() -> Box<dyn Store> + Clone 
 }
 
 mod alone {
-    quorate_driver::store_conformance!(super::node(&super::schema(), "node-1"));
+    quorate_conformance::store_conformance!(super::node(&super::schema(), "node-1"));
 }
 
 mod shared {
-    quorate_driver::shared_store_conformance!({
+    quorate_conformance::shared_store_conformance!({
         let schema = super::schema();
         super::node(&schema, "node-1").zip(super::node(&schema, "node-2"))
     });

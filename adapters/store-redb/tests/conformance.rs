@@ -5,15 +5,15 @@ mod common;
 
 use std::io;
 
+use quorate_conformance::FaultyDisk;
 use quorate_driver::Store;
-use quorate_driver::conformance::FaultyDisk;
 use quorate_store_redb::Redb;
 use redb::StorageBackend;
 
 mod file {
     use super::*;
 
-    quorate_driver::store_conformance!({
+    quorate_conformance::store_conformance!({
         let path = common::directory().join("node.redb");
         Some(move || Box::new(Redb::open(&path).unwrap()) as Box<dyn Store>)
     });
@@ -22,7 +22,7 @@ mod file {
 mod failing_disk {
     use super::*;
 
-    quorate_driver::store_faults!(on_disk);
+    quorate_conformance::store_faults!(on_disk);
 }
 
 fn on_disk(disk: FaultyDisk) -> Box<dyn Store> {

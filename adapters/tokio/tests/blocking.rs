@@ -11,4 +11,4 @@ fn block_on(test: impl Future<Output = ()>) {
     runtime.unwrap().block_on(test);
 }
 
-quorate_driver::conformance_of_blocking!(Tokio, Security::insecure_plaintext(), block_on);
+quorate_conformance::conformance_of_blocking!(Tokio, Security::insecure_plaintext(), block_on);

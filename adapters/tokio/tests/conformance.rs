@@ -19,9 +19,9 @@ fn mtls() -> Security {
 mod tcp {
     use super::{Security, Tokio, block_on};
 
-    quorate_driver::conformance!(Tokio, Security::insecure_plaintext(), block_on);
-    quorate_driver::bad_inputs!(Tokio, Security::insecure_plaintext(), block_on);
-    quorate_driver::conformance_of_connections!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_conformance::conformance!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_conformance::bad_inputs!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_conformance::conformance_of_connections!(Tokio, Security::insecure_plaintext(), block_on);
 }
 
 mod psk {
@@ -31,15 +31,15 @@ mod psk {
         Security::psk(Psk::new("a key of thirty-two random bytes").unwrap())
     }
 
-    quorate_driver::conformance!(Tokio, psk(), block_on);
-    quorate_driver::conformance_of_keys!(Tokio, block_on);
+    quorate_conformance::conformance!(Tokio, psk(), block_on);
+    quorate_conformance::conformance_of_keys!(Tokio, block_on);
 }
 
 mod tls {
     use super::{Tokio, block_on, mtls};
 
-    quorate_driver::conformance!(Tokio, mtls(), block_on);
-    quorate_driver::bad_inputs!(Tokio, mtls(), block_on);
-    quorate_driver::conformance_of_connections!(Tokio, mtls(), block_on);
-    quorate_driver::conformance_of_certificates!(Tokio, block_on);
+    quorate_conformance::conformance!(Tokio, mtls(), block_on);
+    quorate_conformance::bad_inputs!(Tokio, mtls(), block_on);
+    quorate_conformance::conformance_of_connections!(Tokio, mtls(), block_on);
+    quorate_conformance::conformance_of_certificates!(Tokio, block_on);
 }

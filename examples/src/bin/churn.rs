@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lexopt::prelude::*;
-use quorate_driver::conformance::{Churned, again_with_one_arena, churn};
+use quorate_conformance::{Churned, again_with_one_arena, churn};
 use quorate_driver::{Adapter, DevCa, Security};
 use quorate_quinn::Quinn;
 use quorate_smol::Smol;

@@ -234,7 +234,7 @@ fn refuse(dialer: &mut Bench, link: LinkId) {
     dialer.receive(link, &answer_bytes(&answer));
 }
 
-#[cfg(all(feature = "dev-certs", feature = "conformance"))]
+#[cfg(feature = "dev-certs")]
 mod certificates {
     use rcgen::date_time_ymd;
 

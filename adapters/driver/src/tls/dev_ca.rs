@@ -97,8 +97,9 @@ impl DevCa {
     }
 
     /// A certificate that a test wants to be wrong.
-    #[cfg(feature = "conformance")]
-    pub(crate) fn issue_changed(
+    #[cfg(any(test, feature = "testing"))]
+    #[doc(hidden)]
+    pub fn issue_changed(
         &self,
         change: impl FnOnce(&mut CertificateParams),
     ) -> Result<Credentials, TlsError> {
@@ -106,8 +107,11 @@ impl DevCa {
         Ok(self.with_root(&certificate, &key))
     }
 
-    #[cfg(feature = "conformance")]
-    pub(crate) fn root(&self) -> rustls::pki_types::CertificateDer<'static> {
+    /// Its own certificate.
+    #[cfg(any(test, feature = "testing"))]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn root(&self) -> rustls::pki_types::CertificateDer<'static> {
         self.issuer.der().clone()
     }
 

@@ -138,9 +138,10 @@ impl Mtls {
     }
 
     /// Dials as somebody who has no certificate.
-    #[cfg(any(test, feature = "conformance"))]
+    #[cfg(any(test, feature = "testing"))]
+    #[doc(hidden)]
     #[cfg(feature = "dev-certs")]
-    pub(crate) fn dial_without_certificate(&self, root: rustls::pki_types::CertificateDer<'static>) {
+    pub fn dial_without_certificate(&self, root: rustls::pki_types::CertificateDer<'static>) {
         let mut store = RootCertStore::empty();
         store.add(root).expect("a root");
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -4,14 +4,12 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-
-use crate::sync::lock;
 
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -43,6 +41,11 @@ enum Pending {
 }
 
 impl FaultyDisk {
+    /// A panic elsewhere leaves it usable.
+    fn state(&self) -> MutexGuard<'_, Disk> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// An empty disk. Its seed decides what a crash leaves.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -69,7 +72,7 @@ impl FaultyDisk {
     /// # Errors
     /// The power is off.
     pub fn size(&self) -> io::Result<u64> {
-        let state = lock(&self.0);
+        let state = self.state();
         state.is_powered()?;
         Ok(state.cached.len() as u64)
     }
@@ -79,7 +82,7 @@ impl FaultyDisk {
     /// # Errors
     /// The power is off, or there is not so much.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = lock(&self.0);
+        let state = self.state();
         state.is_powered()?;
         let from = usize::try_from(offset).map_err(io::Error::other)?;
         let bytes = state.cached.get(from..from.saturating_add(out.len()));
@@ -92,7 +95,7 @@ impl FaultyDisk {
     /// # Errors
     /// The power is off, or there is no room.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut state = lock(&self.0);
+        let mut state = self.state();
         state.step()?;
         let offset = usize::try_from(offset).map_err(io::Error::other)?;
         let end = offset.saturating_add(bytes.len());
@@ -109,7 +112,7 @@ impl FaultyDisk {
     /// # Errors
     /// The power is off, or there is no room.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = lock(&self.0);
+        let mut state = self.state();
         state.step()?;
         let len = usize::try_from(len).map_err(io::Error::other)?;
         state.grow(len)
@@ -121,9 +124,9 @@ impl FaultyDisk {
     /// The power is off, or the sync failed: then what was written is read as before, and is never made durable unless it
     /// is written again.
     pub fn sync(&self) -> io::Result<()> {
-        let delay = lock(&self.0).sync_delay;
+        let delay = self.state().sync_delay;
         thread::sleep(delay);
-        let mut state = lock(&self.0);
+        let mut state = self.state();
         state.step()?;
         state.syncs += 1;
         if state.failing_syncs > 0 {
@@ -139,39 +142,39 @@ impl FaultyDisk {
 
     /// So many bytes fit on it from now on.
     pub fn set_capacity(&self, bytes: usize) {
-        lock(&self.0).capacity = bytes;
+        self.state().capacity = bytes;
     }
 
     /// So many syncs fail from now on.
     pub fn fail_syncs(&self, count: u64) {
-        lock(&self.0).failing_syncs = count;
+        self.state().failing_syncs = count;
     }
 
     /// Every sync takes so long from now on.
     pub fn delay_syncs(&self, delay: Duration) {
-        lock(&self.0).sync_delay = delay;
+        self.state().sync_delay = delay;
     }
 
     /// After so many more writes, changes of length and syncs the power fails.
     pub fn fail_power_after(&self, steps: u64) {
-        lock(&self.0).steps_left = steps;
+        self.state().steps_left = steps;
     }
 
     /// Writes, changes of length and syncs so far.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        lock(&self.0).steps
+        self.state().steps
     }
 
     /// Syncs so far, those that failed included.
     #[must_use]
     pub fn syncs(&self) -> u64 {
-        lock(&self.0).syncs
+        self.state().syncs
     }
 
     /// Turns one bit over, on the disk and in the cache.
     pub fn flip_bit(&self, at: u64) {
-        let mut state = lock(&self.0);
+        let mut state = self.state();
         let place = usize::try_from(at / 8).unwrap_or(usize::MAX);
         let bit = 1 << (at % 8);
         for bytes in [true, false] {
@@ -189,7 +192,7 @@ impl FaultyDisk {
     /// The disk as it is found after the power failed: of what was not synced anything may be there, whole, torn or not.
     #[must_use]
     pub fn after_power_failure(&self) -> Self {
-        let mut state = lock(&self.0);
+        let mut state = self.state();
         state.scatter();
         let seed = state.chance.next_u64();
         Self::holding(state.durable.clone(), seed)
@@ -263,7 +266,7 @@ impl Pending {
 
 impl fmt::Debug for FaultyDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = lock(&self.0);
+        let state = self.state();
         f.debug_struct("FaultyDisk")
             .field("bytes", &state.cached.len())
             .field("unsynced", &state.pending.len())

@@ -8,15 +8,9 @@ use std::time::{Duration, Instant};
 use quorate_core::config::Config;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
+use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Security, Termination};
 
 use super::support::{all_up, cluster_with, eventually, suspected, within};
-use crate::adapter::Adapter;
-use crate::cluster::Cluster;
-use crate::entity::{Entity, EntityContext};
-use crate::error::Termination;
-use crate::kind::Kind;
-use crate::region::Region;
-use crate::security::Security;
 
 /// How long threads are held: the fast timings find a node unreachable after a good second.
 const HELD: Duration = Duration::from_secs(4);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use quorate_driver::conformance::{APPLICABILITY, Answered, COLUMNS, rows_of_the_table};
+use quorate_conformance::{APPLICABILITY, Answered, COLUMNS, rows_of_the_table};
 
 /// Which column holds for which adapter, and the test file that has to run it.
 const ADAPTERS: [(&str, &str, &str); 7] = [

@@ -1,11 +1,11 @@
 //! What a store has to show that several machines share: [`crate::shared_store_conformance`]. Spec: sharding 10.7.
 
 use quorate_core::store::{LogState, StoreAnswer, StoreError, StoreOrder};
+use quorate_driver::Store;
 
 use super::stores::{
     Reopen, append, get, log, one, open_log, opened, put, read_log, records, token, value, written,
 };
-use crate::store::Store;
 
 /// For stores that several machines share: logs are everybody's and follow the token, keys are each node's own, and who was
 /// started again at the same place is refused what its earlier life still tries.

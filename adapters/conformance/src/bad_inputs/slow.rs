@@ -6,15 +6,13 @@ use quorate_core::config::DowningStrategy;
 use quorate_core::effect::HaltReason;
 use quorate_core::message::MembershipMsg;
 use quorate_core::wire::handshake::{HelloAnswer, RejectReason};
+use quorate_driver::{Adapter, Method, Security, Termination};
 
 use super::craft::{CONTROL, GOSSIP, addressed, frame, hello};
 use super::state::StateColumns;
 use super::{Attacker, LinkWriter, Speaker, join_as, picture, quiet, refusal_of, rest, rows, say, stats};
-use crate::adapter::Adapter;
-use crate::conformance::strangers::{Stranger, goes_on, impatient};
-use crate::conformance::support::{all_up, cluster, eventually, first, node, sleep, within};
-use crate::error::Termination;
-use crate::security::{Method, Security};
+use crate::strangers::{Stranger, goes_on, impatient};
+use crate::support::{all_up, cluster, eventually, first, node, sleep, within};
 
 /// Far from what any honest peer does.
 const GOSSIPS_PER_SECOND: u32 = 10;
@@ -101,7 +99,7 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
     let listening = async {
         rest(&mut reader).await;
     };
-    let ended = crate::sync::race(flood, listening);
+    let ended = crate::support::race(flood, listening);
     within::<A, _>("the node hangs up", ended).await;
     eventually::<A>("the link is closed for its rate", async || {
         stats(&target).await.links.links_closed_for_rate == 1

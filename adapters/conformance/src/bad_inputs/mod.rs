@@ -23,16 +23,13 @@ use quorate_core::membership::member::Status;
 use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
 };
+use quorate_driver::{
+    Adapter, Cluster, ClusterEvent, LinkReader, LinkWriter, NodeStats, Security, Transport,
+};
 
 use super::strangers::{Stranger, rest};
 use super::support::{all_up, eventually, first, living_on, node, notebooks, read, until, within};
-use crate::adapter::Adapter;
-use crate::cluster::Cluster;
-use crate::events::ClusterEvent;
-use crate::security::Security;
-use crate::stats::NodeStats;
-use crate::sync::{Either, race};
-use crate::transport::{LinkReader, LinkWriter, Transport};
+use crate::support::{Either, race};
 
 pub use applicability::{APPLICABILITY, Answered, COLUMNS};
 pub use slow::{
@@ -271,7 +268,7 @@ pub async fn every_bad_input_has_its_reaction<A: Adapter>(security: &Security) {
 }
 
 /// A node whose cluster decides nothing about members that are not there.
-fn quiet<A: Adapter>(security: &Security) -> crate::builder::ClusterBuilder<A, Security> {
+fn quiet<A: Adapter>(security: &Security) -> quorate_driver::ClusterBuilder<A, Security> {
     node::<A>(security).config(|config| {
         config.downing.stable_after = Some(std::time::Duration::from_secs(3_600));
         config.failure_detector.acceptable_heartbeat_pause = std::time::Duration::from_secs(30);

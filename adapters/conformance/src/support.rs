@@ -9,18 +9,10 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Status;
 use quorate_core::view::View;
-
-use crate::adapter::Adapter;
-use crate::builder::ClusterBuilder;
-use crate::cluster::Cluster;
-use crate::entity::{Entity, EntityContext};
-use crate::error::{AskError, StartError};
-use crate::events::{ClusterEvent, Events};
-use crate::kind::Kind;
-use crate::region::Region;
-use crate::runtime::Runtime;
-use crate::security::Security;
-use crate::sync::{Either, race};
+use quorate_driver::{
+    Adapter, AskError, Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Kind, Region,
+    Runtime, Security, StartError,
+};
 
 /// Far beyond what any step takes, even on a machine that is busy with other tests.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -237,4 +229,24 @@ pub(super) async fn living_on<A: Adapter>(region: &Notebooks, node: &UniqueAddre
         }
     })
     .await
+}
+
+/// Which of two futures was ready first.
+pub(crate) enum Either<A, B> {
+    Left(A),
+    Right(B),
+}
+
+/// The first of two futures that is ready; the left one if both are.
+pub(crate) async fn race<A, B>(
+    left: impl Future<Output = A>,
+    right: impl Future<Output = B>,
+) -> Either<A, B> {
+    let left = async { Either::Left(left.await) };
+    futures_lite::future::or(left, async { Either::Right(right.await) }).await
+}
+
+/// Both, whichever ends first.
+pub(crate) async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    futures_lite::future::zip(one, other).await;
 }

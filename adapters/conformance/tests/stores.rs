@@ -3,7 +3,7 @@
 mod memory {
     use quorate_driver::{MemoryStore, Store};
 
-    quorate_driver::store_conformance!({
+    quorate_conformance::store_conformance!({
         let store = MemoryStore::new();
         Some(move || Box::new(store.clone()) as Box<dyn Store>)
     });

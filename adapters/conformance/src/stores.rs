@@ -6,8 +6,7 @@ use quorate_core::store::{
     StoreIdentity, StoreOrder,
 };
 use quorate_core::token::Token;
-
-use crate::store::Store;
+use quorate_driver::Store;
 
 /// Opens the store of one test; each time it is called it is the same store, closed before.
 pub type Reopen<'a> = &'a mut dyn FnMut() -> Box<dyn Store>;

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use quorate_core::ident::Address;
+use quorate_driver::{Accepted, Adapter, LinkKind, LinkReader, LinkWriter, Listener, Security, Transport};
 
+use super::support::both;
 use super::support::{cluster, eventually, sleep, transport, within};
-use crate::adapter::Adapter;
-use crate::security::Security;
-use crate::sync::{Either, race};
-use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
 /// Links that are opened and dropped again.
 pub const CYCLES: usize = 1_000;
@@ -59,15 +57,6 @@ pub async fn a_link_carries_bytes_both_ways_and_ends<A: Adapter>(security: &Secu
         assert!(received == sent, "{} bytes of {}", received.len(), sent.len());
     };
     within::<A, _>("both ends are done", both(dialing, accepting)).await;
-}
-
-/// Runs both to their ends.
-async fn both(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
-    let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
-    match race(&mut a, &mut b).await {
-        Either::Left(()) => b.await,
-        Either::Right(()) => a.await,
-    }
 }
 
 /// Links that are dropped in the middle of their handshake leave nothing behind.

@@ -31,7 +31,7 @@ fn directory() -> PathBuf {
 mod memory {
     use quorate_driver::MemoryLeases;
 
-    quorate_driver::lease_conformance!({
+    quorate_conformance::lease_conformance!({
         let (now, pass) = super::clock();
         (MemoryLeases::with_clock(now), pass)
     });
@@ -40,7 +40,7 @@ mod memory {
 mod file {
     use quorate_driver::FileLeases;
 
-    quorate_driver::lease_conformance!({
+    quorate_conformance::lease_conformance!({
         let (now, pass) = super::clock();
         (FileLeases::with_clock(super::directory(), now).unwrap(), pass)
     });
@@ -49,7 +49,10 @@ mod file {
 mod file_in_real_time {
     use quorate_driver::FileLeases;
 
-    quorate_driver::lease_conformance!((FileLeases::new(super::directory()).unwrap(), std::thread::sleep));
+    quorate_conformance::lease_conformance!((
+        FileLeases::new(super::directory()).unwrap(),
+        std::thread::sleep
+    ));
 }
 
 mod several_keepers_of_one_directory {

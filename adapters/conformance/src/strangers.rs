@@ -8,14 +8,11 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
 };
+use quorate_driver::{
+    Adapter, Cluster, LinkKind, LinkReader, LinkStats, LinkWriter, Security, Termination, Transport,
+};
 
 use super::support::{eventually, first, joined, node, sleep, transport, within};
-use crate::adapter::Adapter;
-use crate::cluster::Cluster;
-use crate::error::Termination;
-use crate::security::Security;
-use crate::stats::LinkStats;
-use crate::transport::{LinkKind, LinkReader, LinkWriter, Transport};
 
 /// Short enough to wait for, long enough for honest nodes on a busy machine.
 const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);

@@ -3,13 +3,11 @@
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::errors::AskFailure;
+use quorate_driver::{Adapter, AskError, Security, Termination};
 
 use super::support::{
     all_up, cluster, eventually, first, joined, living_on, node, notebooks, read, start_at, until, within,
 };
-use crate::adapter::Adapter;
-use crate::error::{AskError, Termination};
-use crate::security::Security;
 
 /// Messages of the test of order: some hundred batches of the pump.
 const MESSAGES: u32 = 5_000;

@@ -10,12 +10,9 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use quorate_core::effect::HaltReason;
+use quorate_driver::{Adapter, Runtime, Security, Termination};
 
 use super::support::{all_up, cluster, joined, runtime, sleep, start_at, within};
-use crate::adapter::Adapter;
-use crate::error::Termination;
-use crate::runtime::Runtime;
-use crate::security::Security;
 
 /// The settings of glibc's allocator that [`again_with_one_arena`] makes; the first shows that they are made.
 const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "131072")];
@@ -146,9 +143,9 @@ pub async fn churn<A: Adapter>(security: &Security, length: Duration, tasks: imp
 
 /// One of each: a node joins and leaves, another joins and is gone without a word, comes back at the same address, and
 /// leaves.
-async fn round<A: Adapter>(nodes: &[crate::cluster::Cluster<A>], security: &Security) -> u64 {
+async fn round<A: Adapter>(nodes: &[quorate_driver::Cluster<A>], security: &Security) -> u64 {
     let seed = nodes[0].address().address();
-    let leave = async |node: &crate::cluster::Cluster<A>| {
+    let leave = async |node: &quorate_driver::Cluster<A>| {
         let left = within::<A, _>("the node has left", node.leave()).await;
         assert_eq!(left, Ok(Termination::Halted(HaltReason::Left)));
     };

@@ -4,16 +4,11 @@
 use std::time::Duration;
 
 use quorate_core::config::Config;
+use quorate_driver::{Adapter, Cluster, ClusterBuilder, Credentials, DevCa, LinkState, Mtls, Security};
 use rcgen::{CertificateParams, date_time_ymd};
 
 use super::strangers::{goes_on, links};
 use super::support::{all_up, eventually, first, joined_as, node, suspected, until};
-use crate::adapter::Adapter;
-use crate::builder::ClusterBuilder;
-use crate::cluster::Cluster;
-use crate::security::Security;
-use crate::stats::LinkState;
-use crate::tls::{Credentials, DevCa, Mtls};
 
 const NAME: &str = "tests.cluster.internal";
 

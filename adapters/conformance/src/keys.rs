@@ -4,17 +4,14 @@
 
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{Hello, LinkKind as HelloLink, encode_hello};
+use quorate_driver::{
+    Adapter, Cluster, LinkKind, LinkReader, LinkStats, LinkWriter, Listener, Proved, Psk, Security,
+    Transport, Unproved,
+};
 
 use super::strangers::{Stranger, goes_on, links, nodes_of_different_security_do_not_meet, rest};
+use super::support::both;
 use super::support::{eventually, first, node, transport, within};
-use crate::adapter::Adapter;
-use crate::cluster::Cluster;
-use crate::proved::Proved;
-use crate::psk::Psk;
-use crate::security::Security;
-use crate::stats::LinkStats;
-use crate::sync::both;
-use crate::transport::{LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved};
 
 const KEY: &str = "a key of thirty-two random bytes";
 const OTHER: &str = "another key of the same length!!";

@@ -1,8 +1,8 @@
-//! What every adapter has to show, as tests that an adapter calls: over real sockets, with the fast timings, every wait with
+//! What every Quorate adapter has to show, as tests that an adapter calls: over real sockets, with the fast timings, every wait with
 //! a limit. A third party's adapter passes it or is none.
 //!
 //! ```ignore
-//! quorate_driver::conformance!(MyAdapter, Security::insecure_plaintext(), my_runtime::block_on);
+//! quorate_conformance::conformance!(MyAdapter, Security::insecure_plaintext(), my_runtime::block_on);
 //! ```
 //!
 //! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the
@@ -10,11 +10,12 @@
 //! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`] and
 //! [`nodes_of_different_security_do_not_meet`]. Spec: `ARCHITECTURE.md`, reliability 3c.
 //!
-//! `bad_inputs!` adds the catalogue of bad inputs, `conformance_of_blocking!` handlers that block their threads; transports on which every link is a connection of its own add
-//! `conformance_of_connections!`, those that can ask for a pre-shared key `conformance_of_keys!`, those with certificates
+//! `bad_inputs!` adds the catalogue of bad inputs, `conformance_of_blocking!` handlers that block their threads; transports on which
+//! every link is a connection of its own add `conformance_of_connections!`, those that can ask for a pre-shared key `conformance_of_keys!`, those with certificates
 //! `conformance_of_certificates!`. Which bad input is answered where: [`APPLICABILITY`].
 //!
 //! Not yet in the suite: a slow reader beside flowing heartbeats (tested in the pump and for tokio).
+#![forbid(unsafe_code)]
 
 mod bad_inputs;
 mod blocking;
@@ -34,6 +35,8 @@ mod store_faults;
 mod stores;
 mod strangers;
 mod support;
+
+pub use quorate_driver::Security;
 
 pub use bad_inputs::{
     APPLICABILITY, Answered, COLUMNS, a_flood_of_connections_of_one_source_is_cut_off,
@@ -126,7 +129,7 @@ macro_rules! conformance {
             fn $test() {
                 let security: $crate::Security = $security;
                 // Boxed: an unoptimised runtime moves the future through a dozen frames, and test threads have small stacks.
-                $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>(&security)));
+                $block_on(::std::boxed::Box::pin($crate::$test::<$adapter>(&security)));
             }
         )+
     };
@@ -134,7 +137,7 @@ macro_rules! conformance {
         $(
             #[test]
             fn $test() {
-                $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>()));
+                $block_on(::std::boxed::Box::pin($crate::$test::<$adapter>()));
             }
         )+
     };
@@ -175,7 +178,7 @@ macro_rules! conformance_of_blocking {
             fn $test() {
                 let _turn = TURN.lock().unwrap_or_else(::std::sync::PoisonError::into_inner);
                 let security: $crate::Security = $security;
-                $block_on(::std::boxed::Box::pin($crate::conformance::$test::<$adapter>(&security)));
+                $block_on(::std::boxed::Box::pin($crate::$test::<$adapter>(&security)));
             }
         )+
     };
@@ -224,7 +227,7 @@ macro_rules! conformance_of_certificates {
 /// function that lets so much of the keeper's time pass (`std::thread::sleep` if it goes by real time).
 ///
 /// ```ignore
-/// quorate_driver::lease_conformance!((MyLeases::new(), std::thread::sleep));
+/// quorate_conformance::lease_conformance!((MyLeases::new(), std::thread::sleep));
 /// ```
 #[macro_export]
 macro_rules! lease_conformance {
@@ -244,7 +247,7 @@ macro_rules! lease_conformance {
             #[test]
             fn $test() {
                 let (keeper, pass) = $keeper;
-                $crate::conformance::$test(&keeper, &pass);
+                $crate::$test(&keeper, &pass);
             }
         )+
     };
@@ -255,7 +258,7 @@ macro_rules! lease_conformance {
 /// instead of a closure skips the test: where the database is not there.
 ///
 /// ```ignore
-/// quorate_driver::store_conformance!({
+/// quorate_conformance::store_conformance!({
 ///     let directory = temporary_directory();
 ///     Some(move || Box::new(MyStore::at(&directory)) as Box<dyn Store>)
 /// });
@@ -277,7 +280,7 @@ macro_rules! store_conformance {
             #[test]
             fn $test() {
                 if let Some(mut reopen) = $reopen {
-                    $crate::conformance::$test(&mut reopen);
+                    $crate::$test(&mut reopen);
                 }
             }
         )+
@@ -292,7 +295,7 @@ macro_rules! shared_store_conformance {
         fn logs_follow_the_token_between_machines_and_keys_stay_at_home() {
             if let Some((mut here, mut there)) = $machines {
                 let mut again = here.clone();
-                $crate::conformance::logs_follow_the_token_between_machines_and_keys_stay_at_home(
+                $crate::logs_follow_the_token_between_machines_and_keys_stay_at_home(
                     &mut here, &mut there, &mut again,
                 );
             }
@@ -301,14 +304,14 @@ macro_rules! shared_store_conformance {
         #[test]
         fn of_two_that_race_one_is_refused() {
             if let Some((mut here, mut there)) = $machines {
-                $crate::conformance::of_two_that_race_one_is_refused(&mut here, &mut there);
+                $crate::of_two_that_race_one_is_refused(&mut here, &mut there);
             }
         }
     };
 }
 
 /// The same for stores that write to something like a file: `$make` is a function that puts one onto a
-/// [`FaultyDisk`](crate::conformance::FaultyDisk), without opening it.
+/// [`FaultyDisk`](crate::FaultyDisk), without opening it.
 #[macro_export]
 macro_rules! store_faults {
     ($make:expr) => {
@@ -324,7 +327,7 @@ macro_rules! store_faults {
         $(
             #[test]
             fn $test() {
-                $crate::conformance::$test(&$make);
+                $crate::$test(&$make);
             }
         )+
     };

@@ -1,0 +1,39 @@
+//! What the crate `quorate-conformance` needs of the inside of this one. Not for users: it changes with any version.
+
+mod script;
+
+use std::io;
+use std::sync::Arc;
+
+use quorate_core::owner::Owner;
+use quorate_core::store::{StoreAnswer, StoreError, StoreOrder, StoreRequest};
+
+pub use script::play;
+
+use crate::store::{Store, Stores};
+
+/// The thread of a node's store, without the node.
+#[derive(Debug)]
+pub struct StoreThread(Stores);
+
+impl StoreThread {
+    /// Starts it, and opens the store on it.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    pub fn start(store: Box<dyn Store>) -> io::Result<Self> {
+        Stores::start(store, Arc::default()).map(Self)
+    }
+
+    /// Hands an order over; says whether there was room for it.
+    #[must_use]
+    pub fn order(&self, id: u64, order: StoreOrder) -> bool {
+        self.0.order(Owner::Ddata, StoreRequest { id, order }).is_none()
+    }
+
+    /// The next outcome, if there is one.
+    #[must_use]
+    pub fn next(&self) -> Option<Result<StoreAnswer, StoreError>> {
+        self.0.next_report().map(|(_, report)| report.outcome)
+    }
+}
