@@ -72,6 +72,11 @@ fn check_name(name: &str, max: usize) -> Result<(), NameError> {
     }
 }
 
+/// Whether a text has only the bytes of names, and any.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_name_byte)
+}
+
 /// Whether a name may have this byte. Without branches, because decoders ask it about every byte of thousands of names.
 pub(crate) const fn is_name_byte(byte: u8) -> bool {
     let letter = (byte | 0x20).wrapping_sub(b'a') < 26;

@@ -44,6 +44,7 @@
 //! | [`input`], [`effect`] | what a host says, what it has to do |
 //! | [`event`], [`view`], [`explain`], [`stats`] | what users hear, the picture of the cluster, why it is not further, counters by name |
 //! | [`config`] | every setting with unit, range and default |
+//! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`sharding`] | the machines; the `protocol` of each is what it says and hears |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
 //! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
@@ -71,6 +72,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod agreement;
 pub mod config;
 pub mod ddata;
 pub mod detector;

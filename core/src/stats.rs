@@ -35,6 +35,8 @@ pub struct Stats {
     pub joins_received: u64,
     pub welcomes_resent: u64,
     pub joins_refused: u64,
+    /// Questions to join of nodes whose settings differ.
+    pub joiners_with_other_settings: u64,
     pub incarnations_terminated: u64,
     pub removed_told: u64,
     pub leader_actions: u64,

@@ -1,7 +1,10 @@
 //! A whole node among peers that may send anything: bytes, ticks, links, commands in; after each, its invariants hold, what
 //! it wants to say can be written, and it neither spins nor speaks after its end.
 
+use std::collections::BTreeMap;
+
 use arbitrary::{Arbitrary, Unstructured};
+use quorate_core::agreement::{Setting, Settings};
 use quorate_core::config::{Config, DowningStrategy};
 use quorate_core::effect::{Effect, EntityOrder, Output};
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
@@ -118,8 +121,8 @@ enum Change {
 
 #[derive(Arbitrary, Debug)]
 enum Word {
-    InitJoin(u64),
-    InitJoinAck(bool),
+    InitJoin(u64, Vec<(u8, u8)>),
+    InitJoinAck(bool, Vec<(u8, u8)>),
     InitJoinNack,
     Join(Peer),
     Leave(Peer),
@@ -163,6 +166,33 @@ fn peer(at: Peer) -> UniqueAddress {
 }
 
 /// The kind's fields, as this node has them with ten shards.
+/// Settings of a joiner or of who answers it: of the node's own keys, of others, and of none.
+fn settings(all: &[(u8, u8)]) -> Settings {
+    const KEYS: [&str; 6] = [
+        "app.a",
+        "app.b",
+        "ddata.role",
+        "downing.rule",
+        "downing.strategy",
+        "downing.strategy.role",
+    ];
+    const VALUES: [&str; 6] = [
+        "",
+        "keep-majority",
+        "keep-oldest",
+        "cascade-safe",
+        "#00c0ffee",
+        "\u{1b}\n\"",
+    ];
+    let mut by_key = BTreeMap::new();
+    for (key, value) in all {
+        let setting = Setting::new(KEYS[usize::from(*key) % 6], VALUES[usize::from(*value) % 6]);
+        let optional = key & 0x80 != 0;
+        by_key.insert(*key % 6, if optional { setting.if_known() } else { setting });
+    }
+    Settings::new(by_key.into_values()).expect("a few short ones")
+}
+
 fn fields(shards: u32, hosts: bool) -> KindFields {
     KindFields {
         name: "files".into(),
@@ -494,12 +524,16 @@ impl World {
             node: peer(node),
         };
         match word {
-            Word::InitJoin(config_digest) => Message::Membership(MembershipMsg::InitJoin(InitJoin {
+            Word::InitJoin(config_digest, all) => Message::Membership(MembershipMsg::InitJoin(InitJoin {
                 config_digest: *config_digest,
+                settings: settings(all),
             })),
-            Word::InitJoinAck(compatible) => Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
-                compatible: *compatible,
-            })),
+            Word::InitJoinAck(compatible, all) => {
+                Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
+                    compatible: *compatible,
+                    settings: settings(all),
+                }))
+            }
             Word::InitJoinNack => Message::Membership(MembershipMsg::InitJoinNack),
             Word::Join(to) => Message::Membership(MembershipMsg::Join(Join {
                 to: peer(*to),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 pub const FLOORS: [&[&str]; 6] = [
     &["bytes", "ident", "lane", "math", "rng", "time", "token"],
     &[
+        "agreement",
         "config",
         "ddata::crdt",
         "ddata::protocol",

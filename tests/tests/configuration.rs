@@ -137,3 +137,30 @@ fn no_setting_exists_that_nothing_reads() {
         assert!(own || product(&field) >= 1, "nothing reads {key}");
     }
 }
+
+/// The first column of the rows between two marks.
+fn rows_between<'a>(text: &'a str, begin: &str, end: &str) -> Vec<&'a str> {
+    let (_, rest) = text.split_once(begin).expect("the table's beginning is marked");
+    let (table, _) = rest.split_once(end).expect("the table's end is marked");
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split('`').next()).collect()
+}
+
+#[test]
+fn every_setting_that_is_compared_on_join_is_documented_with_a_reason() {
+    const BEGIN: &str = "<!-- compared on join: from core/src/membership/tests/machine/settings.rs, see tests/tests/configuration.rs -->";
+    let document = read("docs/configuration.md");
+    let mut documented = rows_between(&document, BEGIN, "<!-- end of compared on join -->");
+    // That this table is complete the core's own tests show.
+    let source = read("core/src/membership/tests/machine/settings.rs");
+    let table = source
+        .split_once("const TABLE")
+        .and_then(|(_, rest)| rest.split_once("\n];"));
+    let (table, _) = table.expect("the table of settings");
+    let keys = table.lines().filter_map(|line| line.strip_prefix("        \""));
+    let mut compared: Vec<&str> = keys.filter_map(|line| line.strip_suffix("\",")).collect();
+    compared.retain(|key| key.contains('.') && !key.contains("-*") && *key != "0.5");
+    documented.sort_unstable();
+    compared.sort_unstable();
+    assert_eq!(documented, compared);
+}

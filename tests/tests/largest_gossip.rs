@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use quorate_core::agreement::Settings;
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, Output};
 use quorate_core::event::Event;
@@ -167,7 +168,10 @@ fn the_largest_welcome_makes_an_empty_node_a_member_with_bounded_work() {
         &mut node,
         now(2),
         &seed,
-        &Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })),
+        &Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
+            compatible: true,
+            settings: Settings::default(),
+        })),
     );
     let gossip = Arc::new(largest(&me));
     let count = gossip.members().len();
@@ -223,7 +227,10 @@ fn b_29_with_one_member_more_the_largest_welcome_is_refused_and_changes_nothing(
     let command = Command::Membership(MembershipCommand::JoinSeeds(vec![seed.address().clone()]));
     node.handle(now(1), Input::Command { token: 1, command });
     drain(&mut node);
-    let ack = Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true }));
+    let ack = Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
+        compatible: true,
+        settings: Settings::default(),
+    }));
     feed(&mut node, now(2), &seed, &ack);
     let mut theirs = config().limits;
     theirs.members_max += 1;

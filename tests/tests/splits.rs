@@ -1,8 +1,10 @@
 //! Whole splits under every strategy, and joiners whose settings do not fit, in virtual time. Spec: membership 6, sections I, M,
 //! O and P.
 
-use quorate_core::config::{DowningStrategy, LeaseMajorityConfig};
+use quorate_core::agreement::{Differences, JoinCheckers, Setting, SettingDifference};
+use quorate_core::config::{Config, DowningStrategy, LeaseMajorityConfig};
 use quorate_core::effect::HaltReason;
+use quorate_core::event::JoinFailure;
 use quorate_core::membership::member::Status;
 use quorate_tests::sim::{Sim, all_up, secs};
 
@@ -171,10 +173,44 @@ fn m_187_and_m_188_and_m_194_a_joiner_with_another_strategy_stops_and_one_with_t
     sim.start(2);
     sim.run_for(secs(5));
     sim.expect_halted([2], HaltReason::IncompatibleConfig);
+    let differences = Differences::from(vec![SettingDifference {
+        key: "downing.strategy".into(),
+        own: Some("down-all".into()),
+        other: Some("keep-majority".into()),
+    }]);
+    for member in sim.view(0).members() {
+        let (seed, differences) = (member.node.address().clone(), differences.clone());
+        let refused = JoinFailure::IncompatibleConfig { seed, differences };
+        assert_eq!(sim.join_failures(refused), 1, "of {member:?}");
+    }
     let mut sim = sim.config(|config| config.downing.strategy = DowningStrategy::KeepMajority { role: None });
     sim.start(2);
     sim.run_until(all_up);
     sim.expect_members(0..3, 0..3);
+}
+
+#[test]
+fn m_189_and_m_190_settings_of_the_application_divide_nodes_that_differ_and_no_others() {
+    let currency = |value: &'static str| {
+        move |config: &mut Config| {
+            let setting = Setting::new("billing.currency", value);
+            config.membership.join_checkers = JoinCheckers::default();
+            config.membership.join_checkers.add_equal(setting).unwrap();
+        }
+    };
+    let mut sim = Sim::new(189).config(currency("EUR")).nodes(3);
+    sim.run_until(all_up);
+    let mut sim = sim.config(currency("USD"));
+    sim.start(3);
+    sim.run_for(secs(5));
+    let mut sim = sim.config(|config| config.membership.join_checkers = JoinCheckers::default());
+    sim.start(4);
+    sim.run_for(secs(5));
+    sim.expect_halted([3, 4], HaltReason::IncompatibleConfig);
+    let mut sim = sim.config(currency("EUR"));
+    sim.start(5);
+    sim.run_until(all_up);
+    sim.expect_members([0, 1, 2, 5], [0, 1, 2, 5]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use quorate_core::agreement::{JoinChecker, Setting};
 use quorate_core::config::{Config, DowningStrategy, ValidConfig};
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
 use quorate_core::input::{Command, MembershipCommand};
@@ -53,6 +54,7 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     leases: Option<Arc<dyn LeaseKeeper>>,
     store: Option<Box<dyn Store>>,
     policy: Policy,
+    join_checkers: Vec<Arc<dyn JoinChecker>>,
     security: S,
     adapter: PhantomData<fn() -> A>,
 }
@@ -70,6 +72,7 @@ impl<A> ClusterBuilder<A, SecurityNotChosen> {
             leases: None,
             store: None,
             policy: Policy::default(),
+            join_checkers: Vec::new(),
             security: SecurityNotChosen,
             adapter: PhantomData,
         }
@@ -153,6 +156,31 @@ impl<A, S> ClusterBuilder<A, S> {
         self
     }
 
+    /// Adds a setting of the application that every node of the cluster has to have, with this value: 1 to 64 bytes of
+    /// `A-Z a-z 0-9 . _ : -` as key, none of Quorate's own sections in front, and at most 128 bytes of value; at most 32 of
+    /// them. A node that differs is not taken in, and both sides name the key and both values, in an event, in the log and in
+    /// [`Cluster::up`]'s error. For secrets, optional settings and comparisons of one's own see
+    /// [`ClusterBuilder::join_checker`].
+    ///
+    /// ```no_run
+    /// # fn of<A>(builder: quorate_driver::ClusterBuilder<A>) -> quorate_driver::ClusterBuilder<A> {
+    /// builder
+    ///     .check_on_join("billing.currency", "EUR")
+    ///     .check_on_join("orders.schema", 7)
+    /// # }
+    /// ```
+    pub fn check_on_join(self, key: impl Into<String>, value: impl ToString) -> Self {
+        self.join_checker(Setting::new(key, value))
+    }
+
+    /// Adds settings of the application that all nodes have to agree on, by their own comparison. A [`Setting`] is a checker
+    /// too, one that wants equal values: [`Setting::secret`] says only a hash of its value, [`Setting::if_known`] is compared
+    /// with nodes that have it.
+    pub fn join_checker(mut self, checker: impl JoinChecker + 'static) -> Self {
+        self.join_checkers.push(Arc::new(checker));
+        self
+    }
+
     /// How links are protected. Has no default: the choice has to be visible in the program.
     pub fn security(self, security: Security) -> ClusterBuilder<A, Security> {
         ClusterBuilder {
@@ -166,6 +194,7 @@ impl<A, S> ClusterBuilder<A, S> {
             leases: self.leases,
             store: self.store,
             policy: self.policy,
+            join_checkers: self.join_checkers,
             security,
             adapter: PhantomData,
         }
@@ -293,6 +322,9 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         }
         for change in self.changes.drain(..) {
             change(&mut config);
+        }
+        for checker in self.join_checkers.drain(..) {
+            config.membership.join_checkers.add(checker)?;
         }
         let config = config.validate()?;
         if let Some(least) = config.stable_after_too_short_for_detector() {

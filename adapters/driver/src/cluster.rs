@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::effect::{CommandError, MembershipCommandError};
+use quorate_core::effect::{CommandError, HaltReason, MembershipCommandError};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::{NameError, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
@@ -130,7 +130,8 @@ impl<A> Cluster<A> {
     /// Waits until this node is a full member (Up).
     ///
     /// # Errors
-    /// [`ClusterError::Stopped`] if it ends before.
+    /// [`ClusterError::NotJoined`] if it ends because it could not join, with what was in the way: settings that differ, for
+    /// instance, each with both values. [`ClusterError::Stopped`] if it ends for another reason.
     ///
     /// # Cancel safety
     /// Safe: it only watches.
@@ -141,8 +142,26 @@ impl<A> Cluster<A> {
                 return Ok(());
             }
             if events.next().await.is_none() {
-                return Err(ClusterError::Stopped);
+                return Err(self.ended_before_up());
             }
+        }
+    }
+
+    fn ended_before_up(&self) -> ClusterError {
+        let hub = &self.shared().hub;
+        match (hub.termination(), hub.join_failure()) {
+            (
+                Some(Termination::Halted(
+                    halted @ (HaltReason::IncompatibleConfig
+                    | HaltReason::JoinAborted
+                    | HaltReason::JoinRefused),
+                )),
+                Some(cause),
+            ) => ClusterError::NotJoined {
+                halted,
+                cause: Box::new(cause),
+            },
+            (_, _) => ClusterError::Stopped,
         }
     }
 

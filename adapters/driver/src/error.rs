@@ -4,8 +4,10 @@
 use std::fmt;
 use std::io;
 
+use quorate_core::agreement::SettingError;
 use quorate_core::config::ConfigError;
 use quorate_core::effect::{CommandError, HaltReason};
+use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
 use quorate_core::sharding::errors::AskFailure;
 
@@ -26,6 +28,9 @@ pub enum StartError {
     /// A setting is outside its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A setting of the application that is checked on join is not legal.
+    #[error("checked on join: {0}")]
+    JoinCheck(#[from] SettingError),
     /// The address cannot be listened at; a port in use for instance.
     #[error("cannot listen at {address}: {error}")]
     Bind {
@@ -74,6 +79,14 @@ pub enum ClusterError {
     /// The node has stopped.
     #[error("this node has stopped")]
     Stopped,
+    /// The node has stopped because it could not join: this was last in the way.
+    #[error("this node has stopped because {halted}: {cause}")]
+    NotJoined {
+        /// Why it stopped.
+        halted: HaltReason,
+        /// What every seed had against it, or the one that was asked.
+        cause: Box<JoinFailure>,
+    },
     /// The kind is registered already, with messages or answers of other types.
     #[error(transparent)]
     Region(#[from] RegionError),

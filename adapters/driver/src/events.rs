@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
-use quorate_core::event::Event;
+use quorate_core::event::{Event, JoinFailure, MembershipEvent};
 use quorate_core::membership::member::Status;
 use quorate_core::view::View;
 
@@ -74,6 +74,8 @@ struct HubInside {
     is_able: bool,
     subscribers: Vec<Arc<Mutex<Queue>>>,
     ended: Option<Termination>,
+    /// What was last in the way of joining.
+    join_failure: Option<JoinFailure>,
 }
 
 impl Hub {
@@ -84,8 +86,14 @@ impl Hub {
                 is_able: true,
                 subscribers: Vec::new(),
                 ended: None,
+                join_failure: None,
             }),
         }
+    }
+
+    /// What was last in the way of joining, the time limit of the whole aside.
+    pub(crate) fn join_failure(&self) -> Option<JoinFailure> {
+        lock(&self.inside).join_failure.clone()
     }
 
     pub(crate) fn view(&self) -> Arc<View> {
@@ -124,6 +132,11 @@ impl Hub {
     pub(crate) fn publish(&self, event: &ClusterEvent) {
         let mut wakers = Vec::new();
         let mut inside = lock(&self.inside);
+        if let ClusterEvent::Event(Event::Membership(MembershipEvent::JoinFailed { reason })) = event
+            && *reason != JoinFailure::Aborted
+        {
+            inside.join_failure = Some(reason.clone());
+        }
         // A queue nobody else holds has lost its reader.
         inside.subscribers.retain(|queue| Arc::strong_count(queue) > 1);
         for subscriber in &inside.subscribers {

@@ -84,6 +84,9 @@ pub use transport::{
 
 /// The core's types that the API speaks of.
 pub mod core {
+    pub use quorate_core::agreement::{
+        Differences, JoinChecker, JoinCheckers, Setting, SettingDifference, SettingError, Settings,
+    };
     pub use quorate_core::config::{
         Config, ConfigError, CustomStrategy, DdataConfig, DowningStrategy, LeaseMajorityConfig, ValidConfig,
     };

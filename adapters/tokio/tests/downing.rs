@@ -11,10 +11,12 @@ use std::time::Duration;
 use common::log::Log;
 use common::{all_up, node, until, within};
 use quorate_tokio::core::{
-    Config, CustomStrategy, Decision, DowningEvent, DowningStrategy, DowningView, Event, HaltReason,
-    JoinFailure, MembershipEvent, Role, Strategy,
+    Config, CustomStrategy, Decision, DowningEvent, DowningStrategy, DowningView, Event, HaltReason, Role,
+    Setting, SettingError, Strategy,
 };
-use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Security, Termination, Tokio};
+use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Security, StartError, Termination, Tokio};
+
+type Builder = ClusterBuilder<Tokio, Security>;
 
 static LOG: LazyLock<Log> = LazyLock::new(Log::take_over);
 
@@ -42,18 +44,42 @@ impl Strategy for KeepReferee {
     }
 }
 
-fn downed_by(strategy: DowningStrategy) -> ClusterBuilder<Tokio, Security> {
+/// The side with the member on this host stays.
+#[derive(Debug)]
+struct KeepHost(&'static str);
+
+impl Strategy for KeepHost {
+    fn name(&self) -> &'static str {
+        "keep-host"
+    }
+
+    fn decide(&self, view: &DowningView) -> Decision {
+        let on_host = |host: &str| host == self.0;
+        let member = view.members().iter().find(|m| on_host(m.node.address().host()));
+        match member {
+            Some(member) if view.is_unreachable(&member.node) => Decision::DownReachable,
+            Some(_) => Decision::DownUnreachable,
+            None => Decision::DownAll,
+        }
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        vec![Setting::new("host", self.0)]
+    }
+}
+
+fn downed_by(strategy: DowningStrategy) -> Builder {
     LazyLock::force(&LOG);
     node().config(move |config: &mut Config| config.downing.strategy = strategy)
 }
 
-fn refereed(name: &'static str) -> ClusterBuilder<Tokio, Security> {
+fn refereed(name: &'static str) -> Builder {
     downed_by(DowningStrategy::Custom(CustomStrategy(Arc::new(KeepReferee(
         name,
     )))))
 }
 
-async fn first(builder: ClusterBuilder<Tokio, Security>) -> Cluster {
+async fn first(builder: Builder) -> Cluster {
     let first = builder.start().await.unwrap();
     first.join([first.address().address()]).await.unwrap();
     within(first.up()).await.unwrap();
@@ -128,26 +154,80 @@ async fn a_strategy_of_the_application_ends_a_majority() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_with_a_strategy_of_another_name_is_refused() {
-    let first = first(refereed("keep-referee")).await;
-    let other = refereed("keep-umpire").start().await.unwrap();
-    let mut events = other.events();
-    other.join([first.address().address()]).await.unwrap();
-    within(async {
-        loop {
-            match events.next().await {
-                Some(ClusterEvent::Event(Event::Membership(MembershipEvent::JoinFailed {
-                    reason: JoinFailure::IncompatibleConfig,
-                }))) => return,
-                Some(_) => {}
-                None => panic!("the node ended"),
-            }
-        }
-    })
+/// What a node with the second strategy hears that joins one with the first, and its log lines and the other's.
+async fn refused(first_has: Builder, joiner_has: Builder, here: &str, there: &str) {
+    let first = first(first_has).await;
+    let joiner = joiner_has.start().await.unwrap();
+    joiner.join([first.address().address()]).await.unwrap();
+    let error = within(joiner.up()).await.unwrap_err();
+    assert!(error.to_string().ends_with(here), "{error}");
+    LOG.said(&[
+        "WARN",
+        r#"event="join_failed""#,
+        &joiner.address().to_string(),
+        here,
+    ])
     .await;
-    other.stop().await;
+    LOG.said(&[
+        "WARN",
+        "cluster::membership",
+        r#"event="join_settings_differ""#,
+        &first.address().to_string(),
+        &joiner.address().to_string(),
+        there,
+    ])
+    .await;
     first.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_a_strategy_of_another_name_is_refused_and_both_say_which() {
+    refused(
+        refereed("keep-referee"),
+        refereed("keep-umpire"),
+        r#"downing.strategy is here "keep-umpire" and there "keep-referee""#,
+        r#"downing.strategy is here "keep-referee" and there "keep-umpire""#,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_strategy_has_other_settings_is_refused_and_both_say_which() {
+    let host =
+        |host: &'static str| downed_by(DowningStrategy::Custom(CustomStrategy(Arc::new(KeepHost(host)))));
+    refused(
+        host("one"),
+        host("two"),
+        r#"downing.strategy.host is here "two" and there "one""#,
+        r#"downing.strategy.host is here "one" and there "two""#,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_setting_of_the_application_that_cannot_be_is_refused_before_anything_starts() {
+    let error = async |builder: Builder| builder.start().await.unwrap_err();
+    let found = error(node().check_on_join("downing.strategy", "mine")).await;
+    let StartError::JoinCheck(SettingError::Reserved { section, .. }) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(section, "downing");
+    let twice = node()
+        .check_on_join("a", 1)
+        .join_checker(Setting::secret("a", "x"));
+    let found = error(twice).await;
+    assert_eq!(found.to_string(), "checked on join: the key `a` is there twice");
+    let found = error(node().check_on_join("a", "v".repeat(129))).await;
+    assert!(matches!(
+        found,
+        StartError::JoinCheck(SettingError::ValueTooLong { bytes: 129, .. })
+    ));
+    let many = (0..33).fold(node(), |node, n| node.check_on_join(format!("k{n}"), n));
+    let found = error(many).await;
+    assert!(matches!(
+        found,
+        StartError::JoinCheck(SettingError::TooMany { count: 33, max: 32 })
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! Configuration: every key with unit, range, default and the reference setting it mirrors, checked once when it is
 //! built. Nothing else in the core checks a setting. Spec: membership 4, sharding 4.1, reliability 3b.
 
+mod agreement;
 mod ddata;
 mod downing;
 mod limits;
@@ -19,6 +20,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::agreement::JoinCheckers;
 use crate::ident::{ClusterName, Role};
 use crate::membership::state::app_version::AppVersion;
 
@@ -98,6 +100,9 @@ pub struct MembershipConfig {
     /// Whether a joiner whose settings do not fit stops instead of joining with a warning (default true). Mirrors
     /// `configuration-compatibility-check.enforce-on-join`.
     pub enforce_config_on_join: bool,
+    /// Settings of the application that all members have to agree on, and how they are compared (default none; at most 32
+    /// settings, those of a strategy of its own included). Mirrors `configuration-compatibility-check.checkers`.
+    pub join_checkers: JoinCheckers,
 }
 
 /// Settings of heartbeats and the accrual detector.

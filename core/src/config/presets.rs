@@ -9,6 +9,7 @@ use super::{
     Config, DdataConfig, DetectorImplementation, DowningConfig, ExecutorConfig, FailureDetectorConfig,
     Limits, MembershipConfig, ShardingConfig,
 };
+use crate::agreement::JoinCheckers;
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
 
@@ -31,6 +32,7 @@ impl Default for MembershipConfig {
             shutdown_after_unsuccessful_join: None,
             quarantine_removed_node_after: Duration::from_secs(5),
             enforce_config_on_join: true,
+            join_checkers: JoinCheckers::default(),
         }
     }
 }

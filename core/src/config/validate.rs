@@ -12,6 +12,7 @@ use siphasher::sip::SipHasher13;
 
 use super::downing::stable_after_by_size;
 use super::{Config, DowningStrategy};
+use crate::agreement::{Differences, Settings};
 use crate::ident::Roles;
 
 /// Below it nodes do little else than shaking hands.
@@ -37,6 +38,7 @@ pub struct ConfigError {
 pub struct ValidConfig {
     config: Arc<Config>,
     roles: Roles,
+    shared: Settings,
 }
 
 impl ValidConfig {
@@ -90,8 +92,20 @@ impl ValidConfig {
         notices + detector.unreachable_nodes_reaper_interval
     }
 
-    /// Digest of the settings that all members must share: the downing strategy and its rule. A joiner with another one
-    /// is refused, because two strategies could let both halves of a partition survive.
+    /// The settings that all members must share, by key: what a joiner and a member tell each other. `docs/configuration.md`
+    /// lists them, with the reason of each.
+    #[must_use]
+    pub const fn shared_settings(&self) -> &Settings {
+        &self.shared
+    }
+
+    /// Where this node and one with these settings do not agree.
+    #[must_use]
+    pub fn differences(&self, other: &Settings) -> Differences {
+        self.shared.differences(other, &self.membership.join_checkers)
+    }
+
+    /// Digest of the downing strategy and its rule: what nodes compare of which one does not tell its settings yet.
     #[must_use]
     pub fn compatibility_digest(&self) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(1, 2);
@@ -175,9 +189,11 @@ impl Config {
         self.check_limits()?;
         self.ddata.check(self.ddata_frame_bytes_max())?;
         self.downing.check()?;
+        let shared = self.shared_settings()?;
         Ok(ValidConfig {
             config: Arc::new(self),
             roles,
+            shared,
         })
     }
 

@@ -107,8 +107,8 @@ impl Display for JoinFailure {
             Self::NoSeedAnswered { attempt, seeds } => {
                 write!(f, "no seed helped in attempt {attempt}: {}", List(seeds))
             }
-            Self::IncompatibleConfig => {
-                f.write_str("a seed's settings differ from this node's in a way that cannot work")
+            Self::IncompatibleConfig { seed, differences } => {
+                write!(f, "the settings of {seed} differ from this node's: {differences}")
             }
             Self::NoWelcome => f.write_str("no Welcome came in time"),
             Self::Refused { reason } => write!(f, "a member refused: {reason}"),
@@ -128,6 +128,8 @@ impl Display for SeedCause {
         match self {
             Self::NoAnswer => f.write_str("no answer"),
             Self::InNoCluster => f.write_str("in no cluster itself"),
+            Self::SettingsDiffer(differences) => write!(f, "its settings differ: {differences}"),
+            Self::Agrees => f.write_str("would have taken this node in"),
             Self::Refused => f.write_str("nobody listens there"),
             Self::Unresolvable => f.write_str("nobody knows this name"),
             Self::OtherCluster => f.write_str("belongs to another cluster"),

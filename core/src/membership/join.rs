@@ -1,33 +1,27 @@
-//! Joining: the seed process, the wait for a Welcome, and what a member answers to joiners. Only the first seed may form
-//! a cluster. Never admits two live incarnations at one address. Spec: membership 2.1, 2.2, 8.10.
+//! Joining: the wait for a Welcome, and what a member answers to joiners. Never admits two live incarnations at one address.
+//! Spec: membership 2.1, 8.10.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::cx::Cx;
-use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
-use crate::event::{Event, JoinFailure, MembershipEvent, SeedCause, SeedFailure};
+use crate::effect::HaltReason;
+use crate::event::{Event, JoinFailure, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
-use crate::input::Token;
 use crate::membership::leader_actions::is_shutting_down;
 use crate::membership::machine::Membership;
+use crate::membership::seeds::Seeding;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::targets;
-use crate::message::{
-    GossipBody, GossipEnvelope, InitJoin, InitJoinAck, Join, JoinRefused, MembershipMsg, Message, Welcome,
-};
+use crate::message::{GossipBody, GossipEnvelope, Join, JoinRefused, MembershipMsg, Message, Welcome};
 use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 use crate::rng;
 use crate::time::Instant;
 use crate::timer::{MembershipTimer, Timer};
 use crate::wire;
 
-/// Seeds that have not answered are asked this often, or five times within the timeout if that is shorter: the first answer
-/// may be lost with a link to the node that was at this address before.
-const SEED_RETRY_MAX: Duration = Duration::from_secs(1);
 /// A member that has not answered a Join is asked again this often: a node that is restarted at its address is back soon
 /// after the one before it is gone.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
@@ -57,77 +51,7 @@ pub(super) enum Joining {
     Over,
 }
 
-/// The seed process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seeding {
-    /// The contacts as given; the first one may form a cluster.
-    contacts: Vec<Address>,
-    /// Contacts other than me that did not say that they are in no cluster.
-    unanswered: BTreeSet<Address>,
-    /// Whether I am the first contact.
-    first: bool,
-    /// Times the contacts were asked.
-    attempt: u32,
-    /// When the user is told that nobody answered. The first contact forms a cluster then.
-    until: Instant,
-}
-
 impl Membership {
-    /// Somebody wants this node to join through these contacts.
-    pub(crate) fn on_join_command(&mut self, cx: &mut Cx<'_>, token: Token, contacts: Vec<Address>) {
-        let refusal = match &self.joining {
-            Joining::Done => Some(CommandError::Membership(MembershipCommandError::AlreadyJoined)),
-            Joining::Over => Some(CommandError::Stopped),
-            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => contacts
-                .is_empty()
-                .then_some(CommandError::Membership(MembershipCommandError::NoSeeds)),
-        };
-        if let Some(error) = refusal {
-            return cx.reply(token, Answer::Refused(error));
-        }
-        cx.reply(token, Answer::Done);
-        if let Some(after) = cx.config.membership.shutdown_after_unsuccessful_join {
-            let at = cx.mono() + after;
-            cx.wake(Timer::Membership(MembershipTimer::JoinAbort), at);
-        }
-        self.ask_contacts(cx, contacts, 1);
-    }
-
-    fn ask_contacts(&mut self, cx: &mut Cx<'_>, contacts: Vec<Address>, attempt: u32) {
-        Self::cancel_process_timers(cx);
-        let me = cx.me.address();
-        let first = contacts.first() == Some(me);
-        let others: BTreeSet<Address> = contacts.iter().filter(|a| *a != me).cloned().collect();
-        if others.is_empty() {
-            return self.form_cluster(cx);
-        }
-        let seeding = Seeding {
-            contacts,
-            unanswered: others,
-            first,
-            attempt,
-            until: cx.mono() + cx.config.membership.seed_node_timeout,
-        };
-        if first && attempt == 1 {
-            cx.wake(Timer::Membership(MembershipTimer::SeedSelfJoin), seeding.until);
-        }
-        self.ask_unanswered(cx, seeding);
-        self.publish(cx);
-    }
-
-    fn ask_unanswered(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
-        let config_digest = cx.config.compatibility_digest();
-        for contact in &seeding.unanswered {
-            cx.send_to_address(
-                contact,
-                Message::Membership(MembershipMsg::InitJoin(InitJoin { config_digest })),
-            );
-        }
-        let pause = SEED_RETRY_MAX.min(cx.config.membership.seed_node_timeout / 5);
-        cx.wake(Timer::Membership(MembershipTimer::SeedRetry), cx.mono() + pause);
-        self.joining = Joining::Seeding(seeding);
-    }
-
     /// The whole process took too long.
     pub(super) fn on_join_abort(&mut self, cx: &mut Cx<'_>) {
         match self.joining {
@@ -139,42 +63,6 @@ impl Membership {
                 }));
                 self.halt(cx, HaltReason::JoinAborted);
             }
-        }
-    }
-
-    /// Nobody answered for a while: ask again.
-    pub(super) fn on_seed_retry(&mut self, cx: &mut Cx<'_>) {
-        let Joining::Seeding(seeding) = &self.joining else {
-            return;
-        };
-        let mut seeding = seeding.clone();
-        if !seeding.first && cx.mono() >= seeding.until {
-            let me = cx.me.address();
-            let others = || seeding.contacts.iter().filter(|a| *a != me);
-            let failure = |seed: &Address| SeedFailure {
-                seed: seed.clone(),
-                cause: if seeding.unanswered.contains(seed) {
-                    SeedCause::NoAnswer
-                } else {
-                    SeedCause::InNoCluster
-                },
-            };
-            let reason = JoinFailure::NoSeedAnswered {
-                attempt: seeding.attempt,
-                seeds: others().map(failure).collect(),
-            };
-            seeding.unanswered = others().cloned().collect();
-            seeding.until = cx.mono() + cx.config.membership.seed_node_timeout;
-            seeding.attempt = seeding.attempt.saturating_add(1);
-            cx.notify(Event::Membership(MembershipEvent::JoinFailed { reason }));
-        }
-        self.ask_unanswered(cx, seeding);
-    }
-
-    /// The first seed has waited long enough for the others.
-    pub(super) fn on_seed_timeout(&mut self, cx: &mut Cx<'_>) {
-        if matches!(&self.joining, Joining::Seeding(seeding) if seeding.first) {
-            self.form_cluster(cx);
         }
     }
 
@@ -226,6 +114,26 @@ impl Membership {
         cx.send(target, Message::Membership(MembershipMsg::Join(join)));
     }
 
+    /// A member has agreed to take this node in.
+    pub(super) fn wait_for_welcome(
+        &mut self,
+        cx: &mut Cx<'_>,
+        target: &UniqueAddress,
+        contacts: Vec<Address>,
+        attempt: u32,
+    ) {
+        Self::cancel_process_timers(cx);
+        let until = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
+        self.joining = Joining::Waiting {
+            target: target.clone(),
+            contacts,
+            attempt,
+            until,
+        };
+        Self::send_join(cx, target);
+        Self::wake_join_again(cx, until);
+    }
+
     fn wake_join_again(cx: &mut Cx<'_>, until: Instant) {
         let at = until.min(cx.mono() + JOIN_AGAIN);
         cx.wake(Timer::Membership(MembershipTimer::JoinRetry), at);
@@ -234,73 +142,6 @@ impl Membership {
     fn wake_join_retry(cx: &mut Cx<'_>) {
         let retry = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
         cx.wake(Timer::Membership(MembershipTimer::JoinRetry), retry);
-    }
-
-    /// A joiner asks whether it could join here.
-    pub(crate) fn on_init_join(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ask: InitJoin) {
-        let own = self.gossip.member(cx.me).map(|m| m.status);
-        let answer = match own {
-            Some(status) if self.is_member() && !status.is_terminal() => {
-                let compatible = ask.config_digest == cx.config.compatibility_digest();
-                Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible }))
-            }
-            Some(_) | None => Message::Membership(MembershipMsg::InitJoinNack),
-        };
-        cx.send(from, answer);
-    }
-
-    /// A contact is in a cluster.
-    pub(crate) fn on_init_join_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ack: InitJoinAck) {
-        let seeding = match &self.joining {
-            Joining::Seeding(seeding) if seeding.contacts.contains(from.address()) => seeding,
-            // All contacts were asked and the first answer was taken: the others' answers are late, not wrong.
-            Joining::Waiting { contacts, .. } if contacts.contains(from.address()) => return,
-            Joining::Done | Joining::Over => return,
-            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => {
-                return Self::unexpected(cx, from, "InitJoinAck");
-            }
-        };
-        if !ack.compatible {
-            cx.notify(Event::Membership(MembershipEvent::JoinFailed {
-                reason: JoinFailure::IncompatibleConfig,
-            }));
-            if cx.config.membership.enforce_config_on_join {
-                return self.halt(cx, HaltReason::IncompatibleConfig);
-            }
-        }
-        let (contacts, attempt) = (seeding.contacts.clone(), seeding.attempt);
-        Self::cancel_process_timers(cx);
-        let until = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
-        self.joining = Joining::Waiting {
-            target: from.clone(),
-            contacts,
-            attempt,
-            until,
-        };
-        Self::send_join(cx, from);
-        Self::wake_join_again(cx, until);
-    }
-
-    /// A contact is in no cluster. If no other contact is left, the first seed forms one at once.
-    pub(crate) fn on_init_join_nack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
-        let Joining::Seeding(seeding) = &mut self.joining else {
-            return;
-        };
-        seeding.unanswered.remove(from.address());
-        if seeding.first && seeding.unanswered.is_empty() {
-            self.form_cluster(cx);
-        }
-    }
-
-    fn form_cluster(&mut self, cx: &mut Cx<'_>) {
-        Self::cancel_join_timers(cx);
-        self.joining = Joining::Done;
-        let mut next = Gossip::new();
-        let (roles, version) = (cx.config.node_roles().clone(), cx.config.app_version.clone());
-        next.upsert_member(Member::joining(cx.me.clone(), roles, version));
-        self.update(cx, next);
-        Self::start_periodic_tasks(cx);
-        self.act_as_leader(cx);
     }
 
     /// A node asks to be taken in.
@@ -475,13 +316,13 @@ impl Membership {
         );
     }
 
-    fn cancel_join_timers(cx: &mut Cx<'_>) {
+    pub(super) fn cancel_join_timers(cx: &mut Cx<'_>) {
         Self::cancel_process_timers(cx);
         cx.timers.cancel(&Timer::Membership(MembershipTimer::JoinAbort));
     }
 
     /// Cancels what the present attempt waits for; the limit of the whole process stays.
-    fn cancel_process_timers(cx: &mut Cx<'_>) {
+    pub(super) fn cancel_process_timers(cx: &mut Cx<'_>) {
         for timer in [
             MembershipTimer::SeedRetry,
             MembershipTimer::SeedSelfJoin,
@@ -491,7 +332,7 @@ impl Membership {
         }
     }
 
-    fn unexpected(cx: &mut Cx<'_>, from: &UniqueAddress, what: &'static str) {
+    pub(super) fn unexpected(cx: &mut Cx<'_>, from: &UniqueAddress, what: &'static str) {
         cx.reject(from, Rejection::Unexpected { what });
     }
 }

@@ -12,6 +12,7 @@ use crate::event::{Event, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DownTarget, MembershipCommand, Token};
 use crate::membership::join::Joining;
+use crate::membership::seeds::ToldDiffering;
 use crate::membership::state::convergence;
 use crate::membership::state::events::{self, MembershipChange};
 use crate::membership::state::gossip::{Gossip, GossipError};
@@ -45,6 +46,8 @@ pub(crate) struct Membership {
     told_up: bool,
     /// When this node first saw each tombstone, on its own clock (8.3).
     pub(super) tombstones_since: BTreeMap<UniqueAddress, Instant>,
+    /// Joiners whose settings differ, of whom users have heard.
+    pub(super) told_differing: ToldDiffering,
     halt: Option<HaltReason>,
 }
 
@@ -74,6 +77,7 @@ impl Membership {
             self_down_ticks: 0,
             told_up: false,
             tombstones_since: BTreeMap::new(),
+            told_differing: ToldDiffering::default(),
             halt: None,
         }
     }
@@ -81,8 +85,8 @@ impl Membership {
     /// Another node (or this one itself) speaks.
     pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, msg: MembershipMsg) {
         match msg {
-            MembershipMsg::InitJoin(ask) => self.on_init_join(cx, from, ask),
-            MembershipMsg::InitJoinAck(ack) => self.on_init_join_ack(cx, from, ack),
+            MembershipMsg::InitJoin(ask) => self.on_init_join(cx, from, &ask),
+            MembershipMsg::InitJoinAck(ack) => self.on_init_join_ack(cx, from, &ack),
             MembershipMsg::InitJoinNack => self.on_init_join_nack(cx, from),
             MembershipMsg::Join(join) => self.on_join(cx, from, &join),
             MembershipMsg::JoinRefused(refused) => self.on_join_refused(cx, from, &refused),

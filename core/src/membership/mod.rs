@@ -10,6 +10,7 @@ mod incarnations;
 mod join;
 mod leader_actions;
 pub(crate) mod machine;
+mod seeds;
 mod spread;
 
 #[cfg(test)]

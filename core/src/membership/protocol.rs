@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::agreement::{Differences, Settings};
 use crate::ident::{Address, Roles, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::membership::state::app_version::AppVersion;
@@ -102,18 +103,23 @@ impl Msg {
     }
 }
 
-/// The joiner's question, with what must agree: the settings that all members share, as a digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The joiner's question, with what must agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitJoin {
-    /// [`crate::config::ValidConfig::compatibility_digest`] of the joiner.
+    /// [`crate::config::ValidConfig::compatibility_digest`] of the joiner, for members that do not read its settings.
     pub config_digest: u64,
+    /// The joiner's settings that all members share; none from a version that does not send them.
+    pub settings: Settings,
 }
 
 /// A seed's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitJoinAck {
-    /// Whether the settings that must agree do.
+    /// Whether the settings that must agree do, as the seed sees it.
     pub compatible: bool,
+    /// The seed's settings, as far as the joiner named them or must have them; none if both lists are the same, or from a
+    /// version that does not send them.
+    pub settings: Settings,
 }
 
 /// A request to become a member. The incarnation that joins is the link's peer.
@@ -349,7 +355,7 @@ pub struct SeedFailure {
     pub cause: SeedCause,
 }
 
-/// Why a seed was of no help. The node itself knows the first two; what came of its dials its host knows, and puts in the
+/// Why a seed was of no help. The node itself knows the first four; what came of its dials its host knows, and puts in the
 /// place of [`SeedCause::NoAnswer`] before users hear of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -358,6 +364,10 @@ pub enum SeedCause {
     NoAnswer,
     /// It answered that it is in no cluster itself.
     InNoCluster,
+    /// It would not have this node: these settings differ.
+    SettingsDiffer(Differences),
+    /// It would have taken this node in, had no other refused.
+    Agrees,
     /// Nobody listens at its address.
     Refused,
     /// Nobody knows its name.
@@ -381,8 +391,14 @@ pub enum JoinFailure {
         /// The last cause of each seed, in the order in which they were given; not this node itself.
         seeds: Vec<SeedFailure>,
     },
-    /// The seed's settings differ in a way that cannot work.
-    IncompatibleConfig,
+    /// A seed's settings and this node's differ in a way that cannot work. With `enforce_config_on_join` the node halts; with
+    /// several seeds it hears the others first, and [`JoinFailure::NoSeedAnswered`] says what each had against it.
+    IncompatibleConfig {
+        /// The seed.
+        seed: Address,
+        /// Every setting that differs, with this node's value and the seed's.
+        differences: Differences,
+    },
     /// No Welcome came in time.
     NoWelcome,
     /// A member refused.
@@ -418,4 +434,8 @@ pub enum Rejection {
     /// A join that cannot be accepted (B-43 to B-46).
     #[error("join refused: {0}")]
     JoinRefused(JoinRefusal),
+    /// A joiner was told that its settings differ (B-47): this node's are `own`. Said once a minute of an incarnation,
+    /// counted every time.
+    #[error("it wants to join and its settings differ: {0}")]
+    SettingsDiffer(Differences),
 }

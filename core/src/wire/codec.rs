@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::handshake::{FEATURE_GONE, FEATURES};
+use super::handshake::{FEATURE_GONE, FEATURE_SETTINGS, FEATURES};
 use super::{WireError, ddata, detector, kind, membership, sharding};
 use crate::bytes::Reader;
 use crate::config::Limits;
@@ -90,9 +90,12 @@ impl Encoder {
         limits: &Limits,
         out: &mut Vec<u8>,
     ) -> Result<(), WireError> {
-        let says_gone = features & FEATURE_GONE != 0;
+        let reads = membership::Reads {
+            gone: features & FEATURE_GONE != 0,
+            settings: features & FEATURE_SETTINGS != 0,
+        };
         match message {
-            Message::Membership(msg) => membership::put(msg, says_gone, limits, &mut self.packer, out),
+            Message::Membership(msg) => membership::put(msg, reads, limits, &mut self.packer, out),
             Message::Detector(msg) => detector::put(msg, out),
             Message::Sharding(msg) => sharding::put(msg, limits, out),
             Message::Ddata(msg) => ddata::put(msg, out),

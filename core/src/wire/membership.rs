@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use super::deflate::Packer;
-use super::gossip;
+use super::{gossip, settings};
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node, put_text};
 use crate::config::Limits;
@@ -22,9 +22,18 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::packed::roles::{data_center, wire_roles};
 use crate::message::Tag;
 
+/// What the reader of a message understands beside the stable bodies: the features of its link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reads {
+    /// States that say who is gone.
+    pub(super) gone: bool,
+    /// Settings behind a question to join and behind its answer.
+    pub(super) settings: bool,
+}
+
 pub(super) fn put(
     msg: &Msg,
-    says_gone: bool,
+    reads: Reads,
     limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
@@ -32,11 +41,11 @@ pub(super) fn put(
     match msg {
         Msg::InitJoin(body) => {
             out.extend_from_slice(&body.config_digest.to_le_bytes());
-            Ok(())
+            settings::put(&body.settings, reads.settings, out)
         }
         Msg::InitJoinAck(body) => {
             out.push(u8::from(body.compatible));
-            Ok(())
+            settings::put(&body.settings, reads.settings, out)
         }
         Msg::InitJoinNack => {
             // A frame's body is never empty.
@@ -48,8 +57,8 @@ pub(super) fn put(
         Msg::JoinRefused(body) => put_join_refused(body, out),
         Msg::ExitingConfirmed { to } | Msg::Removed { to } => put_node(out, to),
         Msg::GossipStatus(body) => gossip::put_status(body, limits, out),
-        Msg::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, says_gone, limits, packer, out),
-        Msg::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, says_gone, limits, packer, out),
+        Msg::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, reads.gone, limits, packer, out),
+        Msg::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, reads.gone, limits, packer, out),
     }
 }
 
@@ -57,9 +66,11 @@ pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result
     Ok(match tag {
         Msg::INIT_JOIN => Msg::InitJoin(InitJoin {
             config_digest: reader.u64()?,
+            settings: settings::read(reader)?,
         }),
         Msg::INIT_JOIN_ACK => Msg::InitJoinAck(InitJoinAck {
             compatible: reader.bool("compatible")?,
+            settings: settings::read(reader)?,
         }),
         Msg::INIT_JOIN_NACK => match reader.u8()? {
             0 => Msg::InitJoinNack,

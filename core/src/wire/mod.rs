@@ -13,6 +13,7 @@ pub mod handshake;
 pub mod kind;
 mod membership;
 mod registry;
+mod settings;
 mod sharding;
 #[cfg(test)]
 mod tests;

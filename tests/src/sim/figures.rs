@@ -6,6 +6,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use quorate_core::agreement::Settings;
 use quorate_core::config::Config;
 use quorate_core::ident::{ClusterName, UniqueAddress};
 use quorate_core::input::{Command, Input, MembershipCommand};
@@ -222,7 +223,10 @@ fn form(sim: &mut Sim, nodes: usize) {
         sim.hear(
             process,
             &contact,
-            &Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })),
+            &Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
+                compatible: true,
+                settings: Settings::default(),
+            })),
         );
         let gossip = Arc::clone(&state);
         sim.hear(

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use quorate_core::agreement::{Differences, SettingDifference};
 use quorate_core::config::DowningStrategy;
 use quorate_core::effect::HaltReason;
+use quorate_core::event::{Event, JoinFailure, SeedCause};
 use quorate_core::message::MembershipMsg;
+use quorate_core::reject::{MembershipRejection, Rejection};
 use quorate_core::wire::handshake::{HelloAnswer, RejectReason};
-use quorate_driver::{Adapter, Method, Security, Termination};
+use quorate_driver::{Adapter, ClusterError, ClusterEvent, Method, Security, Termination};
 
 use super::craft::{CONTROL, GOSSIP, addressed, frame, hello};
 use super::state::StateColumns;
@@ -164,16 +167,61 @@ pub async fn plain_bytes_on_a_protected_port_are_refused<A: Adapter>(security: &
     goes_on(&target, security).await;
 }
 
-/// B-47: settings that all nodes must share differ: the joiner is told which way it is and stops, the cluster is as before.
+/// B-47: settings that all nodes must share differ: the joiner hears from every seed which they are, with both values, and stops;
+/// the seeds' users hear it too, and the cluster is as before.
 pub async fn a_joiner_with_other_settings_is_told_and_stops<A: Adapter>(security: &Security) {
-    let nodes = cluster::<A>(2, security).await;
-    let seed = nodes[0].address().address();
-    let other = node::<A>(security).config(|config| config.downing.strategy = DowningStrategy::DownAll);
-    let joiner = other.seeds([seed]).start().await.expect("the joiner starts");
-    let ended = within::<A, _>("the joiner stops", joiner.terminated()).await;
-    assert_eq!(ended, Termination::Halted(HaltReason::IncompatibleConfig));
-    all_up(&nodes[0], 2).await;
-    all_up(&nodes[1], 2).await;
+    let currency = |value| node::<A>(security).check_on_join("billing.currency", value);
+    let first = first(currency("EUR")).await;
+    let second = currency("EUR").seeds([first.address().address()]).start().await;
+    let second = second.expect("the second starts");
+    all_up(&first, 2).await;
+    let mut events = first.events();
+    let other = currency("USD")
+        .config(|config| config.downing.strategy = DowningStrategy::DownAll)
+        .seeds([first.address().address(), second.address().address()]);
+    let joiner = other.start().await.expect("the joiner starts");
+    let error = within::<A, _>("the joiner stops", joiner.up()).await;
+    let Err(ClusterError::NotJoined { halted, cause }) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(halted, HaltReason::IncompatibleConfig);
+    let both = |own: [&str; 2], other: [&str; 2]| {
+        let pairs = ["billing.currency", "downing.strategy"]
+            .iter()
+            .zip(own)
+            .zip(other);
+        let difference = |((key, own), other): ((&&str, &str), &str)| SettingDifference {
+            key: (*key).to_owned(),
+            own: Some(own.to_owned()),
+            other: Some(other.to_owned()),
+        };
+        Differences::from(pairs.map(difference).collect::<Vec<_>>())
+    };
+    let (cluster, joiners) = (["EUR", "keep-majority"], ["USD", "down-all"]);
+    let seen = SeedCause::SettingsDiffer(both(joiners, cluster));
+    let JoinFailure::NoSeedAnswered { seeds, .. } = *cause else {
+        panic!("{cause:?}")
+    };
+    let causes: Vec<_> = seeds.iter().map(|failure| failure.cause.clone()).collect();
+    assert_eq!(causes, [seen.clone(), seen]);
+    let differences = within::<A, _>("the seed's users hear of it", async {
+        loop {
+            match events.next().await.expect("the node runs") {
+                ClusterEvent::Event(Event::Rejected {
+                    rejection: Rejection::Membership(MembershipRejection::SettingsDiffer(found)),
+                    peer,
+                }) if peer == *joiner.address() => return found,
+                _ => {}
+            }
+        }
+    })
+    .await;
+    assert_eq!(differences, both(cluster, joiners));
+    for seed in [&first, &second] {
+        assert_eq!(stats(seed).await.core.joiners_with_other_settings, 1);
+    }
+    let fits = currency("EUR").seeds([first.address().address()]).start().await;
+    all_up(&fits.expect("one that fits starts"), 3).await;
 }
 
 /// B-44: who was removed does not come back as the same incarnation.

@@ -5,7 +5,7 @@ use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, S
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Member;
-use quorate_core::reject::Rejection;
+use quorate_core::reject::{MembershipRejection, Rejection};
 use quorate_core::time::Instant;
 
 use super::refusal::LogLimit;
@@ -54,6 +54,18 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
             if let Some(left_out) = log.take_line(now) {
                 tracing::info!(
                     target: "cluster::transport", event = "rejected", %me, %peer, left_out, "{rejection}"
+                );
+            }
+        }
+        // Somebody has to mend it, here or there.
+        Event::Rejected {
+            peer,
+            rejection: Rejection::Membership(MembershipRejection::SettingsDiffer(differences)),
+        } => {
+            if let Some(left_out) = log.take_line(now) {
+                tracing::warn!(
+                    target: "cluster::membership", event = "join_settings_differ", %me, %peer, left_out,
+                    "a node that wants to join has other settings ('here' is this node): {differences}"
                 );
             }
         }

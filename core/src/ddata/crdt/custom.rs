@@ -170,6 +170,11 @@ impl CustomTypes {
         self.0.binary_search_by(|known| known.name().cmp(name))
     }
 
+    /// The names of all, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|known| known.name())
+    }
+
     /// The type of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn CustomType>> {

@@ -5,6 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
+use crate::agreement::Setting;
 use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
 use crate::downing::state::view::DowningView;
 use crate::ident::{Role, UniqueAddress};
@@ -42,7 +43,8 @@ use crate::membership::state::member::Member;
 /// }
 /// ```
 pub trait Strategy: Debug + Send + Sync {
-    /// Its name for operators. Members with strategies of different names refuse each other.
+    /// Its name for operators. Members with strategies of different names refuse each other, and so do those whose
+    /// [`Strategy::settings`] differ.
     fn name(&self) -> &'static str;
 
     /// Decides for the side this view was taken on.
@@ -56,6 +58,13 @@ pub trait Strategy: Debug + Send + Sync {
     /// Only members with this role are counted; all without one. Shown to operators, not used to decide.
     fn role(&self) -> Option<&Role> {
         None
+    }
+
+    /// Its settings that all members have to agree on (default none), with keys below `downing.strategy.`: two members of which
+    /// one decides by others refuse each other. Read once, when the configuration is checked; at most 32, the application's
+    /// checkers included.
+    fn settings(&self) -> Vec<Setting> {
+        Vec::new()
     }
 
     /// How many members it can decide about; operators are warned when more are counted. `None` for any number.

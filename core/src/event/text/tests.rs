@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
+use crate::agreement::{Differences, SettingDifference};
 use crate::downing::state::decision::Decision;
 use crate::downing::state::view::IndirectRule;
 use crate::fixture::{member, node};
@@ -17,6 +18,15 @@ use crate::sharding::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{KindId, ShardId, Term};
 use crate::view::View;
+
+fn differences() -> Differences {
+    let difference = SettingDifference {
+        key: "a".into(),
+        own: Some("two\nlines".into()),
+        other: None,
+    };
+    vec![difference].into()
+}
 
 fn changes() -> Vec<MembershipChange> {
     let (a, role) = (node("a", 1), Role::new("front").unwrap());
@@ -60,6 +70,8 @@ fn failures() -> Vec<JoinFailure> {
     let causes = [
         SeedCause::NoAnswer,
         SeedCause::InNoCluster,
+        SeedCause::SettingsDiffer(differences()),
+        SeedCause::Agrees,
         SeedCause::Refused,
         SeedCause::Unresolvable,
         SeedCause::Security(String::from("two\nlines")),
@@ -71,7 +83,10 @@ fn failures() -> Vec<JoinFailure> {
             attempt: 3,
             seeds: causes.into_iter().map(because).collect(),
         },
-        JoinFailure::IncompatibleConfig,
+        JoinFailure::IncompatibleConfig {
+            seed: crate::fixture::node("a", 1).address().clone(),
+            differences: differences(),
+        },
         JoinFailure::NoWelcome,
         JoinFailure::Refused {
             reason: JoinRefusal::ShuttingDown,

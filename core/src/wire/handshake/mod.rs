@@ -34,8 +34,10 @@ pub const FEATURE_EAGER_PUSH: u64 = 1 << 1;
 pub const FEATURE_BULK: u64 = 1 << 2;
 /// Feature bit: the sender reads states that say which members are gone (layout 2).
 pub const FEATURE_GONE: u64 = 1 << 3;
+/// Feature bit: I read the settings behind a question to join and behind its answer.
+pub const FEATURE_SETTINGS: u64 = 1 << 4;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
-pub const FEATURES: u64 = FEATURE_BULK | FEATURE_GONE;
+pub const FEATURES: u64 = FEATURE_BULK | FEATURE_GONE | FEATURE_SETTINGS;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,10 +3,11 @@
 use std::vec;
 use std::vec::Vec;
 
-use super::{every_message, frame_of, node};
+use super::{every_message, frame_of, message_of, node};
 use crate::config::Limits;
 use crate::message::{Lane, MembershipMsg, Message, ShardingMsg};
-use crate::wire::{Decoded, Reaction, WireError, decode_frame, decode_message, kind};
+use crate::wire::handshake::FEATURE_SETTINGS;
+use crate::wire::{Decoded, Encoder, HEADER_BYTES, Reaction, WireError, decode_frame, decode_message, kind};
 
 fn frame(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = frame_of(&Message::Membership(MembershipMsg::Leave(node("a", 1, 1))), 7);
@@ -319,4 +320,87 @@ fn b_26_counts_that_the_body_cannot_hold_are_refused_before_anything_is_allocate
     body.extend_from_slice(&u32::MAX.to_le_bytes());
     let decoded = decode_message(ShardingMsg::SHARDING.kind, Lane::Control, &body, &limits);
     assert_eq!(decoded, Err(WireError::LimitExceeded { what: "homes" }));
+}
+
+#[test]
+fn b_47_lists_of_settings_beyond_their_limits_or_out_of_order_are_refused() {
+    let limits = Limits::default();
+    let read = |list: &[u8]| {
+        let mut body = vec![0; 8];
+        body.extend_from_slice(list);
+        decode_message(MembershipMsg::INIT_JOIN.kind, Lane::Control, &body, &limits).map(|_| ())
+    };
+    let entry = |key: &[u8], flags: u8, value: &[u8]| {
+        let mut entry = vec![u8::try_from(key.len()).unwrap()];
+        entry.extend_from_slice(key);
+        entry.push(flags);
+        entry.push(u8::try_from(value.len()).unwrap());
+        entry.extend_from_slice(value);
+        entry
+    };
+    let list = |entries: &[Vec<u8>]| {
+        let mut list = vec![u8::try_from(entries.len()).unwrap()];
+        entries.iter().for_each(|entry| list.extend_from_slice(entry));
+        list
+    };
+    let one = |key: &[u8], flags, value: &[u8]| read(&list(&[entry(key, flags, value)]));
+    let (a, b) = (entry(b"a", 0, b"1"), entry(b"b", 1, b""));
+    assert_eq!(read(&[]), Ok(()), "an older version");
+    assert_eq!(read(&list(&[a.clone(), b.clone()])), Ok(()));
+    let non_canonical = Err(WireError::NonCanonical { what: "settings" });
+    assert_eq!(
+        read(&[0]),
+        Err(WireError::TrailingBytes),
+        "none is written as nothing"
+    );
+    assert_eq!(read(&list(&[b.clone(), a.clone()])), non_canonical);
+    assert_eq!(read(&list(&[a.clone(), a.clone()])), non_canonical);
+    let limit = |what| Err(WireError::LimitExceeded { what });
+    assert_eq!(read(&[65]), limit("settings"), "before anything is awaited");
+    assert_eq!(one(&[b'k'; 65], 0, b""), limit("setting"));
+    assert_eq!(one(b"k", 0, &[b'v'; 129]), limit("setting"));
+    assert_eq!(one(&[b'k'; 64], 1, &[b'v'; 128]), Ok(()));
+    let long = |key: u8| entry(&[key; 64], 0, &[b'v'; 128]);
+    let too_long: Vec<Vec<u8>> = (b'a'..=b's').map(long).collect();
+    assert_eq!(read(&list(&too_long)), limit("settings"), "3,706 bytes in all");
+    assert_eq!(read(&list(&too_long[..18])), Ok(()));
+    let malformed = Err(WireError::Malformed { what: "setting" });
+    for key in [b"".as_slice(), b"a b", b"\x1b[2J", &[0xff]] {
+        assert_eq!(one(key, 0, b""), malformed, "{key:?}");
+    }
+    assert_eq!(one(b"k", 2, b""), malformed, "a flag of a later version");
+    assert_eq!(one(b"k", 0, &[0xff]), malformed);
+    assert_eq!(
+        read(&list(core::slice::from_ref(&a))[..3]),
+        Err(WireError::Incomplete)
+    );
+    let mut behind = list(&[a]);
+    behind.push(0);
+    assert_eq!(read(&behind), Err(WireError::TrailingBytes));
+}
+
+#[test]
+fn settings_are_written_only_for_those_who_read_them() {
+    for (name, message) in every_message()
+        .into_iter()
+        .filter(|(name, _)| name.ends_with("_settings"))
+    {
+        let sent = |features| {
+            let mut bytes = Vec::new();
+            let mut encoder = Encoder::new();
+            encoder
+                .encode_for(features, &message, 7, &Limits::default(), &mut bytes)
+                .unwrap();
+            bytes
+        };
+        let (known, unknown) = (sent(FEATURE_SETTINGS), sent(0));
+        assert_eq!(message_of(&known).as_ref(), Ok(&message), "{name}");
+        let stable = if name.starts_with("init_join_ack") { 1 } else { 8 };
+        assert_eq!(unknown.len(), HEADER_BYTES + stable, "{name}");
+        assert_eq!(
+            unknown[HEADER_BYTES..],
+            known[HEADER_BYTES..HEADER_BYTES + stable],
+            "{name}"
+        );
+    }
 }

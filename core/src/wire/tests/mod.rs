@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 use super::handshake::FEATURE_GONE;
 use super::*;
+use crate::agreement::{Setting, Settings};
 use crate::config::Limits;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
@@ -90,6 +91,15 @@ pub(crate) fn sample_gossip() -> Gossip {
     .unwrap()
 }
 
+fn settings() -> Settings {
+    Settings::new([
+        Setting::new("downing.strategy", "keep-oldest"),
+        Setting::new("downing.strategy.role", "").if_known(),
+        Setting::new("billing.currency", "\u{20ac} or \"EUR\""),
+    ])
+    .unwrap()
+}
+
 pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     let to = node("receiver", 2552, -3);
     let gossip = Arc::new(sample_gossip());
@@ -123,11 +133,29 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             "init_join",
             Message::Membership(MembershipMsg::InitJoin(InitJoin {
                 config_digest: 0x0102_0304_0506_0708,
+                settings: Settings::default(),
             })),
         ),
         (
             "init_join_ack",
-            Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })),
+            Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
+                compatible: true,
+                settings: Settings::default(),
+            })),
+        ),
+        (
+            "init_join_settings",
+            Message::Membership(MembershipMsg::InitJoin(InitJoin {
+                config_digest: 0x0102_0304_0506_0708,
+                settings: settings(),
+            })),
+        ),
+        (
+            "init_join_ack_settings",
+            Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
+                compatible: false,
+                settings: settings(),
+            })),
         ),
         ("init_join_nack", Message::Membership(MembershipMsg::InitJoinNack)),
         (

@@ -293,9 +293,12 @@ fn a_joiner_with_other_settings_joins_with_a_warning_if_they_are_not_enforced() 
     let mut rig = Rig::configured("d", |config| config.membership.enforce_config_on_join = false);
     rig.seeds("a");
     rig.did();
-    let ack = crate::message::InitJoinAck { compatible: false };
-    rig.call(|m, cx| m.on_init_join_ack(cx, &n("a"), ack));
-    assert_eq!(rig.did(), "failed(IncompatibleConfig) join>a");
+    let ack = super::answer(false);
+    rig.call(|m, cx| m.on_init_join_ack(cx, &n("a"), &ack));
+    assert_eq!(
+        rig.did(),
+        "failed(the settings of a:7355 differ from this node's: its version does not say which) join>a"
+    );
     assert_eq!(rig.halted(), None);
 }
 

@@ -14,6 +14,7 @@ mod lifecycle;
 mod rejections;
 mod restarts;
 mod seeds;
+mod settings;
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -21,6 +22,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{clock, g, n, names, seen};
+use crate::agreement::Settings;
 use crate::config::Config;
 use crate::cx::Cx;
 use crate::effect::{Answer, CommandError, Effect, HaltReason, ShardingAnswer};
@@ -151,7 +153,7 @@ impl Rig {
 
     /// A seed answers that it is in a cluster.
     fn ack(&mut self, from: &str) {
-        self.call(|m, cx| m.on_init_join_ack(cx, &n(from), InitJoinAck { compatible: true }));
+        self.call(|m, cx| m.on_init_join_ack(cx, &n(from), &answer(true)));
     }
 
     /// A seed answers that it is in none.
@@ -261,6 +263,14 @@ impl Rig {
     }
 }
 
+/// The answer of a member that does not tell its settings.
+fn answer(compatible: bool) -> InitJoinAck {
+    InitJoinAck {
+        compatible,
+        settings: Settings::default(),
+    }
+}
+
 fn joined(words: impl Iterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
@@ -332,7 +342,7 @@ fn show(effect: &Effect) -> Option<String> {
         }
         Effect::Notify(Event::Membership(MembershipEvent::SelfUp)) => String::from("self-up"),
         Effect::Notify(Event::Membership(MembershipEvent::JoinFailed {
-            reason: reason @ JoinFailure::NoSeedAnswered { .. },
+            reason: reason @ (JoinFailure::NoSeedAnswered { .. } | JoinFailure::IncompatibleConfig { .. }),
         })) => alloc::format!("failed({reason})"),
         Effect::Notify(Event::Membership(MembershipEvent::JoinFailed { reason })) => {
             alloc::format!("failed({reason:?})")
@@ -377,8 +387,10 @@ fn show(effect: &Effect) -> Option<String> {
 fn show_message(message: &Message) -> String {
     String::from(match message {
         Message::Membership(MembershipMsg::InitJoin(InitJoin { .. })) => "init-join",
-        Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true })) => "ack",
-        Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: false })) => "incompatible",
+        Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck { compatible: true, .. })) => "ack",
+        Message::Membership(MembershipMsg::InitJoinAck(InitJoinAck {
+            compatible: false, ..
+        })) => "incompatible",
         Message::Membership(MembershipMsg::InitJoinNack) => "nack",
         Message::Membership(MembershipMsg::Join(_)) => "join",
         Message::Membership(MembershipMsg::JoinRefused(JoinRefused { reason, .. })) => {

@@ -2,7 +2,6 @@
 
 use super::{Rig, at, secs, state};
 use crate::effect::HaltReason;
-use crate::message::InitJoinAck;
 use crate::timer::MembershipTimer::{Gossip, JoinRetry, LeaderActions, SeedRetry, SeedSelfJoin};
 use crate::view::Phase;
 use core::time::Duration;
@@ -153,9 +152,12 @@ fn m_193_seeds_with_another_downing_strategy_end_the_joiner() {
     let mut rig = Rig::idle("d");
     rig.seeds("a");
     rig.did();
-    let ack = InitJoinAck { compatible: false };
-    rig.call(|m, cx| m.on_init_join_ack(cx, &super::n("a"), ack));
-    assert_eq!(rig.did(), "failed(IncompatibleConfig)");
+    let ack = super::answer(false);
+    rig.call(|m, cx| m.on_init_join_ack(cx, &super::n("a"), &ack));
+    assert_eq!(
+        rig.did(),
+        "failed(the settings of a:7355 differ from this node's: its version does not say which)"
+    );
     assert_eq!(rig.halted(), Some(HaltReason::IncompatibleConfig));
     assert_eq!(rig.f.view.phase(), Phase::Halted);
 }
