@@ -63,6 +63,7 @@ fn cargo(arguments: &[&str]) -> String {
 fn every_crate_root_forbids_unsafe_code() {
     for krate in [
         "core",
+        "links",
         "adapters/driver",
         "adapters/conformance",
         "adapters/tokio",
@@ -110,6 +111,30 @@ fn the_core_depends_on_nothing_that_was_not_argued_for() {
 }
 
 #[test]
+fn links_depend_on_the_core_and_on_nothing_that_the_core_does_without() {
+    let tree = cargo(&[
+        "tree",
+        "-p",
+        "quorate-links",
+        "--all-features",
+        "--edges",
+        "normal",
+        "--depth",
+        "1",
+        "--prefix",
+        "none",
+    ]);
+    let allowed: BTreeSet<&str> = CORE_DEPENDENCIES.into();
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    for name in names {
+        let is_agreed = allowed.contains(name) || name == "quorate-links";
+        assert!(is_agreed, "{name} is not an agreed dependency of the links");
+    }
+    let root = fs::read_to_string(root().join("links/src/lib.rs")).expect("the crate has a root");
+    assert!(root.contains("#![no_std]"));
+}
+
+#[test]
 fn core_and_tokio_stay_below_sixty_packages() {
     let tree = cargo(&[
         "tree",
@@ -132,7 +157,7 @@ fn core_and_tokio_stay_below_sixty_packages() {
 #[test]
 fn production_files_stay_readable() {
     let mut files = Vec::new();
-    for folder in ["core", "adapters", "examples", "tests"] {
+    for folder in ["core", "links", "adapters", "examples", "tests"] {
         rust_files(&root().join(folder), &mut files);
     }
     assert!(files.len() > 50, "the walk found the tree");
@@ -159,10 +184,11 @@ fn production_files_stay_readable() {
 fn adapters_name_no_runtime_in_the_driver_and_no_socket_in_the_core() {
     let mut files = Vec::new();
     rust_files(&root().join("core/src"), &mut files);
+    rust_files(&root().join("links/src"), &mut files);
     rust_files(&root().join("adapters/driver/src"), &mut files);
     for file in files {
         let shown = file.to_string_lossy().into_owned();
-        let core = shown.contains("/core/src/");
+        let core = shown.contains("/core/src/") || shown.contains("/links/src/");
         let text = fs::read_to_string(&file).expect("source is text");
         let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
         for line in code {
@@ -178,7 +204,8 @@ fn adapters_name_no_runtime_in_the_driver_and_no_socket_in_the_core() {
 #[test]
 fn the_map_knows_every_room() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md exists");
-    for folder in fs::read_dir(root().join("core/src")).expect("the core exists") {
+    let rooms = |krate: &str| fs::read_dir(root().join(krate).join("src")).expect("the crate exists");
+    for folder in rooms("core").chain(rooms("links")) {
         let name = folder
             .expect("readable")
             .file_name()

@@ -72,7 +72,7 @@ pub async fn handlers_that_block_their_threads_harm_no_node<A: Adapter>(security
     }
     let mut held = 0;
     for node in &nodes {
-        held += node.stats().await.expect("the node runs").links.threads_held;
+        held += node.stats().await.expect("the node runs").host.threads_held;
     }
     assert!(held > 0, "nobody noticed who held the threads");
     eventually::<A>("entities answer again", async || {

@@ -7,22 +7,21 @@
 //! | part | decides |
 //! |---|---|
 //! | [`Cluster`], [`ClusterBuilder`], [`Region`], [`Events`] | nothing: they ask the loop |
-//! | pump | framing, handshakes, dialing and backoff, bounded queues per lane, quarantine, mailboxes; no I/O, no clock |
+//! | pump | nothing: it connects the node, its links (`quorate-links`) and its entities; no I/O, no clock |
 //! | loop | nothing: it moves bytes and time, in a fixed order |
 //! | [`Secured`] | nothing: it puts a stream transport inside Noise (feature `psk`) or mutual TLS (feature `tls`) if [`Security`] says so |
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod authentication;
 mod builder;
 mod clock;
 mod cluster;
 mod codec;
-mod crowd;
 pub mod data;
 mod entity;
 mod error;
 mod events;
-mod first_bytes;
 mod kind;
 mod kinds;
 mod lease;
@@ -56,7 +55,6 @@ pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
 pub use cluster::{Cluster, LEAVE_TIMEOUT};
-pub use crowd::{Crowd, Source};
 pub use entity::{Entity, EntityContext};
 pub use error::{AskError, ClusterError, RegionError, StartError, TellError, Termination};
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
@@ -66,11 +64,12 @@ pub use proved::{PeerKey, Proved};
 #[cfg(feature = "psk")]
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
 pub use pump::policy::{Joiner, Manager};
+pub use quorate_links::{Crowd, Source};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{HandshakeLimits, Method, Security};
-pub use stats::{KindState, LinkState, LinkStats, NodeStats};
+pub use stats::{HostStats, KindState, LinkState, LinkStats, NodeStats};
 pub use store::{MemoryStore, Store, StoreFault, new_store_id};
 pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};
 #[cfg(feature = "dev-certs")]

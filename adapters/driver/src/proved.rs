@@ -1,17 +1,9 @@
-//! What the peer of a link has proved, and whether that still holds: name, roots and validity of a certificate, or a key that is
-//! still listed. Asked when a link is as old as links may become and could not be renewed; a renewal that fails proves
-//! nothing by itself, for whoever is on the way can make it fail. Spec: reliability 3a (rotation), ADR 9.
+//! What the peer of a link has proved to the transport: that a certificate is its own, or that it has a key. Plain values; what they
+//! are worth is `authentication`'s to say. Spec: reliability 3a.
 
 use std::fmt;
-use std::time::Duration;
 
-use quorate_core::ident::Address;
-
-use crate::security::Authentication;
 use crate::transport::PeerCertificate;
-
-/// The shortest time until the next look: what a certificate's end is known to.
-const LOOK_MIN: Duration = Duration::from_secs(1);
 
 /// What the peer of a link has proved to the transport.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -29,13 +21,6 @@ pub enum Proved {
 /// The name of a pre-shared key that a peer has. Not the key, and nothing that would let anybody in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PeerKey([u8; 32]);
-
-/// Which end of a link proved something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prover {
-    Dialer,
-    Acceptor,
-}
 
 impl PeerKey {
     #[cfg(feature = "psk")]
@@ -69,53 +54,5 @@ impl fmt::Debug for Proved {
             Self::Certificate(_) => "Certificate",
             Self::Key(_) => "Key",
         })
-    }
-}
-
-impl Authentication {
-    /// Whether what a peer proved would be believed at this time (milliseconds of the wall clock), with the keys, roots and names
-    /// of now.
-    fn believes(&self, proved: &Proved, peer: Prover, address: &Address, unix_ms: u64) -> Result<(), String> {
-        match (self, proved) {
-            #[cfg(feature = "psk")]
-            (Self::Psk(psk), Proved::Key(key)) => match psk.lists(key) {
-                true => Ok(()),
-                false => Err("its key is not listed any more".to_owned()),
-            },
-            #[cfg(feature = "tls")]
-            (Self::Certificates(mtls), Proved::Certificate(certificate)) => {
-                if self.covers(proved, address).is_err() {
-                    return Err("its certificate does not name its host".to_owned());
-                }
-                mtls.believes(certificate, peer, unix_ms)
-            }
-            (_, _) => {
-                let _ = (peer, address, unix_ms);
-                Err("it has proved nothing that could be checked again".to_owned())
-            }
-        }
-    }
-
-    /// How long a link may go on before the next look, at most `pause`; or why it may not. A certificate that ends before is
-    /// looked at again when it ends.
-    pub(crate) fn keep_for(
-        &self,
-        proved: &Proved,
-        peer: Prover,
-        address: &Address,
-        unix_ms: u64,
-        pause: Duration,
-    ) -> Result<Duration, String> {
-        self.believes(proved, peer, address, unix_ms)?;
-        let mut pause = pause.max(LOOK_MIN);
-        let holds_after = |pause: Duration| {
-            let millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-            let then = unix_ms.saturating_add(millis);
-            self.believes(proved, peer, address, then).is_ok()
-        };
-        while pause > LOOK_MIN && !holds_after(pause) {
-            pause = LOOK_MIN.max(pause / 2);
-        }
-        Ok(pause)
     }
 }

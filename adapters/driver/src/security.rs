@@ -192,7 +192,7 @@ pub(crate) enum Authentication {
 
 impl Authentication {
     /// Whether what a peer has proved is enough for the address it announces, or was dialed at.
-    pub(crate) fn covers(&self, proved: &Proved, address: &Address) -> Result<(), RejectReason> {
+    pub(crate) fn covers_address(&self, proved: &Proved, address: &Address) -> Result<(), RejectReason> {
         let _ = (proved, address);
         match self {
             Self::None => Ok(()),

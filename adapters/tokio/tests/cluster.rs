@@ -78,7 +78,7 @@ async fn three_nodes_form_a_cluster_and_answer_for_each_other() {
         (0, 0),
         "{stats:?}"
     );
-    assert!(stats.links.entities > 0);
+    assert!(stats.host.entities > 0);
     let (mut hosted, mut coordinators) = (0, 0);
     for node in &nodes {
         let kind = node.sharding_state().await.unwrap().remove(0);

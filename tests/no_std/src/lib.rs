@@ -7,6 +7,7 @@ use core::panic::PanicInfo;
 // Named, so that the crates are really part of the graph.
 use quorate_core as _;
 use quorate_embedded as _;
+use quorate_links as _;
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {

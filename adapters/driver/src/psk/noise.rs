@@ -8,9 +8,9 @@ use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
 use super::{Key, Psk};
-use crate::first_bytes::NOISE;
 use crate::proved::PeerKey;
 use crate::transport::Unproved;
+use quorate_links::first_bytes::NOISE;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::Psk;
 use super::noise::{self, Dialer, HANDSHAKE_BYTES, Session, TAG_BYTES};
-use crate::first_bytes::{NOISE, NOISE_REFUSAL, is_plaintext, is_tls, is_tls_alert, may_be_node};
 use crate::opening::{Opening, Pending, linger, opened, opening};
 use crate::proved::Proved;
 use crate::transport::{LinkReader, LinkWriter, Unproved};
+use quorate_links::first_bytes::{NOISE, NOISE_REFUSAL, is_plaintext, is_tls, is_tls_alert, may_be_node};
 
 /// Most plain bytes of a record: bounds what a reader holds until it may believe the first of them.
 const RECORD_BYTES_MAX: usize = 16 * 1024;

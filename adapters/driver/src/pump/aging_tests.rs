@@ -5,14 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_core::event::SeedCause;
 use quorate_core::wire::handshake::{HandshakeDecoded, RejectReason, decode_hello};
 
 use super::tests::{Bench, aborts, answer_bytes, heartbeat, me, peer};
-use super::{Action, LinkId, LinkInput};
 use crate::proved::Proved;
 use crate::psk::Psk;
 use crate::security::Authentication;
-use crate::transport::Unproved;
+use quorate_links::{Identity, LinkId, LinkInput, Order};
 
 const AGE: Duration = Duration::from_secs(8);
 const KEY: &str = "a key of thirty-two random bytes";
@@ -28,10 +28,8 @@ struct Pair {
 }
 
 fn pair(dialer: Authentication, acceptor: Authentication) -> Pair {
-    let (mut dialer, mut acceptor) = (Bench::of(peer(), dialer), Bench::of(me(), acceptor));
-    for bench in [&mut dialer, &mut acceptor] {
-        bench.pump.base.max_link_age = Some(AGE);
-    }
+    let bench = |who, proves| Bench::with(who, proves, |limits| limits.max_link_age = AGE);
+    let (mut dialer, mut acceptor) = (bench(peer(), dialer), bench(me(), acceptor));
     dialer.send(&me(), heartbeat(me()));
     let (dialed, accepted) = (dialer.dial(), acceptor.knock().unwrap());
     Pair {
@@ -62,7 +60,7 @@ impl Pair {
         ] {
             bench
                 .pump
-                .link(LinkInput::Identified(link, Proved::Key(has_key())));
+                .link(LinkInput::Identified(link, Identity::new(Proved::Key(has_key()))));
         }
     }
 
@@ -90,7 +88,7 @@ impl Pair {
             self.acceptor.pass(1_000);
             let actions = self.dialer.actions();
             for action in &actions {
-                if let Action::Dial { link, .. } = action {
+                if let Order::Dial { link, .. } = action {
                     self.dialer.fail_dial(*link);
                 }
             }
@@ -202,8 +200,8 @@ fn a_plain_refusal_is_nobodys_word() {
         let actions = pair.dialer.actions();
         assert!(!aborts(&actions, pair.dialed));
         for action in actions {
-            if let Action::Dial { link, .. } = action {
-                let refusal = Unproved::error("it does not have this node's key");
+            if let Order::Dial { link, .. } = action {
+                let refusal = SeedCause::Security("it does not have this node's key".to_owned());
                 pair.dialer.pump.link(LinkInput::DialFailed(link, refusal));
             }
         }
@@ -239,18 +237,18 @@ mod certificates {
     use rcgen::date_time_ymd;
 
     use super::*;
-    use crate::proved::Prover;
     use crate::tls::{DevCa, Mtls};
     use crate::transport::PeerCertificate;
+    use quorate_links::{Authentication as _, End};
 
     const PAUSE: Duration = Duration::from_secs(56);
     /// The start of 2040, in milliseconds.
     const IN_2040: u64 = 2_208_988_800_000;
 
-    fn believes(mtls: &Mtls, proved: &Proved, unix_ms: u64) -> [Result<Duration, String>; 2] {
+    fn believes(mtls: &Mtls, proved: &Identity, unix_ms: u64) -> [Result<Duration, String>; 2] {
         let authentication = Authentication::Certificates(mtls.clone());
-        [Prover::Dialer, Prover::Acceptor]
-            .map(|end| authentication.keep_for(proved, end, me().address(), unix_ms, PAUSE))
+        [End::Dialer, End::Acceptor]
+            .map(|end| authentication.holds_for(Some(proved), end, me().address(), unix_ms, PAUSE))
     }
 
     fn of(authority: &DevCa, hosts: &[&str]) -> (Mtls, PeerCertificate) {
@@ -266,14 +264,14 @@ mod certificates {
             DevCa::new("c.internal").unwrap(),
         );
         let (mtls, certificate) = of(&ours, &["h"]);
-        let proved = Proved::Certificate(certificate);
+        let proved = Identity::new(Proved::Certificate(certificate));
         assert_eq!(believes(&mtls, &proved, IN_2040), [Ok(PAUSE), Ok(PAUSE)]);
         let (_, elsewhere) = of(&ours, &["other"]);
-        for refused in believes(&mtls, &Proved::Certificate(elsewhere), IN_2040) {
+        for refused in believes(&mtls, &Identity::new(Proved::Certificate(elsewhere)), IN_2040) {
             assert!(refused.unwrap_err().contains("host"));
         }
         let unnamed = ours.issue_for("others.internal").unwrap();
-        let unnamed = Proved::Certificate(PeerCertificate::new(unnamed.own()));
+        let unnamed = Identity::new(Proved::Certificate(PeerCertificate::new(unnamed.own())));
         let any = mtls.clone().any_address();
         assert!(believes(&any, &unnamed, IN_2040).iter().all(Result::is_err));
         // Another authority from now on.
@@ -293,7 +291,7 @@ mod certificates {
                     .push(rcgen::SanType::DnsName("h".try_into().unwrap()));
             })
             .unwrap();
-        let proved = Proved::Certificate(PeerCertificate::new(short.own()));
+        let proved = Identity::new(Proved::Certificate(PeerCertificate::new(short.own())));
         let mut now = IN_2040 - 200_000;
         let mut looks = 0;
         while let [Ok(pause), Ok(_)] = believes(&mtls, &proved, now) {
@@ -322,14 +320,14 @@ mod certificates {
             }
             pair.acceptor.pump.link(LinkInput::Identified(
                 accepted,
-                Proved::Certificate(our_certificate.clone()),
+                Identity::new(Proved::Certificate(our_certificate.clone())),
             ));
             pair.dialer.pump.link(LinkInput::Dialed(dialed));
             let hello = said(&mut pair.dialer, dialed).concat();
             pair.acceptor.receive(accepted, &hello);
             pair.dialer.pump.link(LinkInput::Identified(
                 dialed,
-                Proved::Certificate(their_certificate.clone()),
+                Identity::new(Proved::Certificate(their_certificate.clone())),
             ));
             let answer = said(&mut pair.acceptor, accepted).concat();
             pair.dialer.receive(dialed, &answer);

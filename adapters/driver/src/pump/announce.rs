@@ -8,7 +8,7 @@ use quorate_core::membership::member::Member;
 use quorate_core::reject::{MembershipRejection, Rejection};
 use quorate_core::time::Instant;
 
-use super::refusal::LogLimit;
+use super::log::LogLimit;
 
 /// Writes an event to the log.
 pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant) {

@@ -12,16 +12,15 @@ impl<M: Machine> Pump<M> {
     /// Ends everything without a word to other nodes: for a host that goes away. Whoever asked hears how far that has come.
     pub(crate) fn stop(&mut self) {
         if self.halted.is_none() {
-            self.outbound.return_waiting_asks(&mut self.base);
+            self.links.return_waiting_asks();
             // Ends: what comes back is given to callers, and no ask is sent again.
-            while !self.base.feedback.is_empty() {
+            while self.links.has_events() || !self.base.feedback.is_empty() {
                 self.drive_node();
             }
             self.node.stop(self.base.now);
             self.drive_node();
         }
-        self.outbound.finish_all(&mut self.base);
-        self.inbound.abort_all(&mut self.base);
+        self.links.stop();
         self.entities.kill_all();
         self.leases.stop();
         self.stores.stop();

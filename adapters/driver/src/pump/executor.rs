@@ -12,7 +12,6 @@ use quorate_core::membership::member::Status;
 
 use super::machine::Machine;
 use super::replies::Waiting;
-use super::timers::Due;
 use super::{Action, Pump};
 
 /// How often the loop looks at its executor: half of what a handler may hold a thread before it is named.
@@ -95,17 +94,14 @@ impl Executor {
 impl<M: Machine> Pump<M> {
     /// The same pump with an eye on the users' executor.
     pub(crate) fn with_watched_executor(mut self) -> Self {
-        self.base
-            .timers
-            .arm(self.base.now.mono + LOOK_INTERVAL, Due::Executor);
+        self.base.look_at = Some(self.base.now.mono + LOOK_INTERVAL);
         self
     }
 
     /// Names handlers that hold threads, and leaves if the executor does nothing for too long: whoever can work has better use
     /// for this node's shards.
     pub(super) fn look_at_executor(&mut self) {
-        let next = self.base.now.mono + LOOK_INTERVAL;
-        self.base.timers.arm(next, Due::Executor);
+        self.base.look_at = Some(self.base.now.mono + LOOK_INTERVAL);
         for entity in self.entities.holders(HELD_LOOKS) {
             self.base.stats.threads_held += 1;
             let entity = entity.as_deref().unwrap_or("one that is gone");

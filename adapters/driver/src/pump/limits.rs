@@ -1,38 +1,5 @@
-//! The bounds of the pump that nobody needs to change, with their reasons. The others are settings: `Config::limits`, and what
-//! counts against each is in `docs/limits.md`. Spec: reliability 3b.
-
-use std::time::Duration;
-
-/// A peer that took nothing for so long loses the right to slow this node's senders down; its queue fills and rejects.
-pub(crate) const SLOW_PEER_PATIENCE: Duration = Duration::from_millis(250);
-
-/// Encoded bytes that one link gathers while the bytes before them are being written. Beyond it messages wait unencoded,
-/// where they can still be shed or rejected, and a heartbeat never has more than twice this in front of it.
-pub(crate) const OUT_BYTES_MAX: usize = 256 << 10;
-
-/// A write buffer larger than this is not kept.
-pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 1 << 20;
-
-/// Dials in a row that may fail before messages come back as unreachable: a restarting process misses two.
-pub(crate) const DIALS_BEFORE_UNREACHABLE: u32 = 3;
-
-/// Pause after the first failed dial; doubled by each further one.
-pub(crate) const DIAL_BACKOFF_MIN: Duration = Duration::from_millis(50);
-
-/// Longest pause between two dials: a healed network is noticed within a second.
-pub(crate) const DIAL_BACKOFF_MAX: Duration = Duration::from_secs(1);
-
-/// Incarnations refused for good. The core keeps as many tombstones; the oldest is forgotten first.
-pub(crate) const QUARANTINE_MAX: usize = 10_000;
-
-/// How often idle links of strangers are looked for.
-pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Bytes by which an unfinished frame must grow within the handshake limit; a slower one is a peer that dribbles.
-pub(crate) const STALL_PROGRESS_BYTES: u64 = 16 << 10;
-
-/// Frames with a wrong checksum are counted for so long (B-14).
-pub(crate) const CHECKSUM_WINDOW: Duration = Duration::from_secs(10);
+//! The bounds of a turn that nobody needs to change, with their reasons. Those of links are `quorate-links`'; the others are
+//! settings: `Config::limits`, and what counts against each is in `docs/limits.md`. Spec: reliability 3b.
 
 /// Things a node hears back about one drained batch of effects before it turns to the sockets again.
 pub(crate) const FEEDBACK_PER_TURN: usize = 1_024;
@@ -42,13 +9,3 @@ pub(crate) const REPORTS_PER_TURN: usize = 1_024;
 
 /// Answers of the store in one turn: as many as one commit has.
 pub(crate) const STORED_PER_TURN: usize = 256;
-
-/// Frames of one user link before the next one has its turn.
-pub(crate) const FRAMES_PER_LINK_TURN: usize = 64;
-
-/// A reader's buffer at first: a handshake and a few heartbeats.
-pub(crate) const READ_BYTES_MIN: usize = 4 << 10;
-
-/// A reader's buffer at most; it doubles whenever a read fills it and there is room. Anchor: I-91 allows 64 KiB beside two
-/// frames.
-pub(crate) const READ_BYTES_MAX: usize = 64 << 10;

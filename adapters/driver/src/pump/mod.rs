@@ -1,107 +1,70 @@
-//! Between core and sockets: synchronous, without I/O, without a clock; a test plays both sides. Owns the node and does what
-//! it orders, so that the loop only moves bytes and time. Spec: `ARCHITECTURE.md`.
+//! Between core and sockets: synchronous, without I/O, without a clock; a test plays both sides. Owns the node, its links
+//! (`quorate-links`) and its entities, and connects them, so that the loop only moves bytes and time. Spec: `ARCHITECTURE.md`.
 //!
 //! Everything that is refused, shed or lost here is counted, and what concerns a message goes back to the core as an input
 //! (I-44). Control links are read at once; user links only while there is room (sharding 10.2).
 
 pub(crate) mod action;
-mod aging;
 #[cfg(test)]
 mod aging_tests;
 mod announce;
 mod base;
-mod budget;
-#[cfg(test)]
-mod bulk_tests;
 mod data;
-#[cfg(test)]
-mod datagram_tests;
-mod datagrams;
+mod door;
 mod ending;
 mod entities;
 mod executor;
-mod feedback;
-mod inbound;
-mod inbuf;
 mod keeping;
 #[cfg(test)]
 mod key_tests;
-#[cfg(test)]
-mod leak_tests;
 pub(crate) mod limits;
+mod log;
 mod machine;
-mod outbound;
-mod peer_link;
 pub(crate) mod policy;
-mod quarantine;
-mod queue;
-mod rates;
-mod reading;
-mod refusal;
-#[cfg(test)]
-mod renewal_tests;
 mod replies;
-mod room;
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]
-mod stranger_tests;
-mod strangers;
-#[cfg(test)]
 mod tests;
-mod timers;
-#[cfg(test)]
-mod unsent_tests;
-mod violations;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Effect, HaltReason, Output};
-use quorate_core::event::Event;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, DropReason, EntityReport, Input, ShardingCommand, Target};
+use quorate_core::input::{Command, EntityReport, Input, ShardingCommand};
 use quorate_core::node::Node;
-use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
+use quorate_links::{LinkId, LinkInput, Links, Source};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-pub(crate) use action::{Action, Chunk, LinkId, LinkInput};
+pub(crate) use action::Action;
 use base::{Base, Feedback};
+use door::Door;
 use entities::Entities;
 use executor::Executor;
-use inbound::Inbound;
-use limits::{FEEDBACK_PER_TURN, REPORTS_PER_TURN, SWEEP_INTERVAL};
+use limits::{FEEDBACK_PER_TURN, REPORTS_PER_TURN};
 use machine::Machine;
-use outbound::Outbound;
 use policy::Policy;
-use quarantine::Quarantine;
 use replies::{Replies, Waiting};
-use timers::Due;
-use violations::Violations;
 
-use crate::crowd::Source;
 use crate::data::Subscriptions;
 use crate::entity::Reports;
 use crate::lease::Leases;
-use crate::security::Security;
+use crate::security::{Authentication, Security};
 use crate::shared::{ControlCommand, UserCommand};
 use crate::stats::NodeStats;
 use crate::store::Stores;
-use crate::transport::Unproved;
 
 /// The node with everything between it and the sockets.
 #[derive(Debug)]
 pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     node: M,
     base: Base,
-    inbound: Inbound,
-    outbound: Outbound,
-    quarantine: Quarantine,
-    violations: Violations<UniqueAddress>,
+    links: Links,
     entities: Entities,
     executor: Executor,
     replies: Replies,
@@ -112,10 +75,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
     wake: Option<Instant>,
-    /// The picture whose members links were last compared with.
-    recognized: Option<u64>,
     halted: Option<HaltReason>,
-    user_reads_paused: bool,
 }
 
 impl Pump {
@@ -129,22 +89,41 @@ impl Pump {
         now: Now,
     ) -> Self {
         let node = Node::new(config.clone(), me.clone(), ChaCha8Rng::from_rng(&mut rng), now);
-        let base = Base::new(config, me, security.authentication(), &mut rng, now);
-        Self::around(node, base, reports)
+        let links = links(
+            config.clone(),
+            me.clone(),
+            security.authentication(),
+            &mut rng,
+            now,
+        );
+        Self::around(node, links, Base::new(config, me, now), reports)
     }
 }
 
+/// Links with a generator of their own: how often the network fails must not change what the core draws.
+fn links(
+    config: ValidConfig,
+    me: UniqueAddress,
+    authentication: Authentication,
+    seeds: &mut ChaCha8Rng,
+    now: Now,
+) -> Links {
+    let age = match authentication {
+        Authentication::None => None,
+        #[cfg(feature = "psk")]
+        Authentication::Psk(_) => Some(config.limits.max_link_age),
+        #[cfg(feature = "tls")]
+        Authentication::Certificates(_) => Some(config.limits.max_link_age),
+    };
+    Links::new(config, me, ChaCha8Rng::from_rng(seeds), now).authenticated(authentication, age)
+}
+
 impl<M: Machine> Pump<M> {
-    fn around(node: M, mut base: Base, reports: Arc<Reports>) -> Self {
-        base.timers.arm(base.now.mono + SWEEP_INTERVAL, Due::Sweep);
-        let inbound = Inbound::new(&base.config.limits);
+    fn around(node: M, links: Links, base: Base, reports: Arc<Reports>) -> Self {
         Self {
             node,
             base,
-            inbound,
-            outbound: Outbound::default(),
-            quarantine: Quarantine::default(),
-            violations: Violations::default(),
+            links,
             entities: Entities::new(reports),
             executor: Executor::default(),
             replies: Replies::default(),
@@ -154,15 +133,24 @@ impl<M: Machine> Pump<M> {
             policy: Policy::default(),
             reports: VecDeque::new(),
             wake: None,
-            recognized: None,
             halted: None,
-            user_reads_paused: false,
         }
     }
 
     /// A new turn begins.
     pub(crate) const fn set_time(&mut self, now: Now) {
         self.base.now = now;
+        self.links.set_time(now);
+    }
+
+    /// The links, and the node as they see it.
+    const fn split(&mut self) -> (&mut Links, Door<'_, M>) {
+        let door = Door {
+            node: &mut self.node,
+            policy: &self.policy,
+            base: &mut self.base,
+        };
+        (&mut self.links, door)
     }
 
     /// Fires what is due.
@@ -172,22 +160,15 @@ impl<M: Machine> Pump<M> {
             self.drive_node();
         }
         self.entities.beat();
-        while let Some(due) = self.base.timers.pop(self.base.now.mono) {
-            match due {
-                Due::Inbound(link) => self.inbound.on_due(&mut self.base, link),
-                Due::PeerLink(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
-                Due::Renewal(address, kind) => self.on_renewal_due(&address, kind),
-                Due::Expiry(link) => self.on_expired(link),
-                Due::Stranger(link) => self.stranger_due(link),
-                Due::Sweep => {
-                    self.sweep_inbound();
-                    self.outbound.sweep(&mut self.base, self.node.view());
-                    self.base
-                        .timers
-                        .arm(self.base.now.mono + SWEEP_INTERVAL, Due::Sweep);
-                }
-                Due::Executor => self.look_at_executor(),
+        loop {
+            let (links, mut door) = self.split();
+            if !links.tick(&mut door) {
+                break;
             }
+            self.drive_node();
+        }
+        if self.base.look_at.is_some_and(|at| at <= self.base.now.mono) {
+            self.look_at_executor();
             self.drive_node();
         }
     }
@@ -197,57 +178,36 @@ impl<M: Machine> Pump<M> {
         if self.halted.is_some() {
             return None;
         }
-        self.inbound.accept(&mut self.base, source)
+        self.links.accepted(source)
     }
 
     /// The system has no socket for a link that a peer opens.
     pub(crate) fn short_of_sockets(&mut self) {
-        self.inbound.relieve(&mut self.base);
+        self.links.short_of_sockets();
     }
 
     /// Something happened to a link.
     pub(crate) fn link(&mut self, input: LinkInput) {
-        let link = input.link();
-        let mine = self.outbound.is_mine(link);
-        match input {
-            LinkInput::Dialed(link) => self.outbound.dialed(&mut self.base, link),
-            LinkInput::Datagrams(link, max) => self.outbound.takes_datagrams(link, max),
-            LinkInput::DialFailed(link, error) => match Unproved::of(&error) {
-                Some(why) => self.outbound.unproved(&mut self.base, link, why, false),
-                None => self.outbound.dial_failed(&mut self.base, link, &error),
-            },
-            LinkInput::Received(link, chunk) if mine => {
-                self.outbound
-                    .received(&mut self.base, &self.quarantine, link, chunk);
+        let (links, mut door) = self.split();
+        links.handle(&mut door, input);
+        loop {
+            let (links, mut door) = self.split();
+            let was_frame = links.next_urgent_frame(&mut door);
+            self.drive_node();
+            if !was_frame {
+                return;
             }
-            LinkInput::Received(link, chunk) => self.received(link, chunk),
-            // Only who dials sends: nothing that this node could use.
-            LinkInput::Datagram(link, chunk) if mine => self.base.act(Action::Resume { link, chunk }),
-            LinkInput::Datagram(link, chunk) => self.datagram(link, chunk),
-            LinkInput::Written(link, buffer) => self.outbound.written(&mut self.base, link, buffer),
-            LinkInput::Identified(link, proved) if mine => self.outbound.identified(link, proved),
-            LinkInput::Identified(link, proved) => self.inbound.identified(link, proved),
-            LinkInput::Unproved(link, why) if mine => {
-                self.outbound.unproved(&mut self.base, link, &why, true)
-            }
-            LinkInput::Unproved(link, why) => self.inbound.unproved(&mut self.base, link, why),
-            LinkInput::Broken(link) if mine => self.outbound.broken(&mut self.base, link),
-            LinkInput::Broken(link) => self.inbound.closed(&mut self.base, link),
-            LinkInput::Closed(link) if mine => self.outbound.closed(&mut self.base, link),
-            LinkInput::Closed(link) => self.inbound.closed(&mut self.base, link),
         }
-        self.drive_node();
     }
 
     /// The transport did not take a datagram; most bytes that it takes now.
     pub(crate) fn datagram_unsent(&mut self, link: LinkId, bytes: &[u8], max: usize) {
-        self.outbound.datagram_unsent(&mut self.base, link, bytes, max);
-        self.outbound.flush(&mut self.base);
+        self.links.datagram_unsent(link, bytes, max);
     }
 
     /// The transport has turned strangers away before they had a link: how many, and why the last one.
     pub(crate) fn turned_away(&mut self, count: u64, reason: String) {
-        self.inbound.turned_away(&mut self.base, count, reason);
+        self.links.turned_away(count, reason);
     }
 
     /// A message from one of this node's callers.
@@ -284,9 +244,7 @@ impl<M: Machine> Pump<M> {
 
     /// Whether messages of this node's callers may come in now.
     pub(crate) fn takes_user_commands(&mut self) -> bool {
-        !self
-            .outbound
-            .slows_senders(&self.base.config.limits, self.base.now.mono)
+        !self.links.slows_senders()
     }
 
     /// Any other command. `Stop` is the loop's.
@@ -306,7 +264,7 @@ impl<M: Machine> Pump<M> {
                 let command = ShardingCommand::RegisterKind(settings);
                 (token, Command::Sharding(command))
             }
-            ControlCommand::Links(reply) => return reply.send(self.outbound.links()),
+            ControlCommand::Links(reply) => return reply.send(self.links.states()),
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
             ControlCommand::Explain(reply) => return reply.send(self.node.explain()),
             ControlCommand::Kinds(reply) => return reply.send(self.node.kinds()),
@@ -348,28 +306,47 @@ impl<M: Machine> Pump<M> {
         !self.base.feedback.is_empty()
             || !self.reports.is_empty()
             || self.stores.has_reports()
-            || self.inbound.has_room_for_waiting()
-            || (!self.inbound.ready.is_empty() && self.has_room())
+            || self.links.has_events()
+            || self.links.has_unread(self.has_room())
     }
 
     /// Turns what was encoded into writes: once per turn.
     pub(crate) fn flush(&mut self) {
         self.drive_node();
-        self.recognize();
-        self.outbound.flush(&mut self.base);
+        let (links, door) = self.split();
+        links.flush(&door);
+        self.write_log();
+    }
+
+    /// Writes down what links had to say.
+    fn write_log(&mut self) {
+        while let Some(report) = self.links.next_report() {
+            log::report(&report, &mut self.base.log, self.base.now.mono);
+        }
+    }
+
+    /// Reads user links in turn, at most `frames` frames, while there is room.
+    pub(crate) fn read_users(&mut self, frames: usize) {
+        for _ in 0..frames {
+            let has_room = self.has_room();
+            let (links, mut door) = self.split();
+            if !links.next_frame(&mut door, has_room) {
+                return;
+            }
+            self.drive_node();
+        }
     }
 
     /// The next thing for the hands.
     pub(crate) fn next_action(&mut self) -> Option<Action> {
-        self.base.actions.pop_front()
+        let order = self.links.next_order().map(Action::Link);
+        order.or_else(|| self.base.actions.pop_front())
     }
 
     /// When [`Self::tick`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match (self.wake, self.base.timers.next()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let all = [self.wake, self.links.deadline(), self.base.look_at];
+        all.into_iter().flatten().min()
     }
 
     /// The newest picture.
@@ -378,17 +355,13 @@ impl<M: Machine> Pump<M> {
     }
 
     pub(crate) fn stats(&self) -> NodeStats {
-        let mut links = self.base.stats;
-        links.entities = self.entities.live();
-        links.links_open = (self.inbound.len() + self.outbound.len()) as u64;
-        let (pending, strangers) = self.inbound.without_members();
-        links.handshakes_pending = pending as u64;
-        links.stranger_links = strangers as u64;
-        links.inbound_bytes_held = self.inbound.bytes_held() as u64;
-        links.log_lines_left_out = self.base.log.left_out_ever;
+        let mut host = self.base.stats;
+        host.entities = self.entities.live();
+        host.log_lines_left_out = self.base.log.left_out_ever;
         NodeStats {
             core: *self.node.stats(),
-            links,
+            links: self.links.stats(),
+            host,
         }
     }
 }
@@ -406,9 +379,21 @@ impl<M: Machine> Pump<M> {
                         return;
                     }
                     left -= 1;
+                    if let Some(event) = self.links.next_event() {
+                        self.node.handle(self.base.now, Input::Link(event));
+                        continue;
+                    }
                     match self.base.feedback.pop_front() {
                         None => return,
-                        Some(feedback) => self.hear(feedback),
+                        Some(Feedback::Lease(owner, report)) => {
+                            self.node.handle(self.base.now, Input::Lease(owner, report));
+                        }
+                        Some(Feedback::Stored(owner, report)) => {
+                            self.node.handle(self.base.now, Input::Stored(owner, report));
+                        }
+                        Some(Feedback::Entity(report)) => {
+                            self.node.handle(self.base.now, Input::Entity(report));
+                        }
                     }
                 }
             }
@@ -416,25 +401,14 @@ impl<M: Machine> Pump<M> {
     }
 
     fn apply(&mut self, effect: Effect) {
+        let Some(effect) = self.links.perform(self.node.view(), effect) else {
+            return;
+        };
         match effect {
-            Effect::Send { to, message } => {
-                if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
-                    self.base.drop_message(to, message, DropReason::Unreachable);
-                } else {
-                    self.outbound.send(&mut self.base, self.node.view(), to, message);
-                }
-            }
+            Effect::Send { .. } | Effect::Quarantine(_) => {}
             Effect::Notify(event) if self.is_for_subscribers(&event) => {}
             Effect::Notify(event) => {
-                let event = self.outbound.explain(event);
                 self.entities.heed(&event);
-                if let Event::Rejected {
-                    peer,
-                    rejection: Rejection::Wire(error),
-                } = &event
-                {
-                    self.react(peer, error.reaction());
-                }
                 announce::event(&self.base.me, &event, &mut self.base.log, self.base.now.mono);
                 self.base.act(Action::Publish(event));
             }
@@ -462,7 +436,6 @@ impl<M: Machine> Pump<M> {
                 let answer = self.stores.order(owner, request);
                 self.not_stored(answer);
             }
-            Effect::Quarantine(node) => self.cut_off(node),
             Effect::Halt(reason) => {
                 self.halted = Some(reason);
                 self.stop();

@@ -12,9 +12,11 @@ use quorate_core::membership::app_version::AppVersion;
 use quorate_core::message::{JoinRefused, MembershipMsg, Message};
 use quorate_core::reject::JoinRefusal;
 use quorate_core::time::Instant;
-use quorate_core::wire::{Frame, decode_message};
+use quorate_core::wire::decode_message;
+use quorate_links::Received;
 
-use super::refusal::LogLimit;
+use super::log::LogLimit;
+use crate::authentication::proved_by;
 use crate::transport::PeerCertificate;
 
 /// A node that asks to be taken in.
@@ -68,9 +70,7 @@ impl Policy {
     /// Looks at the few frames that need a permission.
     pub(crate) fn judge(
         &self,
-        by: &UniqueAddress,
-        certificate: Option<&PeerCertificate>,
-        frame: &Frame<'_>,
+        frame: &Received<'_>,
         limits: &Limits,
         log: (&mut LogLimit, Instant),
     ) -> Judged {
@@ -82,6 +82,7 @@ impl Policy {
         let Ok(message) = decode_message(frame.kind, frame.lane, frame.body, limits) else {
             return Judged::Pass;
         };
+        let (by, certificate) = (frame.from, proved_by(frame.identity).certificate());
         let ask = |whom, down| Manager {
             by,
             whom,

@@ -81,7 +81,7 @@ fn i_83_an_order_without_a_store_is_answered_and_so_is_one_too_many() {
         bench.order(Owner::Ddata, *id);
         !bench.heard().is_empty()
     });
-    assert_eq!(bench.pump.stats().links.store_orders_turned_away, 1);
+    assert_eq!(bench.pump.stats().host.store_orders_turned_away, 1);
     // Everything that was taken is answered once the store goes on.
     drop(stall);
     let taken = usize::try_from(busy.unwrap()).unwrap();

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use async_channel::Sender;
 use quorate_core::ident::Address;
+use quorate_links::{LinkId, LinkInput, Source};
 
+use super::causes::cause_of;
 use super::link::{Control, Inputs, broken, serve};
-use crate::crowd::Source;
-use crate::pump::{LinkId, LinkInput};
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, TaskSet, lock, race};
 use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved};
@@ -194,7 +194,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
             };
             let (reader, writer) = match dialed {
                 Ok(halves) => halves,
-                Err(error) => return inputs.push(LinkInput::DialFailed(link, error)),
+                Err(error) => return inputs.push(LinkInput::DialFailed(link, cause_of(&error))),
             };
             if let Some(datagrams) = writer.datagrams() {
                 inputs.push(LinkInput::Datagrams(link, datagrams.max_size()));

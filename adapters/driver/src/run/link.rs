@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
 use crate::proved::Proved;
-use crate::pump::limits::READ_BYTES_MIN;
-use crate::pump::{Chunk, LinkId, LinkInput};
 use crate::sync::{Either, Notify, both, lock, race};
 use crate::transport::{Datagrams, LinkReader, LinkWriter, Read, Unproved};
+use quorate_links::limits::READ_BYTES_MIN;
+use quorate_links::{Chunk, Identity, LinkId, LinkInput};
 
 /// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and one end under
 /// way, and as many writes as the pump has handed over.
@@ -200,7 +200,7 @@ impl Control {
 /// What to say of a link that ended with this error.
 pub(crate) fn broken(link: LinkId, error: &std::io::Error) -> LinkInput {
     match Unproved::of(error) {
-        Some(why) => LinkInput::Unproved(link, why.clone()),
+        Some(why) => LinkInput::Unproved(link, why.to_string()),
         None => LinkInput::Broken(link),
     }
 }
@@ -244,7 +244,7 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
                     identified = true;
                     match reader.proved() {
                         Proved::Nothing => {}
-                        proved => inputs.push(LinkInput::Identified(link, proved)),
+                        proved => inputs.push(LinkInput::Identified(link, Identity::new(proved))),
                     }
                 }
                 chunk.len = len;

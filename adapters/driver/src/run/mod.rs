@@ -3,6 +3,7 @@
 //! one write per link. It decides nothing, and no user code runs on it: it and the links have a runtime of their own, entities
 //! run on the users'. Spec: `ARCHITECTURE.md`.
 
+mod causes;
 mod hands;
 mod link;
 
@@ -16,11 +17,12 @@ use std::time::Duration;
 use async_channel::Receiver;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::time::Instant;
+use quorate_links::limits::SLOW_PEER_PATIENCE;
+use quorate_links::{LinkInput, Order};
 
 use crate::error::Termination;
 use crate::events::ClusterEvent;
-use crate::pump::limits::SLOW_PEER_PATIENCE;
-use crate::pump::{Action, LinkInput, Pump};
+use crate::pump::{Action, Pump};
 use crate::runtime::Runtime;
 use crate::shared::{Commands, ControlCommand, Shared};
 use crate::sync::yield_now;
@@ -201,38 +203,45 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.shared.hub.set_view(self.pump.view(), self.pump.is_able());
         while let Some(action) = self.pump.next_action() {
             match action {
-                Action::Dial { link, to, kind } => self.hands.dial(link, to, kind),
-                Action::Write { link, bytes } => {
-                    if let Some(control) = self.hands.control(link) {
-                        control.write(bytes);
-                    }
-                }
-                Action::Resume { link, chunk } => {
-                    if let Some(control) = self.hands.control(link) {
-                        control.resume(chunk);
-                    }
-                }
-                Action::Datagram { link, bytes } => {
-                    if let Some(max) = self.hands.send_datagram(link, &bytes) {
-                        self.pump.datagram_unsent(link, &bytes, max);
-                    }
-                }
-                Action::Drain(link) => {
-                    if let Some(control) = self.hands.control(link) {
-                        control.drain();
-                    }
-                }
-                Action::Finish(link) => {
-                    self.finishing.retain(|control| control.strong_count() > 0);
-                    let finishing = self.hands.finish(link);
-                    self.finishing
-                        .extend(finishing.map(|control| Arc::downgrade(&control)));
-                }
-                Action::Abort(link) => self.hands.abort(link),
+                Action::Link(order) => self.obey(order),
                 Action::Start(task) => self.hands.start(task),
                 Action::Publish(event) => self.shared.hub.publish(&ClusterEvent::Event(event)),
                 Action::Halt(reason) => self.ended = Some(Termination::Halted(reason)),
             }
+        }
+    }
+
+    /// What links want of the hands.
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Dial { link, to, kind } => self.hands.dial(link, to, kind),
+            Order::Write { link, bytes } => {
+                if let Some(control) = self.hands.control(link) {
+                    control.write(bytes);
+                }
+            }
+            Order::Resume { link, chunk } => {
+                if let Some(control) = self.hands.control(link) {
+                    control.resume(chunk);
+                }
+            }
+            Order::Datagram { link, bytes } => {
+                if let Some(max) = self.hands.send_datagram(link, &bytes) {
+                    self.pump.datagram_unsent(link, &bytes, max);
+                }
+            }
+            Order::Drain(link) => {
+                if let Some(control) = self.hands.control(link) {
+                    control.drain();
+                }
+            }
+            Order::Finish(link) => {
+                self.finishing.retain(|control| control.strong_count() > 0);
+                let finishing = self.hands.finish(link);
+                self.finishing
+                    .extend(finishing.map(|control| Arc::downgrade(&control)));
+            }
+            Order::Abort(link) => self.hands.abort(link),
         }
     }
 

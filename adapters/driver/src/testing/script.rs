@@ -5,18 +5,19 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use quorate_core::config::Config;
+use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::message::{DetectorMsg, Heartbeat, Join, MembershipMsg, Message};
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{AUTH_NONE, FEATURES, Hello, LinkKind as HelloLink, encode_hello};
+use quorate_links::{Chunk, LinkId, LinkInput, Order, Source};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use crate::crowd::Source;
 use crate::entity::Reports;
-use crate::pump::{Action, Chunk, LinkId, LinkInput, Pump};
+use crate::pump::{Action, Pump};
 use crate::security::Security;
 use crate::shared::ControlCommand;
 use crate::sync::oneshot;
@@ -124,15 +125,14 @@ impl Stage {
         self.pump.flush();
         let mut failed = Vec::new();
         while let Some(action) = self.pump.next_action() {
-            if let Action::Dial { link, .. } = action {
+            if let Action::Link(Order::Dial { link, .. }) = action {
                 failed.push(link);
             }
             self.effects
                 .push(format!("{} ms: {}", self.millis, shown(&action)));
         }
         for link in failed {
-            let error = std::io::ErrorKind::ConnectionRefused.into();
-            self.pump.link(LinkInput::DialFailed(link, error));
+            self.pump.link(LinkInput::DialFailed(link, SeedCause::Refused));
         }
     }
 
@@ -187,19 +187,25 @@ impl Stage {
 /// An effect in words. Bytes by their number and hash.
 fn shown(action: &Action) -> String {
     match action {
-        Action::Dial { link, to, kind } => format!("Dial {link} {to} {kind:?}"),
-        Action::Write { link, bytes } => {
+        Action::Link(order) => ordered(order),
+        Action::Start(_) => "Start".into(),
+        Action::Publish(event) => format!("Publish {event:?}"),
+        Action::Halt(reason) => format!("Halt {reason:?}"),
+    }
+}
+
+fn ordered(order: &Order) -> String {
+    match order {
+        Order::Dial { link, to, kind } => format!("Dial {link} {to} {kind:?}"),
+        Order::Write { link, bytes } => {
             let mut hash = DefaultHasher::new();
             bytes.hash(&mut hash);
             format!("Write {link}: {} bytes, {:x}", bytes.len(), hash.finish())
         }
-        Action::Resume { link, .. } => format!("Resume {link}"),
-        Action::Datagram { link, bytes } => format!("Datagram {link}: {} bytes", bytes.len()),
-        Action::Drain(link) => format!("Drain {link}"),
-        Action::Finish(link) => format!("Finish {link}"),
-        Action::Abort(link) => format!("Abort {link}"),
-        Action::Start(_) => "Start".into(),
-        Action::Publish(event) => format!("Publish {event:?}"),
-        Action::Halt(reason) => format!("Halt {reason:?}"),
+        Order::Resume { link, .. } => format!("Resume {link}"),
+        Order::Datagram { link, bytes } => format!("Datagram {link}: {} bytes", bytes.len()),
+        Order::Drain(link) => format!("Drain {link}"),
+        Order::Finish(link) => format!("Finish {link}"),
+        Order::Abort(link) => format!("Abort {link}"),
     }
 }

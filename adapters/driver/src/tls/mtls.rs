@@ -15,9 +15,9 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::credentials::{Credentials, TlsError};
 use super::verifier::NamedPeers;
-use crate::proved::Prover;
 use crate::sync::lock;
 use crate::transport::PeerCertificate;
+use quorate_links::End;
 
 /// What both sides have to name: a node that reaches another protocol's port by mistake is told so.
 const ALPN: &[u8] = b"quorate";
@@ -112,7 +112,7 @@ impl Mtls {
     pub(crate) fn believes(
         &self,
         certificate: &PeerCertificate,
-        peer: Prover,
+        peer: End,
         unix_ms: u64,
     ) -> Result<(), String> {
         let (dialers, acceptors) = {
@@ -126,8 +126,8 @@ impl Mtls {
             .map(|other| CertificateDer::from(other.as_slice()))
             .collect();
         let verified = match peer {
-            Prover::Dialer => dialers.verify_client_cert(&der, &others, now).map(drop),
-            Prover::Acceptor => {
+            End::Dialer => dialers.verify_client_cert(&der, &others, now).map(drop),
+            End::Acceptor => {
                 let name = &self.peer_name;
                 acceptors
                     .verify_server_cert(&der, &others, name, &[], now)

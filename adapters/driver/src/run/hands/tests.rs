@@ -10,9 +10,9 @@ use quorate_core::ident::Address;
 use quorate_core::time::{Instant, Now};
 
 use super::{Hands, Inputs, LinkKind, Notify, lock};
-use crate::pump::LinkInput;
 use crate::runtime::Runtime;
 use crate::transport::{Accepted, LinkReader, LinkWriter, Listener, Transport};
+use quorate_links::LinkInput;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -1,0 +1,78 @@
+//! Links that are as old as links may become and were not renewed. That their renewal failed says nothing about the peer, for a
+//! stranger who keeps both ends busy, or somebody on the way, can make it fail; so what the peer proved is checked again as
+//! things stand now, and the join policy is asked again. The link goes on if both hold. Spec: reliability 3a (rotation), ADR 9.
+
+use alloc::string::String;
+use core::time::Duration;
+
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::wire::handshake::LinkKind;
+
+use crate::authentication::{End, Identity, LOOK_MIN};
+use crate::base::Base;
+use crate::links::Links;
+use crate::order::LinkId;
+use crate::recipient::Recipient;
+
+/// Whether a peer is a member whom the join policy would take in again, or why not.
+pub(crate) type Admitted = Result<(), String>;
+
+/// A link that has become too old.
+pub(crate) struct Aged<'a> {
+    pub(crate) peer: &'a UniqueAddress,
+    pub(crate) kind: LinkKind,
+    pub(crate) identity: Option<&'a Identity>,
+    /// Which end the peer is.
+    pub(crate) end: End,
+    /// It was kept before.
+    pub(crate) kept: bool,
+}
+
+/// The pause between two looks, and two tries: a sixty-fourth of the age.
+pub(crate) fn look_interval(base: &Base) -> Duration {
+    base.max_link_age.map_or(LOOK_MIN, |age| LOOK_MIN.max(age / 64))
+}
+
+impl Aged<'_> {
+    /// How long the link goes on until the next look, said and counted when it is the first; `None`: it ends, which is too.
+    pub(crate) fn keep_for(&self, base: &mut Base, admitted: Admitted) -> Option<Duration> {
+        match admitted.and_then(|()| self.holds_for(base, look_interval(base))) {
+            Ok(pause) => {
+                if !self.kept {
+                    base.kept(self.peer.clone(), self.kind);
+                }
+                Some(pause)
+            }
+            Err(why) => {
+                base.expired(self.peer.clone(), self.kind, why);
+                None
+            }
+        }
+    }
+
+    fn holds_for(&self, base: &Base, pause: Duration) -> Result<Duration, String> {
+        let (address, now) = (self.peer.address(), base.now.unix_ms);
+        base.authentication
+            .holds_for(self.identity, self.end, address, now, pause)
+    }
+}
+
+impl Links {
+    /// An accepted link is as old as links may become.
+    pub(crate) fn on_expired(&mut self, node: &dyn Recipient, link: LinkId) {
+        let aged = self.inbound.aged(&mut self.base, link);
+        let Some((peer, identity)) = aged else {
+            return;
+        };
+        let admitted = node.admits(&peer, identity.as_ref());
+        self.inbound.on_aged(&mut self.base, link, admitted);
+    }
+
+    /// A link that this node dialed has to be renewed, or a try at that takes too long.
+    pub(crate) fn on_renewal_due(&mut self, node: &dyn Recipient, address: &Address, kind: LinkKind) {
+        let aged = self.outbound.aged(&self.base, address, kind);
+        let admitted = aged.map_or(Ok(()), |(peer, identity)| node.admits(&peer, identity.as_ref()));
+        self.outbound
+            .on_renewal_due(&mut self.base, address, kind, admitted);
+    }
+}

@@ -1,0 +1,111 @@
+//! The seam between links and whatever proves who is at their ends. TLS, Noise or nothing: that lies below the handshake and
+//! belongs to the host; here only its result is asked. No cryptography, no keys. Spec: reliability 3a.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::any::Any;
+use core::fmt;
+use core::time::Duration;
+
+use quorate_core::ident::Address;
+use quorate_core::wire::handshake::RejectReason;
+
+/// Shortest time between two looks at a link that is older than it should be, and between two tries to renew it: what a
+/// certificate's end is known to.
+pub(crate) const LOOK_MIN: Duration = Duration::from_secs(1);
+
+/// What the peer of a link has proved: a certificate, a key. Links carry it and never look inside; who made it can.
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Identity(Arc<dyn Any + Send + Sync>);
+
+impl Identity {
+    /// Around a host's own type.
+    #[must_use]
+    pub fn new<T: Any + Send + Sync>(proved: T) -> Self {
+        Self(Arc::new(proved))
+    }
+
+    /// What is inside, if it is a `T`.
+    #[must_use]
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Identity {
+    /// What proves something never reaches a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Who opened it.
+    Dialer,
+    /// Who was dialed.
+    Acceptor,
+}
+
+/// What a node asks its peers to prove.
+pub trait Authentication: Send {
+    /// Whether what a peer has proved, if it has proved anything, is enough for the address it announces, or was dialed at.
+    ///
+    /// # Errors
+    /// Why not, as the peer is told.
+    fn covers(&self, identity: Option<&Identity>, address: &Address) -> Result<(), RejectReason>;
+
+    /// Whether it would be believed at this time (milliseconds of the wall clock), with the keys, roots and names of now.
+    ///
+    /// # Errors
+    /// Why not, for the log.
+    fn believes(
+        &self,
+        identity: Option<&Identity>,
+        peer: End,
+        address: &Address,
+        unix_ms: u64,
+    ) -> Result<(), String>;
+
+    /// How long what it has proved holds, at most `pause`, and at least a second: when to look again. What ends before, a
+    /// certificate for instance, is looked at again when it ends.
+    ///
+    /// # Errors
+    /// It does not hold now.
+    fn holds_for(
+        &self,
+        identity: Option<&Identity>,
+        peer: End,
+        address: &Address,
+        unix_ms: u64,
+        pause: Duration,
+    ) -> Result<Duration, String> {
+        self.believes(identity, peer, address, unix_ms)?;
+        let mut pause = pause.max(LOOK_MIN);
+        let holds_after = |pause: Duration| {
+            let millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            let then = unix_ms.saturating_add(millis);
+            self.believes(identity, peer, address, then).is_ok()
+        };
+        while pause > LOOK_MIN && !holds_after(pause) {
+            pause = LOOK_MIN.max(pause / 2);
+        }
+        Ok(pause)
+    }
+}
+
+/// No authentication: whoever reaches the node is believed. For loopback, tests and networks whose every host is trusted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plaintext;
+
+impl Authentication for Plaintext {
+    fn covers(&self, _: Option<&Identity>, _: &Address) -> Result<(), RejectReason> {
+        Ok(())
+    }
+
+    fn believes(&self, _: Option<&Identity>, _: End, _: &Address, _: u64) -> Result<(), String> {
+        Err("it has proved nothing that could be checked again".into())
+    }
+}

@@ -1,0 +1,351 @@
+//! Links that peers opened: their handshake, their limits, their end. Decides who may speak; what is said is read by the
+//! pump. A link says nothing to the core before its handshake is complete (I-92). Spec: reliability 3b, 3c.
+
+mod greeting;
+mod places;
+mod succession;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use quorate_core::config::Limits;
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::LinkEvent;
+use quorate_core::time::Instant;
+use quorate_core::view::View;
+
+use crate::authentication::Identity;
+use crate::base::Base;
+use crate::budget::{Budget, LINK_BYTES};
+use crate::crowd::Source;
+use crate::inbuf::InBuffer;
+use crate::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES, SWEEP_INTERVAL};
+use crate::order::{Chunk, LinkId, Order};
+use crate::rates::{Meter, Remembered};
+use crate::report::{Party, Refusal};
+use crate::timers::Due;
+pub(crate) use greeting::Known;
+use places::Places;
+use quorate_core::wire::handshake::LinkKind;
+
+/// Who is at the other end of a link whose handshake is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) peer: UniqueAddress,
+    pub(crate) kind: LinkKind,
+    pub(crate) epoch: u32,
+    /// It has said something: older links of the same kind have nothing more to say.
+    pub(super) spoke: bool,
+    /// When it has to be renewed at the latest.
+    expires: Option<Instant>,
+    /// It lives on past its age.
+    kept: bool,
+}
+
+/// One accepted link.
+#[derive(Debug)]
+pub(crate) struct InLink {
+    source: Source,
+    /// `None` during the handshake.
+    pub(crate) opened: Option<Opened>,
+    /// It belongs to a member, or did: it is read to its end.
+    pub(crate) member: bool,
+    /// A stranger has asked on it to be taken in.
+    pub(crate) asked: bool,
+    /// When a stranger's time to ask is over.
+    stranger_due: Option<Instant>,
+    /// What the transport has seen of the peer.
+    pub(crate) identity: Option<Identity>,
+    pub(crate) bytes: InBuffer,
+    /// For the handshake, then for the rest of a frame that has begun.
+    deadline: Option<Instant>,
+    grown: u64,
+    last_byte: Instant,
+    /// The peer has closed it; what came before is still worth reading.
+    ended: bool,
+    bad_checksums: (Instant, u32),
+    /// What the peer may say on a control link.
+    pub(crate) meter: Meter,
+    /// Bytes of the budget by which the reader's buffer has grown.
+    read_bytes_drawn: usize,
+}
+
+impl InLink {
+    fn new(base: &Base, source: Source, deadline: Instant) -> Self {
+        let now = base.now.mono;
+        Self {
+            source,
+            opened: None,
+            member: false,
+            asked: false,
+            stranger_due: None,
+            identity: None,
+            bytes: InBuffer::default(),
+            deadline: Some(deadline),
+            grown: 0,
+            last_byte: now,
+            ended: false,
+            bad_checksums: (now, 0),
+            meter: Meter::new(&base.config.limits, now),
+            read_bytes_drawn: 0,
+        }
+    }
+
+    /// It is not idle.
+    pub(crate) const fn heard_at(&mut self, now: Instant) {
+        self.last_byte = now;
+    }
+}
+
+/// All accepted links.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    pub(super) links: BTreeMap<LinkId, InLink>,
+    places: Places,
+    /// User links with bytes that nobody looked at, in turn.
+    pub(crate) ready: VecDeque<LinkId>,
+    pub(super) budget: Budget,
+    /// Links that wait for room, by kind, in turn.
+    pub(super) waiting: [VecDeque<LinkId>; LinkKind::ALL.len()],
+    /// Room was made since the waiting links were last looked at.
+    pub(super) room_made: bool,
+    meters: Remembered,
+}
+
+impl Inbound {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            links: BTreeMap::new(),
+            places: Places::default(),
+            ready: VecDeque::new(),
+            budget: Budget::new(limits.inbound_bytes_max),
+            waiting: Default::default(),
+            room_made: false,
+            meters: Remembered::default(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Those in their handshake, and strangers'.
+    pub(crate) fn without_members(&self) -> (usize, usize) {
+        (self.places.pending.len(), self.places.strangers.len())
+    }
+
+    pub(crate) fn get_mut(&mut self, link: LinkId) -> Option<&mut InLink> {
+        self.links.get_mut(&link)
+    }
+
+    /// Takes what was read; the handshake's or a frame's.
+    pub(crate) fn put(&mut self, base: &mut Base, link: LinkId, chunk: Chunk) -> Option<&mut InLink> {
+        let held = self.links.get_mut(&link)?;
+        let len = chunk.len as u64;
+        base.stats.bytes_received += len;
+        held.grown = held.grown.saturating_add(len);
+        held.last_byte = base.now.mono;
+        held.bytes.put(chunk);
+        Some(held)
+    }
+
+    /// After frames of a link were read: hands the buffer back, watches a frame that has begun, forgets a link that ended.
+    pub(crate) fn after_reading(&mut self, base: &mut Base, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        let waiting = held.bytes.is_partial();
+        match (waiting, held.deadline) {
+            (true, None) => {
+                let deadline = base.now.mono + base.config.limits.handshake_timeout;
+                (held.deadline, held.grown) = (Some(deadline), 0);
+                base.timers.arm(deadline, Due::Inbound(link));
+            }
+            (false, Some(deadline)) => {
+                held.deadline = None;
+                base.timers.disarm(deadline, Due::Inbound(link));
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+        if held.bytes.has_unread() {
+            return;
+        }
+        if held.ended {
+            self.gone(base, link);
+        } else {
+            resume(base, &mut self.budget, link, held);
+        }
+    }
+
+    /// The peer closed the link. What it said before is still read; then the link is forgotten.
+    pub(crate) fn closed(&mut self, base: &mut Base, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        if held.opened.is_none() {
+            self.refuse_silently(base, link, Refusal::Incomplete);
+        } else if held.bytes.has_unread() {
+            held.ended = true;
+        } else {
+            self.gone(base, link);
+        }
+    }
+
+    fn gone(&mut self, base: &mut Base, link: LinkId) {
+        if let Some(opened) = self.forget(base, link) {
+            // In good order: a dialer that renews the link waits for this end of it.
+            base.act(Order::Finish(link));
+            if !self.has_newer(&opened) {
+                lost(base, opened);
+            }
+        }
+    }
+
+    /// A deadline of a link has passed.
+    pub(crate) fn on_due(&mut self, base: &mut Base, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        held.deadline = None;
+        let Some(opened) = &held.opened else {
+            self.refuse_silently(base, link, Refusal::Timeout);
+            return;
+        };
+        // A link that we do not read ourselves cannot grow, and a large frame on a slow line is no crime, unless others wait
+        // for its room.
+        let wanted = self.waiting.iter().any(|waiting| !waiting.is_empty());
+        if held.bytes.has_unread() || (held.grown >= STALL_PROGRESS_BYTES && !wanted) {
+            let deadline = base.now.mono + base.config.limits.handshake_timeout;
+            (held.deadline, held.grown) = (Some(deadline), 0);
+            base.timers.arm(deadline, Due::Inbound(link));
+            return;
+        }
+        base.violation(&"half a frame, then silence", Party::Node(opened.peer.clone()));
+        base.stats.links_closed_for_stalled_frame += 1;
+        self.abort(base, link);
+    }
+
+    /// Counts a frame whose checksum was wrong; says whether the link has to go.
+    pub(crate) fn bad_checksum(&mut self, base: &Base, link: LinkId) -> bool {
+        let Some(held) = self.links.get_mut(&link) else {
+            return false;
+        };
+        let (since, count) = &mut held.bad_checksums;
+        if base.now.mono.since(*since) > CHECKSUM_WINDOW {
+            (*since, *count) = (base.now.mono, 0);
+        }
+        *count += 1;
+        *count >= base.config.limits.checksum_failures_max
+    }
+
+    /// Closes a link because of what the peer did on it.
+    pub(crate) fn violated(&mut self, base: &mut Base, link: LinkId, what: &dyn core::fmt::Display) {
+        if let Some(opened) = self.links.get(&link).and_then(|held| held.opened.as_ref()) {
+            base.violation(what, Party::Node(opened.peer.clone()));
+        }
+        base.stats.links_closed_for_violation += 1;
+        self.abort(base, link);
+    }
+
+    /// Closes all links of an incarnation.
+    pub(crate) fn abort_peer(&mut self, base: &mut Base, peer: &UniqueAddress) {
+        self.abort_if(base, |_, _, opened| opened.peer == *peer);
+    }
+
+    /// Closes links of nodes that are no members and have been silent for long.
+    pub(crate) fn sweep(&mut self, base: &mut Base, view: &View, known: &dyn Fn(&UniqueAddress) -> bool) {
+        self.places.forget_former(known);
+        let idle = |base: &Base, held: &InLink, opened: &Opened| {
+            is_idle_stranger(base, view, &opened.peer, held.last_byte)
+        };
+        let condemned = self.abort_if(base, idle);
+        base.stats.strangers_closed_for_idling += condemned;
+    }
+
+    /// Closes everything.
+    pub(crate) fn abort_all(&mut self, base: &mut Base) {
+        let links: Vec<LinkId> = self.links.keys().copied().collect();
+        for link in links {
+            self.abort(base, link);
+        }
+    }
+
+    /// Says how many it closed.
+    fn abort_if(&mut self, base: &mut Base, condemned: impl Fn(&Base, &InLink, &Opened) -> bool) -> u64 {
+        let is_condemned = |held: &InLink| {
+            held.opened
+                .as_ref()
+                .is_some_and(|opened| condemned(base, held, opened))
+        };
+        let links = self.links.iter().filter(|(_, held)| is_condemned(held));
+        let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
+        for link in &links {
+            self.abort(base, *link);
+        }
+        links.len() as u64
+    }
+
+    fn abort(&mut self, base: &mut Base, link: LinkId) {
+        base.act(Order::Abort(link));
+        if let Some(opened) = self.forget(base, link) {
+            lost(base, opened);
+        }
+    }
+
+    fn refuse_silently(&mut self, base: &mut Base, link: LinkId, refusal: Refusal) {
+        if let Some(held) = self.links.get(&link) {
+            base.refuse(refusal, Party::Source(held.source));
+        }
+        base.act(Order::Abort(link));
+        self.forget(base, link);
+    }
+
+    fn forget(&mut self, base: &mut Base, link: LinkId) -> Option<Opened> {
+        let mut held = self.links.remove(&link)?;
+        let own = if held.member { LINK_BYTES } else { 0 };
+        self.give_back(own + held.read_bytes_drawn + held.bytes.take_drawn());
+        if let Some(deadline) = held.deadline {
+            base.timers.disarm(deadline, Due::Inbound(link));
+        }
+        self.vacate(base, link, &held);
+        if let Some(at) = held.opened.as_ref().and_then(|opened| opened.expires) {
+            base.timers.disarm(at, Due::Expiry(link));
+        }
+        if let Some(opened) = &held.opened
+            && opened.kind == LinkKind::Control
+        {
+            self.meters.keep(opened.peer.clone(), held.meter, base.now.mono);
+        }
+        held.opened
+    }
+}
+
+/// Whether a link's peer is nobody to us and has nothing to say. A removed member has a shorter time: its links are only
+/// still open if its host vanished without a word.
+pub(crate) fn is_idle_stranger(base: &Base, view: &View, peer: &UniqueAddress, last: Instant) -> bool {
+    let idle = base.now.mono.since(last);
+    view.member(peer).is_none()
+        && (idle >= base.config.limits.stranger_idle_timeout
+            || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
+}
+
+/// Lets a link's reader go on, with a larger buffer if it has filled this one and there is room.
+fn resume(base: &mut Base, budget: &mut Budget, link: LinkId, held: &mut InLink) {
+    if let Some(mut chunk) = held.bytes.take_used() {
+        let size = chunk.buffer.len();
+        if held.member && chunk.len == size && size < READ_BYTES_MAX && budget.draw_for_reading(size) {
+            held.read_bytes_drawn += size;
+            chunk.buffer = vec![0; size * 2];
+        }
+        base.act(Order::Resume { link, chunk });
+    }
+}
+
+/// Replies come over the peer's control link: without it those on the way are lost.
+fn lost(base: &mut Base, opened: Opened) {
+    match opened.kind {
+        LinkKind::Control => base.tell(LinkEvent::Down { peer: opened.peer }),
+        LinkKind::User | LinkKind::Bulk => {}
+    }
+}

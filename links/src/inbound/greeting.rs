@@ -1,0 +1,188 @@
+//! The accepting side of a handshake: reads the hello, answers, opens. Decides with the core's `Acceptor` and with what the
+//! transport has seen proved; nobody who has proved too little replaces a link or says anything to the core. Spec: `docs/WIRE.md` 3,
+//! reliability 3a, 3c.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::wire::handshake::{
+    AUTH_NONE, Acceptor, HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject, RejectReason,
+    decode_hello, encode_answer,
+};
+use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
+
+use super::{Inbound, Opened, resume};
+use crate::authentication::Identity;
+use crate::base::Base;
+use crate::first_bytes::{PLAINTEXT_TO_TLS, is_noise, is_tls};
+use crate::order::{LinkId, Order};
+use crate::quarantine::Quarantine;
+use crate::report::{Party, Refusal, Report};
+use crate::timers::Due;
+
+/// What the node knows of dialers.
+pub(crate) struct Known<'a> {
+    pub(crate) quarantine: &'a Quarantine,
+    pub(crate) is_member: &'a dyn Fn(&UniqueAddress) -> bool,
+}
+
+impl Inbound {
+    /// Goes on with a handshake.
+    pub(crate) fn greet(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId) {
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        let gathered = held.bytes.gathered();
+        match decode_hello(gathered) {
+            HandshakeDecoded::NeedMore(_) => resume(base, &mut self.budget, link, held),
+            HandshakeDecoded::Bad(error) => {
+                // Who speaks another protocol of nodes hears what this one speaks.
+                let (refusal, from) = (Refusal::no_handshake(error, gathered), Party::Source(held.source));
+                if is_noise(gathered) {
+                    self.reject_as(base, link, from, RejectReason::AuthMethod, refusal);
+                } else if is_tls(gathered) {
+                    let bytes = PLAINTEXT_TO_TLS.to_vec();
+                    base.act(Order::Write { link, bytes });
+                    self.refuse_in_words(base, link, from, refusal);
+                } else {
+                    self.refuse_silently(base, link, refusal);
+                }
+            }
+            HandshakeDecoded::Done { consumed, .. } if held.bytes.end_handshake(consumed) => {
+                self.refuse_silently(base, link, Refusal::TooEager);
+            }
+            HandshakeDecoded::Done { value: hello, .. } => self.on_hello(base, known, link, &hello),
+        }
+    }
+
+    fn on_hello(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, hello: &Hello) {
+        let nonce = base.nonce();
+        let acceptor = Acceptor {
+            me: &base.me,
+            cluster: &base.config.cluster,
+            features: base.features,
+            auth_method: AUTH_NONE,
+            quarantined: known.quarantine.contains(&hello.from),
+            nonce,
+        };
+        match acceptor.answer(hello) {
+            Err(reject) => self.reject(base, link, hello, reject.reason),
+            Ok(ack) => match self.is_covered(base, link, hello) {
+                Ok(()) => self.consent(base, known, link, hello, ack),
+                Err(reason) => self.reject(base, link, hello, reason),
+            },
+        }
+    }
+
+    /// Whether what the dialer has proved is enough for the address it announces.
+    fn is_covered(&self, base: &Base, link: LinkId, hello: &Hello) -> Result<(), RejectReason> {
+        let identity = self.links.get(&link).and_then(|held| held.identity.as_ref());
+        base.authentication.covers(identity, hello.from.address())
+    }
+
+    /// What the transport has seen of a dialer.
+    pub(crate) fn identified(&mut self, link: LinkId, identity: Identity) {
+        if let Some(held) = self.links.get_mut(&link) {
+            held.identity = Some(identity);
+        }
+    }
+
+    /// The transport does not believe a dialer, or the dialer does not believe this node.
+    pub(crate) fn unproved(&mut self, base: &mut Base, link: LinkId, why: String) {
+        match self.links.get(&link) {
+            Some(held) if held.opened.is_none() => {
+                self.refuse_silently(base, link, Refusal::Unproved(why));
+            }
+            Some(_) | None => self.closed(base, link),
+        }
+    }
+
+    /// Strangers were turned away before they had a link.
+    pub(crate) fn turned_away(&mut self, base: &mut Base, count: u64, reason: String) {
+        let uncounted = count.saturating_sub(1);
+        base.stats.handshakes_refused += uncounted;
+        base.stats.refused_unauthenticated += uncounted;
+        let refusal = Refusal::TurnedAway(reason);
+        base.refuse(refusal, Party::Unknown);
+    }
+
+    /// The dialer is who it says, as far as this node asks for it.
+    fn consent(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, hello: &Hello, ack: HelloAck) {
+        let from = || Party::Node(hello.from.clone());
+        if !self.replace_older(base, hello) {
+            return self.reject_as(base, link, from(), RejectReason::TooManyLinks, Refusal::OldEpoch);
+        }
+        let is_member = (known.is_member)(&hello.from);
+        if !self.enter(base, link, is_member) {
+            return self.reject(base, link, hello, RejectReason::TooManyLinks);
+        }
+        answer(base, link, &HelloAnswer::Ack(ack));
+        self.take_place(base, link, &hello.from, is_member);
+        self.open(base, link, hello);
+    }
+
+    fn reject(&mut self, base: &mut Base, link: LinkId, hello: &Hello, reason: RejectReason) {
+        let from = Party::Node(hello.from.clone());
+        self.reject_as(base, link, from, reason, Refusal::Rejected(reason));
+    }
+
+    fn reject_as(
+        &mut self,
+        base: &mut Base,
+        link: LinkId,
+        from: Party,
+        reason: RejectReason,
+        refusal: Refusal,
+    ) {
+        let versions = (VERSION_MIN, VERSION_MAX);
+        answer(base, link, &HelloAnswer::Reject(HelloReject { reason, versions }));
+        self.refuse_in_words(base, link, from, refusal);
+    }
+
+    /// Closes a link to which was said why.
+    fn refuse_in_words(&mut self, base: &mut Base, link: LinkId, from: Party, refusal: Refusal) {
+        self.forget(base, link);
+        base.act(Order::Finish(link));
+        base.refuse(refusal, from);
+    }
+
+    fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello) {
+        let meter = self.meter_of(hello);
+        let Some(held) = self.links.get_mut(&link) else {
+            return;
+        };
+        if let Some(deadline) = held.deadline.take() {
+            base.timers.disarm(deadline, Due::Inbound(link));
+        }
+        let expires = base.link_expiry();
+        if let Some(at) = expires {
+            base.timers.arm(at, Due::Expiry(link));
+        }
+        held.opened = Some(Opened {
+            peer: hello.from.clone(),
+            kind: hello.link,
+            epoch: hello.epoch,
+            spoke: false,
+            expires,
+            kept: false,
+        });
+        if let Some(meter) = meter {
+            held.meter = meter;
+        }
+        base.stats.handshakes_completed += 1;
+        base.report(Report::Accepted {
+            peer: hello.from.clone(),
+            kind: hello.link,
+            epoch: hello.epoch,
+        });
+        resume(base, &mut self.budget, link, held);
+    }
+}
+
+fn answer(base: &mut Base, link: LinkId, answer: &HelloAnswer) {
+    let mut bytes = Vec::new();
+    if encode_answer(answer, &mut bytes).is_ok() {
+        base.act(Order::Write { link, bytes });
+    }
+}

@@ -1,0 +1,277 @@
+//! Links that are replaced before they are too old, so that both ends prove again who they are, with the keys of the day. Make
+//! before break: the successor is opened beside the link; then what was written to the link is delivered to its end, which
+//! the peer confirms by closing; only then the successor carries frames. So nothing is lost and nothing overtakes. A successor
+//! that cannot be opened costs nothing: the link goes on, and it is tried again, beyond the link's age too if what the peer has
+//! proved still holds. Spec: reliability 3a (rotation).
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use core::time::Duration;
+
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::input::LinkEvent;
+use quorate_core::wire::handshake::HelloAck;
+use rand_core::Rng;
+
+use super::{Outbound, set_renewal};
+use crate::aging::{Admitted, Aged, look_interval};
+use crate::authentication::End;
+use crate::authentication::Identity;
+use crate::base::Base;
+use crate::order::{LinkId, Order};
+use crate::peer_link::{ConnectionState, Renewal};
+use crate::report::{Party, Report};
+use quorate_core::wire::handshake::LinkKind;
+
+/// How long a peer may take at least to read the rest of a user link, which it pauses while it has no room. After it the rest is
+/// given up.
+const USER_DRAIN_MIN: Duration = Duration::from_secs(30);
+
+/// When a link that opens now is renewed: between five and seven eighths of its time, so that links do not all come due at
+/// once, and one failure leaves time for another try.
+pub(super) fn due(base: &mut Base) -> Renewal {
+    let Some(age) = base.max_link_age else {
+        return Renewal::None;
+    };
+    let part = 640 + base.rng.next_u32() % 256;
+    Renewal::Due {
+        at: base.now.mono + age * part / 1024,
+    }
+}
+
+impl Outbound {
+    /// A deadline of a renewal has passed.
+    pub(crate) fn on_renewal_due(
+        &mut self,
+        base: &mut Base,
+        address: &Address,
+        kind: LinkKind,
+        admitted: Admitted,
+    ) {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
+            return;
+        };
+        match &peer_link.renewal {
+            Renewal::None => {}
+            Renewal::Due { .. } if peer_link.is_too_old(base.now.mono) => {
+                if self.keeps(base, address, kind, admitted) {
+                    self.renew(base, address, kind);
+                } else {
+                    self.break_link(base, address, kind);
+                }
+            }
+            Renewal::Due { .. } => self.renew(base, address, kind),
+            Renewal::Opening(state) => {
+                if let Some(link) = state.link() {
+                    self.failed(base, link, &"no answer in time");
+                }
+            }
+            Renewal::Draining { link, .. } => {
+                let link = *link;
+                self.broken(base, link);
+            }
+        }
+    }
+
+    /// The peer of a link that is too old now, and what it has proved.
+    pub(crate) fn aged(
+        &self,
+        base: &Base,
+        address: &Address,
+        kind: LinkKind,
+    ) -> Option<(UniqueAddress, Option<Identity>)> {
+        let peer = self.peers.get(address)?;
+        let peer_link = match kind {
+            LinkKind::Control => &peer.control,
+            LinkKind::User => &peer.user,
+            LinkKind::Bulk => &peer.bulk,
+        };
+        let node = peer_link
+            .state
+            .peer()
+            .filter(|_| peer_link.is_too_old(base.now.mono))?;
+        Some((node.clone(), peer_link.proved.clone()))
+    }
+
+    /// Whether a link that is too old goes on: what its acceptor proved still holds, and it has not refused this node itself.
+    fn keeps(&mut self, base: &mut Base, address: &Address, kind: LinkKind, admitted: Admitted) -> bool {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
+            return false;
+        };
+        let Some(peer) = peer_link.state.peer() else {
+            return false;
+        };
+        let admitted = match peer_link.refused {
+            true => Err("its acceptor refuses this node".into()),
+            false => admitted,
+        };
+        let aged = Aged {
+            peer,
+            kind,
+            identity: peer_link.proved.as_ref(),
+            end: End::Acceptor,
+            kept: peer_link.kept,
+        };
+        let Some(pause) = aged.keep_for(base, admitted) else {
+            return false;
+        };
+        peer_link.kept = true;
+        peer_link.expires = Some(base.now.mono + pause);
+        true
+    }
+
+    /// An acceptor refuses the successor of a link. It is believed, for links that are renewed have proved their acceptor before it
+    /// says a word: the link ends when it is as old as links may become.
+    pub(super) fn refused_by_peer(&mut self, link: LinkId) {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return;
+        };
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(*kind)) else {
+            return;
+        };
+        peer_link.refused |= peer_link.is_opening(link);
+    }
+
+    /// A link broke, or was not read to its end in time: what was written to it last may be lost.
+    pub(crate) fn broken(&mut self, base: &mut Base, link: LinkId) {
+        let Some((address, kind)) = self.links.get(&link).cloned() else {
+            return;
+        };
+        let peer_link = self.peers.get_mut(&address).map(|peer| peer.link(kind));
+        let Some(peer_link) = peer_link.filter(|peer_link| peer_link.is_draining(link)) else {
+            return self.closed(base, link);
+        };
+        let peer = peer_link.state.peer().cloned();
+        let what = "a link that was renewed was not read to its end";
+        base.violation(&what, Party::Address(address.clone()));
+        base.stats.renewals_cut_short += 1;
+        if let (LinkKind::Control, Some(peer)) = (kind, peer) {
+            base.tell(LinkEvent::Down { peer });
+        }
+        self.drained(base, link);
+    }
+
+    /// Opens a successor for the incarnation at the other end.
+    fn renew(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let link = base.next_link();
+        let hello = self.hello(base, address, kind, None);
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
+            return;
+        };
+        let mut hello = hello;
+        hello.expected_uid = peer_link.state.peer().map(|peer| peer.uid());
+        let deadline = base.now.mono + base.config.limits.handshake_timeout;
+        let opening = Renewal::Opening(ConnectionState::Dialing {
+            link,
+            hello: Box::new(hello),
+            deadline,
+        });
+        set_renewal(base, peer_link, address, kind, opening);
+        self.links.insert(link, (address.clone(), kind));
+        base.stats.dials += 1;
+        base.act(Order::Dial {
+            link,
+            to: address.clone(),
+            kind,
+        });
+    }
+
+    /// The successor did not open: the link goes on.
+    pub(super) fn renewal_failed(
+        &mut self,
+        base: &mut Base,
+        address: &Address,
+        kind: LinkKind,
+        why: &dyn core::fmt::Display,
+    ) {
+        base.stats.renewals_failed += 1;
+        base.report(Report::RenewalFailed {
+            to: address.clone(),
+            kind,
+            why: why.to_string(),
+        });
+        // Eight tries at least in what is left of the link's time.
+        let pause = look_interval(base);
+        let again = Renewal::Due {
+            at: base.now.mono + pause,
+        };
+        if let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) {
+            set_renewal(base, peer_link, address, kind, again);
+        }
+    }
+
+    /// The successor is open: it takes the link's place, and waits until the link has been read to its end.
+    pub(super) fn hand_over(&mut self, base: &mut Base, successor: LinkId, ack: HelloAck, epoch: u32) {
+        let Some((address, kind)) = self.links.get(&successor).cloned() else {
+            return;
+        };
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
+            return;
+        };
+        let ConnectionState::Open { link: old, .. } = peer_link.state else {
+            return self.failed(base, successor, &"its link is gone");
+        };
+        if !peer_link.out.is_empty() {
+            let bytes = core::mem::take(&mut peer_link.out);
+            base.act(Order::Write { link: old, bytes });
+        }
+        base.act(Order::Drain(old));
+        peer_link.writing = false;
+        // It stands in the list of links to flush as the old link, if at all, and has nothing left for that.
+        peer_link.dirty = false;
+        peer_link.features = ack.features;
+        peer_link.state = ConnectionState::Open {
+            link: successor,
+            peer: ack.from,
+            epoch,
+        };
+        let limit = match kind {
+            LinkKind::Control => base.config.limits.handshake_timeout,
+            LinkKind::User | LinkKind::Bulk => base
+                .max_link_age
+                .map_or(USER_DRAIN_MIN, |age| USER_DRAIN_MIN.max(age / 8)),
+        };
+        let draining = Renewal::Draining {
+            link: old,
+            deadline: base.now.mono + limit,
+        };
+        set_renewal(base, peer_link, &address, kind, draining);
+        base.stats.handshakes_completed += 1;
+        base.stats.links_renewed += 1;
+        base.report(Report::Renewed {
+            to: address.clone(),
+            kind,
+            epoch,
+        });
+    }
+
+    /// The old link is gone, read to its end or given up: its successor may speak.
+    pub(super) fn drained(&mut self, base: &mut Base, old: LinkId) {
+        let Some((address, kind)) = self.links.remove(&old) else {
+            return;
+        };
+        base.act(Order::Abort(old));
+        let due = due(base);
+        let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
+            return;
+        };
+        peer_link.progress_at = base.now.mono;
+        set_renewal(base, peer_link, &address, kind, due);
+        if let Some(link) = peer_link.state.link() {
+            self.refill(base, link);
+        }
+    }
+
+    /// Ends whatever a renewal has begun: the link itself has ended, or is about to.
+    pub(super) fn end_renewal(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+        let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
+            return;
+        };
+        let begun = peer_link.renewal.link();
+        set_renewal(base, peer_link, address, kind, Renewal::None);
+        if let Some(link) = begun {
+            self.links.remove(&link);
+            base.act(Order::Abort(link));
+        }
+    }
+}

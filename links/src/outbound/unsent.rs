@@ -1,0 +1,100 @@
+//! Entity messages that certainly were not sent: they wait in a queue, or they are encoded and no writer has them. Whoever asked
+//! hears that such a message was not handled, before the core takes everything else that is under way to that peer for lost.
+//! Decides nothing else. Spec: I-44, sharding 3.
+
+use alloc::vec::Vec;
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::message::{EntityEnvelope, Lane, Message, ShardingMsg};
+use quorate_core::wire::{Decoded, decode_frame, decode_message};
+
+use super::{Outbound, Peer};
+use crate::base::Base;
+use crate::links::Links;
+use crate::peer_link::PeerLink;
+
+/// Whether a message is an ask of this node itself. Those of others wait on: their askers hear of it from us or from nobody.
+fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
+    match message {
+        Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
+            ask: Some(ticket), ..
+        })) => ticket.ask.asker == *me,
+        Message::Sharding(_) | Message::Membership(_) | Message::Detector(_) | Message::Ddata(_) => false,
+    }
+}
+
+impl Outbound {
+    /// Takes out this node's own asks that wait for a link to a peer which the core is about to take for lost.
+    pub(crate) fn take_waiting_asks(
+        &mut self,
+        me: &UniqueAddress,
+        peer: &UniqueAddress,
+    ) -> Vec<(Target, Message)> {
+        let is_its = |to: &Target, message: &Message| {
+            matches!(to, Target::Node(node) if node == peer) && is_own_ask(me, message)
+        };
+        let held = self.peers.get_mut(peer.address());
+        held.map_or_else(Vec::new, |held| held.user.queues.take(Lane::User, is_its))
+    }
+
+    /// This node ends: gives back its own asks that no writer has. Nobody would be there for their answers.
+    pub(crate) fn return_waiting_asks(&mut self, base: &mut Base) {
+        let waiting = |peer: &mut Peer, me: &UniqueAddress| {
+            peer.user
+                .queues
+                .take(Lane::User, |_, message| is_own_ask(me, message))
+        };
+        for peer in self.peers.values_mut() {
+            for (to, message) in waiting(peer, &base.me) {
+                base.drop_message(to, message, DropReason::Unreachable);
+            }
+        }
+    }
+}
+
+impl Links {
+    /// What the node has to hear next, as [`Input::Link`](quorate_core::input::Input::Link). Its own asks that still wait for a
+    /// link come back before the news that their peer is lost: else it would tell their callers that they may have been handled.
+    pub fn next_event(&mut self) -> Option<LinkEvent> {
+        let event = self.base.events.pop_front()?;
+        let peer = match &event {
+            LinkEvent::Down { peer } => peer,
+            LinkEvent::WrongIncarnation { expected, .. } => expected,
+            LinkEvent::Up { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Dropped { .. } => {
+                return Some(event);
+            }
+        };
+        let unsent = self.outbound.take_waiting_asks(&self.base.me, peer);
+        if unsent.is_empty() {
+            return Some(event);
+        }
+        self.base.events.push_front(event);
+        for (to, message) in unsent.into_iter().rev() {
+            self.base.stats.dropped_unreachable += 1;
+            let reason = DropReason::Unreachable;
+            let dropped = LinkEvent::Dropped { to, message, reason };
+            self.base.events.push_front(dropped);
+        }
+        self.base.events.pop_front()
+    }
+
+    /// The node is about to end: gives back its own asks that no writer has. Nobody would be there for their answers.
+    pub fn return_waiting_asks(&mut self) {
+        self.outbound.return_waiting_asks(&mut self.base);
+    }
+}
+
+/// Gives back what was encoded for a link that breaks and that no writer has seen. Its frames are this node's own and whole.
+pub(super) fn return_encoded(base: &mut Base, peer_link: &mut PeerLink, peer: &UniqueAddress) {
+    let encoded = core::mem::take(&mut peer_link.out);
+    let mut rest = encoded.as_slice();
+    while let Decoded::Frame { frame, consumed } = decode_frame(rest, &base.config.limits) {
+        rest = rest.get(consumed..).unwrap_or_default();
+        let decoded = decode_message(frame.kind, frame.lane, frame.body, &base.config.limits);
+        if let Ok(message @ Message::Sharding(ShardingMsg::Entity(_))) = decoded {
+            base.stats.frames_sent = base.stats.frames_sent.saturating_sub(1);
+            base.drop_message(Target::Node(peer.clone()), message, DropReason::Unreachable);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What waits for one link, by lane: bounded, with a rule of its own for when the bound is reached. Decides what is shed and
+//! what is rejected; sends nothing. Spec: `ARCHITECTURE.md`, sharding 10.3, I-95.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use quorate_core::config::Limits;
+use quorate_core::input::Target;
+use quorate_core::message::{Lane, Message};
+
+/// What became of a message that was to wait.
+#[derive(Debug)]
+pub(crate) enum Queued {
+    /// It waits.
+    Kept,
+    /// It waits, and the oldest of its lane was dropped for it.
+    Shed,
+    /// It was not taken.
+    Rejected(Target, Message),
+    /// It waits, and its lane is beyond its bound: the link has to go.
+    Overflow,
+}
+
+#[derive(Debug, Default)]
+struct LaneQueue {
+    messages: VecDeque<(Target, Message)>,
+    bytes: usize,
+}
+
+impl LaneQueue {
+    fn push(&mut self, to: Target, message: Message) {
+        self.bytes = self.bytes.saturating_add(message.payload_bytes());
+        self.messages.push_back((to, message));
+    }
+
+    fn pop(&mut self) -> Option<(Target, Message)> {
+        let (to, message) = self.messages.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(message.payload_bytes());
+        Some((to, message))
+    }
+
+    fn fits(&self, message: &Message, messages_max: usize, bytes_max: usize) -> bool {
+        self.messages.len() < messages_max && self.bytes.saturating_add(message.payload_bytes()) <= bytes_max
+    }
+}
+
+/// The messages that wait for one link.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    lanes: [LaneQueue; Lane::ALL.len()],
+}
+
+const fn position(lane: Lane) -> usize {
+    match lane {
+        Lane::Control => 0,
+        Lane::Gossip => 1,
+        Lane::Reply => 2,
+        Lane::User => 3,
+        Lane::Bulk => 4,
+    }
+}
+
+impl Queues {
+    /// Lets a message wait, under its lane's rule.
+    pub(crate) fn push(&mut self, limits: &Limits, lane: Lane, to: Target, message: Message) -> Queued {
+        let queue = &mut self.lanes[position(lane)];
+        let fits = match lane {
+            Lane::Control | Lane::Gossip => true,
+            Lane::Reply => queue.fits(
+                &message,
+                limits.reply_queue_messages_max,
+                limits.reply_queue_bytes_max,
+            ),
+            Lane::User => queue.fits(
+                &message,
+                limits.user_queue_messages_max,
+                limits.user_queue_bytes_max,
+            ),
+            Lane::Bulk => queue.fits(
+                &message,
+                limits.bulk_queue_messages_max,
+                limits.bulk_queue_bytes_max,
+            ),
+        };
+        if !fits {
+            return Queued::Rejected(to, message);
+        }
+        queue.push(to, message);
+        match lane {
+            Lane::Control if queue.messages.len() > limits.control_queue_messages_max => Queued::Overflow,
+            Lane::Gossip if queue.messages.len() > limits.gossip_queue_messages_max => {
+                queue.pop();
+                Queued::Shed
+            }
+            Lane::Control | Lane::Gossip | Lane::Reply | Lane::User | Lane::Bulk => Queued::Kept,
+        }
+    }
+
+    /// The next message, in the order in which lanes are served.
+    pub(crate) fn pop(&mut self) -> Option<(Target, Message)> {
+        Lane::ALL
+            .iter()
+            .find_map(|lane| self.lanes[position(*lane)].pop())
+    }
+
+    /// Whom the next message is for.
+    pub(crate) fn front(&self) -> Option<&Target> {
+        Lane::ALL
+            .iter()
+            .find_map(|lane| self.lanes[position(*lane)].messages.front())
+            .map(|(to, _)| to)
+    }
+
+    /// Takes out every message for which `wanted` does not hold, lane by lane, each in order.
+    pub(crate) fn remove_unless(&mut self, wanted: impl Fn(&Target) -> bool) -> Vec<(Target, Message)> {
+        let mut out = Vec::new();
+        for queue in &mut self.lanes {
+            let waiting = core::mem::take(queue);
+            for (to, message) in waiting.messages {
+                if wanted(&to) {
+                    queue.push(to, message);
+                } else {
+                    out.push((to, message));
+                }
+            }
+        }
+        out
+    }
+
+    /// Takes out every message of a lane for which `wanted` holds, in order. Those that stay keep theirs.
+    pub(crate) fn take(
+        &mut self,
+        lane: Lane,
+        wanted: impl Fn(&Target, &Message) -> bool,
+    ) -> Vec<(Target, Message)> {
+        let queue = &mut self.lanes[position(lane)];
+        if !queue.messages.iter().any(|(to, message)| wanted(to, message)) {
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        for (to, message) in core::mem::take(queue).messages {
+            if wanted(&to, &message) {
+                out.push((to, message));
+            } else {
+                queue.push(to, message);
+            }
+        }
+        out
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes.iter().all(|queue| queue.messages.is_empty())
+    }
+
+    /// Whether senders should wait: from half of what may wait on.
+    pub(crate) fn is_slow(&self, limits: &Limits) -> bool {
+        let user = &self.lanes[position(Lane::User)];
+        user.messages.len() >= limits.user_queue_messages_max / 2
+            || user.bytes >= limits.user_queue_bytes_max / 2
+    }
+
+    pub(crate) fn len(&self, lane: Lane) -> usize {
+        self.lanes[position(lane)].messages.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use quorate_core::ident::{Address, UniqueAddress};
+    use quorate_core::message::{EntityEnvelope, ShardingMsg};
+    use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+
+    /// Queues with room for eight messages or for 80 bytes, and these messages' payloads in the user lane.
+    fn slow_with(payloads: &[usize]) -> bool {
+        let limits = Limits {
+            user_queue_messages_max: 8,
+            user_queue_bytes_max: 80,
+            ..Limits::default()
+        };
+        let to = UniqueAddress::new(Address::new("b", 1).unwrap(), 1);
+        let mut queues = Queues::default();
+        for bytes in payloads {
+            let message = Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
+                kind: KindId::of("files"),
+                shard: ShardId(0),
+                entity: EntityId::from("e"),
+                payload: vec![0; *bytes].into(),
+                ask: None,
+                hops: 0,
+            }));
+            let queued = queues.push(&limits, Lane::User, Target::Node(to.clone()), message);
+            assert!(matches!(queued, Queued::Kept), "{queued:?}");
+        }
+        queues.is_slow(&limits)
+    }
+
+    #[test]
+    fn i_95_a_peer_is_slow_from_half_of_its_messages_on() {
+        assert!(!slow_with(&[1; 3]));
+        assert!(slow_with(&[1; 4]));
+    }
+
+    #[test]
+    fn i_95_a_peer_is_slow_from_half_of_its_bytes_on() {
+        assert!(!slow_with(&[39]));
+        assert!(slow_with(&[40]), "one large message is enough");
+    }
+}

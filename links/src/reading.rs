@@ -1,0 +1,262 @@
+//! From bytes of accepted links to frames for the node: control and bulk links at once, user links in turn and only while there
+//! is room. A frame that breaks the protocol ends its link. Spec: sharding 10.2, reliability 3c, I-93.
+
+use alloc::collections::VecDeque;
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::Target;
+use quorate_core::message::{Lane, MembershipMsg, Message};
+use quorate_core::wire::handshake::LinkKind;
+use quorate_core::wire::{Decoded, Reaction, WireError};
+
+use crate::inbuf::Gathers;
+use crate::limits::FRAMES_PER_LINK_TURN;
+use crate::links::Links;
+use crate::order::{Chunk, LinkId};
+use crate::rates::Verdict;
+use crate::recipient::{Received, Reception, Recipient};
+
+/// Whose turn it is.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// Control and bulk links that have brought something.
+    pub(crate) urgent: VecDeque<LinkId>,
+    /// The user link that is being read, and frames it has had.
+    user: Option<(LinkId, usize)>,
+    /// There was no room when a user link was looked at last.
+    is_paused: bool,
+}
+
+/// What stood at the front of a link's bytes.
+pub(crate) enum Found {
+    Handled,
+    OldEpoch,
+    WrongLane(UniqueAddress),
+    BadChecksum,
+    BeyondRate(Lane),
+    TooLongBeyondRate(Lane),
+    Bad(UniqueAddress, WireError),
+    NotAllowed(UniqueAddress, Option<Message>),
+}
+
+impl Links {
+    /// Bytes on an accepted link: a handshake's, or frames.
+    pub(crate) fn received(&mut self, node: &dyn Recipient, link: LinkId, chunk: Chunk) {
+        let Some(held) = self.inbound.put(&mut self.base, link, chunk) else {
+            return;
+        };
+        let (kind, is_member) = (held.opened.as_ref().map(|opened| opened.kind), held.member);
+        if held.opened.as_ref().is_some_and(|opened| !opened.spoke) {
+            self.inbound.speaks(&mut self.base, link);
+        }
+        match kind {
+            None => self.greet(node, link),
+            // Until this node has heard of who it is: what it says is for entities, or for replicas of members.
+            Some(LinkKind::User | LinkKind::Bulk) if !is_member => {}
+            Some(LinkKind::User) => self.inbound.ready.push_back(link),
+            Some(LinkKind::Control | LinkKind::Bulk) => self.turn.urgent.push_back(link),
+        }
+    }
+
+    /// Hands the next frame of a control or bulk link to the node; `false` if there is none. One read buffer's worth of each, so
+    /// that each has its turn. Between two of them the host polls the node.
+    pub fn next_urgent_frame(&mut self, node: &mut dyn Recipient) -> bool {
+        while let Some(link) = self.turn.urgent.front().copied() {
+            if self.frame_of(node, link) {
+                return true;
+            }
+            self.turn.urgent.pop_front();
+            self.inbound.wait_for_room(&mut self.base, link);
+            self.inbound.after_reading(&mut self.base, link);
+        }
+        false
+    }
+
+    /// The same, and then of user links in turn, if there is room: in the node ([`Node::has_capacity`]) and in whatever its
+    /// entities' messages wait in. Without it they stay unread, and at last their senders wait.
+    ///
+    /// [`Node::has_capacity`]: quorate_core::node::Node::has_capacity
+    pub fn next_frame(&mut self, node: &mut dyn Recipient, has_room: bool) -> bool {
+        while !self.next_urgent_frame(node) {
+            if !self.use_room() {
+                return self.next_user_frame(node, has_room);
+            }
+        }
+        true
+    }
+
+    fn next_user_frame(&mut self, node: &mut dyn Recipient, has_room: bool) -> bool {
+        while self.turn.user.is_some() || !self.inbound.ready.is_empty() {
+            if !has_room {
+                if let Some((link, _)) = self.turn.user.take() {
+                    self.end_turn(link);
+                }
+                if !self.turn.is_paused && !self.inbound.ready.is_empty() {
+                    self.base.stats.user_reads_paused += 1;
+                    self.turn.is_paused = true;
+                }
+                return false;
+            }
+            self.turn.is_paused = false;
+            let next = self.turn.user.take();
+            let Some((link, read)) = next.or_else(|| Some((self.inbound.ready.pop_front()?, 0))) else {
+                return false;
+            };
+            if read < FRAMES_PER_LINK_TURN && self.frame_of(node, link) {
+                self.turn.user = Some((link, read + 1));
+                return true;
+            }
+            self.end_turn(link);
+        }
+        false
+    }
+
+    /// A user link has had its frames for now, or has no more.
+    fn end_turn(&mut self, link: LinkId) {
+        self.inbound.wait_for_room(&mut self.base, link);
+        self.inbound.after_reading(&mut self.base, link);
+        let unread = self
+            .inbound
+            .get_mut(link)
+            .is_some_and(|held| held.bytes.has_unread() && !held.bytes.waits_for_room());
+        if unread {
+            self.inbound.ready.push_back(link);
+        }
+    }
+
+    /// Lets the next link go on that has got the room it waited for; whether there was one.
+    fn use_room(&mut self) -> bool {
+        if !self.inbound.room_made {
+            return false;
+        }
+        let next = self.inbound.next_with_room();
+        match next {
+            Some((link, LinkKind::Control | LinkKind::Bulk)) => self.turn.urgent.push_back(link),
+            Some((link, LinkKind::User)) => self.inbound.ready.push_back(link),
+            None => {}
+        }
+        next.is_some()
+    }
+
+    /// Whether [`Self::next_frame`] may have something without any new input, given that there is room or not.
+    #[must_use]
+    pub fn has_unread(&self, has_room: bool) -> bool {
+        let users = self.turn.user.is_some() || !self.inbound.ready.is_empty();
+        !self.turn.urgent.is_empty() || self.inbound.has_room_for_waiting() || (users && has_room)
+    }
+
+    /// Hands the next frame of an accepted link to the node; `false` if there is none.
+    fn frame_of(&mut self, node: &mut dyn Recipient, link: LinkId) -> bool {
+        let held_before = self.inbound.bytes_held();
+        let Some((held, mut room)) = self.inbound.reading(link) else {
+            return false;
+        };
+        let Some(opened) = &held.opened else {
+            return false;
+        };
+        let (now, limits) = (self.base.now, &self.base.config.limits);
+        if !held.member {
+            room.gathers = match node.hears(&opened.peer, MembershipMsg::WELCOME.kind) {
+                true => Gathers::Welcome,
+                false => Gathers::Nothing,
+            };
+        }
+        let (asked, meter, identity) = (&mut held.asked, &mut held.meter, &held.identity);
+        let found = held.bytes.next(limits, &mut room, |decoded| match decoded {
+            Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
+            Decoded::Frame { frame, .. } if LinkKind::of(frame.lane) != opened.kind => {
+                Found::WrongLane(opened.peer.clone())
+            }
+            Decoded::Frame { frame, consumed } => {
+                match meter.count((frame.lane, frame.kind), consumed, limits, now.mono) {
+                    Verdict::Within => {}
+                    Verdict::Beyond => return Found::BeyondRate(frame.lane),
+                    Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
+                }
+                let asks = [MembershipMsg::INIT_JOIN.kind, MembershipMsg::JOIN.kind];
+                *asked |= asks.contains(&frame.kind);
+                let received = Received {
+                    from: &opened.peer,
+                    identity: identity.as_ref(),
+                    lane: frame.lane,
+                    kind: frame.kind,
+                    body: frame.body,
+                };
+                match node.receive(now, &received) {
+                    Reception::Taken => Found::Handled,
+                    Reception::Refused(answer) => Found::NotAllowed(opened.peer.clone(), answer),
+                }
+            }
+            Decoded::Bad {
+                consumed: Some(_), ..
+            } => Found::BadChecksum,
+            Decoded::Bad {
+                error,
+                consumed: None,
+            } => Found::Bad(opened.peer.clone(), error),
+            Decoded::NeedMore(_) => Found::Handled,
+        });
+        self.base.stats.stranger_frames_skipped += held.bytes.take_skipped();
+        self.inbound.room_made |= self.inbound.bytes_held() < held_before;
+        let Some(found) = found else {
+            return false;
+        };
+        self.judge(node, link, found);
+        true
+    }
+
+    pub(crate) fn judge(&mut self, node: &dyn Recipient, link: LinkId, found: Found) {
+        match found {
+            Found::Handled => self.base.stats.frames_received += 1,
+            Found::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
+            Found::BadChecksum => {
+                self.base.stats.frames_skipped += 1;
+                if self.inbound.bad_checksum(&self.base, link) {
+                    self.base.stats.links_closed_for_checksums += 1;
+                    self.inbound
+                        .violated(&mut self.base, link, &"too many wrong checksums");
+                }
+            }
+            Found::WrongLane(peer) => {
+                self.inbound.stranger_violated(&self.base, link);
+                self.inbound
+                    .violated(&mut self.base, link, &"a lane of another link");
+                self.misbehaved(&peer);
+            }
+            Found::BeyondRate(lane) => self.beyond_rate(lane),
+            Found::TooLongBeyondRate(lane) => {
+                self.beyond_rate(lane);
+                self.base.stats.links_closed_for_rate += 1;
+                self.inbound
+                    .violated(&mut self.base, link, &"too many frames for too long");
+            }
+            Found::NotAllowed(peer, answer) => {
+                self.base.stats.requests_refused_by_policy += 1;
+                if let Some(answer) = answer {
+                    let to = Target::Node(peer);
+                    self.outbound.send(&mut self.base, node.view(), to, answer);
+                }
+            }
+            Found::Bad(peer, error) => {
+                if matches!(error, WireError::TooLarge { .. }) {
+                    self.base.stats.frames_too_large += 1;
+                }
+                if error.reaction() == Reaction::CloseAndCount {
+                    self.inbound.stranger_violated(&self.base, link);
+                }
+                self.inbound.violated(&mut self.base, link, &error);
+                if error.reaction() == Reaction::CloseAndCount {
+                    self.misbehaved(&peer);
+                }
+            }
+        }
+    }
+
+    const fn beyond_rate(&mut self, lane: Lane) {
+        let stats = &mut self.base.stats;
+        match lane {
+            Lane::Gossip => stats.gossip_frames_beyond_rate += 1,
+            Lane::Control | Lane::Reply | Lane::User | Lane::Bulk => stats.control_frames_beyond_rate += 1,
+        }
+    }
+}

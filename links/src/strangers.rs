@@ -1,0 +1,44 @@
+//! What the node tells the accepted links about who is a member. Spec: reliability 3a, 3b.
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::view::Phase;
+
+use crate::inbound::Known;
+use crate::links::Links;
+use crate::order::LinkId;
+use crate::recipient::Recipient;
+
+impl Links {
+    /// Goes on with a handshake.
+    pub(crate) fn greet(&mut self, node: &dyn Recipient, link: LinkId) {
+        let known = Known {
+            quarantine: &self.quarantine,
+            is_member: &|peer: &UniqueAddress| node.is_member(peer),
+        };
+        self.inbound.greet(&mut self.base, &known, link);
+    }
+
+    /// Gives the links of those who have become members what members have.
+    pub(crate) fn recognize(&mut self, node: &dyn Recipient) {
+        let revision = Some(node.revision());
+        if self.recognized != revision {
+            self.recognized = revision;
+            let known = |peer: &UniqueAddress| node.is_member(peer);
+            let to_read = self.inbound.recognize(&mut self.base, &known);
+            self.turn.urgent.extend(to_read);
+        }
+    }
+
+    /// A stranger's time to ask is over. While this node itself is no member, those whom it turned to are not meant.
+    pub(crate) fn stranger_due(&mut self, node: &dyn Recipient, link: LinkId) {
+        let (joins, outbound) = (node.view().phase() != Phase::Member, &self.outbound);
+        let meant = |peer: &UniqueAddress| joins && outbound.reaches(peer);
+        self.inbound.on_stranger_due(&mut self.base, link, &meant);
+    }
+
+    /// Looks for links that nobody needs.
+    pub(crate) fn sweep_inbound(&mut self, node: &dyn Recipient) {
+        let known = |peer: &UniqueAddress| node.is_member(peer);
+        self.inbound.sweep(&mut self.base, node.view(), &known);
+    }
+}

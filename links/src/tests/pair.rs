@@ -1,0 +1,287 @@
+//! Two nodes whose links play against each other, without I/O: what one writes the other reads, in pieces of any size, and the
+//! network ends links as it likes. Spec: I-44, I-92, I-93.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+
+use quorate_core::config::Config;
+use quorate_core::effect::Output;
+use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::input::{Command, Input, MembershipCommand};
+use quorate_core::membership::member::Status;
+use quorate_core::node::Node;
+use quorate_core::time::{Instant, Now};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+use crate::crowd::Source;
+use crate::links::Links;
+use crate::order::{Chunk, LinkId, LinkInput, Order};
+
+/// One direction of a link, at the end that reads it.
+struct Pipe {
+    bytes: VecDeque<u8>,
+    /// The buffer that its reader may fill.
+    buffer: Option<Vec<u8>>,
+    ended: bool,
+    /// Who writes, and which link it is there.
+    from: (usize, LinkId),
+}
+
+struct Place {
+    node: Node<ChaCha8Rng>,
+    links: Links,
+    wake: Option<Instant>,
+    pipes: BTreeMap<LinkId, Pipe>,
+}
+
+struct World {
+    places: Vec<Place>,
+    millis: u64,
+    /// Most bytes of a read.
+    piece: usize,
+}
+
+impl World {
+    fn of_two(piece: usize) -> Self {
+        let config = Config::fast(ClusterName::new("pair").unwrap());
+        let config = config.validate().unwrap();
+        let place = |number: u16| {
+            let me = UniqueAddress::new(Address::new("h", number).unwrap(), number.into());
+            let rng = |stream: u64| ChaCha8Rng::seed_from_u64(stream * 100 + u64::from(number));
+            Place {
+                node: Node::new(config.clone(), me.clone(), rng(1), Now::default()),
+                links: Links::new(config.clone(), me, rng(2), Now::default()),
+                wake: None,
+                pipes: BTreeMap::new(),
+            }
+        };
+        let mut world = Self {
+            places: vec![place(1), place(2)],
+            millis: 0,
+            piece,
+        };
+        let seed = Address::new("h", 1).unwrap();
+        for at in 0..2 {
+            let join = MembershipCommand::JoinSeeds(vec![seed.clone()]);
+            let command = Command::Membership(join);
+            let place = &mut world.places[at];
+            place
+                .node
+                .handle(Now::default(), Input::Command { token: 1, command });
+            place.drive();
+        }
+        world
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            mono: Instant::from_millis(self.millis),
+            unix_ms: 0,
+        }
+    }
+
+    /// A millisecond of everything.
+    fn step(&mut self) {
+        self.millis += 1;
+        let now = self.now();
+        for at in 0..self.places.len() {
+            let place = &mut self.places[at];
+            place.links.set_time(now);
+            if place.wake.is_some_and(|wake| wake <= now.mono) {
+                place.node.handle(now, Input::Tick);
+                place.drive();
+            }
+            while place.links.tick(&mut place.node) {
+                place.drive();
+            }
+            self.read(at);
+            let place = &mut self.places[at];
+            place.links.flush(&place.node);
+            while let Some(order) = self.places[at].links.next_order() {
+                self.obey(at, order);
+            }
+        }
+    }
+
+    fn read(&mut self, at: usize) {
+        let links: Vec<LinkId> = self.places[at].pipes.keys().copied().collect();
+        for link in links {
+            let place = &mut self.places[at];
+            let Some(pipe) = place.pipes.get_mut(&link) else {
+                continue;
+            };
+            if pipe.bytes.is_empty() && pipe.ended {
+                place.pipes.remove(&link);
+                place.input(LinkInput::Closed(link));
+            } else if !pipe.bytes.is_empty()
+                && let Some(mut buffer) = pipe.buffer.take()
+            {
+                let len = pipe.bytes.len().min(self.piece).min(buffer.len());
+                buffer
+                    .iter_mut()
+                    .zip(pipe.bytes.drain(..len))
+                    .for_each(|(place, byte)| *place = byte);
+                place.input(LinkInput::Received(link, Chunk { buffer, len }));
+            }
+        }
+        let place = &mut self.places[at];
+        loop {
+            let has_room = place.node.has_capacity();
+            if !place.links.next_frame(&mut place.node, has_room) {
+                return;
+            }
+            place.drive();
+        }
+    }
+
+    fn obey(&mut self, at: usize, order: Order) {
+        match order {
+            Order::Dial { link, to, .. } => {
+                let other = usize::from(to.port()) - 1;
+                let source = Source::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
+                let theirs = self.places[other].links.accepted(source).unwrap();
+                let pipe = |from| Pipe {
+                    bytes: VecDeque::new(),
+                    buffer: Some(vec![0; 4 << 10]),
+                    ended: false,
+                    from,
+                };
+                self.places[other].pipes.insert(theirs, pipe((at, link)));
+                self.places[at].pipes.insert(link, pipe((other, theirs)));
+                self.places[at].input(LinkInput::Dialed(link));
+            }
+            Order::Write { link, bytes } => {
+                if let Some(pipe) = self.other_end(at, link) {
+                    pipe.bytes.extend(&bytes);
+                }
+                self.places[at].input(LinkInput::Written(link, bytes));
+            }
+            Order::Resume { link, chunk } => {
+                if let Some(pipe) = self.places[at].pipes.get_mut(&link) {
+                    pipe.buffer = Some(chunk.buffer);
+                }
+            }
+            Order::Datagram { .. } => panic!("nobody has said that there are datagrams"),
+            Order::Drain(link) | Order::Finish(link) | Order::Abort(link) => {
+                if let Some(pipe) = self.other_end(at, link) {
+                    pipe.ended = true;
+                }
+                self.places[at].pipes.remove(&link);
+            }
+        }
+    }
+
+    fn other_end(&mut self, at: usize, link: LinkId) -> Option<&mut Pipe> {
+        let (other, theirs) = self.places[at].pipes.get(&link)?.from;
+        self.places[other].pipes.get_mut(&theirs)
+    }
+
+    /// The network ends every link, with whatever is on its way.
+    fn cut(&mut self) {
+        for place in &mut self.places {
+            for link in core::mem::take(&mut place.pipes).into_keys() {
+                place.input(LinkInput::Broken(link));
+            }
+        }
+    }
+
+    fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+        let begun = self.millis;
+        while !done(self) {
+            assert!(self.millis - begun < 60_000, "waited for {what}");
+            self.step();
+        }
+    }
+
+    fn are_up(&self) -> bool {
+        let is_up = |place: &Place| {
+            let members = place.node.view().members();
+            members.len() == 2 && members.iter().all(|member| member.status == Status::Up)
+        };
+        self.places.iter().all(is_up)
+    }
+}
+
+impl Place {
+    fn input(&mut self, input: LinkInput) {
+        self.links.handle(&mut self.node, input);
+        while self.links.next_urgent_frame(&mut self.node) {
+            self.drive();
+        }
+        self.drive();
+    }
+
+    fn drive(&mut self) {
+        loop {
+            match self.node.poll() {
+                Output::Effect(effect) => {
+                    let _ = self.links.perform(self.node.view(), effect);
+                }
+                Output::Sleep(wake) => {
+                    self.wake = wake.map(|wake| wake.at);
+                    match self.links.next_event() {
+                        Some(event) => self.node.handle(self.links.now(), Input::Link(event)),
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn two_nodes_become_a_cluster_over_nothing_but_bytes_however_they_are_cut() {
+    for piece in [1, 7, 64, 4_096] {
+        let mut world = World::of_two(piece);
+        world.until("two members to be Up", World::are_up);
+        for place in &world.places {
+            let stats = place.links.stats();
+            assert!(stats.handshakes_completed >= 2, "one each way: {stats:?}");
+            assert_eq!(
+                (
+                    stats.frames_skipped,
+                    stats.links_closed_for_violation,
+                    stats.dials_failed
+                ),
+                (0, 0, 0),
+                "in pieces of {piece}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_network_that_ends_all_links_costs_new_handshakes_and_nobody_its_place() {
+    let mut world = World::of_two(4_096);
+    world.until("two members to be Up", World::are_up);
+    let dials = |world: &World| world.places.iter().map(|place| place.links.stats().dials).sum();
+    for _ in 0..5 {
+        let before: u64 = dials(&world);
+        world.cut();
+        world.until("new links", |world| dials(world) > before + 1);
+        for _ in 0..2_000 {
+            world.step();
+        }
+        assert!(world.are_up());
+    }
+    for place in &world.places {
+        assert_eq!(place.links.stats().links_open, 2, "one each way");
+    }
+}
+
+#[test]
+fn a_quarantined_peer_hears_that_it_is_refused_and_gets_no_link() {
+    let mut world = World::of_two(4_096);
+    world.until("two members to be Up", World::are_up);
+    let (first, second) = (1, UniqueAddress::new(Address::new("h", 2).unwrap(), 2));
+    let place = &mut world.places[first - 1];
+    let effect = quorate_core::effect::Effect::Quarantine(second.clone());
+    let _ = place.links.perform(place.node.view(), effect);
+    assert!(place.links.is_quarantined(&second));
+    let refused = |world: &World| world.places[0].links.stats().refused_quarantined > 0;
+    world.until("a refusal", refused);
+    assert_eq!(world.places[0].links.stats().links_open, 0);
+}

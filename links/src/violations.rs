@@ -1,0 +1,106 @@
+//! How often somebody broke the protocol: three times within a minute are too many. Counted per incarnation, which is then
+//! refused for good, and, of those who are no members, per source, whose strangers are refused until the minute is over. Only
+//! what no honest peer of any version sends counts. Spec: reliability 3a (quarantine), 3c (code Q).
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::time::Instant;
+use quorate_core::wire::Reaction;
+
+use crate::links::Links;
+use crate::report::Report;
+
+/// Violations within [`WINDOW`] that are too many.
+const VIOLATIONS_MAX: u32 = 3;
+
+/// See [`VIOLATIONS_MAX`].
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Watched at once: as many peers as may be linked both ways twice. Past it a peer is still cut off each time, only not
+/// counted.
+const WATCHED_MAX: usize = 1_024;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Violations<K>(BTreeMap<K, (Instant, u32)>);
+
+impl<K> Default for Violations<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Violations<K> {
+    /// Counts a violation; says whether there were too many.
+    pub(crate) fn violated(&mut self, who: &K, now: Instant) -> bool {
+        self.0.retain(|_, (since, _)| now.since(*since) < WINDOW);
+        if self.0.len() >= WATCHED_MAX && !self.0.contains_key(who) {
+            return false;
+        }
+        let (_, count) = self.0.entry(who.clone()).or_insert((now, 0));
+        *count += 1;
+        *count >= VIOLATIONS_MAX
+    }
+
+    /// Whether there were too many within the last minute.
+    pub(crate) fn is_unruly(&self, who: &K, now: Instant) -> bool {
+        let found = self.0.get(who);
+        found.is_some_and(|(since, count)| *count >= VIOLATIONS_MAX && now.since(*since) < WINDOW)
+    }
+}
+
+impl Links {
+    /// The core could not read a frame that looked whole.
+    pub(crate) fn react(&mut self, peer: &UniqueAddress, reaction: Reaction) {
+        match reaction {
+            Reaction::Drop => {}
+            Reaction::Close | Reaction::CloseAndCount => {
+                self.base.stats.links_closed_for_violation += 1;
+                if reaction == Reaction::CloseAndCount {
+                    self.inbound.stranger_violated_by(&self.base, peer);
+                }
+                self.inbound.abort_peer(&mut self.base, peer);
+                if reaction == Reaction::CloseAndCount {
+                    self.misbehaved(peer);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn misbehaved(&mut self, peer: &UniqueAddress) {
+        if self.violations.violated(peer, self.base.now.mono) {
+            self.cut_off(peer.clone());
+        }
+    }
+
+    /// Refuses links from and to an incarnation from now on.
+    pub(crate) fn cut_off(&mut self, node: UniqueAddress) {
+        self.base.report(Report::Quarantined { node: node.clone() });
+        self.inbound.abort_peer(&mut self.base, &node);
+        self.outbound.quarantine(&mut self.base, &node);
+        self.quarantine.insert(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_core::ident::Address;
+
+    #[test]
+    fn three_violations_within_a_minute_are_too_many() {
+        let peer = UniqueAddress::new(Address::new("h", 1).unwrap(), 1);
+        let mut violations = Violations::default();
+        let seconds = |s: u64| Instant::from_millis(s * 1_000);
+        assert!(!violations.violated(&peer, seconds(0)));
+        assert!(!violations.violated(&peer, seconds(30)));
+        assert!(!violations.violated(&peer, seconds(61)));
+        assert!(!violations.violated(&peer, seconds(62)));
+        assert!(!violations.is_unruly(&peer, seconds(62)));
+        assert!(violations.violated(&peer, seconds(63)));
+        assert!(violations.is_unruly(&peer, seconds(63)));
+        assert!(!violations.is_unruly(&peer, seconds(121)));
+    }
+}
