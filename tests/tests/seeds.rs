@@ -61,6 +61,38 @@ fn a_hundred_mixed_seeds_of_membership_break_no_invariant_and_take_rare_branches
 }
 
 #[test]
+fn i_61_to_i_68_hold_in_sixty_mixed_seeds_of_replicated_data_and_every_fault_fires() {
+    let mut plan = Plan::of(Profile::Data, 5, &Profile::Data.faults());
+    plan.mixed = true;
+    let report = campaign::run(0..60, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    for kind in FaultKind::every() {
+        assert!(
+            totals.faults.of(kind) >= 2,
+            "{kind} fired {} times",
+            totals.faults.of(kind)
+        );
+    }
+    for (branch, least) in [
+        ("data writes confirmed", 5_000),
+        ("data writes unconfirmed", 200),
+        ("data writes whose store failed", 50),
+        ("majority writes that a majority read had to find", 500),
+        ("runs whose replicas were compared", 45),
+        ("contributions taken over", 200),
+        ("delta gaps", 50),
+        ("read repairs", 50),
+    ] {
+        assert!(
+            totals.branches.0[branch] >= least,
+            "{branch}: {}",
+            totals.branches.0[branch]
+        );
+    }
+}
+
+#[test]
 fn a_failing_run_shrinks_to_a_smaller_one_that_fails_alike() {
     // Nothing fails, so nothing is smaller: the search ends where it began.
     let plan = Plan::of(Profile::Membership, 3, &[FaultKind::Crash]);

@@ -2,9 +2,12 @@
 //! too much, of another type, forged or from the future; never changes anything then. Spec: sharding 1.12; reliability
 //! I-65, I-68.
 
+use alloc::sync::Arc;
+
 use super::durable::Waiter;
 use super::measure::data_len;
 use super::protocol::{Body, Event, Msg, Nack, Rejection};
+use super::pruning::is_abandoned;
 use super::state::key::Key;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, wall_ms};
@@ -45,6 +48,9 @@ impl Replicator {
         used: Instant,
     ) -> Result<bool, Rejection> {
         check_envelope(cx, key, &envelope)?;
+        let view = Arc::clone(cx.view());
+        let is_dead = |_: &UniqueAddress, owner: &UniqueAddress| is_abandoned(&view, owner);
+        envelope.abandon_pruning(is_dead);
         envelope.drop_obsolete(cx.now.unix_ms);
         let incoming = envelope_len(&envelope);
         let Some(entry) = self.entries.get(key) else {
@@ -73,13 +79,16 @@ impl Replicator {
             || self.entries.bytes() + incoming > cx.config.ddata.bytes_max;
         let has_markers = !(held.pruning.is_empty() && envelope.pruning.is_empty());
         let before = (may_pass || has_markers).then(|| held.clone());
+        let marked = held.pruning.len();
+        held.abandon_pruning(is_dead);
+        let has_abandoned = held.pruning.len() < marked;
         let outcome = held.merge(envelope);
         let refuse = |replicator: &mut Self, held, rejection| {
             replicator.entries.put_back(key, held);
             Err(rejection)
         };
         let changed = match outcome {
-            Ok(changed) => held.add_seen(cx.me) || changed,
+            Ok(changed) => held.add_seen(cx.me) || changed || has_abandoned,
             Err(error) => return refuse(self, before.unwrap_or(held), Rejection::merge(key, error)),
         };
         if let Some(entry) = self.entries.get_mut(key) {

@@ -309,7 +309,7 @@ impl Replicator {
     }
 
     /// Numbers a change and logs it, before the value that has it is put in place.
-    fn log_change(
+    pub(super) fn log_change(
         &mut self,
         cx: &Cx<'_>,
         key: &Key,

@@ -80,6 +80,7 @@ enum Step {
     Start(UniqueAddress),
     Take(UniqueAddress),
     Adopt(UniqueAddress),
+    Abandon(UniqueAddress),
     Forget,
 }
 
@@ -151,12 +152,16 @@ impl Replicator {
         match step {
             Step::Start(node) => envelope.start_pruning(&node, cx.me),
             Step::Adopt(node) => envelope.adopt(&node, cx.me),
+            Step::Abandon(node) => envelope.abandon_pruning(|of, _| *of == node),
             Step::Take(node) => {
                 self.minting.set_now(wall_ms(cx));
                 let until_ms = cx.now.unix_ms.saturating_add(marker_life_ms(cx, key));
                 match envelope.prune(&node, &mut self.minting, until_ms) {
                     Ok(()) => {
                         cx.stats.ddata_pruned += 1;
+                        // A later delta of this node would bring what it took over to replicas that do not know yet that
+                        // it did, and count it there once more (I-64): only the whole value, with its marker, may follow.
+                        let _ = self.log_change(cx, key, &mut envelope, None);
                         let key = key.clone();
                         cx.notify(event::Event::Ddata(Event::Pruned { key, node }));
                     }
@@ -171,6 +176,12 @@ impl Replicator {
         let bytes = envelope_len(&envelope);
         self.changed(cx, key, envelope, bytes, used);
     }
+}
+
+/// Whether nobody is left who could do what a marker announces. It must go everywhere: the marker of a lower owner wins where
+/// two meet, and a later life of an address may be the higher one.
+pub(super) fn is_abandoned(view: &View, owner: &UniqueAddress) -> bool {
+    view.member(owner).is_none()
 }
 
 /// What is to be done for one value.
@@ -188,8 +199,10 @@ fn steps_for(
             Pruning::Initialized { owner, seen } => {
                 if owner == me && told.iter().all(|node| seen.contains(node)) {
                     steps.push(Step::Take(node.clone()));
-                } else if owner != me && may_start && view.member(owner).is_none() {
-                    steps.push(Step::Start(node.clone()));
+                } else if is_abandoned(view, owner) {
+                    let again = may_start && ripe.contains(node);
+                    let step = if again { Step::Start } else { Step::Abandon };
+                    steps.push(step(node.clone()));
                 }
             }
             Pruning::Performed {

@@ -18,14 +18,16 @@ Runs the deterministic cluster simulator.
   --nodes N        nodes at the start, 1 to 32 (default 5)
   --mix            60 % of the seeds with 5 nodes, 30 % with 6 or 7, 10 % with 8 or 9
   --profile P      sharding (default): entities and their messages, 120 s of virtual time;
-                   membership: no entities, 60 s (600 gossip rounds), tombstones expire
+                   membership: no entities, 60 s (600 gossip rounds), tombstones expire;
+                   data: replicated data of all types and levels, a part of it durable
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
   --fresh N        N seeds that nobody has run before, drawn now; the first line says which, the last how
                    to run them again (with --json the object takes its place)
   --faults LIST    faults that may happen, separated by commas: crash, restart, partition, loss,
                    delay, leave, reset, pause, slow, wall-clock, tick, one-way, partial, flap, clog,
-                   burst, reorder, duplicate (default: all), or `none`
+                   burst, reorder, duplicate; with data blackout, slow-disk, full-disk, failed-sync
+                   (default: all of the profile), or `none`
   --coverage N     fail if a kind of fault that may happen fired less than N times
   --shrink         make the first failing run smaller before it is shown
   --threads T      threads (default 2)
@@ -48,7 +50,7 @@ struct Options {
     shrink: bool,
     seeds: Range<u64>,
     fresh: bool,
-    faults: Vec<FaultKind>,
+    faults: Option<Vec<FaultKind>>,
     threads: usize,
     keep_going: bool,
     json: bool,
@@ -107,7 +109,7 @@ fn main() -> ExitCode {
 }
 
 fn plan_of(options: &Options) -> Plan {
-    let mut plan = Plan::of(options.profile, options.nodes, &options.faults);
+    let mut plan = Plan::of(options.profile, options.nodes, &faults_of(options));
     plan.mixed = options.mix;
     if let Some(chaos) = options.chaos {
         plan.chaos_seconds = chaos;
@@ -116,12 +118,16 @@ fn plan_of(options: &Options) -> Plan {
     plan
 }
 
+/// Those that were asked for, or the profile's.
+fn faults_of(options: &Options) -> Vec<FaultKind> {
+    let profile = || options.profile.faults();
+    options.faults.clone().unwrap_or_else(profile)
+}
+
 /// Kinds of faults that happened too rarely for the campaign to say anything about them.
 fn uncovered(report: &Report, options: &Options) -> Vec<(FaultKind, u64)> {
-    let counts = options
-        .faults
-        .iter()
-        .map(|kind| (*kind, report.totals.faults.of(*kind)));
+    let kinds = faults_of(options).into_iter();
+    let counts = kinds.map(|kind| (kind, report.totals.faults.of(kind)));
     counts.filter(|(_, count)| *count < options.coverage).collect()
 }
 
@@ -155,7 +161,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         shrink: false,
         seeds: 0..100,
         fresh: false,
-        faults: FaultKind::ALL.to_vec(),
+        faults: None,
         threads: 2,
         keep_going: false,
         json: false,
@@ -186,7 +192,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
                 options.fresh = true;
             }
             Long("faults") => {
-                options.faults = parse_faults(&parser.value()?.string()?)?;
+                options.faults = Some(parse_faults(&parser.value()?.string()?)?);
             }
             Long("threads") => options.threads = parser.value()?.parse_with(|text| in_range(text, 1, 64))?,
             Long("keep-going") => options.keep_going = true,
@@ -317,16 +323,21 @@ fn print_report(report: &Report, options: &Options) {
         "{} seeds of {} nodes: {:.1} seeds/s, {hours_per_core_s:.3} simulated hours per core-second, {} steps",
         totals.seeds,
         if options.mix {
-            "5 to 9".to_owned()
+            if options.profile == Profile::Data {
+                "2 to 6"
+            } else {
+                "5 to 9"
+            }
+            .to_owned()
         } else {
             options.nodes.to_string()
         },
         seeds_per_s,
         totals.steps
     );
-    let fired: Vec<String> = FaultKind::ALL
-        .iter()
-        .map(|kind| format!("{kind} {}", totals.faults.of(*kind)))
+    let kinds = options.profile.faults().into_iter();
+    let fired: Vec<String> = kinds
+        .map(|kind| format!("{kind} {}", totals.faults.of(kind)))
         .collect();
     println!("faults: {}; {} frames lost", fired.join(", "), totals.frames_lost);
     println!(
@@ -373,7 +384,7 @@ fn command(plan: &Plan) -> String {
     let faults: Vec<&str> = plan.faults.iter().map(|kind| kind.name()).collect();
     let faults = match plan.faults.len() {
         0 => " --faults none".to_owned(),
-        all if all == FaultKind::ALL.len() => String::new(),
+        all if all == plan.profile.faults().len() => String::new(),
         _ => format!(" --faults {}", faults.join(",")),
     };
     format!(
@@ -384,9 +395,8 @@ fn command(plan: &Plan) -> String {
 }
 
 fn as_json(report: &Report, seeds_per_s: f64, hours_per_core_s: f64) -> Value {
-    let faults: Map<String, Value> = FaultKind::ALL
-        .iter()
-        .map(|kind| (kind.name().to_owned(), json!(report.totals.faults.of(*kind))))
+    let faults: Map<String, Value> = FaultKind::every()
+        .map(|kind| (kind.name().to_owned(), json!(report.totals.faults.of(kind))))
         .collect();
     json!({
         "seeds": report.totals.seeds,

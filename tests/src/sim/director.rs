@@ -7,6 +7,7 @@ use super::faults::FaultKind;
 use super::network::Weather;
 use super::plan::{Mix, Plan, Profile, SECOND};
 use super::script::all_up;
+use super::store::StoreFault;
 
 /// The quiet phase may take this long before it counts as a liveness violation: detection (about 1.5 s), the stable
 /// period (1.5 s), removal, margin (1 s), restarts through the seed process (up to 2 s a try), hand-offs (up to 10 s).
@@ -26,6 +27,7 @@ enum Later {
     Cut(usize, usize),
     Open(usize, usize),
     Clear,
+    RepairDisk(usize),
 }
 
 const fn micros(micros: u64) -> core::time::Duration {
@@ -60,6 +62,11 @@ impl Sim {
             self.config.membership.prune_gossip_tombstones_after = core::time::Duration::from_secs(25);
             self.config.membership.shutdown_after_unsuccessful_join =
                 Some(core::time::Duration::from_secs(15));
+        }
+        if plan.profile == Profile::Data {
+            self.has_workload = false;
+            self.has_data = true;
+            super::data::configure(&mut self.config);
         }
         self.last_at.resize(plan.nodes, None);
         let mut director = Director {
@@ -120,6 +127,7 @@ impl Director<'_> {
         self.sim.heal();
         self.sim.weather(Weather::FINE);
         self.later.clear();
+        self.sim.repair_stores(self.plan.nodes);
         let limit = self.sim.now + REST_MAX;
         let at_least = self.plan.total_seconds * SECOND;
         let last_message = at_least.saturating_sub(10 * SECOND);
@@ -143,6 +151,9 @@ impl Director<'_> {
         }
         if settled && self.sim.is_quiet() {
             self.sim.check_at_rest();
+            if self.sim.has_data && self.sim.violation.is_none() {
+                self.sim.rest_of_data();
+            }
         } else if self.sim.assumptions.safe() {
             let what = self.sim.report("no rest after the last fault");
             self.sim.violated("liveness", 0, what);
@@ -154,9 +165,14 @@ impl Director<'_> {
     /// Lets time pass with the workload on.
     fn pass(&mut self, time: u64) {
         let until = self.sim.now + time;
-        while self.sim.has_workload && self.next_message <= until && self.sim.violation.is_none() {
+        let has_work = self.sim.has_workload || self.sim.has_data;
+        while has_work && self.next_message <= until && self.sim.violation.is_none() {
             self.sim.advance(self.next_message.max(self.sim.now));
-            self.sim.random_message(self.plan.nodes);
+            if self.sim.has_data {
+                self.sim.random_data(self.plan.nodes);
+            } else {
+                self.sim.random_message(self.plan.nodes);
+            }
             let mean = SECOND / self.mix.messages_per_second;
             self.next_message += self.sim.workload.between(1, 2 * mean);
         }
@@ -178,6 +194,7 @@ impl Director<'_> {
                     self.sim.open(other, one);
                 }
                 Later::Clear => self.sim.weather(Weather::FINE),
+                Later::RepairDisk(index) => self.sim.store_fault(index, StoreFault::None),
             }
         }
         self.settle_partition();
@@ -252,15 +269,29 @@ impl Director<'_> {
             FaultKind::Slow => self
                 .sim
                 .slow_down(index, micros(10_000 + strength * 4_900), micros(length)),
-            FaultKind::WallClock => self.sim.jump_wall_clock(index, strength * 3_600_000 * 1_000),
+            FaultKind::WallClock => {
+                // Stamps of the far future are refused for ever, and markers go by the wall clock.
+                let unit = match self.plan.profile {
+                    Profile::Sharding | Profile::Membership => 3_600_000 * 1_000,
+                    Profile::Data => 1_000,
+                };
+                self.sim.jump_wall_clock(index, strength * unit);
+            }
             FaultKind::Tick => {
                 // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
                 let longest = match self.plan.profile {
                     Profile::Sharding => 60 * SECOND,
-                    Profile::Membership => 3 * SECOND,
+                    Profile::Membership | Profile::Data => 3 * SECOND,
                 };
                 self.sim.jump_ahead(index, micros(longest * strength / 100));
             }
+            FaultKind::Blackout => self.sim.blackout(self.plan.nodes),
+            FaultKind::SlowDisk => {
+                let slower = StoreFault::Slow(strength * SECOND / 20);
+                self.disk_fault(kind, index, slower, length);
+            }
+            FaultKind::FullDisk => self.disk_fault(kind, index, StoreFault::Full, length),
+            FaultKind::FailedSync => self.disk_fault(kind, index, StoreFault::FailsOnce, length),
             FaultKind::Loss => self.storm(kind, length, |weather| weather.loss_per_mille = strength * 3),
             FaultKind::Delay => self.storm(kind, length, |weather| {
                 weather.latency_max = strength * 4_000;
@@ -326,7 +357,11 @@ impl Director<'_> {
             | FaultKind::WallClock
             | FaultKind::Tick
             | FaultKind::Reorder
-            | FaultKind::Duplicate => return,
+            | FaultKind::Duplicate
+            | FaultKind::Blackout
+            | FaultKind::SlowDisk
+            | FaultKind::FullDisk
+            | FaultKind::FailedSync => return,
         }
         if kind != FaultKind::Partition {
             self.sim.faults.add(kind);
@@ -370,6 +405,13 @@ impl Director<'_> {
             self.later(at, Later::Open(one, other));
             at += step;
         }
+    }
+
+    fn disk_fault(&mut self, kind: FaultKind, index: usize, fault: StoreFault, length: u64) {
+        self.sim.faults.add(kind);
+        self.sim.note(format_args!("{fault:?} at {index}"));
+        self.sim.store_fault(index, fault);
+        self.later(length, Later::RepairDisk(index));
     }
 
     fn storm(&mut self, kind: FaultKind, length: u64, change: impl Fn(&mut Weather)) {

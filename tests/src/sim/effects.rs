@@ -1,7 +1,7 @@
 //! What a node says and what the simulated host does about it: sends, answers, events, its end. Records everything in the
 //! history and the trace; decides nothing.
 
-use quorate_core::effect::{Answer, Effect, HaltReason, ShardingAnswer};
+use quorate_core::effect::{Answer, DdataAnswer, Effect, HaltReason, ShardingAnswer};
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
 use quorate_core::input::{Input, Target, Token};
 use quorate_core::lease::protocol::{LeaseOrder, LeaseReport};
@@ -157,6 +157,7 @@ impl Sim {
                 self.history.processes[process as usize].self_removed += 1
             }
             Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
+            Event::Ddata(event) => self.on_data_event(process, event),
             Event::Membership(MembershipEvent::JoinFailed { reason }) => {
                 self.join_failures.push(reason.clone())
             }
@@ -218,6 +219,11 @@ impl Sim {
                 let what = format!("ask {at} is answered like a command");
                 self.violated("I-44", process, what);
             }
+            (Open::Data(at), Answer::Ddata(answer)) => self.on_data_answer(process, at, answer),
+            (Open::Subscription, Answer::Ddata(DdataAnswer::Subscribed(Ok(())))) => {}
+            (open @ (Open::Data(_) | Open::Subscription), answer) => {
+                self.violated("I-44", process, format!("{open:?} is answered with {answer:?}"));
+            }
             (Open::Command(name), answer) => {
                 if answer != Answer::Done {
                     self.fact(process, format_args!("{name}: {answer:?}"));
@@ -233,7 +239,8 @@ impl Sim {
         *self.halts.entry(format!("{reason:?}")).or_default() += 1;
         let host = &mut self.processes[process as usize];
         host.life = Life::Halted(reason);
-        let unanswered = host.open.values().find(|open| matches!(open, Open::Ask(_)));
+        let unanswered = |open: &&Open| matches!(open, Open::Ask(_) | Open::Data(_));
+        let unanswered = host.open.values().find(unanswered);
         if let Some(open) = unanswered {
             let what = format!("halts with {open:?} unanswered");
             return self.violated("I-44", process, what);
@@ -242,6 +249,7 @@ impl Sim {
     }
 
     pub(crate) fn bury(&mut self, process: ProcessId, life: Life) {
+        self.data_asker_is_gone(process);
         let host = &mut self.processes[process as usize];
         host.wake = None;
         host.entities.clear();

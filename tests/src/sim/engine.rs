@@ -14,6 +14,7 @@ use quorate_core::sharding::ids::Slot;
 use quorate_core::view::View;
 
 use super::chance::{Chance, Purpose};
+use super::data::Books;
 use super::effects::LeaseKeeper;
 use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
@@ -126,6 +127,9 @@ pub struct Sim {
     pub(crate) differs: Option<usize>,
     /// Whether nodes host entities and are sent messages.
     pub(crate) has_workload: bool,
+    /// Whether nodes hold replicated data and are asked to change it.
+    pub(crate) has_data: bool,
+    pub(crate) data: Books,
     /// Nothing is checked and nothing hashed: for figures of large clusters.
     pub(crate) is_bare: bool,
     /// Messages and bytes that nodes have sent over links.
@@ -163,6 +167,8 @@ impl Sim {
             stuck: false,
             differs: None,
             has_workload: true,
+            has_data: false,
+            data: Books::default(),
             is_bare: false,
             traffic: (0, 0),
             halts: std::collections::BTreeMap::new(),
@@ -246,7 +252,7 @@ impl Sim {
         let clock = Clock {
             started: self.now,
             origin: self.process_chance.below(1 << 45),
-            skew_ms: self.process_chance.below(1 << 40),
+            skew_ms: self.process_chance.below(1 << 40) % if self.has_data { 100_000 } else { 1 << 40 },
         };
         let me = UniqueAddress::new(address, uid);
         let id = self.history.started(me.clone(), index);

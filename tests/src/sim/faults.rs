@@ -42,10 +42,18 @@ pub enum FaultKind {
     Reorder,
     /// F-17: heartbeats and gossip arrive twice, the second time much later.
     Duplicate,
+    /// F-01 of all nodes at the same time: what is not on a disk is gone.
+    Blackout,
+    /// F-23: a disk takes up to five seconds longer for everything.
+    SlowDisk,
+    /// F-20: a disk has no room for a while.
+    FullDisk,
+    /// F-22: the next commit of a disk fails, and is there or not.
+    FailedSync,
 }
 
 impl FaultKind {
-    /// All kinds.
+    /// All kinds that need no disk.
     pub const ALL: [Self; 18] = [
         Self::Crash,
         Self::Restart,
@@ -66,6 +74,14 @@ impl FaultKind {
         Self::Reorder,
         Self::Duplicate,
     ];
+
+    /// Those that matter where something is on a disk.
+    pub const STORES: [Self; 4] = [Self::Blackout, Self::SlowDisk, Self::FullDisk, Self::FailedSync];
+
+    /// Every kind there is.
+    pub fn every() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(Self::STORES)
+    }
 
     /// Its name on the command line and in reports.
     #[must_use]
@@ -89,6 +105,10 @@ impl FaultKind {
             Self::Burst => "burst",
             Self::Reorder => "reorder",
             Self::Duplicate => "duplicate",
+            Self::Blackout => "blackout",
+            Self::SlowDisk => "slow-disk",
+            Self::FullDisk => "full-disk",
+            Self::FailedSync => "failed-sync",
         }
     }
 
@@ -107,8 +127,17 @@ impl FaultKind {
             | Self::WallClock
             | Self::Burst
             | Self::Reorder
-            | Self::Duplicate => true,
-            Self::Pause | Self::Tick | Self::OneWay | Self::Partial | Self::Flap | Self::Clog => false,
+            | Self::Duplicate
+            | Self::SlowDisk
+            | Self::FullDisk
+            | Self::FailedSync => true,
+            Self::Blackout
+            | Self::Pause
+            | Self::Tick
+            | Self::OneWay
+            | Self::Partial
+            | Self::Flap
+            | Self::Clog => false,
         }
     }
 }
@@ -117,9 +146,9 @@ impl FromStr for FaultKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        let found = Self::every().find(|kind| kind.name() == text);
         found.ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|kind| kind.name()).collect();
+            let names: Vec<&str> = Self::every().map(Self::name).collect();
             format!("unknown fault `{text}`; there are {}", names.join(", "))
         })
     }
@@ -133,7 +162,7 @@ impl fmt::Display for FaultKind {
 
 /// How often each kind fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FaultCounts([u64; FaultKind::ALL.len()]);
+pub struct FaultCounts([u64; FaultKind::ALL.len() + FaultKind::STORES.len()]);
 
 impl FaultCounts {
     /// Counts one.

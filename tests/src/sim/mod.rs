@@ -4,6 +4,7 @@
 
 pub mod campaign;
 mod chance;
+mod data;
 pub mod digest;
 mod director;
 mod effects;

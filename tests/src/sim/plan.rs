@@ -15,11 +15,14 @@ pub enum Profile {
     /// Membership alone: a minute (600 gossip rounds), the first 40 seconds with faults, and tombstones that expire within
     /// the run, though later than any partition lasts.
     Membership,
+    /// Replicated data on every node, a part of it durable: the first 20 seconds with faults, and half a minute in which
+    /// everything becomes equal and what removed nodes did is taken over.
+    Data,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Sharding, Self::Membership];
+    pub const ALL: [Self; 3] = [Self::Sharding, Self::Membership, Self::Data];
 
     /// Its name on the command line.
     #[must_use]
@@ -27,6 +30,16 @@ impl Profile {
         match self {
             Self::Sharding => "sharding",
             Self::Membership => "membership",
+            Self::Data => "data",
+        }
+    }
+
+    /// The kinds of faults that an ordinary campaign has.
+    #[must_use]
+    pub fn faults(self) -> Vec<FaultKind> {
+        match self {
+            Self::Sharding | Self::Membership => FaultKind::ALL.to_vec(),
+            Self::Data => FaultKind::every().collect(),
         }
     }
 }
@@ -61,6 +74,7 @@ impl Plan {
         let (chaos_seconds, total_seconds) = match profile {
             Profile::Sharding => (80, 120),
             Profile::Membership => (40, 60),
+            Profile::Data => (20, 26),
         };
         Self {
             profile,
@@ -87,10 +101,11 @@ impl Plan {
     /// The run of one seed.
     #[must_use]
     pub fn of_seed(&self, seed: u64) -> Self {
-        let nodes = if self.mixed {
-            Self::mixed_nodes(seed)
-        } else {
-            self.nodes
+        let nodes = match (self.mixed, self.profile) {
+            (false, _) => self.nodes,
+            // Two to six: majorities of every kind.
+            (true, Profile::Data) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
+            (true, Profile::Sharding | Profile::Membership) => Self::mixed_nodes(seed),
         };
         Self {
             nodes,
@@ -132,12 +147,23 @@ impl Mix {
         if kinds.is_empty() {
             kinds.extend(plan.faults.get(fallback).copied());
         }
-        Self {
+        let mut mix = Self {
             kinds,
             orderly,
             pause: chance.between(2 * SECOND, 9 * SECOND),
             messages_per_second: chance.between(5, 40),
             restart_after: (SECOND / 5, chance.between(SECOND, 8 * SECOND)),
+        };
+        // Drawn last, so that the seeds of the other profiles stay what they are.
+        if plan.profile == Profile::Data {
+            mix.pause /= 4;
+            for kind in FaultKind::STORES {
+                let wanted = chance.per_mille(550) && plan.faults.contains(&kind);
+                if wanted && (kind.is_orderly() || !orderly) {
+                    mix.kinds.push(kind);
+                }
+            }
         }
+        mix
     }
 }

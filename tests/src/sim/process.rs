@@ -84,6 +84,10 @@ impl Times {
 pub(crate) enum Open {
     /// An ask: the position of its message in the history.
     Ask(usize),
+    /// An operation on replicated data: its position in the books.
+    Data(usize),
+    /// A subscription to replicated data.
+    Subscription,
     /// Anything else.
     Command(&'static str),
 }

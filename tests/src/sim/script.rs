@@ -89,6 +89,9 @@ impl Sim {
         if self.has_workload {
             self.register_kind(process);
         }
+        if self.has_data {
+            self.subscribe_to_data(process);
+        }
         let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
         self.command(
             process,
@@ -378,7 +381,7 @@ impl Sim {
 
     /// Nothing is on its way, and every ask of a living node has its answer.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.unanswered() == 0
+        self.unanswered() == 0 && self.open_data() == 0
     }
 
     /// Virtual time since the beginning.

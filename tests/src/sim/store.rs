@@ -9,6 +9,7 @@ use quorate_core::store::{StoreError, StoreReport, StoreRequest};
 
 use super::chance::{Chance, Purpose};
 use super::engine::{Happening, Sim};
+use super::faults::FaultKind;
 use super::history::ProcessId;
 use crate::invariants::Cause;
 
@@ -102,6 +103,24 @@ impl Sim {
     /// Something is wrong with the store of an address from now on.
     pub fn store_fault(&mut self, index: usize, fault: StoreFault) {
         self.stores.disk(index).fault = fault;
+    }
+
+    /// Ends every process without a word, all at once.
+    pub fn blackout(&mut self, nodes: usize) {
+        self.assumptions.breaks(self.now, "all crashed at once");
+        self.faults.add(FaultKind::Blackout);
+        for index in 0..nodes {
+            if let Some(process) = self.running_at(index) {
+                self.kill(process);
+            }
+        }
+    }
+
+    /// Nothing is wrong with any store from now on.
+    pub(crate) fn repair_stores(&mut self, nodes: usize) {
+        for index in 0..nodes.min(self.stores.disks.len()) {
+            self.store_fault(index, StoreFault::None);
+        }
     }
 
     /// F-04: the disk of an address is as it was at an earlier time, or empty.

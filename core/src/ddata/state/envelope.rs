@@ -144,6 +144,14 @@ impl Envelope {
         self.pruning.insert(removed.clone(), marker);
     }
 
+    /// Forgets that the pruning of some nodes by an owner was announced; what was done already stays.
+    pub fn abandon_pruning(&mut self, which: impl Fn(&UniqueAddress, &UniqueAddress) -> bool) {
+        self.pruning.retain(|node, marker| match marker {
+            Pruning::Initialized { owner, .. } => !which(node, owner),
+            Pruning::Performed { .. } => true,
+        });
+    }
+
     /// Another node takes over what turns up late, because the owner was removed itself.
     pub fn adopt(&mut self, removed: &UniqueAddress, by: &UniqueAddress) {
         match self.pruning.get_mut(removed) {

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::super::protocol::{Body, Carried, Msg};
+use super::super::protocol::{Body, Carried, Event, Msg};
 use super::super::state::consistency::Consistency::{All, Local};
 use super::super::state::{Envelope, Pruning};
 use super::world::{SECOND, World, add, increment, key};
@@ -208,4 +208,40 @@ fn i_64_counters_are_exact_across_removal_restart_at_the_same_address_and_return
     assert_eq!(world.counts("a"), [19; 3]);
     assert!((0..3).all(|index| !mentions(&world, index, "a", &gone)));
     world.assert_equal();
+}
+
+#[test]
+fn i_64_a_change_right_after_a_pruning_is_not_counted_beside_what_was_taken_over() {
+    let (mut world, _) = after_a_removal();
+    let is_pruned = |world: &World| {
+        let mut events = world.changes(0).into_iter();
+        events.any(|event| matches!(event, Event::Pruned { key: pruned, .. } if pruned == key("a")))
+    };
+    while !is_pruned(&world) {
+        world.run(SECOND / 50);
+        assert!(world.now().as_millis() < 2_000_000, "never pruned");
+    }
+    // The other one has not heard of it yet: its share of the removed node still stands beside this one's new total.
+    world.update(0, "a", increment(1), All);
+    world.run(SECOND / 50);
+    assert_eq!([world.count(0, "a"), world.count(1, "a")], [10, 10]);
+}
+
+#[test]
+fn s_218_a_pruning_whose_owner_is_gone_is_begun_again_by_another_however_low_the_owner_was() {
+    let (mut world, gone) = after_a_removal();
+    let dead = crate::fixture::node("a-lower-name", 1);
+    assert!(dead < world.peers[0].fixture.me);
+    for index in 0..2 {
+        let entries = &mut world.peers[index].machine.entries;
+        let mut envelope = entries.take(&key("a")).unwrap();
+        envelope.start_pruning(&gone, &dead);
+        entries.put_back(&key("a"), envelope);
+    }
+    world.run(900 * SECOND);
+    for index in 0..2 {
+        assert!(!mentions(&world, index, "a", &gone), "at {index}");
+        assert_eq!(world.count(index, "a"), 9);
+    }
+    assert_eq!(world.peers[0].machine.digests(), world.peers[1].machine.digests());
 }
