@@ -90,6 +90,7 @@ pub mod node;
 pub mod owner;
 pub mod reject;
 pub mod sharding;
+pub mod singleton;
 pub mod stats;
 pub mod store;
 pub mod time;

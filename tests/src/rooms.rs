@@ -30,7 +30,15 @@ pub const FLOORS: [&[&str]; 6] = [
     ],
     &["effect", "event", "input", "message", "reject", "timer", "wire"],
     &["cx", "outbox", "signal", "stats", "timers"],
-    &["ddata", "detector", "downing", "lease", "membership", "sharding"],
+    &[
+        "ddata",
+        "detector",
+        "downing",
+        "lease",
+        "membership",
+        "sharding",
+        "singleton",
+    ],
     &["explain", "node", "router"],
 ];
 

@@ -62,6 +62,21 @@ fn every_shared_vector_passes() {
 }
 
 #[test]
+fn every_shared_vector_of_hand_overs_of_singletons_passes() {
+    let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
+    for report in reports(&text) {
+        assert!(!report.has_failed(), "{report}");
+    }
+    let mut found = counts(&text);
+    found.retain(|(key, _)| ["handover", "singleton_retries"].contains(&key.as_str()));
+    let expected = [("handover", 90), ("singleton_retries", 45)];
+    assert_eq!(
+        found,
+        expected.map(|(key, passed)| (key.to_owned(), Some((passed, 0))))
+    );
+}
+
+#[test]
 fn every_shared_vector_of_distributed_data_passes() {
     let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
     for report in reports(&text) {

@@ -10,6 +10,7 @@ mod reachability;
 mod replicator;
 mod ring;
 mod sbr;
+mod singleton;
 
 use std::fmt;
 
@@ -96,6 +97,8 @@ fn runner(key: &str) -> Option<RunCase> {
         "quorum" => replicator::quorum,
         "gossip_slice" => replicator::gossip_slice,
         "status_chunks" => replicator::status_chunks,
+        "handover" => singleton::run,
+        "singleton_retries" => singleton::run_retries,
         _ => return None,
     }))
 }

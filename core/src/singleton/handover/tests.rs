@@ -1,0 +1,118 @@
+//! What the conformance vectors leave out: the lease's answers, and being downed. Spec: sharding 1.10.
+
+use alloc::vec;
+
+use super::*;
+use crate::fixture::node;
+
+fn me() -> UniqueAddress {
+    node("b", 2)
+}
+
+fn other() -> UniqueAddress {
+    node("a", 1)
+}
+
+/// One step of a manager that needs a lease, or does not.
+fn stepped(stage: Stage, event: Event, lease: bool) -> (Stage, Vec<Step>) {
+    let facts = Facts {
+        me: &me(),
+        lease,
+        leaving: false,
+        preparing: false,
+        exited: false,
+        self_removed: false,
+        retries_max: 3,
+        removed: &BTreeSet::new(),
+    };
+    step(stage, event, &facts)
+}
+
+#[test]
+fn an_instance_starts_only_once_the_lease_is_granted() {
+    let oldest = Event::OldestChanged(Some(me()));
+    let younger = Stage::Younger { previous: Vec::new() };
+    let (stage, steps) = stepped(younger, oldest, true);
+    assert_eq!(
+        (&stage, steps),
+        (&Stage::AcquiringLease, vec![Step::AcquireLease])
+    );
+    for event in [Event::LeaseDenied, Event::LeaseLost] {
+        assert_eq!(
+            stepped(stage.clone(), event, true),
+            (Stage::AcquiringLease, vec![])
+        );
+    }
+    assert_eq!(
+        stepped(stage, Event::LeaseGranted, true),
+        (Stage::Oldest { instance: true }, vec![Step::StartInstance])
+    );
+}
+
+#[test]
+fn an_instance_whose_lease_is_lost_stops_and_asks_for_it_again_when_it_has_ended() {
+    let running = Stage::Oldest { instance: true };
+    let (stage, steps) = stepped(running, Event::LeaseLost, true);
+    assert_eq!(
+        (&stage, steps),
+        (&Stage::AcquiringLease, vec![Step::StopInstance])
+    );
+    assert_eq!(
+        stepped(stage, Event::InstanceTerminated, true),
+        (Stage::AcquiringLease, vec![Step::AcquireLease])
+    );
+    let ended = Stage::Oldest { instance: false };
+    assert_eq!(
+        stepped(ended, Event::LeaseLost, true),
+        (Stage::AcquiringLease, vec![Step::AcquireLease])
+    );
+}
+
+#[test]
+fn a_node_that_is_downed_starts_nothing_and_stops_what_runs() {
+    let previous = || vec![other()];
+    for stage in [
+        Stage::Start,
+        Stage::Younger { previous: previous() },
+        Stage::BecomingOldest { previous: previous() },
+        Stage::AcquiringLease,
+        Stage::Oldest { instance: false },
+    ] {
+        assert_eq!(
+            stepped(stage.clone(), Event::SelfDowned, false),
+            (Stage::Stopped, vec![]),
+            "{stage:?}"
+        );
+    }
+    for stage in [
+        Stage::Oldest { instance: true },
+        Stage::WasOldest {
+            new: Some(other()),
+            instance: true,
+        },
+    ] {
+        assert_eq!(
+            stepped(stage.clone(), Event::SelfDowned, true),
+            (Stage::Stopping, vec![Step::StopInstance, Step::ReleaseLease]),
+            "{stage:?}"
+        );
+    }
+    assert_eq!(
+        stepped(Stage::Stopping, Event::InstanceTerminated, false),
+        (Stage::Stopped, vec![])
+    );
+}
+
+#[test]
+fn what_is_over_stays_over() {
+    for stage in [Stage::Stopped, Stage::Stuck] {
+        for event in [
+            Event::OldestChanged(Some(me())),
+            Event::HandOverDone(other()),
+            Event::LeaseGranted,
+            Event::InstanceTerminated,
+        ] {
+            assert_eq!(stepped(stage.clone(), event, true), (stage.clone(), vec![]));
+        }
+    }
+}
