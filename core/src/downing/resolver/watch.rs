@@ -7,7 +7,7 @@ use crate::downing::state::view::Observation;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::state::reachability::Reach;
-use crate::view::{Phase, View};
+use crate::view::View;
 
 /// The members of this node's data center.
 pub(super) fn own_members(view: &View) -> impl Iterator<Item = &Member> {
@@ -60,9 +60,7 @@ pub(super) fn is_unsettled(before: &View, after: &View) -> bool {
 /// Whether the change counts as unrest: somebody became unreachable, is reachable again, or became Down.
 pub(super) fn is_unstable(before: &View, after: &View) -> bool {
     let is_down = |status: Status| status == Status::Down;
-    before.phase() != Phase::Member
-        || is_lost_or_back(before, after)
-        || has_anybody_turned(before, after, is_down)
+    is_lost_or_back(before, after) || has_anybody_turned(before, after, is_down)
 }
 
 /// Whether somebody became Up.

@@ -228,3 +228,21 @@ impl fmt::Display for IndirectRule {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::downing::table::split;
+
+    #[test]
+    fn s_3_2_there_is_something_to_decide_while_somebody_who_is_unreachable_could_be_downed() {
+        for (there, expected) in [
+            ("Bj", true),
+            ("Bl", true),
+            ("Bx", false),
+            ("Bd Cx", false),
+            ("", false),
+        ] {
+            assert_eq!(split("A", there).has_unreachable(), expected, "{there}");
+        }
+    }
+}

@@ -83,6 +83,12 @@ fn s_3_7_broken_links_are_taken_out_before_the_rest_is_counted() {
     let view = connected("A B C D E", &["AB", "BA", "AD", "AE"], "ABC");
     assert_eq!(downed_in(&quorum(3, ""), &view), "ABDE");
     assert_eq!(downed_in(&quorum(4, ""), &view), "ABC");
+    // Nobody is lost beyond the broken link: nothing is left to be decided, though this is no quorum.
+    let view = connected("A B C", &["AB", "BA"], "C");
+    assert_eq!(downed_in(&quorum(3, ""), &view), "AB");
+    assert_eq!(downed_in(&quorum(5, ""), &view), "AB");
+    let view = connected("A B C", &["AB"], "ABC");
+    assert_eq!(downed_in(&quorum(5, ""), &view), "AB");
 }
 
 #[test]
