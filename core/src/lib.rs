@@ -46,6 +46,7 @@
 //! | [`config`] | every setting with unit, range and default |
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`sharding`] | the machines; the `protocol` of each is what it says and hears |
+//! | [`drain`] | in which order the parts of a leaving node hand over |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
 //! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
 //! | [`wire`] | bytes: frames, handshake, limits |
@@ -77,6 +78,7 @@ pub mod config;
 pub mod ddata;
 pub mod detector;
 pub mod downing;
+pub mod drain;
 pub mod effect;
 pub mod event;
 pub mod explain;

@@ -2,6 +2,7 @@
 
 use rand_core::Rng;
 
+use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
 use crate::input::{Command, LinkEvent, Token};
 use crate::lease::protocol::LeaseReport;
@@ -94,8 +95,9 @@ impl<R: Rng> Node<R> {
             Signal::GossipHeard(from) => machines.detector.on_gossip_heard(cx, &from),
             Signal::Verdicts(verdicts) => machines.membership.on_verdicts(cx, &verdicts),
             Signal::DownDecided(nodes) => machines.membership.on_down_decided(cx, &nodes),
-            Signal::DrainRequested => machines.sharding.on_drain_requested(cx),
-            Signal::Drained => machines.membership.on_drained(cx),
+            Signal::DrainRequested(DrainPart::Sharding) => machines.sharding.on_drain_requested(cx),
+            Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(cx),
+            Signal::Drained(part) => machines.membership.on_drained(cx, part),
             Signal::Paused { since } => {
                 machines.resolver.on_paused(cx, since);
                 machines.sharding.on_paused();

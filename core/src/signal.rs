@@ -4,6 +4,7 @@
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
+use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
 use crate::time::Instant;
 use crate::view::View;
@@ -25,10 +26,10 @@ pub(crate) enum Signal {
     Verdicts(Verdicts),
     /// Said by the resolver; heard by membership.
     DownDecided(BTreeSet<UniqueAddress>),
-    /// Said by membership when this node is leaving; heard by the regions.
-    DrainRequested,
-    /// Said by the regions when nothing runs here any more; heard by membership.
-    Drained,
+    /// Said by membership when this node is leaving; heard by the part that is to hand over now.
+    DrainRequested(DrainPart),
+    /// Said by a part that has handed over; heard by membership.
+    Drained(DrainPart),
     /// Said by the detector when this process stood still; heard by the resolver and by everything that acts for others:
     /// regions, coordinators, the registry of kinds.
     Paused {
@@ -55,8 +56,8 @@ pub(crate) struct Signals {
     gossip_heard: Option<UniqueAddress>,
     verdicts: Option<Verdicts>,
     down: Option<BTreeSet<UniqueAddress>>,
-    drain_requested: bool,
-    drained: bool,
+    drain_requested: Option<DrainPart>,
+    drained: BTreeSet<DrainPart>,
     paused: Option<Instant>,
     still_member: bool,
 }
@@ -90,14 +91,14 @@ impl Signals {
         self.down.get_or_insert_with(BTreeSet::new).extend(nodes);
     }
 
-    /// Says that this node is leaving.
-    pub(crate) fn request_drain(&mut self) {
-        self.drain_requested = true;
+    /// Says that this part is to hand over. One is asked after the other, so a later one replaces an unheard earlier one.
+    pub(crate) fn request_drain(&mut self, part: DrainPart) {
+        self.drain_requested = Some(part);
     }
 
-    /// Says that nothing runs here any more.
-    pub(crate) fn drained(&mut self) {
-        self.drained = true;
+    /// Says that a part has handed over.
+    pub(crate) fn drained(&mut self, part: DrainPart) {
+        self.drained.insert(part);
     }
 
     /// Says that this process stood still from `since` until now. What was said before about it no longer holds.
@@ -134,9 +135,9 @@ impl Signals {
         if let Some(nodes) = self.down.take() {
             return Some(Signal::DownDecided(nodes));
         }
-        if core::mem::take(&mut self.drain_requested) {
-            return Some(Signal::DrainRequested);
+        if let Some(part) = self.drain_requested.take() {
+            return Some(Signal::DrainRequested(part));
         }
-        core::mem::take(&mut self.drained).then_some(Signal::Drained)
+        self.drained.pop_first().map(Signal::Drained)
     }
 }

@@ -72,6 +72,8 @@ pub struct Stats {
     pub shards_stopped: u64,
     pub hand_offs_completed: u64,
     pub hand_offs_timed_out: u64,
+    /// Those of `hand_offs_timed_out` of a shard that several regions host.
+    pub conflicts_timed_out: u64,
     pub ddata_ignored: u64,
     pub ddata_rejected: u64,
     pub ddata_statuses_sent: u64,

@@ -22,6 +22,7 @@ pub const FLOORS: [&[&str]; 6] = [
         "lease::protocol",
         "membership::protocol",
         "membership::state",
+        "drain",
         "owner",
         "sharding::protocol",
         "sharding::state",

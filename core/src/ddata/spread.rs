@@ -14,6 +14,7 @@ use super::replicas::Replicas;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, send_weighed, wall_ms};
 use crate::cx::Cx;
+use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
 
 /// Every so many ticks what everybody was sent is dropped.
@@ -35,17 +36,31 @@ impl Replicator {
         let view = Arc::clone(cx.view());
         let replicas = Replicas::new(&view, &cx.config.ddata);
         for node in self.turns.next(&replicas.reachable()) {
-            let entries = self.log.take_for(&node);
-            for entries in split(entries, weight) {
-                cx.stats.ddata_deltas_sent += 1;
-                let operation = None;
-                let weight = entries.iter().map(weight).sum();
-                send_weighed(cx, &node, Body::Deltas { operation, entries }, weight);
-            }
+            self.send_deltas(cx, &node);
         }
         if self.delta_ticks.is_multiple_of(CLEAN_UP_EVERY) {
             let told: BTreeSet<UniqueAddress> = replicas.told().cloned().collect();
             self.log.clean_up(&told);
+        }
+    }
+
+    /// This node is about to end: everybody hears at once what would have been told in turns. Nothing is waited for; what is
+    /// lost on the way, and what is not told by deltas, others have of the writes that were acknowledged.
+    pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
+        let view = Arc::clone(cx.view());
+        for node in Replicas::new(&view, &cx.config.ddata).reachable() {
+            self.send_deltas(cx, &node);
+        }
+        cx.signals.drained(DrainPart::Ddata);
+    }
+
+    fn send_deltas(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let entries = self.log.take_for(node);
+        for entries in split(entries, weight) {
+            cx.stats.ddata_deltas_sent += 1;
+            let operation = None;
+            let weight = entries.iter().map(weight).sum();
+            send_weighed(cx, node, Body::Deltas { operation, entries }, weight);
         }
     }
 

@@ -61,7 +61,8 @@ impl Display for MembershipEvent {
 impl Display for ShutdownPhase {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::HandOver => "handing the shards over",
+            Self::Sharding => "handing the shards over",
+            Self::Ddata => "telling others the last changes of replicated data",
             Self::Exiting => "waiting for the leader to move this node to Exiting",
         })
     }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::config::DowningStrategy;
 use crate::cx::Cx;
+use crate::drain::{DrainPart, Step};
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
 use crate::event::{Event, MembershipEvent, ShutdownPhase};
 use crate::ident::UniqueAddress;
@@ -198,32 +199,47 @@ impl Membership {
             return self.complete_exit(cx);
         }
         self.exit = Exit::Draining;
-        let limit = cx.mono() + cx.config.membership.exit_drain_timeout;
-        cx.wake(Timer::Membership(MembershipTimer::ExitDrain), limit);
-        cx.signals.request_drain();
+        self.begin_leaving(cx);
     }
 
-    /// This node sees itself Leaving: the other machines begin to hand over, within a time limit.
+    /// This node sees itself Leaving: the other machines begin to hand over, one part after the other, each within a time
+    /// limit. Nothing happens if they do already.
     pub(super) fn begin_leaving(&mut self, cx: &mut Cx<'_>) {
-        let limit = cx.mono() + cx.config.membership.exit_drain_timeout;
-        cx.wake(Timer::Membership(MembershipTimer::ExitDrain), limit);
-        cx.signals.request_drain();
+        let step = self.drain.begin();
+        self.go_on_draining(cx, step);
     }
 
-    /// The work was not handed over in time: this node goes on without waiting for it, and does not say that nothing runs here.
+    /// A part did not hand over in time: this node goes on without waiting for it. If something of it may still be running,
+    /// it does not say that nothing runs here.
     pub(super) fn on_drain_timeout(&mut self, cx: &mut Cx<'_>) {
-        if matches!(self.exit, Exit::Drained | Exit::TimedOut) || !self.is_member() {
+        if !self.is_member() {
             return;
         }
-        cx.notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut {
-            phase: ShutdownPhase::HandOver,
-        }));
-        self.stop_waiting(cx, Exit::TimedOut);
+        if let Some((part, step)) = self.drain.on_timeout() {
+            cx.notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut {
+                phase: ShutdownPhase::of(part),
+            }));
+            self.go_on_draining(cx, Some(step));
+        }
     }
 
-    /// Nothing runs here any more. If that comes after the time limit it is true all the same.
-    pub(crate) fn on_drained(&mut self, cx: &mut Cx<'_>) {
-        self.stop_waiting(cx, Exit::Drained);
+    /// A part has handed over. If that comes after its time it is true all the same.
+    pub(crate) fn on_drained(&mut self, cx: &mut Cx<'_>, part: DrainPart) {
+        let step = self.drain.on_done(part);
+        self.go_on_draining(cx, step);
+    }
+
+    fn go_on_draining(&mut self, cx: &mut Cx<'_>, step: Option<Step>) {
+        match step {
+            Some(Step::Ask(part)) => {
+                let limit = cx.mono() + part.limit(&cx.config.membership);
+                cx.wake(Timer::Membership(MembershipTimer::ExitDrain), limit);
+                cx.signals.request_drain(part);
+            }
+            Some(Step::Over { clean: true }) => self.stop_waiting(cx, Exit::Drained),
+            Some(Step::Over { clean: false }) => self.stop_waiting(cx, Exit::TimedOut),
+            None => {}
+        }
     }
 
     /// Goes on with the exit. A node that is only Leaving waits for the leader, but

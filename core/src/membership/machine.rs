@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::cx::Cx;
+use crate::drain::Drain;
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
 use crate::event::{Event, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
@@ -40,6 +41,7 @@ pub(crate) struct Membership {
     /// Those of them that had said so when the leader looked last.
     pub(super) confirmed_before: BTreeSet<UniqueAddress>,
     pub(super) exit: Exit,
+    pub(super) drain: Drain,
     pub(super) ticks_without_convergence: u64,
     pub(super) self_down_ticks: u32,
     /// Whether users heard that this node is Up; its number may still be settled after that.
@@ -73,6 +75,7 @@ impl Membership {
             exiting_confirmed: BTreeSet::new(),
             confirmed_before: BTreeSet::new(),
             exit: Exit::Staying,
+            drain: Drain::default(),
             ticks_without_convergence: 0,
             self_down_ticks: 0,
             told_up: false,

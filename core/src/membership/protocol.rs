@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::agreement::{Differences, Settings};
+use crate::drain::DrainPart;
 use crate::ident::{Address, Roles, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::membership::state::app_version::AppVersion;
@@ -341,9 +342,22 @@ pub enum Event {
 #[non_exhaustive]
 pub enum ShutdownPhase {
     /// Shards are handed over (`exit_drain_timeout`).
-    HandOver,
+    Sharding,
+    /// The last changes of replicated data are told to others (1 s).
+    Ddata,
     /// The leader moves the leaving node to Exiting (`exiting_timeout`).
     Exiting,
+}
+
+impl ShutdownPhase {
+    /// The phase in which a part hands over.
+    #[must_use]
+    pub const fn of(part: DrainPart) -> Self {
+        match part {
+            DrainPart::Sharding => Self::Sharding,
+            DrainPart::Ddata => Self::Ddata,
+        }
+    }
 }
 
 /// A seed that this node did not get in by.

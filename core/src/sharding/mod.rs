@@ -34,6 +34,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::cx::Cx;
+use crate::drain::DrainPart;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{DropReason, EntityReport, Target};
@@ -474,7 +475,7 @@ impl Sharding {
     fn say_if_drained(&mut self, cx: &mut Cx<'_>) {
         if self.draining && !self.drained && self.is_drained() {
             self.drained = true;
-            cx.signals.drained();
+            cx.signals.drained(DrainPart::Sharding);
         }
     }
 }

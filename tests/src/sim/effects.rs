@@ -45,6 +45,12 @@ fn moment<'a>(host: &'a Process, (at, leases): (u64, &'a MemoryLeases)) -> Momen
     }
 }
 
+/// How long the handlers of a node that has ended run on if nobody could stop them: as long as nobody may take their work
+/// over, which is the removal margin, counted from the node's end instead of its removal.
+fn handlers_end_after(host: &Process) -> u64 {
+    Times::of(host.node.config(), host.node.view().members().len()).margin
+}
+
 impl Sim {
     /// Does what a node says.
     pub(crate) fn carry_out(&mut self, process: ProcessId, effect: Effect) {
@@ -254,7 +260,12 @@ impl Sim {
         host.wake = None;
         host.entities.clear();
         host.open.clear();
-        self.history.ended(process, life);
+        let handlers_run_on = host.is_stuck && life != Life::Crashed;
+        let end = self.now + handlers_end_after(host);
+        self.history.ended(process, life, handlers_run_on);
+        if handlers_run_on {
+            self.queue.push(end, Happening::HandlersEnded(process));
+        }
         self.changed = true;
         self.close_links(process);
     }

@@ -71,6 +71,8 @@ pub(crate) enum Happening {
     Told { to: ProcessId, event: Box<LinkEvent> },
     /// The margin after a removal is nearly over.
     Margin(ProcessId),
+    /// The handlers of a process whose node has ended end at last.
+    HandlersEnded(ProcessId),
     /// An entity has time for its next message.
     Turn { process: ProcessId, slot: Slot },
     /// A process's entities report something to its node.
@@ -217,6 +219,7 @@ impl Sim {
             Happening::Noticed { from, to, epoch } => self.on_noticed(from, to, epoch),
             Happening::Told { to, event } => self.tell_link(to, *event),
             Happening::Margin(process) => self.on_margin(process),
+            Happening::HandlersEnded(process) => self.history.handlers_ended(process),
             Happening::Turn { process, slot } => self.on_turn(process, slot),
             Happening::Reported { process, report } => self.on_reported(process, *report),
             Happening::LeaseAnswered {
@@ -239,7 +242,7 @@ impl Sim {
             | Happening::Stored { process, .. } => *process,
             Happening::Dialled { from, .. } | Happening::Noticed { from, .. } => *from,
             Happening::Told { to, .. } => *to,
-            Happening::Margin(_) => return None,
+            Happening::Margin(_) | Happening::HandlersEnded(_) => return None,
         };
         let host = &self.processes[process as usize];
         (host.runs() && self.now < host.paused_until).then_some(host.paused_until)

@@ -134,21 +134,29 @@ impl History {
         process
     }
 
-    /// A process has ended; what it had in memory is gone.
-    pub(crate) fn ended(&mut self, process: ProcessId, life: Life) {
+    /// A process has ended; what it had in memory is gone. Unless its node only says that it has ended: handlers that nobody
+    /// could stop run on then, until [`Self::handlers_ended`].
+    pub(crate) fn ended(&mut self, process: ProcessId, life: Life, handlers_run_on: bool) {
         let record = &mut self.processes[process as usize];
         record.life = life;
         record.shards.clear();
-        self.active.retain(|_, instances| {
-            instances.retain(|(host, _)| *host != process);
-            !instances.is_empty()
-        });
+        if !handlers_run_on {
+            self.handlers_ended(process);
+        }
         for message in &mut self.messages {
             let here = [Whereabouts::At(process), Whereabouts::Mailbox(process)];
             if here.contains(&message.whereabouts) {
                 message.whereabouts = Whereabouts::Destroyed;
             }
         }
+    }
+
+    /// Nothing of a process runs any more.
+    pub(crate) fn handlers_ended(&mut self, process: ProcessId) {
+        self.active.retain(|_, instances| {
+            instances.retain(|(host, _)| *host != process);
+            !instances.is_empty()
+        });
     }
 
     /// A process held this state: it published it, or sent it.

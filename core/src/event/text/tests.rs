@@ -156,7 +156,10 @@ fn all() -> Vec<Event> {
         MembershipEvent::SelfRemoved,
         MembershipEvent::LeaderIncapacitated { ticks: 20 },
         MembershipEvent::ShutdownPhaseTimedOut {
-            phase: ShutdownPhase::HandOver,
+            phase: ShutdownPhase::Sharding,
+        },
+        MembershipEvent::ShutdownPhaseTimedOut {
+            phase: ShutdownPhase::Ddata,
         },
         MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownPhase::Exiting,

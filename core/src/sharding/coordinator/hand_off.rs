@@ -131,6 +131,7 @@ impl Coordinator {
         cx.notify_sharding(self.kind.id, ShardingEvent::HandOffTimeout { shard });
         if hand_off.conflict {
             // Two homes are worse than none: try until both have stopped.
+            cx.stats.conflicts_timed_out += 1;
             let owners = hand_off.owners.clone();
             self.start_hand_off(cx, shard, owners, true);
             return;

@@ -410,7 +410,7 @@ impl World {
                 .fixture
                 .heard()
                 .iter()
-                .any(|s| matches!(s, crate::signal::Signal::Drained));
+                .any(|s| matches!(s, crate::signal::Signal::Drained(_)));
             if let Some(message) = peer.fixture.outbox.loopback.pop_front() {
                 receive(peer, &me, message);
                 continue;

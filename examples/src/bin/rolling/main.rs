@@ -1,11 +1,13 @@
 //! A rolling restart as a deployment does it: three processes with the documented timings, asks all the time, and one process
 //! after the other gets SIGTERM and is started again at once at the same address. Says how long each needed, how many asks
-//! failed and how long the slowest waited. Exit code 0 if it stayed within what is promised, 1 if it did not, 2 for bad options.
+//! failed and how long the slowest waited. With `--kill` processes are killed instead, and every ask that failed is compared with
+//! what entities really handled. Exit code 0 if it stayed within what is promised, 1 if it did not, 2 for bad options.
 //! `cargo run --release -p quorate-examples --bin rolling`
 #![forbid(unsafe_code)]
 
 mod node;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::BufRead;
 use std::net::TcpListener;
@@ -15,7 +17,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
+use quorate_examples::hosts::{Host, OnSmol, OnTokio};
 use quorate_examples::process::ChildProcess;
+use quorate_examples::trust::Authority;
+use quorate_quinn::Quinn;
+use quorate_tokio::Tokio;
 
 const HELP: &str = "\
 Restarts three nodes one after the other while they are asked, and measures.
@@ -27,6 +33,10 @@ Options:
       --rounds N        how often each node is restarted (default 1)
       --pause SECONDS   from a node's return to the next restart (default 5)
       --together N      so many nodes are restarted at the same time (default 1)
+      --transport NAME  tokio (default), tokio-tls, smol, smol-tls or quinn; the latter four with certificates of this run,
+                        except smol
+      --kill            nodes are killed (SIGKILL) instead of told to end: asks fail then, and no error may say that an ask
+                        was not handled that was
       --stubborn        the restarted node has an entity whose handler runs on for longer than the node waits: the others
                         must keep the removal margin then, and its figures are not held to the promise
       --logs            what the nodes log, on standard error
@@ -48,16 +58,57 @@ struct Options {
     rounds: usize,
     pause: Duration,
     together: usize,
+    transport: Transport,
+    kill: bool,
     stubborn: bool,
     logs: bool,
+}
+
+/// What nodes run on.
+#[derive(Clone, Copy, Debug)]
+struct Transport {
+    name: &'static str,
+    has_certificates: bool,
+    node: fn(Vec<OsString>) -> Result<(), Box<dyn std::error::Error>>,
+}
+
+const TRANSPORTS: [Transport; 5] = [
+    transport::<OnTokio<Tokio>>("tokio", false),
+    transport::<OnTokio<Tokio>>("tokio-tls", true),
+    transport::<OnSmol>("smol", false),
+    transport::<OnSmol>("smol-tls", true),
+    transport::<OnTokio<Quinn>>("quinn", true),
+];
+
+const fn transport<H: Host>(name: &'static str, has_certificates: bool) -> Transport {
+    let node = node::run::<H>;
+    Transport {
+        name,
+        has_certificates,
+        node,
+    }
+}
+
+fn transport_named(name: &str) -> Result<Transport, String> {
+    let found = TRANSPORTS.into_iter().find(|transport| transport.name == name);
+    found.ok_or_else(|| format!("no transport `{name}`"))
 }
 
 /// What a node says.
 enum Said {
     Up,
     /// An ask ended: how long it took, and why it failed if it did.
-    Asked(Duration, Option<String>),
+    Asked(Duration, Option<Failed>),
+    /// An entity handled an ask.
+    Handled(u64),
     Ended,
+}
+
+/// An ask that failed.
+struct Failed {
+    ask: u64,
+    may_have_been_handled: bool,
+    reason: String,
 }
 
 /// What has been seen so far.
@@ -66,19 +117,32 @@ struct Tally {
     answered: u64,
     failed: u64,
     slowest: Duration,
-    failures: std::collections::BTreeMap<String, u64>,
+    failures: BTreeMap<String, u64>,
+    /// How often each ask was handled.
+    handled: BTreeMap<u64, u32>,
+    /// Asks of which an error said that they were not handled.
+    denied: Vec<u64>,
 }
 
 impl Tally {
-    fn take(&mut self, took: Duration, failure: Option<String>) {
+    /// How many asks were handled of which an error said that they were not, and how many were handled twice.
+    fn untruths(&self) -> (usize, usize) {
+        let was_handled = |ask: &&u64| self.handled.contains_key(ask);
+        let twice = self.handled.values().filter(|times| **times > 1).count();
+        (self.denied.iter().filter(was_handled).count(), twice)
+    }
+
+    fn take(&mut self, took: Duration, failure: Option<Failed>) {
         match failure {
             None => {
                 self.answered += 1;
                 self.slowest = self.slowest.max(took);
             }
-            Some(reason) => {
+            Some(failed) => {
                 self.failed += 1;
-                *self.failures.entry(reason).or_default() += 1;
+                *self.failures.entry(failed.reason).or_default() += 1;
+                self.denied
+                    .extend((!failed.may_have_been_handled).then_some(failed.ask));
             }
         }
     }
@@ -86,6 +150,9 @@ impl Tally {
 
 struct Nodes {
     options: Options,
+    authority: Authority,
+    /// Processes started so far.
+    lives: u64,
     addresses: Vec<String>,
     running: Vec<Option<ChildProcess>>,
     /// Processes that have left and still run a handler.
@@ -100,7 +167,12 @@ struct Nodes {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|word| word == "node") {
-        return match node::run(arguments) {
+        let name = arguments.next().and_then(|word| word.into_string().ok());
+        let run = |transport: Transport| (transport.node)(arguments.collect());
+        return match transport_named(&name.unwrap_or_default())
+            .map_err(Into::into)
+            .and_then(run)
+        {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("rolling node: {error}");
@@ -135,6 +207,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         rounds: 1,
         pause: Duration::from_secs(5),
         together: 1,
+        transport: TRANSPORTS[0],
+        kill: false,
         stubborn: false,
         logs: false,
     };
@@ -146,6 +220,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Long("rounds") => options.rounds = parser.value()?.parse()?,
             Long("pause") => options.pause = Duration::from_secs(parser.value()?.parse()?),
             Long("together") => options.together = parser.value()?.parse()?,
+            Long("transport") => options.transport = transport_named(&parser.value()?.string()?)?,
+            Long("kill") => options.kill = true,
             Long("stubborn") => options.stubborn = true,
             Long("logs") => options.logs = true,
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
@@ -185,7 +261,10 @@ fn restart_all(options: Options) -> Result<bool, String> {
         tally.failures,
         tally.slowest.as_secs_f64()
     );
-    Ok(is_kept && tally.failed == 0 && tally.slowest < WAIT_MAX)
+    let (untrue, twice) = tally.untruths();
+    println!("{untrue} asks were handled that were said not to be, {twice} were handled twice");
+    let is_fast = tally.failed == 0 && tally.slowest < WAIT_MAX;
+    Ok(is_kept && (is_fast || options.kill) && (untrue, twice) == (0, 0))
 }
 
 impl Nodes {
@@ -196,7 +275,11 @@ impl Nodes {
         };
         let addresses: Result<Vec<String>, _> = (0..NODES).map(free).collect();
         let (say, said) = channel();
+        let authority =
+            Authority::new(options.transport.has_certificates).map_err(|error| error.to_string())?;
         Ok(Self {
+            authority,
+            lives: 0,
             options,
             addresses: addresses.map_err(|error| error.to_string())?,
             running: (0..NODES).map(|_| None).collect(),
@@ -209,9 +292,17 @@ impl Nodes {
     }
 
     fn start(&mut self, node: usize) -> Result<(), String> {
-        let mut words: Vec<OsString> = ["node", "--bind", &self.addresses[node]]
-            .map(OsString::from)
-            .into();
+        self.lives += 1;
+        let life = self.lives.to_string();
+        let words = [
+            "node",
+            self.options.transport.name,
+            "--bind",
+            &self.addresses[node],
+            "--life",
+            &life,
+        ];
+        let mut words: Vec<OsString> = words.map(OsString::from).into();
         for seed in &self.addresses {
             words.extend(["--seed", seed].map(OsString::from));
         }
@@ -223,7 +314,9 @@ impl Nodes {
         if self.options.logs {
             words.push("--logs".into());
         }
-        let mut child = ChildProcess::start(words).map_err(|error| error.to_string())?;
+        let introduction = self.authority.introduction().map_err(|error| error.to_string())?;
+        let mut child =
+            ChildProcess::start_introduced(words, &introduction).map_err(|error| error.to_string())?;
         let output = child.output().ok_or("a child without output")?;
         let (say, is_stubborn) = (self.say.clone(), self.options.stubborn);
         thread::spawn(move || {
@@ -248,6 +341,7 @@ impl Nodes {
     fn hear(&mut self, limit: Duration) -> bool {
         match self.said.recv_timeout(limit) {
             Ok((_, Said::Asked(took, failure))) => self.tally.take(took, failure),
+            Ok((_, Said::Handled(ask))) => *self.tally.handled.entry(ask).or_default() += 1,
             Ok((node, Said::Up)) => self.news.push((node, Instant::now(), true)),
             Ok((node, Said::Ended)) => self.news.push((node, Instant::now(), false)),
             Err(_) => return false,
@@ -279,13 +373,14 @@ impl Nodes {
         }
     }
 
-    /// Ends these nodes with SIGTERM and starts each again as soon as it has ended.
+    /// Ends these nodes with SIGTERM, or SIGKILL, and starts each again as soon as it has ended.
     fn restart(&mut self, round: usize, nodes: &[usize]) -> Result<bool, String> {
         let begun = Instant::now();
         for node in nodes {
             let child = self.running[*node].as_ref().ok_or("a node that does not run")?;
             let pid = child.id().to_string();
-            let status = Command::new("kill").args(["-TERM", &pid]).status();
+            let signal = if self.options.kill { "-KILL" } else { "-TERM" };
+            let status = Command::new("kill").args([signal, &pid]).status();
             status.map_err(|error| error.to_string())?;
         }
         let mut started = Vec::new();
@@ -299,7 +394,7 @@ impl Nodes {
         for (node, ended, start) in started {
             let up = self.wait_for(node, true)?.duration_since(start);
             println!(
-                "round {}, node {}: ended {:.2} s after SIGTERM, Up {:.2} s after its start; so far {} answered, {} failed, \
+                "round {}, node {}: ended {:.2} s after the signal, Up {:.2} s after its start; so far {} answered, {} failed, \
                  slowest {:.3} s",
                 round + 1,
                 node + 1,
@@ -309,19 +404,26 @@ impl Nodes {
                 self.tally.failed,
                 self.tally.slowest.as_secs_f64()
             );
-            is_kept &= up < UP_MAX || self.options.stubborn;
+            is_kept &= up < UP_MAX || self.options.stubborn || self.options.kill;
         }
         Ok(is_kept)
     }
 }
 
 fn understood(line: &str) -> Option<Said> {
-    let mut words = line.splitn(3, ' ');
+    let mut words = line.splitn(5, ' ');
     match words.next()? {
         "up" => Some(Said::Up),
+        "handled" => Some(Said::Handled(words.next()?.parse().ok()?)),
         "asked" => {
             let took = Duration::from_micros(words.next()?.parse().ok()?);
-            Some(Said::Asked(took, words.next().map(str::to_owned)))
+            let ask = words.next()?.parse().ok()?;
+            let failed = words.next().map(|may| Failed {
+                ask,
+                may_have_been_handled: may == "maybe",
+                reason: words.next().unwrap_or_default().to_owned(),
+            });
+            Some(Said::Asked(took, failed))
         }
         _ => None,
     }

@@ -1,16 +1,16 @@
-//! One node process: hosts counters, asks all of them in turn, says how long each answer took, and leaves when the system
-//! asks it to end, after it has stopped asking. Judges nothing.
+//! One node process: hosts counters, asks all of them in turn, says how long each answer took and which asks were handled
+//! here, and leaves when the system asks it to end, after it has stopped asking. Judges nothing.
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use futures_lite::future;
 use lexopt::prelude::*;
-use quorate_examples::process;
-use quorate_tokio::core::Address;
-use quorate_tokio::{Cluster, Entity, EntityContext, Kind, Region, Security};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinSet;
+use quorate_core::ident::Address;
+use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Runtime, Security};
+use quorate_examples::hosts::Host;
+use quorate_examples::{process, trust};
 
 /// Counters that are asked.
 const ENTITIES: u64 = 60;
@@ -20,6 +20,10 @@ const SHARDS: u32 = 30;
 const STUBBORN: &str = "stubborn";
 /// How long it runs on: longer than a leaving node waits for its entities.
 const RUNS_ON: Duration = Duration::from_secs(30);
+/// How long an ask waits.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+type Failure = Box<dyn std::error::Error>;
 
 struct Counter(u64);
 
@@ -27,11 +31,12 @@ impl Entity for Counter {
     type Message = u64;
     type Reply = u64;
 
-    async fn handle(&mut self, context: &EntityContext, _: u64) -> u64 {
+    async fn handle(&mut self, context: &EntityContext, ask: u64) -> u64 {
         if context.id_text() == STUBBORN {
             // What user code must not do, and what nobody can stop.
             std::thread::sleep(RUNS_ON);
         }
+        print(&format!("handled {ask}"));
         self.0 += 1;
         self.0
     }
@@ -41,14 +46,17 @@ struct Options {
     bind: String,
     seeds: Vec<Address>,
     pace: Duration,
+    /// Which of all processes of the run this is: its asks have numbers of their own.
+    life: u64,
     stubborn: bool,
 }
 
-pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn run<H: Host>(words: Vec<OsString>) -> Result<(), Failure> {
     let mut options = Options {
         bind: String::new(),
         seeds: Vec::new(),
         pace: Duration::from_millis(15),
+        life: 0,
         stubborn: false,
     };
     let mut parser = lexopt::Parser::from_args(words);
@@ -57,57 +65,75 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Result<(), Box<dyn s
             Long("bind") => options.bind = parser.value()?.string()?,
             Long("seed") => options.seeds.push(parser.value()?.parse()?),
             Long("pace") => options.pace = Duration::from_micros(parser.value()?.parse()?),
+            Long("life") => options.life = parser.value()?.parse()?,
             Long("stubborn") => options.stubborn = true,
             Long("logs") => quorate_examples::log::at_least("info"),
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected().into()),
         }
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    runtime.block_on(host(options))
+    let security = trust::introduced(&process::introduction()?)?;
+    process::end_with_parent()?;
+    H::block_on(host::<H>(options, security))?
 }
 
-async fn host(options: Options) -> Result<(), Box<dyn std::error::Error>> {
-    process::end_with_parent()?;
-    let mut asked_to_end = signal(SignalKind::terminate())?;
-    let builder = Cluster::builder("rolling").bind(options.bind);
-    let cluster = builder.security(Security::insecure_plaintext()).start().await?;
+async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failure> {
+    let builder = Cluster::<H::Adapter>::builder("rolling").bind(options.bind);
+    let cluster = builder.security(security).start().await?;
     let kind = Kind::new("counter").shards(SHARDS);
     let region = cluster.register(kind, |_| Counter(0)).await?;
     cluster.join(&options.seeds).await?;
     cluster.up().await?;
     print("up");
-    let mut asks = JoinSet::new();
-    let mut pace = tokio::time::interval(options.pace);
-    pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    for number in 0.. {
-        tokio::select! {
-            _ = pace.tick() => { asks.spawn(ask(region.clone(), number)); }
-            _ = asked_to_end.recv() => break,
+    let runtime = H::Adapter::runtime()?;
+    // Every open ask has a sender; whoever waits for the channel to end waits for all of them.
+    let (open, ended) = async_channel::bounded::<()>(1);
+    let asking = async {
+        let mut next = runtime.now().mono;
+        for number in 0_u64.. {
+            let (region, open, clock) = (region.clone(), open.clone(), runtime.clone());
+            let ask = options.life << 32 | number;
+            runtime.spawn(async move {
+                ask_one(&region, ask, &clock).await;
+                drop(open);
+            });
+            next = (next + options.pace).max(runtime.now().mono);
+            runtime.sleep_until(next).await;
         }
-        while asks.try_join_next().is_some() {}
-    }
+    };
+    let signal = async {
+        // If the system cannot say so, the parent's end ends this process.
+        if H::Adapter::shutdown_signal().await.is_err() {
+            future::pending::<()>().await;
+        }
+    };
+    future::or(signal, asking).await;
     if options.stubborn {
         // Nobody waits for the answer.
         region.entity(STUBBORN).tell(&0).await?;
     }
     // What was asked is waited for; a server that is told to end takes no new requests either.
-    while asks.join_next().await.is_some() {}
+    drop(open);
+    let _ = ended.recv().await;
     cluster.leave().await?;
     print("left");
     Ok(())
 }
 
-async fn ask(region: Region<u64, u64>, number: u64) {
-    let entity = region.entity(format!("counter-{}", number % ENTITIES));
-    let begun = Instant::now();
-    let answer = entity.ask(&number).timeout(Duration::from_secs(5)).await;
-    let took = begun.elapsed().as_micros();
+async fn ask_one(region: &Region<u64, u64>, ask: u64, clock: &impl Runtime) {
+    let entity = region.entity(format!("counter-{}", ask % ENTITIES));
+    let begun = clock.now().mono;
+    let answer = entity.ask(&ask).timeout(TIMEOUT).await;
+    let took = clock.now().mono.since(begun).as_micros();
     match answer {
-        Ok(_) => print(&format!("asked {took}")),
-        Err(error) => print(&format!("asked {took} {error}")),
+        Ok(_) => print(&format!("asked {took} {ask}")),
+        Err(error) => {
+            let may = if error.may_have_been_handled() {
+                "maybe"
+            } else {
+                "no"
+            };
+            print(&format!("asked {took} {ask} {may} {error}"));
+        }
     }
 }
 

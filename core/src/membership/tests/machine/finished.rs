@@ -2,6 +2,7 @@
 //! Spec: membership §2.0, §2.9, §2.10.
 
 use super::{MOMENT, Rig, TOKEN, n, secs, state};
+use crate::drain::DrainPart;
 use crate::effect::HaltReason;
 use crate::membership::tests::{confirmed, seen};
 use crate::signal::Verdicts;
@@ -36,7 +37,9 @@ fn a_finished_node_changes_nothing_and_says_nothing() {
         ("end of leaving", |rig| {
             rig.call(|m, cx| m.on_timer(cx, &MembershipTimer::ExitLeaving));
         }),
-        ("drained", |rig| rig.call(|m, cx| m.on_drained(cx))),
+        ("drained", |rig| {
+            rig.call(|m, cx| m.on_drained(cx, DrainPart::Sharding))
+        }),
         ("goodbye", |rig| {
             rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("c"), &n("a")));
         }),
@@ -77,10 +80,10 @@ fn a_finished_node_changes_nothing_and_says_nothing() {
 fn a_node_that_left_and_drains_late_says_goodbye_once() {
     let mut rig = Rig::member("b", state("a bL c", "a b c", "a b"));
     rig.gossip("a", &state("a bX c", "a", "a a b"));
-    rig.run(secs(10));
+    rig.run(secs(11));
     assert_eq!(rig.halted(), Some(HaltReason::Left));
     assert!(rig.sent().contains("confirmed>a"));
-    rig.call(|m, cx| m.on_drained(cx));
+    rig.call(|m, cx| m.on_drained(cx, DrainPart::Sharding));
     assert_eq!((rig.did().as_str(), rig.halted()), ("", None));
 }
 

@@ -1,6 +1,7 @@
 //! Leaving, exiting and the goodbye. Spec: membership §2.9, §6 J.
 
 use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
+use crate::drain::DrainPart;
 use crate::effect::HaltReason;
 use crate::membership::machine::Exit;
 use crate::membership::tests::{reach, seen};
@@ -21,7 +22,9 @@ fn exiting() -> Rig {
 }
 
 fn drained(rig: &mut Rig) {
-    rig.call(|m, cx| m.on_drained(cx));
+    for part in DrainPart::ALL {
+        rig.call(|m, cx| m.on_drained(cx, part));
+    }
 }
 
 #[test]
@@ -136,8 +139,8 @@ fn the_goodbye_goes_to_leaders_that_can_act_and_the_state_to_five_at_random() {
 #[test]
 fn the_goodbye_goes_to_the_leader_that_acts_even_if_a_downed_member_lost_sight_of_it() {
     let mut rig = Rig::member("b", state("a bL cD", "a b", "a"));
-    drained(&mut rig);
     rig.gossip("a", &versioned(&reach(state("a bX cD", "a", ""), "c>a:U"), "a a"));
+    drained(&mut rig);
     assert!(rig.sent().ends_with("confirmed>a"));
     assert!(rig.f.outbox.loopback.is_empty(), "never to itself");
 }
@@ -159,6 +162,7 @@ fn an_exiting_node_whose_time_ran_out_does_not_say_that_it_is_gone() {
     let mut rig = exiting();
     rig.gossip("c", &state("a bX cL dJ", "c", "a a a b c"));
     rig.run(secs(10));
+    rig.call(|m, cx| m.on_drained(cx, DrainPart::Ddata));
     assert_eq!(rig.halted(), Some(HaltReason::Left));
     assert!(rig.m.gossip.gone().is_empty());
     assert_eq!(rig.seen(), "b c");
@@ -169,8 +173,12 @@ fn an_exiting_node_whose_time_ran_out_does_not_say_that_it_is_gone() {
 fn work_that_is_not_handed_over_in_time_does_not_hold_an_exiting_node() {
     let mut rig = exiting();
     rig.run(Duration::from_millis(9_999));
-    assert_eq!(rig.halted(), None);
+    assert_eq!(rig.heard(), "drain");
     rig.run(Duration::from_millis(1));
+    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-ddata", None));
+    assert!(rig.told().contains("timed-out(Sharding)"));
+    rig.run(secs(1));
+    assert!(rig.told().contains("timed-out(Ddata)"));
     assert_eq!(rig.halted(), Some(HaltReason::Left));
 }
 

@@ -3,6 +3,7 @@
 
 use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
 use crate::config::DowningStrategy;
+use crate::drain::DrainPart;
 use crate::effect::HaltReason;
 use crate::input::DownTarget;
 use crate::membership::state::member::Status;
@@ -306,7 +307,9 @@ fn a_joiner_with_other_settings_joins_with_a_warning_if_they_are_not_enforced() 
 fn a_leaving_node_whose_leader_cannot_act_goes_when_its_time_is_over() {
     let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
     rig.call(|m, cx| m.on_leave_command(cx, TOKEN, Some(&at("b"))));
-    rig.call(|m, cx| m.on_drained(cx));
+    for part in DrainPart::ALL {
+        rig.call(|m, cx| m.on_drained(cx, part));
+    }
     rig.did();
     rig.run(secs(9));
     assert_eq!(rig.halted(), None);
@@ -322,8 +325,8 @@ fn a_hand_over_that_takes_too_long_does_not_keep_a_leaving_node() {
     let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
     rig.call(|m, cx| m.on_leave_command(cx, TOKEN, Some(&at("b"))));
     rig.did();
-    rig.run(secs(10));
-    assert!(rig.told().contains("timed-out(HandOver)"));
+    rig.run(secs(11));
+    assert!(rig.told().contains("timed-out(Sharding)"));
     rig.gossip("a", &state("a bX c", "a", "a a b"));
     assert_eq!(rig.halted(), Some(HaltReason::Left), "drained is drained");
 }

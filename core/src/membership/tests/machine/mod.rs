@@ -25,6 +25,7 @@ use super::{clock, g, n, names, seen};
 use crate::agreement::Settings;
 use crate::config::Config;
 use crate::cx::Cx;
+use crate::drain::DrainPart;
 use crate::effect::{Answer, CommandError, Effect, HaltReason, ShardingAnswer};
 use crate::event::{DetectorEvent, DowningEvent, Event, JoinFailure, MembershipEvent};
 use crate::fixture::Fixture;
@@ -215,10 +216,13 @@ impl Rig {
     fn heard(&mut self) -> String {
         let word = |signal: &Signal| match signal {
             Signal::ViewChanged { .. } | Signal::GossipHeard(_) => None,
-            Signal::DrainRequested => Some(String::from("drain")),
+            Signal::DrainRequested(part) => Some(String::from(match part {
+                DrainPart::Sharding => "drain",
+                DrainPart::Ddata => "drain-ddata",
+            })),
             Signal::Verdicts(_)
             | Signal::DownDecided(_)
-            | Signal::Drained
+            | Signal::Drained(_)
             | Signal::Paused { .. }
             | Signal::StillMember => {
                 unreachable!("membership does not say {signal:?}")

@@ -1,0 +1,229 @@
+//! A node's way out as phases: which part hands its work over when, and how long each may take. Decides only the order and
+//! what an end means; the parts do the work, and membership asks them and counts the time. Never sends anything and knows
+//! no machine. Spec: membership 2.9.
+
+use alloc::collections::BTreeSet;
+use core::time::Duration;
+
+use crate::config::MembershipConfig;
+
+/// What a part without work to wait for may take: its last words leave in the step in which it is asked.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A part of a node that hands over before the node ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DrainPart {
+    /// Shards go to other nodes, their entities stop.
+    Sharding,
+    /// Changes of replicated data that only this node has are told to the others.
+    Ddata,
+}
+
+impl DrainPart {
+    /// All parts, in the order of the shutdown: entities may write replicated data until they have stopped.
+    pub const ALL: [Self; 2] = [Self::Sharding, Self::Ddata];
+
+    /// How long it may take.
+    #[must_use]
+    pub const fn limit(self, config: &MembershipConfig) -> Duration {
+        match self {
+            Self::Sharding => config.exit_drain_timeout,
+            Self::Ddata => LAST_WORDS,
+        }
+    }
+
+    /// Whether something of it that has not been handed over may still be running.
+    #[must_use]
+    pub const fn runs(self) -> bool {
+        match self {
+            Self::Sharding => true,
+            Self::Ddata => false,
+        }
+    }
+
+    fn next(self) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| *part > self)
+    }
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// This part is to hand over.
+    Ask(DrainPart),
+    /// All parts have been asked and none is waited for. `clean` if nothing can be running here any more.
+    Over { clean: bool },
+}
+
+/// How far the parts have come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drain {
+    progress: Progress,
+    /// Parts whose time was over before they were done, and that have not said so since.
+    late: BTreeSet<DrainPart>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// Nobody has been asked.
+    #[default]
+    Idle,
+    /// This part has been asked, those before it are behind.
+    Waiting(DrainPart),
+    /// All have been asked.
+    Over,
+}
+
+impl Drain {
+    /// This node is to hand over. `None` if it does already.
+    pub(crate) fn begin(&mut self) -> Option<Step> {
+        match self.progress {
+            Progress::Idle => Some(self.ask(DrainPart::ALL.first().copied())),
+            Progress::Waiting(_) | Progress::Over => None,
+        }
+    }
+
+    /// A part has handed over. `None` if that changes nothing. It counts also when it comes after the part's time: nothing of
+    /// it runs, whenever that is known.
+    pub(crate) fn on_done(&mut self, done: DrainPart) -> Option<Step> {
+        let was_late = self.late.remove(&done);
+        match self.progress {
+            Progress::Waiting(part) if part == done => Some(self.ask(part.next())),
+            Progress::Over if was_late => Some(self.over()),
+            Progress::Idle | Progress::Waiting(_) | Progress::Over => None,
+        }
+    }
+
+    /// The time of the part that is waited for is over: which one, and what comes next.
+    pub(crate) fn on_timeout(&mut self) -> Option<(DrainPart, Step)> {
+        match self.progress {
+            Progress::Waiting(part) => {
+                self.late.insert(part);
+                Some((part, self.ask(part.next())))
+            }
+            Progress::Idle | Progress::Over => None,
+        }
+    }
+
+    fn ask(&mut self, part: Option<DrainPart>) -> Step {
+        match part {
+            Some(part) => {
+                self.progress = Progress::Waiting(part);
+                Step::Ask(part)
+            }
+            None => {
+                self.progress = Progress::Over;
+                self.over()
+            }
+        }
+    }
+
+    fn over(&self) -> Step {
+        let clean = !self.late.iter().any(|part| part.runs());
+        Step::Over { clean }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use DrainPart::{Ddata, Sharding};
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Happens {
+        Begins,
+        Done(DrainPart),
+        Timeout,
+    }
+    use Happens::{Begins, Done, Timeout};
+
+    const fn ask(part: DrainPart) -> Option<Step> {
+        Some(Step::Ask(part))
+    }
+
+    const fn over(clean: bool) -> Option<Step> {
+        Some(Step::Over { clean })
+    }
+
+    #[test]
+    fn parts_are_asked_one_after_the_other_and_only_what_cannot_run_any_more_makes_an_end_clean() {
+        type Row = &'static [(Happens, Option<Step>)];
+        const ROWS: [Row; 7] = [
+            // In good order.
+            &[
+                (Begins, ask(Sharding)),
+                (Done(Sharding), ask(Ddata)),
+                (Done(Ddata), over(true)),
+            ],
+            // Asked again while it goes on, and after it.
+            &[
+                (Begins, ask(Sharding)),
+                (Begins, None),
+                (Done(Sharding), ask(Ddata)),
+                (Done(Sharding), None),
+                (Done(Ddata), over(true)),
+                (Begins, None),
+                (Done(Ddata), None),
+            ],
+            // Entities that do not stop.
+            &[
+                (Begins, ask(Sharding)),
+                (Timeout, ask(Ddata)),
+                (Done(Ddata), over(false)),
+            ],
+            // They stop late, before or after the end.
+            &[
+                (Begins, ask(Sharding)),
+                (Timeout, ask(Ddata)),
+                (Done(Sharding), None),
+                (Done(Ddata), over(true)),
+            ],
+            &[
+                (Begins, ask(Sharding)),
+                (Timeout, ask(Ddata)),
+                (Done(Ddata), over(false)),
+                (Done(Sharding), over(true)),
+                (Done(Sharding), None),
+            ],
+            // Data that could not be told runs nowhere.
+            &[
+                (Begins, ask(Sharding)),
+                (Done(Sharding), ask(Ddata)),
+                (Timeout, over(true)),
+                (Timeout, None),
+            ],
+            // Out of the blue.
+            &[
+                (Done(Sharding), None),
+                (Timeout, None),
+                (Begins, ask(Sharding)),
+                (Done(Ddata), None),
+            ],
+        ];
+        for row in ROWS {
+            let mut drain = Drain::default();
+            let found: Vec<Option<Step>> = row
+                .iter()
+                .map(|(happens, _)| match happens {
+                    Begins => drain.begin(),
+                    Done(part) => drain.on_done(*part),
+                    Timeout => drain.on_timeout().map(|(_, step)| step),
+                })
+                .collect();
+            let expected: Vec<Option<Step>> = row.iter().map(|(_, step)| *step).collect();
+            assert_eq!(found, expected, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn the_part_whose_time_was_over_is_named() {
+        let mut drain = Drain::default();
+        drain.begin();
+        assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Sharding));
+        assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Ddata));
+        assert_eq!(drain.progress, Progress::Over);
+    }
+}
