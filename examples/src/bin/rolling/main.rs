@@ -64,12 +64,15 @@ struct Options {
     logs: bool,
 }
 
+/// How a node process runs.
+type NodeMain = fn(Vec<OsString>) -> Result<(), node::Failure>;
+
 /// What nodes run on.
 #[derive(Clone, Copy, Debug)]
 struct Transport {
     name: &'static str,
     has_certificates: bool,
-    node: fn(Vec<OsString>) -> Result<(), Box<dyn std::error::Error>>,
+    node: NodeMain,
 }
 
 const TRANSPORTS: [Transport; 5] = [

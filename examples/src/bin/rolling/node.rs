@@ -23,7 +23,7 @@ const RUNS_ON: Duration = Duration::from_secs(30);
 /// How long an ask waits.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-type Failure = Box<dyn std::error::Error>;
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
 struct Counter(u64);
 
