@@ -40,3 +40,33 @@ pub enum Event {
         rejection: Rejection,
     },
 }
+
+impl From<MembershipEvent> for Event {
+    fn from(event: MembershipEvent) -> Self {
+        Self::Membership(event)
+    }
+}
+
+impl From<DetectorEvent> for Event {
+    fn from(event: DetectorEvent) -> Self {
+        Self::Detector(event)
+    }
+}
+
+impl From<DowningEvent> for Event {
+    fn from(event: DowningEvent) -> Self {
+        Self::Downing(event)
+    }
+}
+
+impl From<DdataEvent> for Event {
+    fn from(event: DdataEvent) -> Self {
+        Self::Ddata(event)
+    }
+}
+
+impl From<(KindId, ShardingEvent)> for Event {
+    fn from((kind, event): (KindId, ShardingEvent)) -> Self {
+        Self::Sharding { kind, event }
+    }
+}

@@ -1,4 +1,4 @@
-//! Surroundings for the unit test of one machine: what a [`Cx`] borrows from, and short ways to build members and
+//! Surroundings for the unit test of one machine: what a [`crate::cx::Cx`] borrows from, and short ways to build members and
 //! pictures. Compiled for tests only.
 
 use alloc::sync::Arc;
@@ -8,8 +8,8 @@ use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use crate::config::{Config, ValidConfig};
-use crate::cx::Cx;
+use crate::config::Config;
+use crate::cx::Base;
 use crate::effect::Effect;
 use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
@@ -17,27 +17,13 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::Reach;
-use crate::outbox::Outbox;
-use crate::signal::{Signal, Signals};
-use crate::stats::Stats;
+use crate::signal::Signal;
 use crate::time::{Instant, Now};
 use crate::timer::Timer;
-use crate::timers::Timers;
 use crate::view::{Phase, View};
 
 /// Everything a machine under test touches.
-#[derive(Clone, Debug)]
-pub(crate) struct Fixture {
-    pub(crate) now: Now,
-    pub(crate) me: UniqueAddress,
-    pub(crate) config: ValidConfig,
-    pub(crate) rng: ChaCha8Rng,
-    pub(crate) stats: Stats,
-    pub(crate) signals: Signals,
-    pub(crate) timers: Timers,
-    pub(crate) outbox: Outbox,
-    pub(crate) view: Arc<View>,
-}
+pub(crate) type Fixture = Base<ChaCha8Rng>;
 
 impl Fixture {
     /// The documented defaults, a fixed seed, at an odd time after the origin.
@@ -46,34 +32,11 @@ impl Fixture {
     }
 
     pub(crate) fn with_config(me: UniqueAddress, config: Config) -> Self {
-        Self {
-            now: Now {
-                mono: Instant::from_millis(100_003),
-                unix_ms: 1_700_000_000_000,
-            },
-            view: Arc::new(View::idle(me.clone())),
-            me,
-            config: config.validate().unwrap(),
-            rng: ChaCha8Rng::seed_from_u64(7),
-            stats: Stats::default(),
-            signals: Signals::default(),
-            timers: Timers::default(),
-            outbox: Outbox::default(),
-        }
-    }
-
-    pub(crate) fn cx(&mut self) -> Cx<'_> {
-        Cx {
-            now: self.now,
-            me: &self.me,
-            config: &self.config,
-            rng: &mut self.rng,
-            stats: &mut self.stats,
-            signals: &mut self.signals,
-            timers: &mut self.timers,
-            outbox: &mut self.outbox,
-            view: &mut self.view,
-        }
+        let now = Now {
+            mono: Instant::from_millis(100_003),
+            unix_ms: 1_700_000_000_000,
+        };
+        Self::idle(config.validate().unwrap(), me, ChaCha8Rng::seed_from_u64(7), now)
     }
 
     pub(crate) fn mono(&self) -> Instant {

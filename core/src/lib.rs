@@ -101,7 +101,9 @@ pub mod token;
 pub mod view;
 pub mod wire;
 
+mod buffered;
 mod bytes;
+mod counters;
 mod cx;
 #[cfg(test)]
 mod fixture;

@@ -1,6 +1,8 @@
 //! What nodes say to each other: one arm per machine. What each says is in its `protocol`; the bytes are `wire`'s business.
 //! Spec: membership 5, sharding 2.1.
 
+use core::convert::Infallible;
+
 pub use crate::ddata::protocol::Msg as DdataMsg;
 pub use crate::detector::protocol::{Heartbeat, Msg as DetectorMsg};
 pub use crate::lane::{Lane, Tag};
@@ -23,6 +25,37 @@ pub enum Message {
     Sharding(ShardingMsg),
     /// Of the replicators.
     Ddata(DdataMsg),
+}
+
+impl From<MembershipMsg> for Message {
+    fn from(msg: MembershipMsg) -> Self {
+        Self::Membership(msg)
+    }
+}
+
+impl From<DetectorMsg> for Message {
+    fn from(msg: DetectorMsg) -> Self {
+        Self::Detector(msg)
+    }
+}
+
+impl From<ShardingMsg> for Message {
+    fn from(msg: ShardingMsg) -> Self {
+        Self::Sharding(msg)
+    }
+}
+
+impl From<DdataMsg> for Message {
+    fn from(msg: DdataMsg) -> Self {
+        Self::Ddata(msg)
+    }
+}
+
+impl From<Infallible> for Message {
+    /// Of a machine that says nothing.
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
 }
 
 /// Whose message it is.

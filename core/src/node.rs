@@ -6,8 +6,9 @@ use alloc::sync::Arc;
 
 use rand_core::Rng;
 
+use crate::buffered::Buffers;
 use crate::config::{DowningStrategy, ValidConfig};
-use crate::cx::Cx;
+use crate::cx::Base;
 use crate::ddata::Replicator;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
@@ -19,14 +20,13 @@ use crate::input::{Command, Input, ShardingCommand};
 use crate::membership::admission::Standing;
 use crate::membership::machine::Membership;
 use crate::message::{Message, ShardingMsg, Speaker};
-use crate::outbox::Outbox;
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
-use crate::signal::Signals;
 use crate::stats::Stats;
 use crate::time::{Instant, Now};
-use crate::timers::Timers;
 use crate::view::View;
+
+pub use crate::buffered::Buffered;
 
 /// Statements and messages to itself that one input may cause. Every machine bounds its own; the sum is checked here, so
 /// that a loop between machines is a bug that shows and not a node that hangs.
@@ -55,33 +55,23 @@ pub(crate) struct Machines {
     pub(crate) ddata: Replicator,
 }
 
-/// What the machines share through [`Cx`].
-#[derive(Clone, Debug)]
-pub(crate) struct Base<R> {
-    pub(crate) now: Now,
-    pub(crate) me: UniqueAddress,
-    pub(crate) config: ValidConfig,
-    pub(crate) rng: R,
-    pub(crate) stats: Stats,
-    pub(crate) signals: Signals,
-    pub(crate) timers: Timers,
-    pub(crate) outbox: Outbox,
-    pub(crate) view: Arc<View>,
-}
-
-impl<R: Rng> Base<R> {
-    pub(crate) fn cx(&mut self) -> Cx<'_> {
-        Cx {
-            now: self.now,
-            me: &self.me,
-            config: &self.config,
-            rng: &mut self.rng,
-            stats: &mut self.stats,
-            signals: &mut self.signals,
-            timers: &mut self.timers,
-            outbox: &mut self.outbox,
-            view: &mut self.view,
-        }
+impl Machines {
+    /// What each of them holds. All are named here, or it does not compile.
+    fn buffered(&self) -> [(&'static str, Buffered); 5] {
+        let Self {
+            membership,
+            detector,
+            resolver,
+            sharding,
+            ddata,
+        } = self;
+        [
+            ("membership", membership.buffered()),
+            ("detector", detector.buffered()),
+            ("resolver", resolver.buffered()),
+            ("sharding", sharding.buffered()),
+            ("ddata", ddata.buffered()),
+        ]
     }
 }
 
@@ -100,7 +90,6 @@ impl<R: Rng> Node<R> {
     /// that no earlier incarnation of the address had.
     #[must_use]
     pub fn new(config: ValidConfig, me: UniqueAddress, rng: R, now: Now) -> Self {
-        let view = Arc::new(View::idle(me.clone()));
         let machines = Machines {
             membership: Membership::new(),
             detector: Detector::new(&config),
@@ -108,17 +97,7 @@ impl<R: Rng> Node<R> {
             sharding: Sharding::new(),
             ddata: Replicator::new(&me),
         };
-        let base = Base {
-            now,
-            me,
-            config,
-            rng,
-            stats: Stats::default(),
-            signals: Signals::default(),
-            timers: Timers::default(),
-            outbox: Outbox::default(),
-            view,
-        };
+        let base = Base::idle(config, me, rng, now);
         Self {
             machines,
             base,
@@ -255,10 +234,20 @@ impl<R: Rng> Node<R> {
         )
     }
 
-    /// `false`: the host stops reading its *user* links until this is `true` again, never its control links.
+    /// What its machines hold of messages to entities that cannot be passed on yet, all kinds together. Linear in the kinds.
+    #[must_use]
+    pub fn buffered(&self) -> Buffered {
+        let shares = self.machines.buffered();
+        shares.into_iter().map(|(_, share)| share).sum()
+    }
+
+    /// `false` from three quarters of what one region may buffer on: the host stops reading its *user* links until this is
+    /// `true` again, never its control links. Linear in the kinds.
     #[must_use]
     pub fn has_capacity(&self) -> bool {
-        self.machines.sharding.has_capacity(&self.base.config.sharding)
+        let limits = &self.base.config.sharding;
+        self.buffered()
+            .leaves_room(limits.buffer_messages_max, limits.buffer_bytes_max)
     }
 
     /// Whether a frame of this kind is decoded for this sender: everything of members, of others what a join needs. A host asks
@@ -358,3 +347,6 @@ impl<R: Rng> Node<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

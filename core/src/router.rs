@@ -17,29 +17,29 @@ use crate::wire;
 
 impl<R: Rng> Node<R> {
     pub(crate) fn route_frame(&mut self, from: &UniqueAddress, lane: Lane, kind: u16, body: &[u8]) {
-        self.base.stats.frames_received += 1;
+        self.base.stats.node.frames_received += 1;
         if !self.hears(from, kind) {
-            let (membership, cx) = (&self.machines.membership, &mut self.base.cx());
-            return membership.turn_away(cx, from, kind);
+            let machines = &self.machines;
+            return machines.membership.turn_away(&mut self.base.cx(), from, kind);
         }
         let config = &self.base.config;
         match wire::decode_message_with(kind, lane, body, &config.limits, &config.ddata.custom_types) {
             Ok(message) => self.route_message(from, message),
             Err(error) => {
-                self.base.stats.rejected_wire += 1;
+                self.base.stats.node.rejected_wire += 1;
                 if error.is_beyond_a_limit() {
-                    self.base.stats.rejected_limit += 1;
+                    self.base.stats.node.rejected_limit += 1;
                 }
-                self.base.cx().reject(from, Rejection::Wire(error));
+                self.base.reject(from, Rejection::Wire(error));
             }
         }
     }
 
     /// Sends a lease report home. A name is asked for by one owner only.
     pub(crate) fn route_lease(&mut self, owner: Owner, report: &LeaseReport) {
-        let (machines, cx) = (&mut self.machines, &mut self.base.cx());
+        let (machines, base) = (&mut self.machines, &mut self.base);
         match owner {
-            Owner::Resolver => machines.resolver.on_lease(cx, report),
+            Owner::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
             // The replicator asks for none.
             Owner::Ddata => {}
         }
@@ -54,80 +54,82 @@ impl<R: Rng> Node<R> {
     }
 
     pub(crate) fn route_message(&mut self, from: &UniqueAddress, message: Message) {
-        let (machines, cx) = (&mut self.machines, &mut self.base.cx());
+        let (machines, base) = (&mut self.machines, &mut self.base);
         match message {
-            Message::Membership(msg) => machines.membership.on_message(cx, from, msg),
-            Message::Detector(msg) => machines.detector.on_message(cx, from, msg),
-            Message::Sharding(msg) => machines.sharding.on_message(cx, from, msg),
-            Message::Ddata(msg) => machines.ddata.on_message(cx, from, msg),
+            Message::Membership(msg) => machines.membership.on_message(&mut base.cx(), from, msg),
+            Message::Detector(msg) => machines.detector.on_message(&mut base.cx(), from, msg),
+            Message::Sharding(msg) => machines.sharding.on_message(&mut base.cx(), from, msg),
+            Message::Ddata(msg) => machines.ddata.on_message(&mut base.cx(), from, msg),
         }
     }
 
     pub(crate) fn route_command(&mut self, token: Token, command: Command) {
-        let (machines, cx) = (&mut self.machines, &mut self.base.cx());
+        let (machines, base) = (&mut self.machines, &mut self.base);
         match command {
-            Command::Membership(command) => machines.membership.on_command(cx, token, command),
-            Command::Sharding(command) => machines.sharding.on_command(cx, token, command),
-            Command::Ddata(command) => machines.ddata.on_command(cx, token, command),
+            Command::Membership(command) => machines.membership.on_command(&mut base.cx(), token, command),
+            Command::Sharding(command) => machines.sharding.on_command(&mut base.cx(), token, command),
+            Command::Ddata(command) => machines.ddata.on_command(&mut base.cx(), token, command),
         }
     }
 
     pub(crate) fn route_timer(&mut self, timer: Timer) {
-        let (machines, cx) = (&mut self.machines, &mut self.base.cx());
+        let (machines, base) = (&mut self.machines, &mut self.base);
         match timer {
-            Timer::Membership(timer) => machines.membership.on_timer(cx, &timer),
-            Timer::Detector(timer) => machines.detector.on_timer(cx, timer),
-            Timer::Downing(timer) => machines.resolver.on_timer(cx, &timer),
-            Timer::Sharding(timer) => machines.sharding.on_timer(cx, timer),
-            Timer::Ddata(timer) => machines.ddata.on_timer(cx, timer),
+            Timer::Membership(timer) => machines.membership.on_timer(&mut base.cx(), &timer),
+            Timer::Detector(timer) => machines.detector.on_timer(&mut base.cx(), timer),
+            Timer::Downing(timer) => machines.resolver.on_timer(&mut base.cx(), &timer),
+            Timer::Sharding(timer) => machines.sharding.on_timer(&mut base.cx(), timer),
+            Timer::Ddata(timer) => machines.ddata.on_timer(&mut base.cx(), timer),
         }
     }
 
     pub(crate) fn route_signal(&mut self, signal: Signal) {
-        let (machines, cx) = (&mut self.machines, &mut self.base.cx());
+        let (machines, base) = (&mut self.machines, &mut self.base);
         match signal {
             Signal::ViewChanged { before, after } => {
-                machines.detector.on_view_changed(cx, &before, &after);
-                machines.resolver.on_view_changed(cx, &before, &after);
-                machines.sharding.on_view_changed(cx, &before, &after);
-                machines.ddata.on_view_changed(cx, &before, &after);
+                machines.detector.on_view_changed(&mut base.cx(), &before, &after);
+                machines.resolver.on_view_changed(&mut base.cx(), &before, &after);
+                machines.sharding.on_view_changed(&mut base.cx(), &before, &after);
+                machines.ddata.on_view_changed(&mut base.cx(), &before, &after);
             }
-            Signal::GossipHeard(from) => machines.detector.on_gossip_heard(cx, &from),
-            Signal::Verdicts(verdicts) => machines.membership.on_verdicts(cx, &verdicts),
-            Signal::DownDecided(nodes) => machines.membership.on_down_decided(cx, &nodes),
-            Signal::DrainRequested(DrainPart::Sharding) => machines.sharding.on_drain_requested(cx),
-            Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(cx),
-            Signal::Drained(part) => machines.membership.on_drained(cx, part),
+            Signal::GossipHeard(from) => machines.detector.on_gossip_heard(&mut base.cx(), &from),
+            Signal::Verdicts(verdicts) => machines.membership.on_verdicts(&mut base.cx(), &verdicts),
+            Signal::DownDecided(nodes) => machines.membership.on_down_decided(&mut base.cx(), &nodes),
+            Signal::DrainRequested(DrainPart::Sharding) => {
+                machines.sharding.on_drain_requested(&mut base.cx())
+            }
+            Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
+            Signal::Drained(part) => machines.membership.on_drained(&mut base.cx(), part),
             Signal::Paused { since } => {
-                machines.resolver.on_paused(cx, since);
+                machines.resolver.on_paused(&mut base.cx(), since);
                 machines.sharding.on_paused();
             }
             Signal::StillMember => {
-                machines.resolver.on_still_member(cx);
-                machines.sharding.on_still_member(cx);
+                machines.resolver.on_still_member(&base.cx());
+                machines.sharding.on_still_member(&mut base.cx());
             }
         }
     }
 
     pub(crate) fn route_link(&mut self, event: LinkEvent) {
-        let (machines, cx) = (&mut self.machines, &mut self.base.cx());
+        let (machines, base) = (&mut self.machines, &mut self.base);
         match event {
             LinkEvent::Up { .. } => {}
             LinkEvent::WrongIncarnation { expected, .. } => {
-                machines.sharding.on_link_down(cx, &expected);
+                machines.sharding.on_link_down(&mut base.cx(), &expected);
             }
             LinkEvent::QuarantinedBy { peer } => {
-                machines.resolver.on_quarantined_by(cx, &peer);
-                machines.membership.on_quarantined_by(cx, &peer);
+                machines.resolver.on_quarantined_by(&mut base.cx(), &peer);
+                machines.membership.on_quarantined_by(&mut base.cx(), &peer);
             }
             LinkEvent::Down { peer } => {
-                cx.stats.links_lost += 1;
-                machines.sharding.on_link_down(cx, &peer);
+                base.stats.node.links_lost += 1;
+                machines.sharding.on_link_down(&mut base.cx(), &peer);
             }
             LinkEvent::Dropped { to, message, reason } => {
-                cx.stats.messages_dropped_by_host += 1;
+                base.stats.node.messages_dropped_by_host += 1;
                 match message {
-                    Message::Sharding(msg) => machines.sharding.on_dropped(cx, &to, msg, reason),
+                    Message::Sharding(msg) => machines.sharding.on_dropped(&mut base.cx(), &to, msg, reason),
                     // Asked again, or overtaken by a later one, in any case.
                     Message::Membership(_) | Message::Detector(_) | Message::Ddata(_) => {}
                 }

@@ -27,3 +27,27 @@ impl From<DdataTimer> for Timer {
         Self::Ddata(timer)
     }
 }
+
+impl From<MembershipTimer> for Timer {
+    fn from(timer: MembershipTimer) -> Self {
+        Self::Membership(timer)
+    }
+}
+
+impl From<DetectorTimer> for Timer {
+    fn from(timer: DetectorTimer) -> Self {
+        Self::Detector(timer)
+    }
+}
+
+impl From<DowningTimer> for Timer {
+    fn from(timer: DowningTimer) -> Self {
+        Self::Downing(timer)
+    }
+}
+
+impl From<ShardingTimer> for Timer {
+    fn from(timer: ShardingTimer) -> Self {
+        Self::Sharding(timer)
+    }
+}

@@ -24,16 +24,12 @@ impl Timers {
         self.by_time.insert((at, timer));
     }
 
-    /// Forgets a timer; nothing happens if it is not set.
-    pub(crate) fn cancel(&mut self, timer: &Timer) {
-        if let Some(old) = self.by_timer.remove(timer) {
-            self.by_time.remove(&(old, timer.clone()));
-        }
-    }
-
-    /// Whether the timer is set.
-    pub(crate) fn is_set(&self, timer: &Timer) -> bool {
-        self.by_timer.contains_key(timer)
+    /// Forgets a timer; says whether it was set.
+    pub(crate) fn cancel(&mut self, timer: &Timer) -> bool {
+        let Some(old) = self.by_timer.remove(timer) else {
+            return false;
+        };
+        self.by_time.remove(&(old, timer.clone()))
     }
 
     /// When the timer is due, if it is set.
@@ -93,7 +89,7 @@ mod tests {
             Some(Timer::Membership(MembershipTimer::Gossip))
         );
         timers.cancel(&Timer::Downing(DowningTimer::Tick));
-        assert!(!timers.is_set(&Timer::Downing(DowningTimer::Tick)));
+        assert_eq!(timers.at(&Timer::Downing(DowningTimer::Tick)), None);
         assert_eq!(timers.pop_due(Instant::MAX), None);
     }
 }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// The floors, lowest first. A room imports rooms of its own floor or of lower ones.
 pub const FLOORS: [&[&str]; 6] = [
-    &["bytes", "ident", "lane", "math", "rng", "time", "token"],
+    &[
+        "buffered", "bytes", "counters", "ident", "lane", "math", "rng", "time", "token",
+    ],
     &[
         "agreement",
         "config",

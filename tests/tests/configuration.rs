@@ -62,12 +62,28 @@ fn settings() -> Vec<Setting> {
     ];
     let mut all = settings_of(main, "Config", "");
     all.retain(|setting| !sections.contains(&setting.field.as_str()));
-    all.extend(settings_of(main, "MembershipConfig", "membership."));
-    all.extend(settings_of(main, "FailureDetectorConfig", "failure_detector."));
+    all.extend(settings_of(
+        "core/src/config/membership.rs",
+        "MembershipConfig",
+        "membership.",
+    ));
+    all.extend(settings_of(
+        "core/src/config/detector.rs",
+        "FailureDetectorConfig",
+        "failure_detector.",
+    ));
     all.extend(settings_of(downing, "DowningConfig", "downing."));
     all.extend(settings_of(downing, "LeaseMajorityConfig", "downing.strategy."));
-    all.extend(settings_of(main, "ShardingConfig", "sharding."));
-    all.extend(settings_of(main, "ExecutorConfig", "executor."));
+    all.extend(settings_of(
+        "core/src/config/sharding.rs",
+        "ShardingConfig",
+        "sharding.",
+    ));
+    all.extend(settings_of(
+        "core/src/config/executor.rs",
+        "ExecutorConfig",
+        "executor.",
+    ));
     all.extend(settings_of("core/src/config/ddata.rs", "DdataConfig", "ddata."));
     all.extend(settings_of(limits, "Limits", "limits."));
     all

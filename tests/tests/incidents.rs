@@ -80,10 +80,10 @@ fn restate_5156_a_node_that_stood_still_takes_nobody_for_dead() {
     // Long enough for each of its detectors to find everybody silent, short enough that nobody removes it.
     sim.pause(2, millis(2_200));
     sim.run_for(secs(10));
-    assert_eq!(sim.sum(|stats| stats.pauses_compensated), 1);
+    assert_eq!(sim.sum(|stats| stats.detector.pauses_compensated), 1);
     assert_eq!(sim.fault_counts().of(FaultKind::Pause), 1);
     sim.expect_members(0..5, 0..5);
-    assert_eq!(sim.sum(|stats| stats.downing_decisions), 0);
+    assert_eq!(sim.sum(|stats| stats.downing.decisions), 0);
 }
 
 #[test]

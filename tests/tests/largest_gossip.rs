@@ -257,7 +257,7 @@ fn b_29_with_one_member_more_the_largest_welcome_is_refused_and_changes_nothing(
         "{error:?}"
     );
     assert_eq!(error.reaction(), Reaction::CloseAndCount);
-    assert_eq!(node.stats().rejected_limit, before.rejected_limit + 1);
+    assert_eq!(node.stats().node.rejected_limit, before.node.rejected_limit + 1);
     assert_eq!(node.view().members().len(), 0);
     assert_ne!(node.view().phase(), Phase::Member);
     node.check_invariants().expect("a well-formed node");

@@ -343,8 +343,8 @@ fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
             },
         );
     }
-    assert_eq!(alone.stats().rejected_strangers, 4);
-    assert_eq!(alone.stats().rejected_wire, 4);
+    assert_eq!(alone.stats().membership.rejected_strangers, 4);
+    assert_eq!(alone.stats().node.rejected_wire, 4);
     assert!(std::sync::Arc::ptr_eq(&before, alone.view()));
     assert_eq!(alone.view().self_status(), Status::Up);
 }

@@ -238,10 +238,10 @@ fn m_174_a_lost_welcome_is_sent_again() {
     sim.run_until(all_up);
     sim.expect_members(0..3, 0..3);
     assert!(
-        sim.sum(|stats| stats.welcomes_resent) >= 1,
+        sim.sum(|stats| stats.membership.welcomes_resent) >= 1,
         "the first one was lost"
     );
-    assert!(sim.sum(|stats| stats.welcomes_resent) >= 1);
+    assert!(sim.sum(|stats| stats.membership.welcomes_resent) >= 1);
     assert_eq!(
         sim.join_failures(JoinFailure::NoWelcome),
         0,
@@ -382,7 +382,7 @@ fn shards_move_to_a_node_that_joins_and_nothing_is_lost() {
         asks.extend(ask_all(&mut sim, 1));
     }
     sim.run_until(calm);
-    assert!(sim.sum(|stats| stats.hand_offs_completed) >= 4);
+    assert!(sim.sum(|stats| stats.sharding.hand_offs_completed) >= 4);
     assert!(sim.hosts().iter().all(|host| host.1 >= 4), "{:?}", sim.hosts());
     let failed = asks
         .iter()
@@ -461,6 +461,6 @@ fn all_links_break_again_and_again_and_nobody_is_taken_for_dead() {
         sim.run_for(Duration::from_millis(150));
     }
     sim.run_until(calm);
-    assert_eq!(sim.sum(|stats| stats.members_removed), 0);
+    assert_eq!(sim.sum(|stats| stats.membership.members_removed), 0);
     sim.check_invariants();
 }

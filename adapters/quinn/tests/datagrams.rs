@@ -60,8 +60,8 @@ async fn after_heartbeats<A: Adapter>(node: &Cluster<A>) -> LinkStats {
     within(async {
         loop {
             let stats = node.stats().await.unwrap();
-            if stats.core.heartbeats_answered >= 20 && stats.core.heartbeats_sent >= 20 {
-                assert_eq!(stats.core.unreachable_verdicts, 0);
+            if stats.core.detector.heartbeats_answered >= 20 && stats.core.detector.heartbeats_sent >= 20 {
+                assert_eq!(stats.core.detector.unreachable_verdicts, 0);
                 return stats.links;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;

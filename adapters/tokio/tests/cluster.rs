@@ -74,7 +74,7 @@ async fn three_nodes_form_a_cluster_and_answer_for_each_other() {
     }
     let stats = nodes[0].stats().await.unwrap();
     assert_eq!(
-        (stats.links.handshakes_refused, stats.core.rejected_wire),
+        (stats.links.handshakes_refused, stats.core.node.rejected_wire),
         (0, 0),
         "{stats:?}"
     );
@@ -339,10 +339,10 @@ async fn many_asks_in_flight_are_all_answered_exactly_once() {
     }
     within(async { while tasks.join_next().await.is_some() {} }).await;
     let stats = nodes[0].stats().await.unwrap().core;
-    assert!(stats.asks_opened >= 6_400, "{stats:?}");
+    assert!(stats.sharding.asks_opened >= 6_400, "{stats:?}");
     assert_eq!(
-        stats.asks_opened,
-        stats.asks_answered + stats.asks_failed,
+        stats.sharding.asks_opened,
+        stats.sharding.asks_answered + stats.sharding.asks_failed,
         "{stats:?}"
     );
 }

@@ -122,9 +122,9 @@ async fn i_83_a_store_that_stalls_for_five_seconds_makes_nobody_late_or_unreacha
     assert_eq!(within(plain.read(Read::Majority)).await, Ok(u128::from(written)));
     for node in [&first, &others[0], &others[1]] {
         let stats = node.stats().await.unwrap();
-        assert!(stats.core.heartbeats_answered > 0);
-        assert_eq!(stats.core.heartbeats_late, 0, "{}", node.address());
-        assert_eq!(stats.core.unreachable_verdicts, 0, "{}", node.address());
+        assert!(stats.core.detector.heartbeats_answered > 0);
+        assert_eq!(stats.core.detector.heartbeats_late, 0, "{}", node.address());
+        assert_eq!(stats.core.detector.unreachable_verdicts, 0, "{}", node.address());
     }
 }
 

@@ -208,7 +208,7 @@ async fn after_the_handshake_a_length_of_four_gigabytes_or_half_a_frame_ends_the
     assert_eq!(stats.strangers_closed_unasked, 1, "{stats:?}");
 
     let stats = target.stats().await.unwrap();
-    assert_eq!(stats.core.frames_received, 0, "{stats:?}");
+    assert_eq!(stats.core.node.frames_received, 0, "{stats:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

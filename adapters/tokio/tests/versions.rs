@@ -255,7 +255,7 @@ async fn nodes_of_the_previous_this_and_the_next_version_form_one_cluster() {
     all_up(&other, 4).await;
     // Unknown kinds are counted and dropped; the links that brought them stay.
     within(async {
-        while first.stats().await.unwrap().core.rejected_wire < 5 {
+        while first.stats().await.unwrap().core.node.rejected_wire < 5 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
@@ -265,7 +265,7 @@ async fn nodes_of_the_previous_this_and_the_next_version_form_one_cluster() {
         (
             stats.links.links_closed_for_violation,
             stats.links.handshakes_refused,
-            stats.core.links_lost
+            stats.core.node.links_lost
         ),
         (0, 0, 0),
         "{stats:?}"

@@ -114,6 +114,18 @@ impl Default for DdataConfig {
 }
 
 impl DdataConfig {
+    /// Timings for one machine; see [`super::Config::fast`].
+    pub(super) fn fast() -> Self {
+        Self {
+            gossip_interval: Duration::from_millis(200),
+            notify_subscribers_interval: Duration::from_millis(50),
+            delta_interval: Some(Duration::from_millis(50)),
+            pruning_interval: Some(Duration::from_millis(2_000)),
+            max_pruning_dissemination: Duration::from_millis(3_000),
+            ..Self::default()
+        }
+    }
+
     /// The interval that [`Self::delta_interval`] means.
     #[must_use]
     pub fn delta_propagation_interval(&self) -> Duration {

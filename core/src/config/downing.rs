@@ -142,6 +142,15 @@ pub(super) fn stable_after_by_size(members: usize) -> Duration {
 }
 
 impl DowningConfig {
+    /// Timings for one machine; see [`super::Config::fast`].
+    pub(super) fn fast() -> Self {
+        Self {
+            stable_after: Some(Duration::from_millis(1_500)),
+            down_removal_margin: Some(Duration::from_millis(1_000)),
+            ..Self::default()
+        }
+    }
+
     /// How much longer than this `stable_after` unrest is borne; `None` for ever.
     pub(super) fn unstable_after(&self, stable_after: Duration) -> Option<Duration> {
         const LEAST: Duration = Duration::from_secs(4);

@@ -162,7 +162,7 @@ pub(super) fn at_least_one(key: &'static str, value: usize) -> Result<(), Config
     ensure(value >= 1, key, &value, "at least 1")
 }
 
-fn within(
+pub(super) fn within(
     key: &'static str,
     value: usize,
     bounds: (usize, usize),
@@ -182,10 +182,10 @@ impl Config {
             value: alloc::format!("{:?} / {:?}", self.roles, self.data_center),
             legal: "at most 31 roles, and a data center of 1 to 61 bytes of A-Z a-z 0-9 . _ : -",
         })?;
-        self.check_membership()?;
-        self.check_failure_detector()?;
-        self.check_sharding()?;
-        self.check_executor()?;
+        self.membership.check()?;
+        self.failure_detector.check()?;
+        self.sharding.check()?;
+        self.executor.check()?;
         self.check_limits()?;
         self.ddata.check(self.ddata_frame_bytes_max())?;
         self.downing.check()?;
@@ -197,123 +197,10 @@ impl Config {
         })
     }
 
-    fn check_membership(&self) -> Result<(), ConfigError> {
-        let m = &self.membership;
-        positive("membership.gossip_interval", m.gossip_interval)?;
-        positive("membership.leader_actions_interval", m.leader_actions_interval)?;
-        positive(
-            "membership.periodic_tasks_initial_delay",
-            m.periodic_tasks_initial_delay,
-        )?;
-        positive("membership.seed_node_timeout", m.seed_node_timeout)?;
-        positive(
-            "membership.retry_unsuccessful_join_after",
-            m.retry_unsuccessful_join_after,
-        )?;
-        positive(
-            "membership.prune_gossip_tombstones_after",
-            m.prune_gossip_tombstones_after,
-        )?;
-        positive("membership.exit_drain_timeout", m.exit_drain_timeout)?;
-        positive("membership.exiting_timeout", m.exiting_timeout)?;
-        if let Some(after) = m.allow_weakly_up_members {
-            positive("membership.allow_weakly_up_members", after)?;
-        }
-        if let Some(after) = m.shutdown_after_unsuccessful_join {
-            positive("membership.shutdown_after_unsuccessful_join", after)?;
-        }
-        positive(
-            "membership.quarantine_removed_node_after",
-            m.quarantine_removed_node_after,
-        )?;
-        at_least_one("membership.min_nr_of_members", m.min_nr_of_members)?;
-        for (role, count) in &m.min_nr_of_members_per_role {
-            let entry = (role, count);
-            ensure(
-                *count >= 1,
-                "membership.min_nr_of_members_per_role",
-                &entry,
-                "at least 1",
-            )?;
-        }
-        let p = m.gossip_different_view_probability;
-        ensure(
-            (0.0..=1.0).contains(&p),
-            "membership.gossip_different_view_probability",
-            &p,
-            "0 to 1",
-        )?;
-        let from = m.reduce_gossip_different_view_probability;
-        at_least_one("membership.reduce_gossip_different_view_probability", from)
-    }
-
-    fn check_failure_detector(&self) -> Result<(), ConfigError> {
-        let d = &self.failure_detector;
-        positive("failure_detector.heartbeat_interval", d.heartbeat_interval)?;
-        positive("failure_detector.min_std_deviation", d.min_std_deviation)?;
-        positive(
-            "failure_detector.expected_response_after",
-            d.expected_response_after,
-        )?;
-        let pause = d.acceptable_heartbeat_pause;
-        bounded("failure_detector.acceptable_heartbeat_pause", pause)?;
-        let reaper = d.unreachable_nodes_reaper_interval;
-        positive("failure_detector.unreachable_nodes_reaper_interval", reaper)?;
-        let legal = d.threshold.is_finite() && d.threshold > 0.0;
-        ensure(
-            legal,
-            "failure_detector.threshold",
-            &d.threshold,
-            "a finite number above 0",
-        )?;
-        within(
-            "failure_detector.max_sample_size",
-            d.max_sample_size,
-            (1, 10_000),
-            "1 to 10000",
-        )?;
-        at_least_one(
-            "failure_detector.monitored_by_nr_of_members",
-            d.monitored_by_nr_of_members,
-        )
-    }
-
     /// Body bytes of a frame that carries replicated data.
     #[must_use]
     pub const fn ddata_frame_bytes_max(&self) -> usize {
         self.limits.bulk_frame_bytes_max
-    }
-
-    fn check_sharding(&self) -> Result<(), ConfigError> {
-        let s = &self.sharding;
-        positive("sharding.retry_interval", s.retry_interval)?;
-        positive("sharding.handoff_timeout", s.handoff_timeout)?;
-        positive("sharding.shard_start_timeout", s.shard_start_timeout)?;
-        positive("sharding.rebalance_interval", s.rebalance_interval)?;
-        at_least_one("sharding.buffer_messages_max", s.buffer_messages_max)?;
-        at_least_one("sharding.buffer_bytes_max", s.buffer_bytes_max)?;
-        at_least_one("sharding.rebalance_absolute_limit", s.rebalance_absolute_limit)?;
-        at_least_one("sharding.open_asks_max", s.open_asks_max)?;
-        let r = s.rebalance_relative_limit;
-        ensure(
-            r > 0.0 && r <= 1.0,
-            "sharding.rebalance_relative_limit",
-            &r,
-            "above 0, at most 1",
-        )
-    }
-
-    fn check_executor(&self) -> Result<(), ConfigError> {
-        const RANGE: core::ops::RangeInclusive<Duration> =
-            Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
-        let legal = |timeout: &Duration| RANGE.contains(timeout);
-        let timeout = self.executor.stall_timeout;
-        ensure(
-            timeout.as_ref().is_none_or(legal),
-            "executor.stall_timeout",
-            &timeout,
-            "1 s to 24 h, or none",
-        )
     }
 
     fn check_limits(&self) -> Result<(), ConfigError> {

@@ -11,7 +11,7 @@ use super::pruning::is_abandoned;
 use super::state::key::Key;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, wall_ms};
-use crate::cx::Cx;
+use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::reject;
 use crate::time::Instant;
@@ -51,20 +51,22 @@ impl Replicator {
         let view = Arc::clone(cx.view());
         let is_dead = |_: &UniqueAddress, owner: &UniqueAddress| is_abandoned(&view, owner);
         envelope.abandon_pruning(is_dead);
-        envelope.drop_obsolete(cx.now.unix_ms);
+        envelope.drop_obsolete(cx.now().unix_ms);
         let incoming = envelope_len(&envelope);
         let Some(entry) = self.entries.get(key) else {
-            if !self
-                .entries
-                .has_room(key, incoming, cx.config.ddata.keys_max, cx.config.ddata.bytes_max)
-            {
+            if !self.entries.has_room(
+                key,
+                incoming,
+                cx.config().ddata.keys_max,
+                cx.config().ddata.bytes_max,
+            ) {
                 return Err(Rejection::Full { key: key.clone() });
             }
             if incoming > merged_bytes_max(cx) {
                 return Err(Rejection::TooLarge { key: key.clone() });
             }
             self.minting_knows(key, &envelope)?;
-            envelope.add_seen(cx.me);
+            envelope.add_seen(cx.me());
             self.changed(cx, key, envelope, incoming, used);
             return Ok(true);
         };
@@ -76,7 +78,7 @@ impl Replicator {
         let mut held = self.entries.take(key).unwrap_or_else(Envelope::deleted);
         // A value that may pass a limit is merged beside the one that is held, so that it can be left.
         let may_pass = bytes + incoming > merged_bytes_max(cx)
-            || self.entries.bytes() + incoming > cx.config.ddata.bytes_max;
+            || self.entries.bytes() + incoming > cx.config().ddata.bytes_max;
         let has_markers = !(held.pruning.is_empty() && envelope.pruning.is_empty());
         let before = (may_pass || has_markers).then(|| held.clone());
         let marked = held.pruning.len();
@@ -88,7 +90,7 @@ impl Replicator {
             Err(rejection)
         };
         let changed = match outcome {
-            Ok(changed) => held.add_seen(cx.me) || changed || has_abandoned,
+            Ok(changed) => held.add_seen(cx.me()) || changed || has_abandoned,
             Err(error) => return refuse(self, before.unwrap_or(held), Rejection::merge(key, error)),
         };
         if let Some(entry) = self.entries.get_mut(key) {
@@ -104,7 +106,7 @@ impl Replicator {
             if exact > merged_bytes_max(cx) {
                 return refuse(self, before, Rejection::TooLarge { key: key.clone() });
             }
-            if self.entries.bytes() - bytes + exact > cx.config.ddata.bytes_max {
+            if self.entries.bytes() - bytes + exact > cx.config().ddata.bytes_max {
                 return refuse(self, before, Rejection::Full { key: key.clone() });
             }
         }
@@ -128,7 +130,7 @@ impl Replicator {
         self.entries.replace(key, envelope, bytes, used);
         self.subscriptions.note(key);
         self.report_if_large(cx, key);
-        if cx.config.ddata.is_durable(key) {
+        if cx.config().ddata.is_durable(key) {
             self.durable.note(key, None);
         }
     }
@@ -142,7 +144,7 @@ impl Replicator {
 
     /// Whoever sent a write is answered once the store has it, at once if it need not.
     pub(super) fn confirm(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, operation: u64, key: &Key) {
-        let waits = cx.config.ddata.is_durable(key) && cx.config.ddata.write_behind_interval.is_none();
+        let waits = cx.config().ddata.is_durable(key) && cx.config().ddata.write_behind_interval.is_none();
         if waits {
             let waiter = Waiter::Remote {
                 node: from.clone(),
@@ -156,7 +158,7 @@ impl Replicator {
 
     /// Counts and tells what a peer did wrong.
     pub(super) fn reject(cx: &mut Cx<'_>, from: &UniqueAddress, rejection: Rejection) {
-        cx.stats.ddata_rejected += 1;
+        cx.counters().rejected += 1;
         cx.reject(from, reject::Rejection::Ddata(rejection));
     }
 
@@ -196,7 +198,7 @@ impl Replicator {
     }
 
     fn report_if_large(&mut self, cx: &mut Cx<'_>, key: &Key) {
-        let from = cx.config.ddata.log_data_size_exceeding;
+        let from = cx.config().ddata.log_data_size_exceeding;
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
@@ -206,16 +208,16 @@ impl Replicator {
         }
         entry.report_from = bytes.saturating_mul(2);
         let key = key.clone();
-        cx.notify(crate::event::Event::Ddata(Event::LargeValue { key, bytes }));
+        cx.notify(Event::LargeValue { key, bytes });
     }
 }
 
 /// Bytes that a value may reach by merging: what fits a frame. Two replicas that are both at the limit for updates fit.
 pub(super) fn merged_bytes_max(cx: &Cx<'_>) -> usize {
-    let frame = cx.config.ddata_frame_bytes_max();
+    let frame = cx.config().ddata_frame_bytes_max();
     frame
         .saturating_sub(AROUND_VALUE_BYTES)
-        .max(cx.config.ddata.value_bytes_max)
+        .max(cx.config().ddata.value_bytes_max)
 }
 
 fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
@@ -243,7 +245,7 @@ fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rej
 
 /// How far ahead stamps may be.
 pub(super) fn skew_ms(cx: &Cx<'_>) -> i64 {
-    i64::try_from(cx.config.ddata.clock_skew_max.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(cx.config().ddata.clock_skew_max.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The length of an encoded value.

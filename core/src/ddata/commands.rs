@@ -17,7 +17,7 @@ use super::state::Envelope;
 use super::state::consistency::{Consistency, Preference, Targets};
 use super::state::key::Key;
 use super::{Replicator, SMALL_MESSAGE_BYTES, Stage, send, send_weighed, wall_ms};
-use crate::cx::Cx;
+use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 
@@ -75,7 +75,7 @@ impl Replicator {
                 self.write_command(cx, token, &key, (consistency, timeout), change);
             }
             Command::Subscribe { pattern } => {
-                let has_room = self.subscriptions.len() < cx.config.ddata.subscribers_max;
+                let has_room = self.subscriptions.len() < cx.config().ddata.subscribers_max;
                 if has_room {
                     self.subscriptions.add(token, pattern);
                 }
@@ -95,7 +95,7 @@ impl Replicator {
                 reply(cx, token, Answer::Keys(keys));
             }
             Command::Replicas => {
-                let count = Replicas::new(cx.view(), &cx.config.ddata).electorate().members;
+                let count = Replicas::new(cx.view(), &cx.config().ddata).electorate().members;
                 let serving = self.stage == Stage::Serving;
                 reply(cx, token, Answer::Replicas(if serving { count } else { 0 }));
             }
@@ -123,7 +123,7 @@ impl Replicator {
                 return refuse(cx, ReadError::NotEnoughReplicas { present, required });
             }
         };
-        if self.operations.len() >= cx.config.ddata.open_operations_max {
+        if self.operations.len() >= cx.config().ddata.open_operations_max {
             return refuse(cx, ReadError::TooManyOperations);
         }
         let to = plan.targets.primary.clone();
@@ -152,11 +152,11 @@ impl Replicator {
         if self.stage != Stage::Serving {
             return refuse(cx, WriteError::NotServing);
         }
-        let settings = &cx.config.ddata;
+        let settings = &cx.config().ddata;
         let waits_for_store = settings.is_durable(key) && settings.write_behind_interval.is_none();
         let plan = plan(cx, level);
         let waits = waits_for_store || plan.is_ok();
-        if waits && self.operations.len() >= cx.config.ddata.open_operations_max {
+        if waits && self.operations.len() >= cx.config().ddata.open_operations_max {
             return refuse(cx, WriteError::TooManyOperations);
         }
         let delta = match change(self, cx) {
@@ -188,7 +188,7 @@ impl Replicator {
             stored: !waits_for_store,
             as_delta: delta.is_some(),
             store_nacks: 0,
-            durable: cx.config.ddata.is_durable(key),
+            durable: cx.config().ddata.is_durable(key),
         };
         let operation = self.operations.open(token, key.clone(), work, plan);
         if waits_for_store {
@@ -240,7 +240,7 @@ impl Replicator {
     pub(super) fn wake_operations(&self, cx: &mut Cx<'_>) {
         let due = [self.operations.next_due(), self.early.next_due()];
         if let Some(at) = due.into_iter().flatten().min() {
-            cx.wake(Timer::Operations.into(), at);
+            cx.wake(Timer::Operations, at);
         }
     }
 
@@ -252,7 +252,7 @@ impl Replicator {
         initial: Data,
         op: &Op,
     ) -> Result<Option<DeltaEntry>, WriteError> {
-        let settings = &cx.config.ddata;
+        let settings = &cx.config().ddata;
         let (value_max, keys_max, bytes_max) =
             (settings.value_bytes_max, settings.keys_max, settings.bytes_max);
         let op_bytes = op_len(op);
@@ -316,14 +316,14 @@ impl Replicator {
         envelope: &mut Envelope,
         delta: Option<Delta>,
     ) -> Option<DeltaEntry> {
-        if !cx.config.ddata.deltas {
+        if !cx.config().ddata.deltas {
             return None;
         }
-        let after = envelope.deltas.get(cx.me).copied().unwrap_or(0);
-        let size_max = cx.config.ddata.max_delta_size;
+        let after = envelope.deltas.get(cx.me()).copied().unwrap_or(0);
+        let size_max = cx.config().ddata.max_delta_size;
         let delta = delta.filter(|delta| delta_len(delta) <= delta_log::DELTA_BYTES_MAX);
         let upto = self.log.push(key, after, delta.clone(), size_max);
-        envelope.deltas.insert(cx.me.clone(), upto);
+        envelope.deltas.insert(cx.me().clone(), upto);
         delta.map(|delta| DeltaEntry {
             key: key.clone(),
             after,
@@ -337,7 +337,7 @@ impl Replicator {
             Some(entry) if entry.envelope.is_deleted() => return Err(WriteError::Deleted),
             Some(_) => {}
             None => {
-                let settings = &cx.config.ddata;
+                let settings = &cx.config().ddata;
                 if !self
                     .entries
                     .has_room(key, 0, settings.keys_max, settings.bytes_max)
@@ -373,7 +373,7 @@ impl Replicator {
                 required,
             })),
         };
-        cx.stats.ddata_operations_failed += 1;
+        cx.counters().operations_failed += 1;
         reply(cx, token, answer);
     }
 }
@@ -394,9 +394,9 @@ pub(super) fn value_of(held: Option<&Envelope>) -> Result<Arc<Data>, ReadError> 
 /// Whom to ask, and how many have to answer.
 fn plan(cx: &mut Cx<'_>, (consistency, timeout): (Consistency, Duration)) -> Result<Plan, NoQuorum> {
     let view = Arc::clone(cx.view());
-    let replicas = Replicas::new(&view, &cx.config.ddata);
+    let replicas = Replicas::new(&view, &cx.config().ddata);
     let electorate = replicas.electorate();
-    let required = consistency.required(electorate, cx.config.ddata.majority_min_cap);
+    let required = consistency.required(electorate, cx.config().ddata.majority_min_cap);
     let present = consistency.counted(electorate);
     if required > present {
         return Err(NoQuorum::TooFew { present, required });
@@ -405,7 +405,7 @@ fn plan(cx: &mut Cx<'_>, (consistency, timeout): (Consistency, Duration)) -> Res
         return Err(NoQuorum::Alone);
     }
     let others = replicas.full(consistency.leaves_out_exiting());
-    let preference = if cx.config.ddata.prefer_oldest {
+    let preference = if cx.config().ddata.prefer_oldest {
         Preference::AsGiven
     } else {
         Preference::Shuffled
@@ -415,7 +415,7 @@ fn plan(cx: &mut Cx<'_>, (consistency, timeout): (Consistency, Duration)) -> Res
         required - 1,
         preference,
         |node| view.is_reachable(node),
-        cx.rng,
+        cx.rng(),
     );
     let timeout = timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
     let now = cx.mono();

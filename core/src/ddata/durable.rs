@@ -9,11 +9,8 @@ use super::entries::Entries;
 use super::protocol::{Body, Event, Nack, Timer};
 use super::state::key::Key;
 use super::{Replicator, Stage, send};
-use crate::cx::Cx;
-use crate::effect::Effect;
-use crate::event;
+use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
-use crate::owner::Owner;
 use crate::store::limits::{ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX, ORDER_BYTES_MAX};
 use crate::store::{Bytes, Change, StoreAnswer, StoreOrder, StoreReport, StoreRequest};
 use crate::wire;
@@ -113,7 +110,7 @@ impl Durable {
         self.last += 1;
         self.open = Some((self.last, request));
         let request = StoreRequest { id: self.last, order };
-        cx.outbox.effects.push_back(Effect::Store(Owner::Ddata, request));
+        cx.order_store(request);
     }
 }
 
@@ -130,9 +127,9 @@ impl Replicator {
         match (request, report.outcome) {
             (Request::Age, Ok(StoreAnswer::Value(value))) => {
                 let away = away(cx, value.as_deref());
-                let is_outdated = away > cx.config.ddata.durable_pruning_marker_time_to_live;
-                if is_outdated && !cx.config.ddata.load_outdated {
-                    cx.notify(event::Event::Ddata(Event::StoreOutdated { away }));
+                let is_outdated = away > cx.config().ddata.durable_pruning_marker_time_to_live;
+                if is_outdated && !cx.config().ddata.load_outdated {
+                    cx.notify(Event::StoreOutdated { away });
                     return self.stop(cx);
                 }
                 self.durable.load_from(cx, Bytes::from(&[VALUE][..]));
@@ -147,7 +144,7 @@ impl Replicator {
 
     fn on_loaded(&mut self, cx: &mut Cx<'_>, items: &[(Bytes, Bytes)], more: bool) {
         for (stored_key, value) in items {
-            let Ok((key, envelope)) = wire::decode_stored(value, &cx.config.ddata.custom_types) else {
+            let Ok((key, envelope)) = wire::decode_stored(value, &cx.config().ddata.custom_types) else {
                 return self.on_store_lost(cx);
             };
             if **stored_key != *key_bytes(&key) || self.merge_in(cx, &key, envelope, cx.mono()).is_err() {
@@ -171,7 +168,7 @@ impl Replicator {
 
     fn on_batch_done(&mut self, cx: &mut Cx<'_>, batch: BTreeMap<Key, Vec<Waiter>>, is_stored: bool) {
         if !is_stored {
-            cx.stats.ddata_store_failures += 1;
+            cx.counters().store_failures += 1;
             self.durable.held_back = true;
         }
         for (key, waiters) in batch {
@@ -202,21 +199,21 @@ impl Replicator {
         if self.stage != Stage::Serving || !is_due || durable.open.is_some() {
             return;
         }
-        if durable.held_back || cx.config.ddata.durable_keys.is_empty() {
+        if durable.held_back || cx.config().ddata.durable_keys.is_empty() {
             return self.refuse_waiters(cx);
         }
-        if let Some(interval) = cx.config.ddata.write_behind_interval {
+        if let Some(interval) = cx.config().ddata.write_behind_interval {
             if durable.gathering {
                 return;
             }
             durable.gathering = true;
-            cx.wake(Timer::WriteBehind.into(), cx.mono() + interval);
+            cx.wake(Timer::WriteBehind, cx.mono() + interval);
         }
         let mut batch = Vec::new();
         if core::mem::take(&mut durable.alive_due) {
             batch.push(Change::Put {
                 key: Bytes::from(ALIVE),
-                value: Bytes::from(&cx.now.unix_ms.to_le_bytes()[..]),
+                value: Bytes::from(&cx.now().unix_ms.to_le_bytes()[..]),
             });
         }
         let mut bytes = 0;
@@ -278,6 +275,6 @@ fn away(cx: &Cx<'_>, alive: Option<&[u8]>) -> Duration {
     let alive_ms = alive
         .and_then(|bytes| bytes.first_chunk().copied())
         .map(u64::from_le_bytes);
-    let away_ms = alive_ms.map_or(0, |alive_ms| cx.now.unix_ms.saturating_sub(alive_ms));
+    let away_ms = alive_ms.map_or(0, |alive_ms| cx.now().unix_ms.saturating_sub(alive_ms));
     Duration::from_millis(away_ms)
 }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::Replicator;
 use super::commands::{TIMEOUT_MAX, TIMEOUT_MIN, reply};
 use super::protocol::{Answer, Command, ReadError, WriteError};
-use crate::cx::Cx;
+use crate::ddata::Cx;
 use crate::input::Token;
 use crate::time::Instant;
 
@@ -56,7 +56,7 @@ impl Replicator {
         let Some(timeout) = time_of(&command) else {
             return Some(command);
         };
-        if self.early.len() >= cx.config.ddata.open_operations_max {
+        if self.early.len() >= cx.config().ddata.open_operations_max {
             refuse(cx, token, &command, Reason::TooMany);
             return None;
         }

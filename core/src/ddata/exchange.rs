@@ -11,7 +11,7 @@ use super::protocol::{Answer, Body, Nack, ReadError, WriteError};
 use super::state::Envelope;
 use super::state::key::Key;
 use super::{Replicator, SMALL_MESSAGE_BYTES, send, send_weighed};
-use crate::cx::Cx;
+use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 
 impl Replicator {
@@ -31,7 +31,7 @@ impl Replicator {
         envelope: Option<Envelope>,
     ) {
         let Some(operation) = self.operations.get_mut(id) else {
-            cx.stats.ddata_answers_late += 1;
+            cx.counters().answers_late += 1;
             return;
         };
         let Work::Read { merged, held, .. } = &mut operation.work else {
@@ -77,7 +77,7 @@ impl Replicator {
     }
 
     pub(super) fn on_repair(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, key: &Key, envelope: Envelope) {
-        cx.stats.ddata_repairs_received += 1;
+        cx.counters().repairs_received += 1;
         if let Err(rejection) = self.merge_in(cx, key, envelope, cx.mono()) {
             Self::reject(cx, from, rejection);
         }
@@ -85,7 +85,7 @@ impl Replicator {
 
     pub(super) fn on_write_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, id: u64) {
         let Some(operation) = self.operations.get_mut(id) else {
-            cx.stats.ddata_answers_late += 1;
+            cx.counters().answers_late += 1;
             return;
         };
         if matches!(operation.work, Work::Write { .. }) && operation.waiting.remove(from) {
@@ -96,7 +96,7 @@ impl Replicator {
 
     pub(super) fn on_write_nack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, id: u64, reason: Nack) {
         let Some(operation) = self.operations.get_mut(id) else {
-            cx.stats.ddata_answers_late += 1;
+            cx.counters().answers_late += 1;
             return;
         };
         let Work::Write { as_delta, .. } = &operation.work else {
@@ -118,7 +118,7 @@ impl Replicator {
         };
         if !stored_now {
             if let Some(operation) = self.operations.close(id) {
-                cx.stats.ddata_operations_failed += 1;
+                cx.counters().operations_failed += 1;
                 let answer = match operation.work {
                     Work::Read { .. } => Answer::Value(Err(ReadError::StoreFailed)),
                     Work::Write { .. } => Answer::Written(Err(WriteError::StoreFailed)),
@@ -184,7 +184,7 @@ impl Replicator {
         let is_stored = match &mut operation.work {
             // What a read found is durable here before anybody is told, so that a later read does not find less.
             Work::Read { kept, .. } => {
-                let settings = &cx.config.ddata;
+                let settings = &cx.config().ddata;
                 let waits = settings.is_durable(&operation.key) && settings.write_behind_interval.is_none();
                 if has_quorum && *kept == Kept::NotAsked {
                     *kept = if waits && self.durable.lacks(&operation.key) {
@@ -207,10 +207,10 @@ impl Replicator {
             return;
         };
         if !is_done {
-            cx.stats.ddata_operations_failed += 1;
+            cx.counters().operations_failed += 1;
             return reply(cx, operation.token, Answer::Written(Err(WriteError::StoreFailed)));
         }
-        cx.stats.ddata_operations_done += 1;
+        cx.counters().operations_done += 1;
         match operation.work {
             Work::Write { .. } => reply(cx, operation.token, Answer::Written(Ok(()))),
             Work::Read { .. } => self.finish_read(cx, operation),
@@ -231,7 +231,7 @@ impl Replicator {
         let weight = self.entries.get(&key).map_or(0, |entry| entry.bytes) + SMALL_MESSAGE_BYTES;
         for (node, theirs) in held {
             if theirs != Some(digest) {
-                cx.stats.ddata_repairs_sent += 1;
+                cx.counters().repairs_sent += 1;
                 let (key, envelope) = (key.clone(), current.clone());
                 send_weighed(cx, &node, Body::Repair { key, envelope }, weight);
             }

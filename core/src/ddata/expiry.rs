@@ -5,16 +5,16 @@ use alloc::vec::Vec;
 
 use super::Replicator;
 use super::state::key::Key;
-use crate::cx::Cx;
+use crate::ddata::Cx;
 
 impl Replicator {
     /// Forgets what was not used for too long.
     pub(super) fn expire(&mut self, cx: &mut Cx<'_>) {
-        if cx.config.ddata.expire_keys_after_inactivity.is_empty() {
+        if cx.config().ddata.expire_keys_after_inactivity.is_empty() {
             return;
         }
         let now = cx.mono();
-        let settings = &cx.config.ddata;
+        let settings = &cx.config().ddata;
         let expired: Vec<Key> = self
             .entries
             .iter()
@@ -25,11 +25,11 @@ impl Replicator {
             .map(|(key, _)| key.clone())
             .collect();
         for key in expired {
-            cx.stats.ddata_keys_expired += 1;
+            cx.counters().keys_expired += 1;
             self.entries.remove(&key);
             self.log.forget(&key);
             self.subscriptions.note(&key);
-            if cx.config.ddata.is_durable(&key) {
+            if cx.config().ddata.is_durable(&key) {
                 self.durable.note(&key, None);
             }
         }

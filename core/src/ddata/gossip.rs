@@ -13,7 +13,7 @@ use super::slices::{CHUNKS_PER_TICK_MAX, chunk_of, chunks_per_tick, chunks_total
 use super::state::Digest;
 use super::state::key::Key;
 use super::{Replicator, send_weighed};
-use crate::cx::Cx;
+use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::rng;
 use crate::time::Instant;
@@ -40,17 +40,17 @@ impl Replicator {
         self.durable.retry();
         self.expire(cx);
         let view = Arc::clone(cx.view());
-        let peers = Replicas::new(&view, &cx.config.ddata).reachable();
+        let peers = Replicas::new(&view, &cx.config().ddata).reachable();
         if peers.is_empty() {
             return;
         }
-        let peer = &peers[rng::below(cx.rng, peers.len())];
+        let peer = &peers[rng::below(cx.rng(), peers.len())];
         self.send_statuses(cx, peer);
     }
 
     /// Sends the digests of the next chunks.
     fn send_statuses(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
-        let total = chunks_total(self.entries.len(), cx.config.ddata.max_delta_elements);
+        let total = chunks_total(self.entries.len(), cx.config().ddata.max_delta_elements);
         let count = chunks_per_tick(total);
         let first = self.chunks_compared % total;
         self.chunks_compared = (first + count) % total;
@@ -71,7 +71,7 @@ impl Replicator {
             }
         }
         for (place, digests) in chunks.into_iter().enumerate() {
-            cx.stats.ddata_statuses_sent += 1;
+            cx.counters().statuses_sent += 1;
             let keys = digests
                 .iter()
                 .map(|digested| digested.key.as_str().len() + DIGESTED_BYTES);
@@ -176,7 +176,7 @@ impl Replicator {
         if entries.len() > 2 * keys_per_chunk(cx) {
             return Self::reject(cx, from, Rejection::OutOfRange { what: "values" });
         }
-        cx.stats.ddata_gossips_received += 1;
+        cx.counters().gossips_received += 1;
         let mut answer = Vec::new();
         for Carried {
             key,
@@ -213,7 +213,7 @@ impl Replicator {
             };
             let weight = entry.bytes + key.as_str().len() + DIGESTED_BYTES;
             if bytes + weight > MESSAGE_BYTES && !entries.is_empty() {
-                cx.stats.ddata_gossips_sent += 1;
+                cx.counters().gossips_sent += 1;
                 let entries = core::mem::take(&mut entries);
                 send_weighed(cx, to, Body::Gossip { send_back, entries }, bytes);
                 bytes = 0;
@@ -228,7 +228,7 @@ impl Replicator {
             });
         }
         if !entries.is_empty() {
-            cx.stats.ddata_gossips_sent += 1;
+            cx.counters().gossips_sent += 1;
             send_weighed(cx, to, Body::Gossip { send_back, entries }, bytes);
         }
     }
@@ -255,19 +255,19 @@ pub(super) fn split<T>(list: Vec<T>, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>
 }
 
 fn keys_per_chunk(cx: &Cx<'_>) -> usize {
-    KEYS_PER_CHUNK_FACTOR * cx.config.ddata.max_delta_elements
+    KEYS_PER_CHUNK_FACTOR * cx.config().ddata.max_delta_elements
 }
 
 /// How long an expiring key has not been used.
 fn idle_ms(cx: &Cx<'_>, key: &Key, entry: &Entry, now: Instant) -> Option<u64> {
-    cx.config.ddata.expires_after(key)?;
+    cx.config().ddata.expires_after(key)?;
     let idle = now.since(entry.used);
     Some(u64::try_from(idle.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Whether a key that another replica still holds would be forgotten here at once.
 fn expires_now(cx: &Cx<'_>, key: &Key, idle_ms: Option<u64>) -> bool {
-    let after = cx.config.ddata.expires_after(key);
+    let after = cx.config().ddata.expires_after(key);
     match (after, idle_ms) {
         (Some(after), Some(idle)) => Duration::from_millis(idle) >= after,
         (Some(_), None) | (None, _) => false,

@@ -8,7 +8,7 @@ use super::Replicator;
 use super::replicas::Replicas;
 use super::slices::slice_size;
 use super::state::key::Key;
-use crate::cx::Cx;
+use crate::ddata::Cx;
 use crate::time::Instant;
 
 /// Comparisons that a key is passed over in a row, at most; a node takes part in about two per round of gossip. It bounds for
@@ -85,10 +85,13 @@ impl Replicator {
 /// The time in which the deltas of a change have been sent to everybody, and arrived: a slice of the members per tick, and a
 /// tick more.
 fn spreads_within(cx: &Cx<'_>) -> Duration {
-    let told = Replicas::new(cx.view(), &cx.config.ddata).told().count();
+    let told = Replicas::new(cx.view(), &cx.config().ddata).told().count();
     let ticks = told.div_ceil(slice_size(told).max(1)) + 1;
     let ticks = u32::try_from(ticks).unwrap_or(u32::MAX);
-    cx.config.ddata.delta_propagation_interval().saturating_mul(ticks)
+    cx.config()
+        .ddata
+        .delta_propagation_interval()
+        .saturating_mul(ticks)
 }
 
 #[cfg(test)]

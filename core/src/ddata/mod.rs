@@ -28,7 +28,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use crate::cx::Cx;
+use crate::buffered::{Buffered, Buffers};
+use crate::cx::OfDdata;
 use crate::ddata::crdt::{Data, Minting};
 use crate::ddata::delta_log::DeltaLog;
 use crate::ddata::durable::Durable;
@@ -43,8 +44,10 @@ use crate::ddata::state::Digest;
 use crate::ddata::state::key::Key;
 use crate::ddata::subscriptions::Subscriptions;
 use crate::ident::UniqueAddress;
-use crate::message::Message;
 use crate::view::{Phase, View};
+
+/// What the machine may touch outside itself.
+pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfDdata>;
 
 /// What a message without a value weighs in a queue, at most: its key and a few numbers.
 const SMALL_MESSAGE_BYTES: usize = 320;
@@ -144,9 +147,9 @@ impl Replicator {
     pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: Msg) {
         // Meant for an earlier incarnation of this address, from one that is no member (any more), or too early: what it
         // brings comes again with gossip.
-        let is_heard = Replicas::new(cx.view(), &cx.config.ddata).hears(from);
-        if self.stage != Stage::Serving || message.to_uid != cx.me.uid() || !is_heard {
-            cx.stats.ddata_ignored += 1;
+        let is_heard = Replicas::new(cx.view(), &cx.config().ddata).hears(from);
+        if self.stage != Stage::Serving || message.to_uid != cx.me().uid() || !is_heard {
+            cx.counters().ignored += 1;
             return self.refuse(cx, from, &message);
         }
         match message.body {
@@ -190,20 +193,20 @@ impl Replicator {
 
     /// The picture changed.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
-        let is_member = Replicas::new(after, &cx.config.ddata).includes_me();
+        let is_member = Replicas::new(after, &cx.config().ddata).includes_me();
         match self.stage {
             Stage::Idle if is_member => self.start(cx),
             Stage::Loading | Stage::Serving if after.phase() == Phase::Halted || !is_member => self.stop(cx),
             Stage::Idle | Stage::Loading | Stage::Serving | Stage::Stopped => {}
         }
-        let all_reachable = Replicas::new(after, &cx.config.ddata).all_reachable();
+        let all_reachable = Replicas::new(after, &cx.config().ddata).all_reachable();
         self.departed
             .on_view_changed(cx.mono(), all_reachable, before, after);
     }
 
     fn start(&mut self, cx: &mut Cx<'_>) {
         self.minting.set_now(wall_ms(cx));
-        if cx.config.ddata.durable_keys.is_empty() {
+        if cx.config().ddata.durable_keys.is_empty() {
             self.serve(cx);
         } else {
             self.stage = Stage::Loading;
@@ -223,7 +226,7 @@ impl Replicator {
         if self.stage != Stage::Serving {
             return;
         }
-        let config = cx.config;
+        let config = cx.config();
         let settings = &config.ddata;
         let has_keys = self.entries.len() > 0;
         let has_rounds = has_keys || !self.statuses.is_empty() || self.durable.is_held_back();
@@ -253,7 +256,7 @@ impl Replicator {
 
     /// The store cannot be trusted: nothing that it should keep is acknowledged any more.
     fn on_store_lost(&mut self, cx: &mut Cx<'_>) {
-        cx.notify(crate::event::Event::Ddata(Event::StoreLost));
+        cx.notify(Event::StoreLost);
         self.stop(cx);
     }
 
@@ -272,16 +275,24 @@ impl Replicator {
     }
 }
 
+impl Buffers for Replicator {
+    fn buffered(&self) -> Buffered {
+        // What it holds came over bulk links or
+        // from callers, and has bounds of its own (`ddata.open_operations_max`, `ddata.bytes_max`).
+        Buffered::NOTHING
+    }
+}
+
 /// Sets a timer that is not set yet, if there is something to wait for.
 fn arm(cx: &mut Cx<'_>, is_needed: bool, timer: Timer, interval: Duration) {
-    if is_needed && !cx.timers.is_set(&timer.into()) {
-        cx.wake(timer.into(), cx.mono() + interval);
+    if is_needed && !cx.is_set(timer) {
+        cx.wake(timer, cx.mono() + interval);
     }
 }
 
 /// The wall clock as stamps use it.
 fn wall_ms(cx: &Cx<'_>) -> i64 {
-    i64::try_from(cx.now.unix_ms).unwrap_or(i64::MAX)
+    i64::try_from(cx.now().unix_ms).unwrap_or(i64::MAX)
 }
 
 /// Sends to another replicator what is small.
@@ -293,7 +304,7 @@ fn send(cx: &mut Cx<'_>, to: &UniqueAddress, body: Body) {
 fn send_weighed(cx: &mut Cx<'_>, to: &UniqueAddress, body: Body, weight: usize) {
     let to_uid = to.uid();
     let msg = Msg { to_uid, body, weight };
-    cx.send(to, Message::Ddata(msg));
+    cx.send(to, msg);
 }
 
 #[cfg(test)]

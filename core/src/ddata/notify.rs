@@ -5,8 +5,7 @@ use super::Replicator;
 use super::protocol::{Change, Event};
 use super::state::key::{Key, Pattern};
 use super::subscriptions::Told;
-use crate::cx::Cx;
-use crate::event;
+use crate::ddata::Cx;
 
 impl Replicator {
     /// Tells what is news since the last time.
@@ -36,7 +35,7 @@ impl Replicator {
                     key,
                     change,
                 };
-                cx.notify(event::Event::Ddata(changed));
+                cx.notify(changed);
             }
         }
     }
@@ -54,7 +53,7 @@ impl Replicator {
                 key: key.clone(),
                 change,
             };
-            cx.notify(event::Event::Ddata(changed));
+            cx.notify(changed);
         };
         match pattern {
             Pattern::Key(key) => {

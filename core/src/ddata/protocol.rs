@@ -1,15 +1,20 @@
 //! What replicators say to each other, and what this machine's timers, commands, answers, events and rejections are.
 //! Names and values only. Spec: sharding 1.12, 2.3.
 
+pub mod counters;
+mod rejection;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::crdt::{Data, Delta, FutureStamp, MergeError, Op};
+use super::crdt::{Data, Delta, Op};
 use super::state::consistency::Consistency;
 use super::state::key::{Key, Pattern};
 use super::state::{Digest, Envelope};
 use crate::lane::{Tag, tags};
+
+pub use rejection::Rejection;
 
 /// One message between replicators.
 #[derive(Clone, Debug)]
@@ -411,90 +416,4 @@ pub enum Change {
     Deleted,
     /// It was not used for too long and is forgotten; it may be used again.
     Expired,
-}
-
-/// What a peer's replicator did wrong; nothing was changed by it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Rejection {
-    /// The value for a key is of another type than the one that is held.
-    #[error("a value of another type for {key}")]
-    WrongType {
-        /// The key.
-        key: Key,
-    },
-    /// The value with what is held would pass the size that can be sent.
-    #[error("the value of {key} is too large")]
-    TooLarge {
-        /// The key.
-        key: Key,
-    },
-    /// More keys or bytes than this node holds.
-    #[error("no room for {key}")]
-    Full {
-        /// The key.
-        key: Key,
-    },
-    /// The value names more nodes than a cluster and its past could have.
-    #[error("{nodes} contributors to {key}")]
-    TooManyContributors {
-        /// The key.
-        key: Key,
-        /// How many.
-        nodes: usize,
-    },
-    /// A time stamp further ahead than `ddata.clock_skew_max` (I-68).
-    #[error("a time stamp of {key} lies {ahead_ms} ms ahead")]
-    StampAhead {
-        /// The key.
-        key: Key,
-        /// So far ahead of this node's clock.
-        ahead_ms: u64,
-    },
-    /// More digests than a correct peer would send in the time.
-    #[error("too many digests")]
-    TooManyStatuses,
-    /// A part of the message contradicts another.
-    #[error("{what} out of range")]
-    OutOfRange {
-        /// What.
-        what: &'static str,
-    },
-    /// A delta or value that cannot be merged.
-    #[error("the value of {key} cannot be merged: {error}")]
-    Unmergeable {
-        /// The key.
-        key: Key,
-        /// Why.
-        error: MergeError,
-    },
-    /// The value names changes of this node that it never made.
-    #[error("the value of {key} has {claimed} changes of mine, I made {own}")]
-    Forged {
-        /// The key.
-        key: Key,
-        /// Claimed.
-        claimed: u64,
-        /// Made.
-        own: u64,
-    },
-}
-
-impl Rejection {
-    pub(super) fn stamp(key: &Key, ahead: FutureStamp) -> Self {
-        Self::StampAhead {
-            key: key.clone(),
-            ahead_ms: ahead.ahead_ms.unsigned_abs(),
-        }
-    }
-
-    pub(super) fn merge(key: &Key, error: MergeError) -> Self {
-        let key = key.clone();
-        match error {
-            MergeError::TypeMismatch { .. } | MergeError::CustomMismatch => Self::WrongType { key },
-            MergeError::CloudFull | MergeError::TooManyNodes | MergeError::Custom(_) => {
-                Self::Unmergeable { key, error }
-            }
-        }
-    }
 }

@@ -13,8 +13,7 @@ use super::replicas::Replicas;
 use super::state::key::Key;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, wall_ms};
-use crate::cx::Cx;
-use crate::event;
+use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::time::Instant;
 use crate::view::View;
@@ -88,7 +87,7 @@ impl Replicator {
     pub(super) fn on_pruning_tick(&mut self, cx: &mut Cx<'_>) {
         self.durable.note_alive();
         let view = Arc::clone(cx.view());
-        let replicas = Replicas::new(&view, &cx.config.ddata);
+        let replicas = Replicas::new(&view, &cx.config().ddata);
         let all_reachable = replicas.all_reachable();
         self.departed.count(cx.mono(), all_reachable);
         if !all_reachable {
@@ -99,18 +98,18 @@ impl Replicator {
             self.notice_strangers(&view);
         }
         let told: BTreeSet<UniqueAddress> = replicas.told().cloned().collect();
-        let ripe = self.departed.ripe(cx.config.ddata.max_pruning_dissemination);
+        let ripe = self.departed.ripe(cx.config().ddata.max_pruning_dissemination);
         let mut steps: Vec<(Key, Step)> = Vec::new();
         for (key, entry) in self.entries.iter() {
-            let durable = cx.config.ddata.is_durable(key);
+            let durable = cx.config().ddata.is_durable(key);
             let may_start = leads && (!durable || has_quorate_stores(cx, &view));
             let found = steps_for(
-                cx.me,
+                cx.me(),
                 &view,
                 &entry.envelope,
                 (&told, &ripe),
                 (leads, may_start),
-                cx.now.unix_ms,
+                cx.now().unix_ms,
             );
             steps.extend(found.into_iter().map(|step| (key.clone(), step)));
         }
@@ -150,27 +149,27 @@ impl Replicator {
             return;
         };
         match step {
-            Step::Start(node) => envelope.start_pruning(&node, cx.me),
-            Step::Adopt(node) => envelope.adopt(&node, cx.me),
+            Step::Start(node) => envelope.start_pruning(&node, cx.me()),
+            Step::Adopt(node) => envelope.adopt(&node, cx.me()),
             Step::Abandon(node) => envelope.abandon_pruning(|of, _| *of == node),
             Step::Take(node) => {
                 self.minting.set_now(wall_ms(cx));
-                let until_ms = cx.now.unix_ms.saturating_add(marker_life_ms(cx, key));
+                let until_ms = cx.now().unix_ms.saturating_add(marker_life_ms(cx, key));
                 match envelope.prune(&node, &mut self.minting, until_ms) {
                     Ok(()) => {
-                        cx.stats.ddata_pruned += 1;
+                        cx.counters().pruned += 1;
                         // A later delta of this node would bring what it took over to replicas that do not know yet that
                         // it did, and count it there once more (I-64): only the whole value, with its marker, may follow.
                         let _ = self.log_change(cx, key, &mut envelope, None);
                         let key = key.clone();
-                        cx.notify(event::Event::Ddata(Event::Pruned { key, node }));
+                        cx.notify(Event::Pruned { key, node });
                     }
                     // Forged, and refused on every change as well; a later look tries again.
                     Err(_) => return self.entries.put_back(key, envelope),
                 }
             }
             Step::Forget => {
-                envelope.drop_obsolete(cx.now.unix_ms);
+                envelope.drop_obsolete(cx.now().unix_ms);
             }
         }
         let bytes = envelope_len(&envelope);
@@ -232,12 +231,12 @@ fn steps_for(
 /// Whether as many replicas are there as the cluster needs to begin: before that, the disks of others may hold what this
 /// one lacks.
 fn has_quorate_stores(cx: &Cx<'_>, view: &View) -> bool {
-    let electorate = Replicas::new(view, &cx.config.ddata).electorate();
-    electorate.members >= cx.config.membership.min_nr_of_members
+    let electorate = Replicas::new(view, &cx.config().ddata).electorate();
+    electorate.members >= cx.config().membership.min_nr_of_members
 }
 
 fn marker_life_ms(cx: &Cx<'_>, key: &Key) -> u64 {
-    let settings = &cx.config.ddata;
+    let settings = &cx.config().ddata;
     let life = if settings.is_durable(key) {
         settings.durable_pruning_marker_time_to_live
     } else {

@@ -13,8 +13,7 @@ use super::protocol::{Body, DeltaEntry, Nack, Rejection};
 use super::replicas::Replicas;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, send_weighed, wall_ms};
-use crate::cx::Cx;
-use crate::drain::DrainPart;
+use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 
 /// Every so many ticks what everybody was sent is dropped.
@@ -34,7 +33,7 @@ impl Replicator {
     pub(super) fn on_delta_tick(&mut self, cx: &mut Cx<'_>) {
         self.delta_ticks += 1;
         let view = Arc::clone(cx.view());
-        let replicas = Replicas::new(&view, &cx.config.ddata);
+        let replicas = Replicas::new(&view, &cx.config().ddata);
         for node in self.turns.next(&replicas.reachable()) {
             self.send_deltas(cx, &node);
         }
@@ -48,16 +47,16 @@ impl Replicator {
     /// lost on the way, and what is not told by deltas, others have of the writes that were acknowledged.
     pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
         let view = Arc::clone(cx.view());
-        for node in Replicas::new(&view, &cx.config.ddata).reachable() {
+        for node in Replicas::new(&view, &cx.config().ddata).reachable() {
             self.send_deltas(cx, &node);
         }
-        cx.signals.drained(DrainPart::Ddata);
+        cx.say_drained();
     }
 
     fn send_deltas(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         let entries = self.log.take_for(node);
         for entries in split(entries, weight) {
-            cx.stats.ddata_deltas_sent += 1;
+            cx.counters().deltas_sent += 1;
             let operation = None;
             let weight = entries.iter().map(weight).sum();
             send_weighed(cx, node, Body::Deltas { operation, entries }, weight);
@@ -76,7 +75,7 @@ impl Replicator {
             let reason = match outcome {
                 Ok(Outcome::Applied | Outcome::Known) => None,
                 Ok(Outcome::Gap) => {
-                    cx.stats.ddata_delta_gaps += 1;
+                    cx.counters().delta_gaps += 1;
                     Some(Nack::Gap)
                 }
                 Err(rejection) => {
@@ -127,7 +126,7 @@ impl Replicator {
             return Ok(Outcome::Gap);
         }
         let more: usize = entry.deltas.iter().map(delta_len).sum();
-        let settings = &cx.config.ddata;
+        let settings = &cx.config().ddata;
         if !self
             .entries
             .has_room(key, bytes + more, settings.keys_max, settings.bytes_max)
@@ -167,7 +166,7 @@ impl Replicator {
                 }
             }
         }
-        let exact = if bytes > cx.config.ddata.value_bytes_max {
+        let exact = if bytes > cx.config().ddata.value_bytes_max {
             envelope_len(&envelope)
         } else {
             bytes

@@ -8,21 +8,22 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::buffered::{Buffered, Buffers};
 use crate::config::{DowningStrategy, FailureDetectorConfig, ValidConfig};
-use crate::cx::Cx;
+use crate::detector::Cx;
 use crate::detector::phi::PhiSettings;
 use crate::detector::registry::Registry;
 use crate::detector::revalidation::Revalidation;
 use crate::detector::ring::HeartbeatRing;
-use crate::event::{DetectorEvent, Event};
+use crate::event::DetectorEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::state::member::Member;
 use crate::membership::state::reachability::Reach;
-use crate::message::{DetectorMsg, Heartbeat, Message};
+use crate::message::{DetectorMsg, Heartbeat};
 use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
-use crate::timer::{DetectorTimer, Timer};
+use crate::timer::DetectorTimer;
 use crate::view::{Phase, View};
 
 /// At most one pause in this time is forgiven: a process that stands still again and again is too slow to judge others
@@ -117,7 +118,7 @@ impl Detector {
         if started || !same || before.unreachable() != after.unreachable() {
             let ring: Vec<UniqueAddress> = own_nodes(after, data_center).cloned().collect();
             self.follow(cx, &ring, after.unreachable());
-            if self.stage.revalidation().is_some() && nobody_could_tell(cx.config, after) {
+            if self.stage.revalidation().is_some() && nobody_could_tell(cx.config(), after) {
                 self.believe(cx);
             }
         }
@@ -145,21 +146,21 @@ impl Detector {
 
     /// Answers who asks for this very incarnation, whatever its status.
     pub(crate) fn on_heartbeat(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, heartbeat: Heartbeat) {
-        if heartbeat.to != *cx.me {
+        if heartbeat.to != *cx.me() {
             cx.reject(from, Rejection::WrongReceiver { to: heartbeat.to });
             return;
         }
-        cx.stats.heartbeats_answered += 1;
+        cx.counters().heartbeats_answered += 1;
         let echo = Heartbeat {
             to: from.clone(),
             ..heartbeat
         };
-        cx.send(from, Message::Detector(DetectorMsg::HeartbeatRsp(echo)));
+        cx.send(from, DetectorMsg::HeartbeatRsp(echo));
     }
 
     /// Takes a sign of life from a receiver.
     pub(crate) fn on_heartbeat_rsp(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, response: Heartbeat) {
-        if response.to != *cx.me {
+        if response.to != *cx.me() {
             cx.reject(from, Rejection::WrongReceiver { to: response.to });
             return;
         }
@@ -179,7 +180,7 @@ impl Detector {
             revalidation.on_answer(response.sequence);
         }
         if self.registry.heartbeat(from, cx.mono()).is_some() {
-            cx.stats.heartbeats_late += 1;
+            cx.counters().heartbeats_late += 1;
         }
         if self.former.remove(from) && !self.receivers.contains(from) {
             self.forget(cx, from);
@@ -223,13 +224,13 @@ impl Detector {
     }
 
     fn start(&mut self, cx: &mut Cx<'_>) {
-        let config = &cx.config.failure_detector;
-        let initial = cx.config.membership.periodic_tasks_initial_delay;
+        let config = &cx.config().failure_detector;
+        let initial = cx.config().membership.periodic_tasks_initial_delay;
         let reaper_at = cx.mono() + initial.max(config.unreachable_nodes_reaper_interval);
         let round_due = cx.mono() + initial.max(config.heartbeat_interval);
         self.stage = Stage::Monitoring { round_due };
-        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), round_due);
-        cx.wake(Timer::Detector(DetectorTimer::Reaper), reaper_at);
+        cx.wake(DetectorTimer::Heartbeat, round_due);
+        cx.wake(DetectorTimer::Reaper, reaper_at);
     }
 
     fn stop(&mut self, cx: &mut Cx<'_>) {
@@ -237,10 +238,10 @@ impl Detector {
             return;
         }
         self.stage = Stage::Stopped;
-        cx.timers.cancel(&Timer::Detector(DetectorTimer::Heartbeat));
-        cx.timers.cancel(&Timer::Detector(DetectorTimer::Reaper));
+        cx.cancel(DetectorTimer::Heartbeat);
+        cx.cancel(DetectorTimer::Reaper);
         for node in self.receivers.union(&self.former) {
-            cx.timers.cancel(&first_heartbeat(node));
+            cx.cancel(first_heartbeat(node));
         }
         self.receivers.clear();
         self.former.clear();
@@ -250,10 +251,10 @@ impl Detector {
 
     /// Takes the receivers of a new ring. A receiver that fell out is forgotten if it is gone or fine.
     fn follow(&mut self, cx: &mut Cx<'_>, ring: &[UniqueAddress], unreachable: &[UniqueAddress]) {
-        let monitored_by = cx.config.failure_detector.monitored_by_nr_of_members;
+        let monitored_by = cx.config().failure_detector.monitored_by_nr_of_members;
         let is_member = |node: &UniqueAddress| ring.binary_search(node).is_ok();
         let unreachable = unreachable.iter().filter(|node| is_member(node)).cloned();
-        let ring_now = HeartbeatRing::new(cx.me.clone(), ring.iter().cloned(), unreachable, monitored_by);
+        let ring_now = HeartbeatRing::new(cx.me().clone(), ring.iter().cloned(), unreachable, monitored_by);
         let chosen: BTreeSet<UniqueAddress> = ring_now.my_receivers().into_iter().collect();
         let was = core::mem::replace(&mut self.receivers, chosen);
         for node in was.difference(&self.receivers.clone()) {
@@ -294,7 +295,7 @@ impl Detector {
     fn forget(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         self.registry.remove(node);
         self.answered.remove(node);
-        cx.timers.cancel(&first_heartbeat(node));
+        cx.cancel(first_heartbeat(node));
     }
 
     fn is_active(&self, node: &UniqueAddress) -> bool {
@@ -304,23 +305,23 @@ impl Detector {
     fn send_heartbeats(&mut self, cx: &mut Cx<'_>) {
         self.sequence += 1;
         let now = cx.mono();
-        let first_expected = now + cx.config.failure_detector.expected_response_after;
+        let first_expected = now + cx.config().failure_detector.expected_response_after;
         for node in self.receivers.union(&self.former) {
             let heartbeat = Heartbeat {
                 to: node.clone(),
                 sequence: self.sequence,
                 sent_at_micros: now.as_micros(),
             };
-            cx.stats.heartbeats_sent += 1;
-            cx.send(node, Message::Detector(DetectorMsg::Heartbeat(heartbeat)));
+            cx.counters().heartbeats_sent += 1;
+            cx.send(node, DetectorMsg::Heartbeat(heartbeat));
             let timer = first_heartbeat(node);
-            if !self.registry.is_monitoring(node) && !cx.timers.is_set(&timer) {
+            if !self.registry.is_monitoring(node) && !cx.is_set(timer.clone()) {
                 cx.wake(timer, first_expected);
             }
         }
-        let round_due = now + cx.config.failure_detector.heartbeat_interval;
+        let round_due = now + cx.config().failure_detector.heartbeat_interval;
         self.stage.set_round_due(round_due);
-        cx.wake(Timer::Detector(DetectorTimer::Heartbeat), round_due);
+        cx.wake(DetectorTimer::Heartbeat, round_due);
     }
 
     /// A receiver that never answered is taken to have been alive until now, so that its silence begins to count.
@@ -342,7 +343,7 @@ impl Detector {
     fn reap(&mut self, cx: &mut Cx<'_>) {
         let now = cx.mono();
         let table = cx.view().gossip().reachability();
-        let observed = |node: &UniqueAddress| table.status(cx.me, node);
+        let observed = |node: &UniqueAddress| table.status(cx.me(), node);
         let silent = self
             .registry
             .unavailable(now)
@@ -352,16 +353,16 @@ impl Detector {
         let back = published
             .filter(|node| observed(node) == Reach::Unreachable && self.registry.is_available(node, now));
         let reachable: BTreeSet<UniqueAddress> = back.cloned().collect();
-        cx.stats.unreachable_verdicts += unreachable.len() as u64;
-        cx.stats.reachable_verdicts += reachable.len() as u64;
+        cx.counters().unreachable_verdicts += unreachable.len() as u64;
+        cx.counters().reachable_verdicts += reachable.len() as u64;
         if !unreachable.is_empty() || !reachable.is_empty() {
-            cx.signals.verdicts(Verdicts {
+            cx.say_verdicts(Verdicts {
                 unreachable,
                 reachable,
             });
         }
-        let interval = cx.config.failure_detector.unreachable_nodes_reaper_interval;
-        cx.wake(Timer::Detector(DetectorTimer::Reaper), now + interval);
+        let interval = cx.config().failure_detector.unreachable_nodes_reaper_interval;
+        cx.wake(DetectorTimer::Reaper, now + interval);
     }
 
     /// A round this late means that this process stood still, and with it everything that was to answer it. The node asks
@@ -372,7 +373,7 @@ impl Detector {
         };
         let now = cx.mono();
         let excess = now.since(since);
-        let config = &cx.config.failure_detector;
+        let config = &cx.config().failure_detector;
         // A round is due one interval after the last: later by the acceptable pause is an interval plus that pause. An
         // acceptable pause of zero must not make every late wake-up a pause.
         if excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
@@ -388,12 +389,12 @@ impl Detector {
         {
             self.compensated_at = Some(now);
             self.registry.shift(excess, now);
-            cx.stats.pauses_compensated += 1;
+            cx.counters().pauses_compensated += 1;
         }
-        cx.notify(Event::Detector(DetectorEvent::Paused { excess }));
-        cx.signals.paused(since);
+        cx.notify(DetectorEvent::Paused { excess });
+        cx.say_paused(since);
         let view = Arc::clone(cx.view());
-        if nobody_could_tell(cx.config, &view) {
+        if nobody_could_tell(cx.config(), &view) {
             self.believe(cx);
         }
         true
@@ -404,8 +405,15 @@ impl Detector {
         if let Some(round_due) = self.stage.round_due() {
             self.stage = Stage::Monitoring { round_due };
         }
-        cx.signals.still_member();
-        cx.notify(Event::Detector(DetectorEvent::StillMember));
+        cx.say_still_member();
+        cx.notify(DetectorEvent::StillMember);
+    }
+}
+
+impl Buffers for Detector {
+    fn buffered(&self) -> Buffered {
+        // Heartbeats are answered at once.
+        Buffered::NOTHING
     }
 }
 
@@ -428,8 +436,8 @@ fn own_nodes<'a>(view: &'a View, data_center: &'a str) -> impl Iterator<Item = &
     own.map(|member| &member.node)
 }
 
-fn first_heartbeat(node: &UniqueAddress) -> Timer {
-    Timer::Detector(DetectorTimer::FirstHeartbeat(node.address().clone()))
+fn first_heartbeat(node: &UniqueAddress) -> DetectorTimer {
+    DetectorTimer::FirstHeartbeat(node.address().clone())
 }
 
 /// The configuration allows any duration above zero; phi counts in milliseconds and cannot divide by less.

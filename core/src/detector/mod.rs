@@ -9,3 +9,6 @@ pub mod protocol;
 pub(crate) mod registry;
 mod revalidation;
 pub mod ring;
+
+/// What the machine may touch outside itself.
+pub(crate) type Cx<'a> = crate::cx::Cx<'a, crate::cx::OfDetector>;

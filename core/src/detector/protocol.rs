@@ -1,6 +1,8 @@
 //! What the failure detector says and hears: heartbeats, its timers, and what users hear of pauses. Types only. Spec:
 //! membership 2.4, 5.
 
+pub mod counters;
+
 use crate::ident::{Address, UniqueAddress};
 use crate::lane::{Tag, tags};
 

@@ -14,4 +14,16 @@ mod strategies;
 #[cfg(test)]
 pub(crate) mod table;
 
+use crate::buffered::{Buffered, Buffers};
+
 pub use state::{decision, strategy, view};
+
+/// What the machine may touch outside itself.
+pub(crate) type Cx<'a> = crate::cx::Cx<'a, crate::cx::OfDowning>;
+
+impl Buffers for resolver::Resolver {
+    fn buffered(&self) -> Buffered {
+        // It hears no messages.
+        Buffered::NOTHING
+    }
+}

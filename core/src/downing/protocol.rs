@@ -1,5 +1,7 @@
 //! What the downing machine tells users, and its timer. Types only. Spec: membership 3.
 
+pub mod counters;
+
 use alloc::vec::Vec;
 
 use crate::downing::state::decision::Decision;

@@ -14,20 +14,19 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::ValidConfig;
-use crate::cx::Cx;
+use crate::downing::Cx;
 use crate::downing::resolver::clocks::{Unrest, Wait};
 use crate::downing::resolver::lease::{Lease, Pending};
 use crate::downing::resolver::out_of_sight::OutOfSight;
 use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
 use crate::downing::state::strategy::{Strategy, Verdict, counted, judge};
 use crate::downing::state::view::{DowningView, IndirectRule, Observation};
-use crate::event::{DowningEvent, DowningReport, DowningWait, Event};
+use crate::event::{DowningEvent, DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::LeaseReport;
 use crate::membership::state::member::{Member, Status};
 use crate::time::Instant;
 use crate::timer::DowningTimer;
-use crate::timer::Timer;
 use crate::view::{Phase, View};
 
 /// How often the question is asked again once the picture is stable, because leadership may come to this node late.
@@ -87,7 +86,7 @@ impl Resolver {
             self.unrest = Unrest::Quiet;
             self.out_of_sight = OutOfSight::default();
             self.lease.forget();
-            cx.timers.cancel(&Timer::Downing(DowningTimer::Tick));
+            cx.cancel(DowningTimer::Tick);
             return;
         }
         self.lease.on_view(cx.mono(), after);
@@ -125,7 +124,7 @@ impl Resolver {
 
     /// Somebody who was reached since this process stood still counts it in.
     pub(crate) fn on_still_member(&mut self, cx: &Cx<'_>) {
-        let stable_after = cx.config.stable_after(cx.view().members().len());
+        let stable_after = cx.config().stable_after(cx.view().members().len());
         self.out_of_sight.on_still_member(cx.mono() + stable_after);
     }
 
@@ -144,7 +143,7 @@ impl Resolver {
             return self.arm(cx, &view);
         }
         let is_over = self
-            .unstable_until(cx.config, &view)
+            .unstable_until(cx.config(), &view)
             .is_some_and(|end| end < cx.mono());
         let is_due = match is_over.then(|| self.after_patience(cx, &view)) {
             Some(AfterPatience::DownAll) => {
@@ -152,9 +151,9 @@ impl Resolver {
                 return self.arm(cx, &view);
             }
             Some(AfterPatience::AskForLease) => true,
-            Some(AfterPatience::WaitOn) | None => {
-                self.stable_at(cx.config, &view).is_some_and(|at| at <= cx.mono())
-            }
+            Some(AfterPatience::WaitOn) | None => self
+                .stable_at(cx.config(), &view)
+                .is_some_and(|at| at <= cx.mono()),
         };
         if is_over {
             self.unrest.restart(cx.mono());
@@ -187,16 +186,16 @@ impl Resolver {
         if view.self_member().is_none() || view.member(peer).is_none() {
             return;
         }
-        let picture = self.picture(cx.config, &view);
+        let picture = self.picture(cx.config(), &view);
         let verdict = Verdict {
             decision: Decision::DownSelfQuarantinedByRemote,
             reason: "a member refuses this node for good",
             indirectly_connected: picture.indirectly_connected(),
-            down: Vec::from([cx.me.clone()]),
+            down: Vec::from([cx.me().clone()]),
             down_if_denied: Vec::new(),
             escalated: false,
         };
-        let event = event(&*strategy, cx.config, &picture, verdict);
+        let event = event(&*strategy, cx.config(), &picture, verdict);
         self.carry_out(cx, event);
     }
 
@@ -253,12 +252,12 @@ impl Resolver {
     fn watch_rows(&mut self, cx: &Cx<'_>, after: &View) {
         let rows = watch::observations(after);
         if rows != self.rows {
-            let was_broken = self.picture(cx.config, after).may_have_indirectly_connected()
+            let was_broken = self.picture(cx.config(), after).may_have_indirectly_connected()
                 || watch::is_partly_withdrawn(&self.rows, &rows, after);
             self.rows = rows;
             self.heard.clear();
             self.nobody_told = false;
-            if was_broken || self.picture(cx.config, after).may_have_indirectly_connected() {
+            if was_broken || self.picture(cx.config(), after).may_have_indirectly_connected() {
                 self.wait.put_off(cx.mono());
             }
         }
@@ -286,10 +285,10 @@ impl Resolver {
         let Some(strategy) = self.strategy.as_deref() else {
             return AfterPatience::WaitOn;
         };
-        if self.unrest.is_flapping() || cx.config.downing.rule == IndirectRule::Classic {
+        if self.unrest.is_flapping() || cx.config().downing.rule == IndirectRule::Classic {
             return AfterPatience::DownAll;
         }
-        match strategy.decide(&self.picture(cx.config, view)) {
+        match strategy.decide(&self.picture(cx.config(), view)) {
             Decision::DownUnreachable => AfterPatience::WaitOn,
             Decision::AcquireLeaseAndDownUnreachable { .. } if self.is_in_time_for_the_lease(cx) => {
                 AfterPatience::AskForLease
@@ -308,7 +307,7 @@ impl Resolver {
     /// missed this one, and gives it back `release_after` after that: then it would be granted once more, and both would
     /// stay. A quarter of that time is left for the sides to miss each other at different times.
     fn is_in_time_for_the_lease(&self, cx: &Cx<'_>) -> bool {
-        let stable_after = cx.config.stable_after(cx.view().members().len());
+        let stable_after = cx.config().stable_after(cx.view().members().len());
         let latest = stable_after + self.lease.release_after() / 4 * 3;
         self.lease.is_held() || self.out_of_sight.for_how_long(cx.mono()) <= latest
     }
@@ -319,19 +318,21 @@ impl Resolver {
             (self.strategy.is_some() && somebody_could_go(view)).then(|| self.ask_again_at(cx, view));
         let at = watched.into_iter().chain(self.lease.next_at()).min();
         match at {
-            Some(at) => cx.wake(Timer::Downing(DowningTimer::Tick), at),
-            None => cx.timers.cancel(&Timer::Downing(DowningTimer::Tick)),
+            Some(at) => cx.wake(DowningTimer::Tick, at),
+            None => {
+                cx.cancel(DowningTimer::Tick);
+            }
         }
     }
 
     fn ask_again_at(&self, cx: &Cx<'_>, view: &View) -> Instant {
         let mut at = cx.mono() + TICK;
-        if let Some(stable_at) = self.stable_at(cx.config, view).filter(|at| cx.mono() < *at) {
+        if let Some(stable_at) = self.stable_at(cx.config(), view).filter(|at| cx.mono() < *at) {
             at = stable_at;
-        } else if let Some(set) = cx.timers.at(&Timer::Downing(DowningTimer::Tick)) {
+        } else if let Some(set) = cx.due(DowningTimer::Tick) {
             at = at.min(set);
         }
-        let unstable = self.unstable_until(cx.config, view);
+        let unstable = self.unstable_until(cx.config(), view);
         unstable.map_or(at, |end| at.min(end + Duration::from_micros(1)))
     }
 
@@ -349,15 +350,10 @@ impl Resolver {
         };
         let members = watch::own_members(after).filter(counts).count();
         if let Some(members_max) = strategy.members_max().filter(|max| members > *max) {
-            cx.notify(Event::Downing(DowningEvent::TooManyMembersToDecide {
-                members,
-                members_max,
-            }));
+            cx.notify(DowningEvent::TooManyMembersToDecide { members, members_max });
         }
         if let Some(role) = strategy.role().filter(|_| members == 0) {
-            cx.notify(Event::Downing(DowningEvent::NobodyHasDowningRole {
-                role: role.clone(),
-            }));
+            cx.notify(DowningEvent::NobodyHasDowningRole { role: role.clone() });
         }
     }
 
@@ -365,15 +361,15 @@ impl Resolver {
         let Some(strategy) = self.strategy.clone() else {
             return;
         };
-        let picture = self.picture(cx.config, view);
+        let picture = self.picture(cx.config(), view);
         let verdict = judge(
             &*strategy,
             &picture,
-            cx.config.downing.down_all_when_indirectly_connected,
+            cx.config().downing.down_all_when_indirectly_connected,
         );
         let needs_lease = verdict.decision.needs_lease() && !verdict.down.is_empty();
         let down_if_denied = verdict.down_if_denied.clone();
-        let event = event(&*strategy, cx.config, &picture, verdict);
+        let event = event(&*strategy, cx.config(), &picture, verdict);
         if needs_lease {
             self.ask_for_lease(
                 cx,
@@ -398,7 +394,7 @@ impl Resolver {
             return self.carry_out(cx, event);
         }
         event.waits_for = self.lease.waits_for();
-        cx.notify(Event::Downing(DowningEvent::Decision(event)));
+        cx.notify(DowningEvent::Decision(event));
     }
 
     /// Members come and go without end: no side can know what the other one sees, so everybody goes. Every node says
@@ -407,10 +403,10 @@ impl Resolver {
         let Some(strategy) = self.strategy.clone() else {
             return;
         };
-        let picture = self.picture(cx.config, view);
+        let picture = self.picture(cx.config(), view);
         let mut verdict = judge(&crate::downing::down_all::DownAll, &picture, None);
         verdict.reason = "members became unreachable and reachable for too long";
-        let event = event(&*strategy, cx.config, &picture, verdict);
+        let event = event(&*strategy, cx.config(), &picture, verdict);
         self.carry_out(cx, event);
     }
 
@@ -422,12 +418,12 @@ impl Resolver {
             }
             self.nobody_told = true;
         } else {
-            cx.stats.downing_decisions += 1;
-            cx.signals.down_decided(event.down.iter().cloned().collect());
+            cx.counters().decisions += 1;
+            cx.say_down_decided(event.down.iter().cloned().collect());
             self.wait.restart(cx.mono());
             self.unrest = Unrest::Quiet;
         }
-        cx.notify(Event::Downing(DowningEvent::Decision(event)));
+        cx.notify(DowningEvent::Decision(event));
     }
 
     /// What the strategy looks at: this data center, where who is Down counts as unreachable.

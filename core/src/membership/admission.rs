@@ -2,8 +2,8 @@
 //! inflated, so that a stranger costs no more than its header. Never changes the state. Spec: membership 2.1, reliability
 //! 3a, 3b.
 
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
+use crate::membership::Cx;
 use crate::membership::join::Joining;
 use crate::membership::machine::Membership;
 use crate::membership::protocol::Msg;
@@ -51,7 +51,7 @@ impl Membership {
 
     /// Counts a message that was not heard. Who was a member and does not know that it is none any more is told.
     pub(crate) fn turn_away(&self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: u16) {
-        cx.stats.rejected_strangers += 1;
+        cx.counters().rejected_strangers += 1;
         if kind == Msg::WELCOME.kind {
             return cx.reject(from, Rejection::Unexpected { what: "Welcome" });
         }

@@ -4,12 +4,12 @@
 use alloc::vec::Vec;
 
 use crate::config::DowningStrategy;
-use crate::cx::Cx;
 use crate::drain::{DrainPart, Step};
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
-use crate::event::{Event, MembershipEvent, ShutdownPhase};
+use crate::event::{MembershipEvent, ShutdownPhase};
 use crate::ident::UniqueAddress;
 use crate::input::{DownTarget, Token};
+use crate::membership::Cx;
 use crate::membership::machine::{Exit, Membership};
 use crate::membership::spread::FAREWELL_TARGETS;
 use crate::membership::state::convergence;
@@ -17,9 +17,9 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::state::reachability::Reach;
-use crate::message::{MembershipMsg, Message};
+use crate::message::MembershipMsg;
 use crate::reject::{MembershipRejection, Rejection};
-use crate::timer::{MembershipTimer, Timer};
+use crate::timer::MembershipTimer;
 
 /// Leader candidates that hear that an exiting node is done, because the first may itself be on its way out.
 const CONFIRMED_TO: usize = 2;
@@ -74,7 +74,7 @@ impl Membership {
         let mut next = Gossip::clone(&self.gossip);
         next.mark_down(node);
         self.update(cx, next);
-        if node != cx.me {
+        if node != cx.me() {
             self.push_to(cx, node);
         } else if self.is_member() {
             // Not gone at once, because other downed members have to hear of it.
@@ -86,15 +86,17 @@ impl Membership {
     pub(super) fn check_self_down(&mut self, cx: &mut Cx<'_>) {
         let down = self
             .gossip
-            .member(cx.me)
+            .member(cx.me())
             .is_some_and(|m| m.status == Status::Down);
         if !down || !self.is_member() {
             return;
         }
-        let dc = cx.config.node_roles().data_center();
+        let dc = cx.config().node_roles().data_center();
         let reach = convergence::dc_reachability(&self.gossip, dc);
         let informed = |m: &Member| {
-            self.gossip.has_seen(&m.node) || m.node == *cx.me || reach.aggregate(&m.node) != Reach::Reachable
+            self.gossip.has_seen(&m.node)
+                || m.node == *cx.me()
+                || reach.aggregate(&m.node) != Reach::Reachable
         };
         let in_dc = |m: &&Member| m.data_center() == dc && m.status == Status::Down;
         let all_informed = self.gossip.members().iter().filter(in_dc).all(informed);
@@ -111,8 +113,8 @@ impl Membership {
         let refusal = if !self.is_member() {
             CommandError::Membership(MembershipCommandError::NotAMember)
         } else {
-            match self.target(cx.me, target) {
-                Some(node) if node == *cx.me && self.gossip.members().len() > 1 => {
+            match self.target(cx.me(), target) {
+                Some(node) if node == *cx.me() && self.gossip.members().len() > 1 => {
                     CommandError::Membership(MembershipCommandError::NotMyself)
                 }
                 Some(node) => {
@@ -131,7 +133,7 @@ impl Membership {
     }
 
     fn remove(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
-        if node == cx.me {
+        if node == cx.me() {
             return self.halt(cx, HaltReason::Removed);
         }
         // Said before the host refuses its links; gossip that does not contain it would be dropped there.
@@ -144,11 +146,8 @@ impl Membership {
 
     /// Lets one that was a member know that it is not any more.
     pub(super) fn tell_removed(&self, cx: &mut Cx<'_>, node: &UniqueAddress) {
-        cx.stats.removed_told += 1;
-        cx.send(
-            node,
-            Message::Membership(MembershipMsg::Removed { to: node.clone() }),
-        );
+        cx.counters().removed_told += 1;
+        cx.send(node, MembershipMsg::Removed { to: node.clone() });
     }
 
     /// A member says that this node was removed: the others have gone on without it, and so it must not go on. Not
@@ -168,7 +167,7 @@ impl Membership {
     /// set, the resolver decides; without one nobody else would.
     pub(crate) fn on_quarantined_by(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
         let sound = |m: &Member| m.status < Status::Leaving;
-        let nobody_decides = matches!(cx.config.downing.strategy, DowningStrategy::Off);
+        let nobody_decides = matches!(cx.config().downing.strategy, DowningStrategy::Off);
         if nobody_decides && self.is_member() && self.gossip.member(peer).is_some_and(sound) {
             self.halt(cx, HaltReason::Removed);
         }
@@ -216,9 +215,9 @@ impl Membership {
             return;
         }
         if let Some((part, step)) = self.drain.on_timeout() {
-            cx.notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut {
+            cx.notify(MembershipEvent::ShutdownPhaseTimedOut {
                 phase: ShutdownPhase::of(part),
-            }));
+            });
             self.go_on_draining(cx, Some(step));
         }
     }
@@ -232,9 +231,9 @@ impl Membership {
     fn go_on_draining(&mut self, cx: &mut Cx<'_>, step: Option<Step>) {
         match step {
             Some(Step::Ask(part)) => {
-                let limit = cx.mono() + part.limit(&cx.config.membership);
-                cx.wake(Timer::Membership(MembershipTimer::ExitDrain), limit);
-                cx.signals.request_drain(part);
+                let limit = cx.mono() + part.limit(&cx.config().membership);
+                cx.wake(MembershipTimer::ExitDrain, limit);
+                cx.request_drain(part);
             }
             Some(Step::Over { clean: true }) => self.stop_waiting(cx, Exit::Drained),
             Some(Step::Over { clean: false }) => self.stop_waiting(cx, Exit::TimedOut),
@@ -246,16 +245,16 @@ impl Membership {
     /// not for ever: a leader that cannot act must not keep a process from ending.
     fn stop_waiting(&mut self, cx: &mut Cx<'_>, exit: Exit) {
         self.exit = exit;
-        cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitDrain));
-        let own = self.gossip.member(cx.me).map(|m| m.status);
+        cx.cancel(MembershipTimer::ExitDrain);
+        let own = self.gossip.member(cx.me()).map(|m| m.status);
         if !self.is_member() {
             return;
         }
         if own == Some(Status::Exiting) {
             self.complete_exit(cx);
         } else if own == Some(Status::Leaving) {
-            let limit = cx.mono() + cx.config.membership.exiting_timeout;
-            cx.wake(Timer::Membership(MembershipTimer::ExitLeaving), limit);
+            let limit = cx.mono() + cx.config().membership.exiting_timeout;
+            cx.wake(MembershipTimer::ExitLeaving, limit);
         }
     }
 
@@ -263,28 +262,28 @@ impl Membership {
     /// is for them to down it.
     pub(super) fn on_leaving_timeout(&mut self, cx: &mut Cx<'_>) {
         let leaving = |m: &Member| m.status == Status::Leaving;
-        if !self.is_member() || !self.gossip.member(cx.me).is_some_and(leaving) {
+        if !self.is_member() || !self.gossip.member(cx.me()).is_some_and(leaving) {
             return;
         }
-        cx.notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut {
+        cx.notify(MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownPhase::Exiting,
-        }));
+        });
         self.push_to_random(cx, FAREWELL_TARGETS);
         self.halt(cx, HaltReason::Left);
     }
 
     fn complete_exit(&mut self, cx: &mut Cx<'_>) {
-        cx.timers.cancel(&Timer::Membership(MembershipTimer::ExitLeaving));
+        cx.cancel(MembershipTimer::ExitLeaving);
         let mut last = Gossip::clone(&self.gossip);
-        if self.exit == Exit::Drained && last.mark_gone(cx.me) {
+        if self.exit == Exit::Drained && last.mark_gone(cx.me()) {
             self.update(cx, last);
-        } else if last.add_seen(cx.me) {
+        } else if last.add_seen(cx.me()) {
             self.install(cx, last);
         }
         let leaders = self.leaders_without_me(cx);
         self.push_to_random_and(cx, FAREWELL_TARGETS, &leaders);
         for node in leaders {
-            let confirmed = Message::Membership(MembershipMsg::ExitingConfirmed { to: node.clone() });
+            let confirmed = MembershipMsg::ExitingConfirmed { to: node.clone() };
             cx.send(&node, confirmed);
         }
         self.halt(cx, HaltReason::Left);
@@ -298,8 +297,8 @@ impl Membership {
                 .gossip
                 .members()
                 .iter()
-                .filter(|m| m.node != *cx.me && !found.contains(&m.node));
-            match leader::acting_leader_of(&self.gossip, cx.me, others) {
+                .filter(|m| m.node != *cx.me() && !found.contains(&m.node));
+            match leader::acting_leader_of(&self.gossip, cx.me(), others) {
                 Some(member) => found.push(member.node.clone()),
                 None => break,
             }

@@ -4,8 +4,8 @@
 
 use alloc::vec::Vec;
 
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
+use crate::membership::Cx;
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
@@ -34,8 +34,8 @@ impl Membership {
     pub(super) fn end_old_incarnation(&mut self, cx: &mut Cx<'_>, old: &UniqueAddress) {
         let status = self.gossip.member(old).map_or(Status::Removed, |m| m.status);
         let mut next = Gossip::clone(&self.gossip);
-        if next.reachability_mut().terminated(cx.me, old) {
-            cx.stats.incarnations_terminated += 1;
+        if next.reachability_mut().terminated(cx.me(), old) {
+            cx.counters().incarnations_terminated += 1;
             self.update(cx, next);
         }
         // One that is exiting is removed now that it is known to have stopped. It is not known that it had stopped everything
@@ -50,12 +50,12 @@ impl Membership {
     /// successor: it may be the old one.
     pub(super) fn end_rivals(&mut self, cx: &mut Cx<'_>) {
         let stays = |status: Status| status < Status::Leaving;
-        if !self.is_member() || !self.gossip.member(cx.me).is_some_and(|m| stays(m.status)) {
+        if !self.is_member() || !self.gossip.member(cx.me()).is_some_and(|m| stays(m.status)) {
             return;
         }
-        let here = self.gossip.at(cx.me.address()).iter();
+        let here = self.gossip.at(cx.me().address()).iter();
         let rivals =
-            here.filter(|m| m.node != *cx.me && m.status != Status::Down && !self.gossip.is_gone(&m.node));
+            here.filter(|m| m.node != *cx.me() && m.status != Status::Down && !self.gossip.is_gone(&m.node));
         let rivals: Vec<UniqueAddress> = rivals.map(|m| m.node.clone()).collect();
         for rival in &rivals {
             self.end_old_incarnation(cx, rival);

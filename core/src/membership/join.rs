@@ -5,21 +5,21 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::cx::Cx;
 use crate::effect::HaltReason;
-use crate::event::{Event, JoinFailure, MembershipEvent};
+use crate::event::{JoinFailure, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
+use crate::membership::Cx;
 use crate::membership::leader_actions::is_shutting_down;
 use crate::membership::machine::Membership;
 use crate::membership::seeds::Seeding;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::targets;
-use crate::message::{GossipBody, GossipEnvelope, Join, JoinRefused, MembershipMsg, Message, Welcome};
+use crate::message::{GossipBody, GossipEnvelope, Join, JoinRefused, MembershipMsg, Welcome};
 use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 use crate::rng;
 use crate::time::Instant;
-use crate::timer::{MembershipTimer, Timer};
+use crate::timer::MembershipTimer;
 use crate::wire;
 
 /// A member that has not answered a Join is asked again this often: a node that is restarted at its address is back soon
@@ -58,9 +58,9 @@ impl Membership {
             Joining::Idle | Joining::Done | Joining::Over => {}
             Joining::Seeding(_) | Joining::Waiting { .. } => {
                 Self::cancel_join_timers(cx);
-                cx.notify(Event::Membership(MembershipEvent::JoinFailed {
+                cx.notify(MembershipEvent::JoinFailed {
                     reason: JoinFailure::Aborted,
-                }));
+                });
                 self.halt(cx, HaltReason::JoinAborted);
             }
         }
@@ -87,9 +87,9 @@ impl Membership {
             return Self::wake_join_again(cx, *until);
         }
         let (contacts, attempt) = (contacts.clone(), attempt.saturating_add(1));
-        cx.notify(Event::Membership(MembershipEvent::JoinFailed {
+        cx.notify(MembershipEvent::JoinFailed {
             reason: JoinFailure::NoWelcome,
-        }));
+        });
         self.ask_contacts(cx, contacts, attempt);
     }
 
@@ -97,9 +97,9 @@ impl Membership {
         if !self.is_joining_still(cx) {
             return;
         }
-        let candidates = targets::gossip_targets(&self.gossip, cx.me, false);
+        let candidates = targets::gossip_targets(&self.gossip, cx.me(), false);
         if !candidates.is_empty() {
-            let target = &candidates[rng::below(cx.rng, candidates.len())];
+            let target = &candidates[rng::below(cx.rng(), candidates.len())];
             Self::send_join(cx, target);
         }
         Self::wake_join_retry(cx);
@@ -108,10 +108,10 @@ impl Membership {
     fn send_join(cx: &mut Cx<'_>, target: &UniqueAddress) {
         let join = Join {
             to: target.clone(),
-            roles: cx.config.node_roles().clone(),
-            app_version: cx.config.app_version.clone(),
+            roles: cx.config().node_roles().clone(),
+            app_version: cx.config().app_version.clone(),
         };
-        cx.send(target, Message::Membership(MembershipMsg::Join(join)));
+        cx.send(target, MembershipMsg::Join(join));
     }
 
     /// A member has agreed to take this node in.
@@ -123,7 +123,7 @@ impl Membership {
         attempt: u32,
     ) {
         Self::cancel_process_timers(cx);
-        let until = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
+        let until = cx.mono() + cx.config().membership.retry_unsuccessful_join_after;
         self.joining = Joining::Waiting {
             target: target.clone(),
             contacts,
@@ -136,12 +136,12 @@ impl Membership {
 
     fn wake_join_again(cx: &mut Cx<'_>, until: Instant) {
         let at = until.min(cx.mono() + JOIN_AGAIN);
-        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), at);
+        cx.wake(MembershipTimer::JoinRetry, at);
     }
 
     fn wake_join_retry(cx: &mut Cx<'_>) {
-        let retry = cx.mono() + cx.config.membership.retry_unsuccessful_join_after;
-        cx.wake(Timer::Membership(MembershipTimer::JoinRetry), retry);
+        let retry = cx.mono() + cx.config().membership.retry_unsuccessful_join_after;
+        cx.wake(MembershipTimer::JoinRetry, retry);
     }
 
     /// A node asks to be taken in.
@@ -149,12 +149,12 @@ impl Membership {
         if !Self::meant_for_me(cx, from, &join.to) || !self.is_member() {
             return;
         }
-        cx.stats.joins_received += 1;
+        cx.counters().joins_received += 1;
         if let Some(refusal) = self.join_refusal(cx, from) {
             return Self::refuse_join(cx, from, refusal);
         }
         if self.gossip.contains(from) {
-            cx.stats.welcomes_resent += 1;
+            cx.counters().welcomes_resent += 1;
             return self.welcome(cx, from);
         }
         if let Some(old) = self.incarnation_before(from) {
@@ -176,16 +176,13 @@ impl Membership {
 
     /// Says no, to the joiner and to the users here.
     fn refuse_join(cx: &mut Cx<'_>, joiner: &UniqueAddress, reason: JoinRefusal) {
-        cx.stats.joins_refused += 1;
+        cx.counters().joins_refused += 1;
         cx.reject(
             joiner,
             Rejection::Membership(MembershipRejection::JoinRefused(reason)),
         );
         let to = joiner.clone();
-        cx.send(
-            joiner,
-            Message::Membership(MembershipMsg::JoinRefused(JoinRefused { to, reason })),
-        );
+        cx.send(joiner, MembershipMsg::JoinRefused(JoinRefused { to, reason }));
     }
 
     /// An address is used again: an old incarnation of it that left in good order has nothing more to say.
@@ -198,9 +195,7 @@ impl Membership {
             .cloned()
             .collect();
         for node in old {
-            let timer = Timer::Membership(MembershipTimer::Quarantine(node.clone()));
-            if cx.timers.is_set(&timer) {
-                cx.timers.cancel(&timer);
+            if cx.cancel(MembershipTimer::Quarantine(node.clone())) {
                 cx.quarantine(node);
             }
         }
@@ -218,9 +213,9 @@ impl Membership {
         }
         let reason = refused.reason;
         if expected {
-            cx.notify(Event::Membership(MembershipEvent::JoinFailed {
+            cx.notify(MembershipEvent::JoinFailed {
                 reason: JoinFailure::Refused { reason },
-            }));
+            });
             if reason.is_final() {
                 Self::cancel_join_timers(cx);
                 self.halt(cx, HaltReason::JoinRefused);
@@ -233,15 +228,15 @@ impl Membership {
 
     fn is_joining_still(&self, cx: &Cx<'_>) -> bool {
         self.gossip
-            .member(cx.me)
+            .member(cx.me())
             .is_some_and(|m| m.status == Status::Joining)
     }
 
     fn join_refusal(&self, cx: &Cx<'_>, from: &UniqueAddress) -> Option<JoinRefusal> {
-        let own = self.gossip.member(cx.me).map_or(Status::Removed, |m| m.status);
+        let own = self.gossip.member(cx.me()).map_or(Status::Removed, |m| m.status);
         if own.is_terminal() {
             Some(JoinRefusal::ReceiverLeaving)
-        } else if from.address() == cx.me.address() {
+        } else if from.address() == cx.me().address() {
             Some(JoinRefusal::AddressConflict)
         } else if self.gossip.tombstones().contains(from) {
             Some(JoinRefusal::UidRemoved)
@@ -256,7 +251,7 @@ impl Membership {
 
     /// Limits on newcomers. An old incarnation of the joiner is ended first, for that makes room.
     fn no_room(&self, cx: &Cx<'_>) -> Option<JoinRefusal> {
-        let limits = &cx.config.limits;
+        let limits = &cx.config().limits;
         if self.gossip.members().len() >= limits.members_max {
             Some(JoinRefusal::TooManyMembers)
         } else if self.gossip.tombstones().len() >= limits.tombstones_max {
@@ -272,10 +267,10 @@ impl Membership {
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(
             to,
-            Message::Membership(MembershipMsg::Welcome(Welcome {
+            MembershipMsg::Welcome(Welcome {
                 to: to.clone(),
                 gossip,
-            })),
+            }),
         );
     }
 
@@ -292,7 +287,7 @@ impl Membership {
         if !Self::meant_for_me(cx, from, &welcome.to) {
             return;
         }
-        let Some(about_me) = welcome.gossip.about(cx.me) else {
+        let Some(about_me) = welcome.gossip.about(cx.me()) else {
             return cx.reject(from, Rejection::Membership(MembershipRejection::NotInGossip));
         };
         if self.is_forged(cx, from, about_me.counter) {
@@ -301,24 +296,24 @@ impl Membership {
         Self::cancel_join_timers(cx);
         self.joining = Joining::Done;
         let mut next = welcome.gossip.open(&self.gossip);
-        next.add_seen(cx.me);
+        next.add_seen(cx.me());
         Self::start_periodic_tasks(cx);
         Self::wake_join_retry(cx);
         self.install(cx, next);
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
-        cx.stats.gossips_sent += 1;
+        cx.counters().gossips_sent += 1;
         cx.send(
             from,
-            Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
+            MembershipMsg::Gossip(GossipEnvelope {
                 to: from.clone(),
                 gossip,
-            })),
+            }),
         );
     }
 
     pub(super) fn cancel_join_timers(cx: &mut Cx<'_>) {
         Self::cancel_process_timers(cx);
-        cx.timers.cancel(&Timer::Membership(MembershipTimer::JoinAbort));
+        cx.cancel(MembershipTimer::JoinAbort);
     }
 
     /// Cancels what the present attempt waits for; the limit of the whole process stays.
@@ -328,7 +323,7 @@ impl Membership {
             MembershipTimer::SeedSelfJoin,
             MembershipTimer::JoinRetry,
         ] {
-            cx.timers.cancel(&Timer::Membership(timer));
+            cx.cancel(timer);
         }
     }
 

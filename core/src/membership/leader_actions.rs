@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::MembershipConfig;
-use crate::cx::Cx;
-use crate::event::{Event, MembershipEvent};
+use crate::event::MembershipEvent;
 use crate::ident::{Role, UniqueAddress};
+use crate::membership::Cx;
 use crate::membership::incarnations::has_rival;
 use crate::membership::machine::Membership;
 use crate::membership::state::convergence;
@@ -16,7 +16,7 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::Reach;
-use crate::timer::{MembershipTimer, Timer};
+use crate::timer::MembershipTimer;
 
 /// Leader ticks without convergence after which users are told, and then again after each [`INCAPACITATED_AGAIN`].
 const INCAPACITATED_AFTER: u64 = 20;
@@ -122,8 +122,8 @@ fn enough_members(gossip: &Gossip, config: &MembershipConfig) -> bool {
 impl Membership {
     /// The periodic leader task; every node runs the parts that are not the leader's.
     pub(super) fn on_leader_tick(&mut self, cx: &mut Cx<'_>) {
-        let again = cx.mono() + cx.config.membership.leader_actions_interval;
-        cx.wake(Timer::Membership(MembershipTimer::LeaderActions), again);
+        let again = cx.mono() + cx.config().membership.leader_actions_interval;
+        cx.wake(MembershipTimer::LeaderActions, again);
         if !self.is_member() {
             return;
         }
@@ -131,7 +131,7 @@ impl Membership {
         let gossip = &self.gossip;
         self.exiting_confirmed.retain(|node| gossip.contains(node));
         self.confirmed_before.clone_from(&self.exiting_confirmed);
-        let own = gossip.member(cx.me).map(|m| m.status);
+        let own = gossip.member(cx.me()).map(|m| m.status);
         if own == Some(Status::Up) && is_shutting_down(gossip) {
             self.prepare_for_shutdown(cx);
         }
@@ -140,15 +140,15 @@ impl Membership {
 
     /// Does what the leader has to do, if this node is the leader.
     pub(super) fn act_as_leader(&mut self, cx: &mut Cx<'_>) {
-        if leader::acting_leader(&self.gossip, cx.me).as_ref() != Some(cx.me) {
+        if leader::acting_leader(&self.gossip, cx.me()).as_ref() != Some(cx.me()) {
             self.ticks_without_convergence = 0;
             return;
         }
-        if !convergence::converged(&self.gossip, cx.me, &self.exiting_confirmed) {
+        if !convergence::converged(&self.gossip, cx.me(), &self.exiting_confirmed) {
             self.ticks_without_convergence += 1;
             let ticks = self.ticks_without_convergence;
             if ticks == INCAPACITATED_AFTER || ticks.is_multiple_of(INCAPACITATED_AGAIN) {
-                cx.notify(Event::Membership(MembershipEvent::LeaderIncapacitated { ticks }));
+                cx.notify(MembershipEvent::LeaderIncapacitated { ticks });
             }
             return self.admit_weakly(cx, ticks);
         }
@@ -159,7 +159,7 @@ impl Membership {
     pub(super) fn wake_if_converged(&self, cx: &mut Cx<'_>) {
         if self.may_act(cx) {
             let now = cx.mono();
-            cx.wake(Timer::Membership(MembershipTimer::Converged), now);
+            cx.wake(MembershipTimer::Converged, now);
         }
     }
 
@@ -178,17 +178,17 @@ impl Membership {
         self.is_member()
             && cx.view().converged
             && !confirmed.any(|node| self.gossip.member(node).is_some_and(is_on_its_way))
-            && leader::acting_leader(&self.gossip, cx.me).as_ref() == Some(cx.me)
+            && leader::acting_leader(&self.gossip, cx.me()).as_ref() == Some(cx.me())
     }
 
     fn act_converged(&mut self, cx: &mut Cx<'_>) {
         self.ticks_without_convergence = 0;
-        let dc = cx.config.node_roles().data_center();
+        let dc = cx.config().node_roles().data_center();
         // Who said goodbye also gossips, for everybody, whether anything still runs there. That is on another lane and may be
         // overtaken; one who is removed without it would be given the removal margin. It is waited for, up to a tick.
-        let mut plan = plan(&self.gossip, dc, &self.confirmed_before, &cx.config.membership);
+        let mut plan = plan(&self.gossip, dc, &self.confirmed_before, &cx.config().membership);
         // A leader on its way out may be unreachable for others, and still only they can remove it.
-        plan.removed.retain(|node| node != cx.me);
+        plan.removed.retain(|node| node != cx.me());
         plan.forgotten = self.expired_tombstones(cx);
         if !plan.is_empty() {
             self.carry_out(cx, &plan);
@@ -196,13 +196,13 @@ impl Membership {
     }
 
     fn admit_weakly(&mut self, cx: &mut Cx<'_>, ticks: u64) {
-        let m = &cx.config.membership;
+        let m = &cx.config().membership;
         let waited =
             u32::try_from(ticks).map_or(Duration::MAX, |n| m.leader_actions_interval.saturating_mul(n));
         if m.allow_weakly_up_members.is_none_or(|after| waited < after) {
             return;
         }
-        let dc = cx.config.node_roles().data_center();
+        let dc = cx.config().node_roles().data_center();
         let admitted = plan_weakly_up(&self.gossip, dc, m);
         if admitted.is_empty() {
             return;
@@ -211,8 +211,8 @@ impl Membership {
         for node in &admitted {
             next.set_status(node, Status::WeaklyUp);
         }
-        cx.stats.leader_actions += 1;
-        cx.stats.members_weakly_up += admitted.len() as u64;
+        cx.counters().leader_actions += 1;
+        cx.counters().members_weakly_up += admitted.len() as u64;
         self.update(cx, next);
     }
 
@@ -237,8 +237,8 @@ impl Membership {
     }
 
     fn carry_out(&mut self, cx: &mut Cx<'_>, plan: &Plan) {
-        cx.stats.leader_actions += 1;
-        cx.stats.tombstones_pruned += plan.forgotten.len() as u64;
+        cx.counters().leader_actions += 1;
+        cx.counters().tombstones_pruned += plan.forgotten.len() as u64;
         let mut next = Gossip::clone(&self.gossip);
         for (node, number) in &plan.up {
             next.set_status(node, Status::Up);
@@ -257,7 +257,7 @@ impl Membership {
         let leavers = plan.exiting.iter().chain(&plan.removed);
         let leavers = leavers.filter_map(|node| self.gossip.member(node));
         let roles: BTreeSet<Role> = leavers.flat_map(|m| m.roles.user_roles()).cloned().collect();
-        if plan.exiting.contains(cx.me) {
+        if plan.exiting.contains(cx.me()) {
             // Before the update, so that this node does not count as having seen its own last state.
             self.enter_exit();
         }
@@ -275,7 +275,7 @@ impl Membership {
     /// role moves to them, when that member exits and when it has been removed.
     fn hint_oldest(&self, cx: &mut Cx<'_>, roles: &BTreeSet<Role>) {
         let mut hinted: BTreeMap<&Role, usize> = roles.iter().map(|role| (role, 0)).collect();
-        let dc = cx.config.node_roles().data_center();
+        let dc = cx.config().node_roles().data_center();
         let in_dc = self.gossip.members().iter().filter(|m| m.data_center() == dc);
         for (rank, member) in leader::age_sorted(in_dc, None).into_iter().enumerate() {
             let mut oldest = rank < EXITING_HINTS;
@@ -292,7 +292,7 @@ impl Membership {
     }
 
     fn expired_tombstones(&self, cx: &Cx<'_>) -> Vec<UniqueAddress> {
-        let keep = cx.config.membership.prune_gossip_tombstones_after;
+        let keep = cx.config().membership.prune_gossip_tombstones_after;
         let expired = self
             .tombstones_since
             .iter()

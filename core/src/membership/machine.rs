@@ -6,12 +6,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::cx::Cx;
+use crate::buffered::{Buffered, Buffers};
 use crate::drain::Drain;
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
-use crate::event::{Event, MembershipEvent};
+use crate::event::MembershipEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DownTarget, MembershipCommand, Token};
+use crate::membership::Cx;
 use crate::membership::join::Joining;
 use crate::membership::seeds::ToldDiffering;
 use crate::membership::state::convergence;
@@ -23,7 +24,7 @@ use crate::message::MembershipMsg;
 use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
-use crate::timer::{MembershipTimer, Timer};
+use crate::timer::MembershipTimer;
 use crate::view::{Phase, View};
 
 /// The largest step by which a peer's claim may move my own clock entry forward. Far above what a node changes within
@@ -100,11 +101,11 @@ impl Membership {
             MembershipMsg::ExitingConfirmed { to } => self.on_exiting_confirmed(cx, from, &to),
             MembershipMsg::GossipStatus(status) => {
                 self.on_gossip_status(cx, from, &status);
-                cx.signals.gossip_heard(from.clone());
+                cx.say_gossip_heard(from.clone());
             }
             MembershipMsg::Gossip(envelope) => {
                 self.on_gossip(cx, from, &envelope);
-                cx.signals.gossip_heard(from.clone());
+                cx.say_gossip_heard(from.clone());
             }
         }
     }
@@ -153,12 +154,12 @@ impl Membership {
         for node in verdicts
             .unreachable
             .iter()
-            .filter(|n| *n != cx.me && self.gossip.contains(n))
+            .filter(|n| *n != cx.me() && self.gossip.contains(n))
         {
-            changed |= next.reachability_mut().unreachable(cx.me, node);
+            changed |= next.reachability_mut().unreachable(cx.me(), node);
         }
         for node in verdicts.reachable.iter().filter(|n| self.gossip.contains(n)) {
-            changed |= next.reachability_mut().reachable(cx.me, node);
+            changed |= next.reachability_mut().reachable(cx.me(), node);
         }
         if changed {
             self.update(cx, next);
@@ -167,7 +168,7 @@ impl Membership {
 
     /// The resolver decided; this node goes last, so that the others still hear of it.
     pub(crate) fn on_down_decided(&mut self, cx: &mut Cx<'_>, nodes: &BTreeSet<UniqueAddress>) {
-        let me = cx.me.clone();
+        let me = cx.me().clone();
         for node in nodes.iter().filter(|n| **n != me) {
             self.down(cx, node);
         }
@@ -181,9 +182,9 @@ impl Membership {
         if self.halt.is_some() {
             return cx.reply(token, Answer::Refused(CommandError::Stopped));
         }
-        let me = cx.me.clone();
+        let me = cx.me().clone();
         let node = match address {
-            Some(address) => self.node_at(cx.me, address),
+            Some(address) => self.node_at(cx.me(), address),
             None => Some(me.clone()),
         };
         match node {
@@ -204,7 +205,7 @@ impl Membership {
 
     /// Somebody wants a member down.
     pub(crate) fn on_down_command(&mut self, cx: &mut Cx<'_>, token: Token, target: &DownTarget) {
-        let Some(node) = self.target(cx.me, target) else {
+        let Some(node) = self.target(cx.me(), target) else {
             return cx.reply(
                 token,
                 Answer::Refused(CommandError::Membership(MembershipCommandError::UnknownMember)),
@@ -257,8 +258,8 @@ impl Membership {
 
     /// One local change: counts my clock entry up, resets who has seen the state, installs it (2.0).
     pub(super) fn update(&mut self, cx: &mut Cx<'_>, mut next: Gossip) {
-        next.stamp(cx.me, self.exit != Exit::Draining, self.own_clock);
-        self.own_clock = next.version().get(cx.me);
+        next.stamp(cx.me(), self.exit != Exit::Draining, self.own_clock);
+        self.own_clock = next.version().get(cx.me());
         self.install(cx, next);
     }
 
@@ -266,12 +267,12 @@ impl Membership {
     pub(super) fn install(&mut self, cx: &mut Cx<'_>, next: Gossip) {
         let before = core::mem::replace(&mut self.gossip, Arc::new(next));
         self.age_tombstones(cx, &before);
-        let changes = events::diff(&before, &self.gossip, cx.me);
+        let changes = events::diff(&before, &self.gossip, cx.me());
         self.publish(cx);
         for change in changes {
             self.tell(cx, change);
         }
-        self.follow_own_status(cx, before.member(cx.me).map(|m| m.status));
+        self.follow_own_status(cx, before.member(cx.me()).map(|m| m.status));
         self.end_rivals(cx);
     }
 
@@ -279,10 +280,10 @@ impl Membership {
         let mut became_up = false;
         match &change {
             MembershipChange::Removed { member, previous } => {
-                cx.stats.members_removed += 1;
+                cx.counters().members_removed += 1;
                 self.refuse_links(cx, &member.node, *previous);
             }
-            MembershipChange::Up(member) => became_up = member.node == *cx.me,
+            MembershipChange::Up(member) => became_up = member.node == *cx.me(),
             MembershipChange::Joined(_)
             | MembershipChange::WeaklyUp(_)
             | MembershipChange::Left(_)
@@ -299,9 +300,9 @@ impl Membership {
             | MembershipChange::ReachabilityChanged => {}
         }
         let view = Arc::clone(cx.view());
-        cx.notify(Event::Membership(MembershipEvent::Changed { change, view }));
+        cx.notify(MembershipEvent::Changed { change, view });
         if became_up && !core::mem::replace(&mut self.told_up, true) {
-            cx.notify(Event::Membership(MembershipEvent::SelfUp));
+            cx.notify(MembershipEvent::SelfUp);
         }
     }
 
@@ -311,14 +312,14 @@ impl Membership {
         if previous == Status::Down {
             cx.quarantine(node.clone());
         } else {
-            let at = cx.mono() + cx.config.membership.quarantine_removed_node_after;
+            let at = cx.mono() + cx.config().membership.quarantine_removed_node_after;
             let timer = MembershipTimer::Quarantine(node.clone());
-            cx.wake(Timer::Membership(timer), at);
+            cx.wake(timer, at);
         }
     }
 
     fn follow_own_status(&mut self, cx: &mut Cx<'_>, before: Option<Status>) {
-        let Some(now) = self.gossip.member(cx.me).map(|m| m.status) else {
+        let Some(now) = self.gossip.member(cx.me()).map(|m| m.status) else {
             return;
         };
         if before == Some(now) {
@@ -339,20 +340,20 @@ impl Membership {
 
     /// Publishes the picture of the present state.
     pub(super) fn publish(&self, cx: &mut Cx<'_>) {
-        let dc = cx.config.node_roles().data_center();
+        let dc = cx.config().node_roles().data_center();
         let mut unreachable = if self.gossip.reachability().is_all_reachable() {
             Vec::new()
         } else {
             convergence::dc_reachability_no_outside_nodes(&self.gossip, dc).all_unreachable_or_terminated()
         };
-        unreachable.retain(|node| node != cx.me);
+        unreachable.retain(|node| node != cx.me());
         let view = View {
-            me: cx.me.clone(),
+            me: cx.me().clone(),
             revision: cx.view().revision + 1,
             phase: self.phase(),
-            leader: leader::leader(&self.gossip, cx.me),
+            leader: leader::leader(&self.gossip, cx.me()),
             converged: self.is_member()
-                && convergence::converged(&self.gossip, cx.me, &self.exiting_confirmed),
+                && convergence::converged(&self.gossip, cx.me(), &self.exiting_confirmed),
             unreachable,
             gossip: Arc::clone(&self.gossip),
         };
@@ -380,7 +381,7 @@ impl Membership {
 
     /// Drops what a peer said unless it was meant for this very incarnation.
     pub(super) fn meant_for_me(cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
-        if to == cx.me {
+        if to == cx.me() {
             return true;
         }
         cx.reject(from, Rejection::WrongReceiver { to: to.clone() });
@@ -400,11 +401,18 @@ impl Membership {
 
     /// Starts the periodic tasks; this node has just become a member.
     pub(super) fn start_periodic_tasks(cx: &mut Cx<'_>) {
-        let m = &cx.config.membership;
+        let m = &cx.config().membership;
         let delay = |interval: core::time::Duration| interval.max(m.periodic_tasks_initial_delay);
         let gossip = cx.mono() + delay(m.gossip_interval);
         let leader = cx.mono() + delay(m.leader_actions_interval);
-        cx.wake(Timer::Membership(MembershipTimer::Gossip), gossip);
-        cx.wake(Timer::Membership(MembershipTimer::LeaderActions), leader);
+        cx.wake(MembershipTimer::Gossip, gossip);
+        cx.wake(MembershipTimer::LeaderActions, leader);
+    }
+}
+
+impl Buffers for Membership {
+    fn buffered(&self) -> Buffered {
+        // What it hears is merged or answered at once.
+        Buffered::NOTHING
     }
 }

@@ -20,3 +20,6 @@ pub use state::{
     app_version, clock_pruning, convergence, events, gossip, leader, member, member_set, merge, reachability,
     vector_clock,
 };
+
+/// What the machine may touch outside itself.
+pub(crate) type Cx<'a> = crate::cx::Cx<'a, crate::cx::OfMembership>;

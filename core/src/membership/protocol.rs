@@ -3,6 +3,8 @@
 //! link it came over has a checked peer) and names its receiver's incarnation wherever a late one could be mistaken.
 //! Spec: membership 5, 8.6.
 
+pub mod counters;
+
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -7,19 +7,19 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::agreement::{Differences, JoinCheckers, SettingDifference};
-use crate::cx::Cx;
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
-use crate::event::{Event, JoinFailure, MembershipEvent, SeedCause, SeedFailure};
+use crate::event::{JoinFailure, MembershipEvent, SeedCause, SeedFailure};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::Token;
+use crate::membership::Cx;
 use crate::membership::join::Joining;
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
-use crate::message::{InitJoin, InitJoinAck, MembershipMsg, Message};
+use crate::message::{InitJoin, InitJoinAck, MembershipMsg};
 use crate::reject::{MembershipRejection, Rejection};
 use crate::time::Instant;
-use crate::timer::{MembershipTimer, Timer};
+use crate::timer::MembershipTimer;
 
 /// Seeds that have not answered are asked this often, or five times within the timeout if that is shorter: the first answer
 /// may be lost with a link to the node that was at this address before.
@@ -104,28 +104,28 @@ impl Membership {
             return cx.reply(token, Answer::Refused(error));
         }
         cx.reply(token, Answer::Done);
-        if let Some(after) = cx.config.membership.shutdown_after_unsuccessful_join {
+        if let Some(after) = cx.config().membership.shutdown_after_unsuccessful_join {
             let at = cx.mono() + after;
-            cx.wake(Timer::Membership(MembershipTimer::JoinAbort), at);
+            cx.wake(MembershipTimer::JoinAbort, at);
         }
         self.ask_contacts(cx, contacts, 1);
     }
 
     pub(super) fn ask_contacts(&mut self, cx: &mut Cx<'_>, contacts: Vec<Address>, attempt: u32) {
         Self::cancel_process_timers(cx);
-        let me = cx.me.address();
+        let me = cx.me().address();
         let seeding = Seeding {
             first: contacts.first() == Some(me),
             contacts,
             answers: BTreeMap::new(),
             attempt,
-            until: cx.mono() + cx.config.membership.seed_node_timeout,
+            until: cx.mono() + cx.config().membership.seed_node_timeout,
         };
         if seeding.unanswered(me).is_empty() {
             return self.form_cluster(cx);
         }
         if seeding.first && attempt == 1 {
-            cx.wake(Timer::Membership(MembershipTimer::SeedSelfJoin), seeding.until);
+            cx.wake(MembershipTimer::SeedSelfJoin, seeding.until);
         }
         self.ask_unanswered(cx, seeding);
         self.publish(cx);
@@ -133,15 +133,15 @@ impl Membership {
 
     fn ask_unanswered(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
         let ask = InitJoin {
-            config_digest: cx.config.compatibility_digest(),
-            settings: cx.config.shared_settings().clone(),
+            config_digest: cx.config().compatibility_digest(),
+            settings: cx.config().shared_settings().clone(),
         };
-        for contact in &seeding.unanswered(cx.me.address()) {
+        for contact in &seeding.unanswered(cx.me().address()) {
             let ask = MembershipMsg::InitJoin(ask.clone());
-            cx.send_to_address(contact, Message::Membership(ask));
+            cx.send_to_address(contact, ask);
         }
-        let pause = SEED_RETRY_MAX.min(cx.config.membership.seed_node_timeout / 5);
-        cx.wake(Timer::Membership(MembershipTimer::SeedRetry), cx.mono() + pause);
+        let pause = SEED_RETRY_MAX.min(cx.config().membership.seed_node_timeout / 5);
+        cx.wake(MembershipTimer::SeedRetry, cx.mono() + pause);
         self.joining = Joining::Seeding(seeding);
     }
 
@@ -157,12 +157,12 @@ impl Membership {
         if !seeding.first && cx.mono() >= seeding.until {
             let reason = JoinFailure::NoSeedAnswered {
                 attempt: seeding.attempt,
-                seeds: seeding.failures(cx.me.address()),
+                seeds: seeding.failures(cx.me().address()),
             };
             seeding.answers.clear();
-            seeding.until = cx.mono() + cx.config.membership.seed_node_timeout;
+            seeding.until = cx.mono() + cx.config().membership.seed_node_timeout;
             seeding.attempt = seeding.attempt.saturating_add(1);
-            cx.notify(Event::Membership(MembershipEvent::JoinFailed { reason }));
+            cx.notify(MembershipEvent::JoinFailed { reason });
         }
         self.ask_unanswered(cx, seeding);
     }
@@ -176,24 +176,24 @@ impl Membership {
 
     /// A joiner asks whether it could join here.
     pub(crate) fn on_init_join(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ask: &InitJoin) {
-        let own = self.gossip.member(cx.me).map(|m| m.status);
+        let own = self.gossip.member(cx.me()).map(|m| m.status);
         let answer = match own {
             Some(status) if self.is_member() && !status.is_terminal() => {
                 MembershipMsg::InitJoinAck(self.compare(cx, from, ask))
             }
             Some(_) | None => MembershipMsg::InitJoinNack,
         };
-        cx.send(from, Message::Membership(answer));
+        cx.send(from, answer);
     }
 
     /// Whether a joiner's settings fit, said to it and, if they do not, to the users here.
     fn compare(&mut self, cx: &mut Cx<'_>, joiner: &UniqueAddress, ask: &InitJoin) -> InitJoinAck {
         let differences = if ask.settings.is_empty() {
-            digests_differ(cx.config.compatibility_digest(), ask.config_digest)
+            digests_differ(cx.config().compatibility_digest(), ask.config_digest)
         } else {
-            cx.config.differences(&ask.settings)
+            cx.config().differences(&ask.settings)
         };
-        let own = cx.config.shared_settings();
+        let own = cx.config().shared_settings();
         let settings = if ask.settings.is_empty() || ask.settings == *own {
             Default::default()
         } else {
@@ -201,7 +201,7 @@ impl Membership {
         };
         let compatible = differences.is_empty();
         if !compatible {
-            cx.stats.joiners_with_other_settings += 1;
+            cx.counters().joiners_with_other_settings += 1;
             if self.told_differing.is_due(joiner, cx.mono()) {
                 let rejection = MembershipRejection::SettingsDiffer(differences);
                 cx.reject(joiner, Rejection::Membership(rejection));
@@ -231,8 +231,8 @@ impl Membership {
                     seed,
                     differences: differences.clone(),
                 };
-                cx.notify(Event::Membership(MembershipEvent::JoinFailed { reason }));
-                if cx.config.membership.enforce_config_on_join {
+                cx.notify(MembershipEvent::JoinFailed { reason });
+                if cx.config().membership.enforce_config_on_join {
                     let cause = SeedCause::SettingsDiffer(differences);
                     return self.note_answer(cx, from.address(), cause);
                 }
@@ -256,14 +256,14 @@ impl Membership {
         }
         let was_refused = seeding.is_refused();
         seeding.answers.insert(seed.clone(), answer);
-        let is_last = seeding.unanswered(cx.me.address()).is_empty();
+        let is_last = seeding.unanswered(cx.me().address()).is_empty();
         if seeding.is_refused() && is_last {
             self.end_refused(cx);
         } else if seeding.is_refused() && !was_refused {
             // It joins no more, and forms no cluster; what it still waits for are the others' reasons.
             Self::cancel_process_timers(cx);
-            let wait = REFUSALS_HEARD_MAX.min(cx.config.membership.seed_node_timeout);
-            cx.wake(Timer::Membership(MembershipTimer::SeedRetry), cx.mono() + wait);
+            let wait = REFUSALS_HEARD_MAX.min(cx.config().membership.seed_node_timeout);
+            cx.wake(MembershipTimer::SeedRetry, cx.mono() + wait);
         } else if seeding.first && is_last {
             self.form_cluster(cx);
         }
@@ -272,11 +272,11 @@ impl Membership {
     /// Ends this node, whose settings a seed refused, with what every seed had against it.
     fn end_refused(&mut self, cx: &mut Cx<'_>) {
         if let Joining::Seeding(seeding) = &self.joining {
-            let seeds = seeding.failures(cx.me.address());
+            let seeds = seeding.failures(cx.me().address());
             let attempt = seeding.attempt;
             if seeds.len() > 1 {
                 let reason = JoinFailure::NoSeedAnswered { attempt, seeds };
-                cx.notify(Event::Membership(MembershipEvent::JoinFailed { reason }));
+                cx.notify(MembershipEvent::JoinFailed { reason });
             }
         }
         Self::cancel_join_timers(cx);
@@ -287,8 +287,8 @@ impl Membership {
         Self::cancel_join_timers(cx);
         self.joining = Joining::Done;
         let mut next = Gossip::new();
-        let (roles, version) = (cx.config.node_roles().clone(), cx.config.app_version.clone());
-        next.upsert_member(Member::joining(cx.me.clone(), roles, version));
+        let (roles, version) = (cx.config().node_roles().clone(), cx.config().app_version.clone());
+        next.upsert_member(Member::joining(cx.me().clone(), roles, version));
         self.update(cx, next);
         Self::start_periodic_tasks(cx);
         self.act_as_leader(cx);
@@ -300,12 +300,12 @@ fn differences_with_seed(cx: &Cx<'_>, ack: &InitJoinAck) -> Option<Differences> 
     if ack.settings.is_empty() {
         return (!ack.compatible).then(Differences::default);
     }
-    let differences = cx.config.differences(&ack.settings);
+    let differences = cx.config().differences(&ack.settings);
     if ack.compatible || !differences.is_empty() {
         return (!differences.is_empty()).then_some(differences);
     }
     // A checker of the seed is stricter than this node's: what differs at all has to be it.
-    let own = cx.config.shared_settings();
+    let own = cx.config().shared_settings();
     Some(own.differences(&ack.settings, &JoinCheckers::default()))
 }
 

@@ -3,8 +3,8 @@
 
 use alloc::sync::Arc;
 
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
+use crate::membership::Cx;
 use crate::membership::machine::{CLOCK_JUMP_MAX, Exit, Membership};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
@@ -12,10 +12,10 @@ use crate::membership::state::merge;
 use crate::membership::state::reachability::Reach;
 use crate::membership::state::vector_clock::ClockOrder;
 use crate::membership::targets;
-use crate::message::{GossipBody, GossipEnvelope, GossipStatus, MembershipMsg, Message};
+use crate::message::{GossipBody, GossipEnvelope, GossipStatus, MembershipMsg};
 use crate::reject::{MembershipRejection, Rejection};
 use crate::rng;
-use crate::timer::{MembershipTimer, Timer};
+use crate::timer::MembershipTimer;
 
 /// How many members hear at once that this node goes (a constant of the reference).
 pub(super) const FAREWELL_TARGETS: usize = 5;
@@ -23,28 +23,22 @@ pub(super) const FAREWELL_TARGETS: usize = 5;
 impl Membership {
     /// A gossip round; two more within the interval while news has to spread fast.
     pub(super) fn on_gossip_tick(&mut self, cx: &mut Cx<'_>) {
-        let interval = cx.config.membership.gossip_interval;
+        let interval = cx.config().membership.gossip_interval;
         let now = cx.mono();
-        cx.wake(Timer::Membership(MembershipTimer::Gossip), now + interval);
+        cx.wake(MembershipTimer::Gossip, now + interval);
         if !self.is_member() {
             return;
         }
         self.gossip_round(cx);
-        if targets::speed_up_needed(&self.gossip, cx.me) {
-            cx.wake(
-                Timer::Membership(MembershipTimer::GossipExtraFirst),
-                now + interval / 3,
-            );
-            cx.wake(
-                Timer::Membership(MembershipTimer::GossipExtraSecond),
-                now + interval * 2 / 3,
-            );
+        if targets::speed_up_needed(&self.gossip, cx.me()) {
+            cx.wake(MembershipTimer::GossipExtraFirst, now + interval / 3);
+            cx.wake(MembershipTimer::GossipExtraSecond, now + interval * 2 / 3);
         }
     }
 
     /// An extra round, if it is still needed.
     pub(super) fn on_extra_gossip(&mut self, cx: &mut Cx<'_>) {
-        if self.is_member() && targets::speed_up_needed(&self.gossip, cx.me) {
+        if self.is_member() && targets::speed_up_needed(&self.gossip, cx.me()) {
             self.gossip_round(cx);
         }
     }
@@ -55,19 +49,19 @@ impl Membership {
         if members <= 1 {
             return;
         }
-        let m = &cx.config.membership;
+        let m = &cx.config().membership;
         let p = targets::different_view_probability(
             m.gossip_different_view_probability,
             m.reduce_gossip_different_view_probability,
             members,
         );
-        let prefer_unseen = rng::chance(cx.rng, p);
-        let candidates = targets::gossip_targets(&self.gossip, cx.me, prefer_unseen);
+        let prefer_unseen = rng::chance(cx.rng(), p);
+        let candidates = targets::gossip_targets(&self.gossip, cx.me(), prefer_unseen);
         if candidates.is_empty() {
             return;
         }
-        let target = &candidates[rng::below(cx.rng, candidates.len())];
-        let own_dc = cx.config.node_roles().data_center();
+        let target = &candidates[rng::below(cx.rng(), candidates.len())];
+        let own_dc = cx.config().node_roles().data_center();
         let far = self
             .gossip
             .member(target)
@@ -87,8 +81,8 @@ impl Membership {
 
     /// Sends the state to that many members, and to these if they are not among them.
     pub(super) fn push_to_random_and(&self, cx: &mut Cx<'_>, count: usize, others: &[UniqueAddress]) {
-        let mut candidates = targets::gossip_targets(&self.gossip, cx.me, false);
-        rng::choose_front(cx.rng, &mut candidates, count);
+        let mut candidates = targets::gossip_targets(&self.gossip, cx.me(), false);
+        rng::choose_front(cx.rng(), &mut candidates, count);
         candidates.truncate(count);
         for target in &candidates {
             self.send_gossip(cx, target);
@@ -100,36 +94,36 @@ impl Membership {
 
     /// Sends the state to a member, unless this node itself finds it unreachable.
     pub(super) fn push_to(&self, cx: &mut Cx<'_>, target: &UniqueAddress) {
-        if targets::is_valid_target(&self.gossip, cx.me, target) {
+        if targets::is_valid_target(&self.gossip, cx.me(), target) {
             self.send_gossip(cx, target);
         }
     }
 
     fn send_gossip(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
-        cx.stats.gossips_sent += 1;
+        cx.counters().gossips_sent += 1;
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(
             to,
-            Message::Membership(MembershipMsg::Gossip(GossipEnvelope {
+            MembershipMsg::Gossip(GossipEnvelope {
                 to: to.clone(),
                 gossip,
-            })),
+            }),
         );
     }
 
     fn send_status(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
-        cx.stats.gossip_statuses_sent += 1;
+        cx.counters().gossip_statuses_sent += 1;
         let status = GossipStatus {
             to: to.clone(),
             version: self.gossip.version().clone(),
             seen_digest: self.gossip.seen_digest(),
         };
-        cx.send(to, Message::Membership(MembershipMsg::GossipStatus(status)));
+        cx.send(to, MembershipMsg::GossipStatus(status));
     }
 
     /// A member says which version it holds.
     pub(crate) fn on_gossip_status(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, status: &GossipStatus) {
-        if !self.may_gossip(cx, from, &status.to) || self.is_forged(cx, from, status.version.get(cx.me)) {
+        if !self.may_gossip(cx, from, &status.to) || self.is_forged(cx, from, status.version.get(cx.me())) {
             return;
         }
         match status.version.compare(self.gossip.version()) {
@@ -144,13 +138,13 @@ impl Membership {
         if !self.may_gossip(cx, from, &envelope.to) {
             return;
         }
-        let Some(about_me) = envelope.gossip.about(cx.me) else {
+        let Some(about_me) = envelope.gossip.about(cx.me()) else {
             return cx.reject(from, Rejection::Membership(MembershipRejection::NotInGossip));
         };
         if self.is_forged(cx, from, about_me.counter) {
             return;
         }
-        cx.stats.gossips_received += 1;
+        cx.counters().gossips_received += 1;
         let in_progress = self.exit == Exit::Draining;
         if let Some(order) = envelope.gossip.without_news(&self.gossip) {
             // Most states that arrive: nothing is opened, nothing is merged.
@@ -159,7 +153,7 @@ impl Membership {
             return self.adopt_and_answer(cx, from, winner, talk_back);
         }
         let remote = &envelope.gossip.open(&self.gossip);
-        if about_me.counter > self.gossip.version().get(cx.me) {
+        if about_me.counter > self.gossip.version().get(cx.me()) {
             return self.merge_and_outdate(cx, from, remote);
         }
         let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
@@ -170,7 +164,7 @@ impl Membership {
             ClockOrder::Before if !merge::misses(&self.gossip, remote) => (Gossip::clone(&self.gossip), true),
             ClockOrder::After if !merge::misses(remote, &self.gossip) => {
                 if merge::turns_back(remote, &self.gossip) {
-                    cx.stats.gossip_merges += 1;
+                    cx.counters().gossip_merges += 1;
                     return self.adopt_with_own_change(cx, from, merge::merge(&self.gossip, remote));
                 }
                 (Gossip::clone(remote), !about_me.seen && !in_progress)
@@ -178,7 +172,7 @@ impl Membership {
             // A newer clock that misses a member: whoever admitted it was removed before that spread, and its clock entry
             // with it. Nothing but a tombstone removes a member, so both states are kept.
             ClockOrder::Before | ClockOrder::After | ClockOrder::Concurrent => {
-                cx.stats.gossip_merges += 1;
+                cx.counters().gossip_merges += 1;
                 let merged = merge::merge(&self.gossip, remote);
                 if merge::is_unnamed(&merged, &self.gossip, remote) {
                     return self.adopt_with_own_change(cx, from, merged);
@@ -206,8 +200,8 @@ impl Membership {
 
     /// Lets the leader know at once that this node has seen its state; or acts itself.
     fn tell_leader(&self, cx: &mut Cx<'_>) {
-        match leader::acting_leader(&self.gossip, cx.me) {
-            Some(leader) if leader != *cx.me => self.push_to(cx, &leader),
+        match leader::acting_leader(&self.gossip, cx.me()) {
+            Some(leader) if leader != *cx.me() => self.push_to(cx, &leader),
             Some(_) | None => self.wake_if_converged(cx),
         }
     }
@@ -215,7 +209,7 @@ impl Membership {
     /// Takes in a state that claims changes of mine which I did not make, once my counter is above the claim: by its clock
     /// it contains everything I did, in truth it may lack it. Merging keeps both, and a change of mine outdates the lie.
     fn merge_and_outdate(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
-        cx.stats.gossip_merges += 1;
+        cx.counters().gossip_merges += 1;
         let merged = merge::merge(&self.gossip, remote);
         self.update(cx, merged);
         if self.is_member() {
@@ -237,7 +231,7 @@ impl Membership {
     /// Whether it was another state than the one held.
     fn adopt(&mut self, cx: &mut Cx<'_>, mut winner: Gossip) -> bool {
         if self.exit != Exit::Draining {
-            winner.add_seen(cx.me);
+            winner.add_seen(cx.me());
         }
         let is_news = winner != *self.gossip;
         if is_news {
@@ -259,7 +253,7 @@ impl Membership {
             }
             return false;
         }
-        if self.gossip.reachability().status(cx.me, from) != Reach::Reachable {
+        if self.gossip.reachability().status(cx.me(), from) != Reach::Reachable {
             cx.reject(
                 from,
                 Rejection::Membership(MembershipRejection::SenderUnreachable),
@@ -279,7 +273,7 @@ impl Membership {
         if claimed - own <= CLOCK_JUMP_MAX {
             self.own_clock = claimed;
         }
-        cx.stats.rejected_forged_clock += 1;
+        cx.counters().rejected_forged_clock += 1;
         cx.reject(
             from,
             Rejection::Membership(MembershipRejection::ForgedClock { claimed, own }),

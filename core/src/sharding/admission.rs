@@ -4,11 +4,11 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::cx::Cx;
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{KindSettings, Token};
+use crate::sharding::Cx;
 use crate::sharding::coordinator::Coordinator;
 use crate::sharding::kind::Kind;
 use crate::sharding::pending_message::Shared;
@@ -111,7 +111,7 @@ impl Sharding {
         if settings.shards == 0 || settings.shards > SHARDS_MAX {
             return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
         }
-        let lacks_role = |role| !cx.config.node_roles().contains(role);
+        let lacks_role = |role| !cx.config().node_roles().contains(role);
         if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {
             return Err(CommandError::Sharding(ShardingCommandError::RoleMissing));
         }

@@ -6,15 +6,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::cx::Cx;
 use crate::effect::{Answer, ShardingAnswer};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
+use crate::sharding::Cx;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{KindId, Payload, ShardId};
 use crate::time::Instant;
 use crate::timer::ShardingTimer;
-use crate::timer::Timer;
 
 /// Shortest and longest time an ask may wait; anything else is clamped.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
@@ -65,7 +64,7 @@ impl Asks {
         (kind, shard): (KindId, ShardId),
         timeout: Duration,
     ) -> Result<(u64, Instant), AskFailure> {
-        if self.open.len() >= cx.config.sharding.open_asks_max {
+        if self.open.len() >= cx.config().sharding.open_asks_max {
             return Err(AskFailure::TooManyOpenAsks);
         }
         self.last_id += 1;
@@ -82,7 +81,7 @@ impl Asks {
             },
         );
         self.deadlines.insert((deadline, id));
-        cx.stats.asks_opened += 1;
+        cx.counters().asks_opened += 1;
         self.arm(cx);
         Ok((id, deadline))
     }
@@ -125,8 +124,8 @@ impl Asks {
         };
         self.deadlines.remove(&(open.deadline, id));
         match result {
-            Ok(_) => cx.stats.asks_answered += 1,
-            Err(_) => cx.stats.asks_failed += 1,
+            Ok(_) => cx.counters().asks_answered += 1,
+            Err(_) => cx.counters().asks_failed += 1,
         }
         cx.reply(open.token, Answer::Sharding(ShardingAnswer::Asked(result)));
         true
@@ -190,7 +189,7 @@ impl Asks {
             self.close(cx, id, Err(reason));
         }
         self.armed = None;
-        cx.timers.cancel(&Timer::Sharding(ShardingTimer::AskDeadline));
+        cx.cancel(ShardingTimer::AskDeadline);
     }
 
     /// Asks without an answer.
@@ -227,7 +226,7 @@ impl Asks {
         };
         if self.armed.is_none_or(|armed| armed > *due) {
             self.armed = Some(*due);
-            cx.wake(Timer::Sharding(ShardingTimer::AskDeadline), *due);
+            cx.wake(ShardingTimer::AskDeadline, *due);
         }
     }
 }

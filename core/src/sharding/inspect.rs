@@ -3,11 +3,11 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::config::ShardingConfig;
+use crate::buffered::{Buffered, Buffers};
 use crate::ident::UniqueAddress;
 use crate::sharding::Sharding;
 use crate::sharding::coordinator::CoordinatorState;
-use crate::sharding::region::RegionState;
+use crate::sharding::region::{Region, RegionState};
 use crate::sharding::state::ids::KindId;
 
 impl Sharding {
@@ -28,15 +28,6 @@ impl Sharding {
     #[must_use]
     pub fn coordinator(&self, kind: KindId) -> Option<CoordinatorState> {
         self.kinds.get(&kind)?.coordinator.state()
-    }
-
-    /// Whether messages from peers may come in: `false` while some region's buffer is nearly full, so that the host lets
-    /// them wait in the links.
-    #[must_use]
-    pub(crate) fn has_capacity(&self, limits: &ShardingConfig) -> bool {
-        self.kinds
-            .values()
-            .all(|machines| machines.region.has_capacity(limits))
     }
 
     /// Asks of this node without an answer.
@@ -73,5 +64,12 @@ impl Sharding {
             return Err(String::from("sharding: said that it is drained, and is not"));
         }
         Ok(())
+    }
+}
+
+impl Buffers for Sharding {
+    fn buffered(&self) -> Buffered {
+        let regions = self.kinds.values().map(|machines| &machines.region);
+        regions.map(Region::buffered).sum()
     }
 }

@@ -33,12 +33,11 @@ mod user;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::cx::Cx;
-use crate::drain::DrainPart;
+use crate::cx::OfSharding;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{DropReason, EntityReport, Target};
-use crate::message::{AskReply, EntityEnvelope, Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::{Asks, Stage};
 use crate::sharding::coordinator::{Coordinator, Registration};
@@ -58,6 +57,9 @@ use crate::view::{Phase, View};
 pub use coordinator::{CoordinatorPhase, CoordinatorState};
 pub use region::RegionState;
 pub use state::{errors, fields, ids};
+
+/// What the machine may touch outside itself.
+pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;
 
 /// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and
 /// [`Sharding::coordinator`].
@@ -130,7 +132,7 @@ impl Sharding {
 
     /// A message to an entity comes from another node.
     fn on_entity(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
-        cx.stats.entity_messages_accepted += 1;
+        cx.counters().entity_messages_accepted += 1;
         if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
             cx.reject(from, rejection);
             fail(cx, &mut self.asks, envelope, reason);
@@ -154,14 +156,14 @@ impl Sharding {
         let mut pending = PendingMessage::received(cx, from, envelope);
         pending.from = None;
         if let Some(ticket) = &pending.envelope.ask {
-            if ticket.ask.asker != *cx.me {
+            if ticket.ask.asker != *cx.me() {
                 let to = ticket.ask.asker.clone();
                 return cx.reject(from, Rejection::WrongReceiver { to });
             }
             match self.asks.take_back(ticket.ask.id, from) {
                 Ok(deadline) => pending.deadline = Some(deadline),
                 Err(None) => {
-                    cx.stats.entity_messages_expired += 1;
+                    cx.counters().entity_messages_expired += 1;
                     return;
                 }
                 Err(Some(what)) => return cx.reject(from, Rejection::Unexpected { what }),
@@ -175,12 +177,12 @@ impl Sharding {
     /// An answer to an ask of this node.
     fn on_ask_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: AskReply) {
         let AskReply { id, to, result } = reply;
-        if to != *cx.me {
+        if to != *cx.me() {
             cx.reject(from, Rejection::WrongReceiver { to });
             return;
         }
         match self.asks.stage(id) {
-            None => cx.stats.ask_replies_late += 1,
+            None => cx.counters().ask_replies_late += 1,
             Some(Stage::Buffered) => {
                 let what = "answer to an ask that was not sent";
                 cx.reject(from, Rejection::Unexpected { what });
@@ -212,7 +214,7 @@ impl Sharding {
                 ask: None,
                 reason,
             } => {
-                cx.stats.dead_letters += 1;
+                cx.counters().dead_letters += 1;
                 if let Some(tenant) = self.slots.tenant(slot) {
                     let shard = tenant.shard;
                     cx.notify_sharding(tenant.kind, ShardingEvent::DeadLetter { shard, reason });
@@ -230,7 +232,7 @@ impl Sharding {
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
         // Whoever is cut off decides by the members it knows: those before the removal.
         let members = before.members().len().max(after.members().len());
-        let margin = cx.config.removal_margin(members);
+        let margin = cx.config().removal_margin(members);
         self.departures.on_view_changed(cx.mono(), margin, before, after);
         if self.halted {
             return;
@@ -375,7 +377,7 @@ impl Sharding {
             ));
         };
         let id_bytes = envelope.entity.as_bytes().len();
-        if id_bytes == 0 || id_bytes > cx.config.limits.entity_id_bytes_max {
+        if id_bytes == 0 || id_bytes > cx.config().limits.entity_id_bytes_max {
             let what = "length of an entity id";
             return Err((
                 Rejection::Sharding(ShardingRejection::OutOfRange { what }),
@@ -409,10 +411,7 @@ impl Sharding {
             Ok(payload) if payload.len() > payload_bytes_max(cx) => Err(AskFailure::ReplyTooLarge),
             Ok(_) | Err(_) => result,
         };
-        cx.send(
-            &asker,
-            Message::Sharding(ShardingMsg::AskReply(AskReply { id, to, result })),
-        );
+        cx.send(&asker, ShardingMsg::AskReply(AskReply { id, to, result }));
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {
@@ -475,7 +474,7 @@ impl Sharding {
     fn say_if_drained(&mut self, cx: &mut Cx<'_>) {
         if self.draining && !self.drained && self.is_drained() {
             self.drained = true;
-            cx.signals.drained(DrainPart::Sharding);
+            cx.say_drained();
         }
     }
 }

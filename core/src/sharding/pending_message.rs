@@ -1,10 +1,10 @@
 //! A message to an entity while this node is responsible for it, and what becomes of one that cannot be delivered: its
 //! asker is answered, or it becomes a dead letter. Never decides where it goes. Spec: sharding 3, reliability I-44.
 
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::{AskReply, EntityEnvelope, Message, ShardingMsg};
+use crate::message::{AskReply, EntityEnvelope, ShardingMsg};
+use crate::sharding::Cx;
 use crate::sharding::asks::Asks;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
@@ -52,15 +52,15 @@ impl PendingMessage {
     pub(crate) fn hand_back(self, shared: &mut Shared<'_, '_>) {
         let cx = &mut *shared.cx;
         if self.is_expired(cx) {
-            cx.stats.entity_messages_expired += 1;
+            cx.counters().entity_messages_expired += 1;
             return;
         }
         let Self { envelope, from, .. } = self;
         let asker = envelope.ask.as_ref().map(|ticket| ticket.ask.asker.clone());
         match asker.or(from) {
             Some(to) => {
-                cx.stats.entity_messages_handed_back += 1;
-                cx.send(&to, Message::Sharding(ShardingMsg::HandBack(envelope)));
+                cx.counters().entity_messages_handed_back += 1;
+                cx.send(&to, ShardingMsg::HandBack(envelope));
             }
             None => fail(cx, shared.asks, envelope, AskFailure::HandedOff),
         }
@@ -77,7 +77,7 @@ impl PendingMessage {
     /// The number of the ask if this node is the asker.
     pub(crate) fn own_ask(&self, cx: &Cx<'_>) -> Option<u64> {
         let ask = &self.envelope.ask.as_ref()?.ask;
-        (ask.asker == *cx.me).then_some(ask.id)
+        (ask.asker == *cx.me()).then_some(ask.id)
     }
 
     /// Whether another node asked and has stopped waiting. This node's own asks, also those that were sent away and came
@@ -95,12 +95,12 @@ impl PendingMessage {
 /// Ends an undelivered message: its asker hears why, or it is a dead letter.
 pub(crate) fn fail(cx: &mut Cx<'_>, asks: &mut Asks, envelope: EntityEnvelope, reason: AskFailure) {
     let Some(ticket) = envelope.ask else {
-        cx.stats.dead_letters += 1;
+        cx.counters().dead_letters += 1;
         let shard = envelope.shard;
         cx.notify_sharding(envelope.kind, ShardingEvent::DeadLetter { shard, reason });
         return;
     };
-    if ticket.ask.asker == *cx.me {
+    if ticket.ask.asker == *cx.me() {
         asks.close(cx, ticket.ask.id, Err(reason));
         return;
     }
@@ -110,5 +110,5 @@ pub(crate) fn fail(cx: &mut Cx<'_>, asks: &mut Asks, envelope: EntityEnvelope, r
         to: to.clone(),
         result: Err(reason),
     };
-    cx.send(&to, Message::Sharding(ShardingMsg::AskReply(reply)));
+    cx.send(&to, ShardingMsg::AskReply(reply));
 }

@@ -1,6 +1,7 @@
 //! What regions, coordinators and the ask table say and hear: messages between nodes, commands, orders to the host of the
 //! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
 
+pub mod counters;
 pub mod registry;
 
 use alloc::sync::Arc;

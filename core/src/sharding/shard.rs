@@ -3,8 +3,8 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::cx::Cx;
 use crate::effect::EntityOrder;
+use crate::sharding::Cx;
 use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
@@ -73,10 +73,10 @@ impl Shard {
             }
         };
         if let Some(id) = pending.own_ask(shared.cx) {
-            shared.asks.sent(id, shared.cx.me);
+            shared.asks.sent(id, shared.cx.me());
         }
         let reply_to: Option<AskRef> = pending.envelope.ask.map(|ticket| ticket.ask);
-        shared.cx.stats.entity_messages_delivered += 1;
+        shared.cx.counters().entity_messages_delivered += 1;
         shared.cx.order(EntityOrder::Deliver {
             slot,
             payload: pending.envelope.payload,

@@ -1,11 +1,11 @@
 //! What is answered to messages that belong to no kind of this node, or came back unsent. Decides nothing about entities and
 //! keeps nothing. Spec: sharding 10.2, 10.4.
 
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
 use crate::input::{DropReason, Target};
-use crate::message::{AskReply, Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{AskReply, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::Cx;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
 
@@ -21,17 +21,11 @@ pub(super) fn answer_for_unknown_kind(
     match body {
         ShardingBody::RegionQuery { term } => {
             let body = ShardingBody::NoRegion { term };
-            cx.send(
-                from,
-                Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
-            );
+            cx.send(from, ShardingMsg::Kind(ShardingMessage { kind, body }));
         }
         ShardingBody::Register { .. } => {
             let body = ShardingBody::NobodyHosts;
-            cx.send(
-                from,
-                Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
-            );
+            cx.send(from, ShardingMsg::Kind(ShardingMessage { kind, body }));
         }
         ShardingBody::GetShardHome { .. }
         | ShardingBody::GracefulShutdownReq
@@ -58,10 +52,7 @@ pub(super) fn answer_again(cx: &mut Cx<'_>, to: &Target, reply: AskReply, reason
     match (to, reason) {
         (Target::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
             let result = Err(AskFailure::ReplyTooLarge);
-            cx.send(
-                node,
-                Message::Sharding(ShardingMsg::AskReply(AskReply { result, ..reply })),
-            );
+            cx.send(node, ShardingMsg::AskReply(AskReply { result, ..reply }));
         }
         (
             Target::Node(_) | Target::Address(_),

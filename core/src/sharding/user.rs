@@ -3,10 +3,10 @@
 
 use core::time::Duration;
 
-use crate::cx::Cx;
 use crate::effect::{Answer, ShardingAnswer};
 use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
+use crate::sharding::Cx;
 use crate::sharding::Sharding;
 use crate::sharding::pending_message::{PendingMessage, fail};
 use crate::sharding::state::errors::AskFailure;
@@ -82,12 +82,12 @@ impl Sharding {
         let (id, deadline) = match opened {
             Ok(opened) => opened,
             Err(reason) => {
-                cx.stats.asks_failed += 1;
+                cx.counters().asks_failed += 1;
                 cx.reply(token, Answer::Sharding(ShardingAnswer::Asked(Err(reason))));
                 return;
             }
         };
-        let asker = cx.me.clone();
+        let asker = cx.me().clone();
         envelope.ask = Some(AskTicket {
             ask: AskRef { asker, id },
             remaining_ms: 0,
@@ -106,7 +106,7 @@ impl Sharding {
 
     /// Checks what a user wants to send, wherever it will go.
     fn check_outgoing(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
-        let limits = &cx.config.limits;
+        let limits = &cx.config().limits;
         let id_bytes = envelope.entity.as_bytes().len();
         if self.halted {
             return Err(AskFailure::NodeStoppedUnsent);
@@ -120,12 +120,12 @@ impl Sharding {
         if envelope.payload.len().saturating_add(id_bytes) > payload_bytes_max(cx) {
             return Err(AskFailure::TooLarge);
         }
-        cx.stats.entity_messages_accepted += 1;
+        cx.counters().entity_messages_accepted += 1;
         Ok(())
     }
 }
 
 /// Most payload bytes, an entity's id included, that surely fit into a user frame.
 pub(super) fn payload_bytes_max(cx: &Cx<'_>) -> usize {
-    cx.config.limits.payload_bytes_max()
+    cx.config().limits.payload_bytes_max()
 }

@@ -177,7 +177,7 @@ impl World<'_> {
             self.step();
         }
         assert_eq!(self.machines[1].board.counters().orders_held, 0);
-        let buffered = self.machines[1].board.stats().entity_messages_buffered;
+        let buffered = self.machines[1].board.stats().sharding.entity_messages_buffered;
         self.machines[1].stuck = false;
         for token in asks {
             let answer = self.until("an ask to end", |world| world.machines[0].board.answer(token));
@@ -189,7 +189,7 @@ impl World<'_> {
         self.both_up();
         self.switch_all(1, 1);
         // Its region keeps what comes meanwhile; what was ordered before the pause is the board's to hold.
-        let waited = self.machines[1].board.stats().entity_messages_buffered - buffered;
+        let waited = self.machines[1].board.stats().sharding.entity_messages_buffered - buffered;
         assert!(waited > 0, "messages waited");
     }
 

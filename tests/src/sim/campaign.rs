@@ -65,21 +65,36 @@ impl Branches {
     fn of(sim: &Sim) -> Self {
         let halted = |reason: &str| sim.halts.get(reason).copied().unwrap_or(0);
         let counts = [
-            ("tombstones expired", sim.sum(|stats| stats.tombstones_pruned)),
-            ("Welcomes resent", sim.sum(|stats| stats.welcomes_resent)),
-            ("joins refused", sim.sum(|stats| stats.joins_refused)),
-            ("members weakly up", sim.sum(|stats| stats.members_weakly_up)),
-            ("told that they were removed", sim.sum(|stats| stats.removed_told)),
+            (
+                "tombstones expired",
+                sim.sum(|stats| stats.membership.tombstones_pruned),
+            ),
+            (
+                "Welcomes resent",
+                sim.sum(|stats| stats.membership.welcomes_resent),
+            ),
+            ("joins refused", sim.sum(|stats| stats.membership.joins_refused)),
+            (
+                "members weakly up",
+                sim.sum(|stats| stats.membership.members_weakly_up),
+            ),
+            (
+                "told that they were removed",
+                sim.sum(|stats| stats.membership.removed_told),
+            ),
             (
                 "own pauses compensated",
-                sim.sum(|stats| stats.pauses_compensated),
+                sim.sum(|stats| stats.detector.pauses_compensated),
             ),
             (
                 "old incarnations terminated",
-                sim.sum(|stats| stats.incarnations_terminated),
+                sim.sum(|stats| stats.membership.incarnations_terminated),
             ),
-            ("forged clocks", sim.sum(|stats| stats.rejected_forged_clock)),
-            ("downing decisions", sim.sum(|stats| stats.downing_decisions)),
+            (
+                "forged clocks",
+                sim.sum(|stats| stats.membership.rejected_forged_clock),
+            ),
+            ("downing decisions", sim.sum(|stats| stats.downing.decisions)),
             ("data writes confirmed", sim.data.counts.confirmed),
             ("data writes unconfirmed", sim.data.counts.unconfirmed),
             ("data writes refused", sim.data.counts.refused),
@@ -90,9 +105,9 @@ impl Branches {
                 sim.data.counts.included,
             ),
             ("runs whose replicas were compared", sim.data.counts.compared),
-            ("delta gaps", sim.sum(|stats| stats.ddata_delta_gaps)),
-            ("read repairs", sim.sum(|stats| stats.ddata_repairs_received)),
-            ("contributions taken over", sim.sum(|stats| stats.ddata_pruned)),
+            ("delta gaps", sim.sum(|stats| stats.ddata.delta_gaps)),
+            ("read repairs", sim.sum(|stats| stats.ddata.repairs_received)),
+            ("contributions taken over", sim.sum(|stats| stats.ddata.pruned)),
             ("halted as Left", halted("Left")),
             ("halted as Downed", halted("Downed")),
             ("halted as Removed", halted("Removed")),
@@ -196,9 +211,9 @@ pub fn run_seed(seed: u64, plan: &Plan, show: Show) -> Outcome {
         safe_runs: u64::from(sim.assumptions.safe()),
         overlaps: sim.assumptions.overlaps,
         stuck: u64::from(sim.stuck),
-        removed: sim.sum(|stats| stats.members_removed),
-        hand_offs: sim.sum(|stats| stats.hand_offs_completed),
-        merges: sim.sum(|stats| stats.gossip_merges),
+        removed: sim.sum(|stats| stats.membership.members_removed),
+        hand_offs: sim.sum(|stats| stats.sharding.hand_offs_completed),
+        merges: sim.sum(|stats| stats.membership.gossip_merges),
         branches,
     };
     Outcome {

@@ -339,14 +339,15 @@ async fn play<A: Adapter>(
     }
     if row.reaction == Reaction::Dropped {
         let (_reader, mut writer) = attacker.open::<A>(&mut scene, user).await;
-        let wire = stats(target).await.core.rejected_wire;
-        let counts_the_probe = u64::from(["rejected", "rejected_wire"].contains(&counter.name));
-        let said_as_wire = u64::from(counter.name == "rejected_wire");
+        let wire = stats(target).await.core.node.rejected_wire;
+        let counts_the_probe =
+            u64::from(["core.node.rejected", "core.node.rejected_wire"].contains(&counter.name));
+        let said_as_wire = u64::from(counter.name == "core.node.rejected_wire");
         say(&mut writer, &(row.say)(&scene)).await;
         say(&mut writer, &rows::probe(&scene, user)).await;
         eventually::<A>(
             format!("{id} {what}: the link is still read").leak(),
-            async || stats(target).await.core.rejected_wire == wire + said_as_wire + 1,
+            async || stats(target).await.core.node.rejected_wire == wire + said_as_wire + 1,
         )
         .await;
         wanted(1 + counts_the_probe).await;

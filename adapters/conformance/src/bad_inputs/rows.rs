@@ -11,16 +11,16 @@ use super::state::StateColumns;
 use super::{BadInput, Counter, Reaction, Scene, Speaker};
 
 macro_rules! counter {
-    ($part:ident . $field:ident) => {
+    ($($path:ident).+) => {
         Counter {
-            name: stringify!($field),
-            read: |stats| stats.$part.$field,
+            name: stringify!($($path).+),
+            read: |stats| stats.$($path).+,
         }
     };
 }
 
-pub(super) const WIRE: Counter = counter!(core.rejected_wire);
-const REJECTED: Counter = counter!(core.rejected);
+pub(super) const WIRE: Counter = counter!(core.node.rejected_wire);
+const REJECTED: Counter = counter!(core.node.rejected);
 const MALFORMED: Counter = counter!(links.refused_malformed);
 const MAGIC: Counter = counter!(links.refused_bad_magic);
 const VIOLATION: Counter = counter!(links.links_closed_for_violation);
@@ -297,7 +297,11 @@ pub(super) const MESSAGES: &[BadInput] = &[
     row(
         "B-43",
         "a join with the receiver's address",
-        (Speaker::Namesake, Reaction::Dropped, counter!(core.joins_refused)),
+        (
+            Speaker::Namesake,
+            Reaction::Dropped,
+            counter!(core.membership.joins_refused),
+        ),
         |scene| join(scene, &[]),
     ),
     row("B-48", "a Welcome that nobody asked for", DROPPED, |scene| {
@@ -320,7 +324,11 @@ pub(super) const MESSAGES: &[BadInput] = &[
     row(
         "B-58",
         "a message for an unknown kind of entity",
-        (Speaker::UserLink, Reaction::Dropped, counter!(core.dead_letters)),
+        (
+            Speaker::UserLink,
+            Reaction::Dropped,
+            counter!(core.sharding.dead_letters),
+        ),
         |scene| entity(scene, 42, b"id"),
     ),
     row(
@@ -345,7 +353,7 @@ pub(super) const OF_A_MEMBER: &[BadInput] = &[
         (
             Speaker::Member,
             Reaction::Dropped,
-            counter!(core.rejected_forged_clock),
+            counter!(core.membership.rejected_forged_clock),
         ),
         |scene| {
             spoiled(scene, |state| {

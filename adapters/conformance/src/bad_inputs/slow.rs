@@ -46,7 +46,7 @@ pub async fn half_a_frame_and_bytes_that_dribble_are_cut_off<A: Adapter>(securit
     let ask = frame(CONTROL, MembershipMsg::INIT_JOIN.kind, scene.epoch, &[0; 8]);
     say(&mut writer, &ask).await;
     eventually::<A>("it is heard", async || {
-        stats(&target).await.core.frames_received > 0
+        stats(&target).await.core.node.frames_received > 0
     })
     .await;
     let bytes = rows::probe(&scene, false);
@@ -111,7 +111,7 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
     let counted = stats(&target).await;
     assert!(counted.links.gossip_frames_beyond_rate > 1_000, "{counted:?}");
     // What passed was from nobody: dropped as such.
-    assert!((1..100).contains(&counted.core.rejected), "{counted:?}");
+    assert!((1..100).contains(&counted.core.node.rejected), "{counted:?}");
     assert_eq!(picture(&target, &honest), before);
 }
 
@@ -218,7 +218,7 @@ pub async fn a_joiner_with_other_settings_is_told_and_stops<A: Adapter>(security
     .await;
     assert_eq!(differences, both(cluster, joiners));
     for seed in [&first, &second] {
-        assert_eq!(stats(seed).await.core.joiners_with_other_settings, 1);
+        assert_eq!(stats(seed).await.core.membership.joiners_with_other_settings, 1);
     }
     let fits = currency("EUR").seeds([first.address().address()]).start().await;
     all_up(&fits.expect("one that fits starts"), 3).await;
@@ -239,7 +239,9 @@ pub async fn a_removed_incarnation_is_refused<A: Adapter>(security: &Security) {
     ghost.me = gone;
     let refused = async || {
         let stats = stats(&nodes[0]).await;
-        stats.core.joins_refused + stats.core.removed_told + stats.links.refused_quarantined
+        stats.core.membership.joins_refused
+            + stats.core.membership.removed_told
+            + stats.links.refused_quarantined
     };
     let before = refused().await;
     let ((_reader, mut writer), answer) = attacker.greet::<A>(&mut ghost, false).await;

@@ -261,7 +261,7 @@ fn s_230_a_message_for_another_incarnation_is_ignored() {
         weight: 0,
     };
     world.with(1, |machine, cx| machine.on_message(cx, &from, msg));
-    assert_eq!(world.peers[1].fixture.stats.ddata_ignored, 1);
+    assert_eq!(world.peers[1].fixture.stats.ddata.ignored, 1);
     assert!(world.sent.is_empty());
 }
 

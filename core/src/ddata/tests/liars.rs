@@ -74,7 +74,7 @@ fn s_232_a_value_of_another_type_is_refused_and_the_local_one_stays() {
         },
     );
     assert_eq!(world.rejections(0).len(), 2);
-    assert_eq!(world.peers[0].fixture.stats.ddata_rejected, 2);
+    assert_eq!(world.peers[0].fixture.stats.ddata.rejected, 2);
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn s_228_a_gap_is_closed_by_the_whole_value() {
     let token = world.update(0, "s", add("y"), All);
     world.run(SECOND / 10);
     assert_eq!(*world.answer(0, token), DONE);
-    assert_eq!(world.peers[1].fixture.stats.ddata_delta_gaps, 1);
+    assert_eq!(world.peers[1].fixture.stats.ddata.delta_gaps, 1);
     world.assert_equal();
 }
 
@@ -199,7 +199,7 @@ fn a_write_brings_the_changes_before_it_that_its_replica_was_not_sent() {
         world.run(SECOND / 100);
         assert_eq!(*world.answer(0, token), DONE);
     }
-    let gaps = world.peers.iter().map(|peer| peer.fixture.stats.ddata_delta_gaps);
+    let gaps = world.peers.iter().map(|peer| peer.fixture.stats.ddata.delta_gaps);
     assert_eq!(gaps.sum::<u64>(), 0);
     let whole = |body: &Body| matches!(body, Body::Write { .. } | Body::Gossip { .. });
     assert!(!world.sent.iter().any(|(_, _, body)| whole(body)));
@@ -322,7 +322,7 @@ fn a_read_repairs_the_replicas_that_lack_something() {
     assert!(matches!(world.answer(1, read), Answer::Value(Ok(_))));
     // The reader and the third, which had nothing, too.
     assert_eq!(world.counts("a"), [7; 3]);
-    assert_eq!(world.peers[2].fixture.stats.ddata_repairs_received, 1);
+    assert_eq!(world.peers[2].fixture.stats.ddata.repairs_received, 1);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::super::protocol::{Answer, Body, Command, Event as DdataEvent, Msg};
 use super::super::state::consistency::Consistency;
 use super::super::state::key::Key;
 use crate::config::Config;
-use crate::cx::Cx;
+use crate::ddata::Cx;
 use crate::effect::{self, Effect};
 use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture};

@@ -6,12 +6,15 @@ use alloc::vec;
 use super::*;
 use crate::config::Config;
 use crate::effect::Effect;
+use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::ClusterName;
 use crate::input::Target;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Status;
+use crate::message::Message;
 use crate::signal::Signal;
+use crate::timer::Timer;
 
 const HOSTS: [&str; 6] = ["aa", "bb", "cc", "dd", "ee", "ff"];
 
@@ -193,7 +196,7 @@ fn m_237_an_answer_of_a_node_that_was_not_asked_is_ignored() {
     bench.see(&[1, 2, 3, 4, 5, 6], &[]);
     bench.run_for(secs(1), &[2, 3, 4, 5]);
     assert_eq!(bench.monitored(), [2, 3, 4]);
-    assert_eq!(bench.fixture.stats.rejected, 0);
+    assert_eq!(bench.fixture.stats.node.rejected, 0);
 }
 
 #[test]
@@ -210,7 +213,7 @@ fn m_242_a_round_has_one_number_and_the_answer_echoes_it() {
         heartbeat(3, 2, second),
     ];
     assert_eq!(bench.fixture.effects(), expected);
-    assert_eq!(bench.fixture.stats.heartbeats_sent, 4);
+    assert_eq!(bench.fixture.stats.detector.heartbeats_sent, 4);
 
     let asked = Heartbeat {
         to: n(1),
@@ -253,7 +256,7 @@ fn s_8_6_heartbeats_are_answered_in_any_status_but_only_by_their_receiver() {
         .detector
         .on_heartbeat(&mut bench.fixture.cx(), &n(2), to_me.clone());
     assert_eq!(bench.fixture.effects().len(), 1, "down");
-    assert_eq!(bench.fixture.stats.heartbeats_answered, 2);
+    assert_eq!(bench.fixture.stats.detector.heartbeats_answered, 2);
 
     let old = node("aa", 99);
     let to_old = Heartbeat {
@@ -290,7 +293,7 @@ fn b_50_an_answer_to_a_round_that_never_was_is_rejected() {
             "{sequence}"
         );
     }
-    assert_eq!(bench.fixture.stats.rejected, 3);
+    assert_eq!(bench.fixture.stats.node.rejected, 3);
 }
 
 #[test]
@@ -352,14 +355,14 @@ fn s_2_11_a_silent_member_is_reported_until_published_and_reported_back_once_it_
         Some((vec![2], vec![])),
         "said again while membership has not published it"
     );
-    assert_eq!(bench.fixture.stats.unreachable_verdicts, 2);
+    assert_eq!(bench.fixture.stats.detector.unreachable_verdicts, 2);
     bench.see(&[1, 2, 3], &[2]);
     bench.run_for(secs(3), &[3]);
     assert_eq!(bench.verdicts(), None);
     assert_eq!(bench.active(), [2, 3], "an unreachable member is asked on");
     bench.run_for(secs(2), &[2, 3]);
     assert_eq!(bench.verdicts(), Some((vec![], vec![2])));
-    let stats = &bench.fixture.stats;
+    let stats = &bench.fixture.stats.detector;
     assert_eq!((stats.unreachable_verdicts, stats.reachable_verdicts), (2, 2));
     assert_eq!(stats.heartbeats_late, 1, "the gap was counted");
 }
@@ -411,7 +414,7 @@ fn a_removed_member_is_forgotten_wherever_it_was() {
     bench.run_for(secs(1), &[]);
     bench.see(&[1, 5], &[]);
     assert!(
-        !bench.fixture.timers.is_set(&first_heartbeat(&n(2))),
+        bench.fixture.timers.at(&first_heartbeat(&n(2)).into()).is_none(),
         "nobody waits for a removed member"
     );
 }
@@ -465,7 +468,7 @@ fn s_8_5_a_pause_is_forgiven_and_told() {
         matches!(bench.fixture.heard()[..], [Signal::Paused { .. }]),
         "and no verdict"
     );
-    assert_eq!(bench.fixture.stats.pauses_compensated, 1);
+    assert_eq!(bench.fixture.stats.detector.pauses_compensated, 1);
     let told = bench
         .fixture
         .effects()
@@ -532,7 +535,7 @@ fn s_8_5_an_answer_handled_first_after_a_pause_is_not_moved_into_the_future() {
     bench.run_for(secs(10), &[2, 3]);
     bench.fixture.stand_still(secs(40));
     bench.answer(&[2]);
-    assert_eq!(bench.fixture.stats.pauses_compensated, 1);
+    assert_eq!(bench.fixture.stats.detector.pauses_compensated, 1);
     bench.run_for(secs(6), &[3]);
     assert_eq!(
         bench.verdicts(),
@@ -550,7 +553,7 @@ fn s_8_5_a_second_pause_within_a_minute_is_told_but_not_forgiven() {
     assert_eq!(bench.verdicts(), None);
     bench.fixture.stand_still(secs(20));
     bench.run_for(Duration::ZERO, &[]);
-    assert_eq!(bench.fixture.stats.pauses_compensated, 1);
+    assert_eq!(bench.fixture.stats.detector.pauses_compensated, 1);
     let heard = bench.fixture.heard();
     assert!(
         matches!(heard[..], [Signal::Paused { .. }, Signal::Verdicts(_)]),
@@ -563,7 +566,7 @@ fn s_8_5_a_second_pause_within_a_minute_is_told_but_not_forgiven() {
     bench.fixture.heard();
     bench.fixture.stand_still(secs(20));
     bench.run_for(Duration::ZERO, &[]);
-    assert_eq!(bench.fixture.stats.pauses_compensated, 2);
+    assert_eq!(bench.fixture.stats.detector.pauses_compensated, 2);
     assert_eq!(bench.verdicts(), None);
 }
 
@@ -572,7 +575,7 @@ fn s_8_5_a_round_late_by_less_than_the_acceptable_pause_is_no_pause() {
     let mut bench = Bench::among(9, &[1, 2]);
     bench.fixture.stand_still(secs(4));
     bench.run_for(secs(2), &[2]);
-    assert_eq!(bench.fixture.stats.pauses_compensated, 0);
+    assert_eq!(bench.fixture.stats.detector.pauses_compensated, 0);
     assert!(bench.fixture.heard().is_empty());
 }
 
@@ -663,7 +666,10 @@ fn s_8_5_a_pause_a_minute_after_the_last_one_is_forgiven_again() {
         };
         pause(&mut bench, secs(20));
         pause(&mut bench, Duration::from_millis(apart));
-        assert_eq!(bench.fixture.stats.pauses_compensated, forgiven, "{apart}");
+        assert_eq!(
+            bench.fixture.stats.detector.pauses_compensated, forgiven,
+            "{apart}"
+        );
     }
 }
 
@@ -706,6 +712,9 @@ fn m_243_the_first_answer_is_expected_of_each_receiver_for_itself() {
     // Once they are monitored nothing more is expected for the first time.
     bench.run_for(secs(1), &[2, 3]);
     for node in [n(2), n(3)] {
-        assert!(!bench.fixture.timers.is_set(&first_heartbeat(&node)), "{node}");
+        assert!(
+            bench.fixture.timers.at(&first_heartbeat(&node).into()).is_none(),
+            "{node}"
+        );
     }
 }

@@ -7,13 +7,12 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::{DowningStrategy, LeaseMajorityConfig, ValidConfig};
-use crate::cx::Cx;
+use crate::downing::Cx;
 use crate::downing::state::decision::Decision;
 use crate::event::{DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
 use crate::membership::state::member::Status;
-use crate::owner::Owner;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -225,10 +224,10 @@ impl Lease {
         self.state = LeaseState::Acquiring { until, pending };
         let order = LeaseOrder::Acquire {
             name: LeaseName::clone(&self.name),
-            owner: cx.me.clone(),
+            owner: cx.me().clone(),
             time_to_live: self.settings.time_to_live,
         };
-        cx.order_lease(Owner::Resolver, order);
+        cx.order_lease(order);
     }
 
     fn release(&mut self, cx: &mut Cx<'_>) {
@@ -236,9 +235,9 @@ impl Lease {
         self.state = LeaseState::Releasing { again_at };
         let order = LeaseOrder::Release {
             name: LeaseName::clone(&self.name),
-            owner: cx.me.clone(),
+            owner: cx.me().clone(),
         };
-        cx.order_lease(Owner::Resolver, order);
+        cx.order_lease(order);
     }
 }
 

@@ -5,12 +5,14 @@ use alloc::vec;
 use super::*;
 use crate::config::{Config, DownAllWhenUnstable, DowningStrategy, LeaseMajorityConfig};
 use crate::effect::Effect;
+use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome};
 use crate::membership::state::gossip::Gossip;
 use crate::owner::Owner;
 use crate::signal::Signal;
+use crate::timer::Timer;
 
 const HOSTS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -144,7 +146,7 @@ fn m_347_nothing_happens_before_the_picture_was_stable_long_enough() {
     assert_eq!(bench.downed(), []);
     bench.run_for(ms(1));
     assert_eq!(bench.downed(), [3]);
-    assert_eq!(bench.fixture.stats.downing_decisions, 1);
+    assert_eq!(bench.fixture.stats.downing.decisions, 1);
     let event = DowningReport {
         strategy: "keep-majority",
         rule: IndirectRule::Classic,
@@ -1247,5 +1249,5 @@ fn a_strategy_of_the_application_decides_and_may_leave_it_to_the_operator() {
         1,
         "and once more when the complaints are others"
     );
-    assert_eq!(bench.fixture.stats.downing_decisions, 0);
+    assert_eq!(bench.fixture.stats.downing.decisions, 0);
 }

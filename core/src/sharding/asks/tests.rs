@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::effect::Effect;
 use crate::fixture::{Fixture, node};
 use crate::ident::ClusterName;
+use crate::timer::Timer;
 
 const KIND: (KindId, ShardId) = (KindId::from_raw(1), ShardId(2));
 

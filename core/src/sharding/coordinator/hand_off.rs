@@ -5,10 +5,10 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Coordinator;
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
+use crate::sharding::Cx;
 use crate::sharding::allocation::{RebalanceLimits, RegionLoad, is_good_time, rebalance};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::time::Instant;
@@ -98,7 +98,7 @@ impl Coordinator {
         if !self.is_active() {
             return;
         }
-        let at = cx.mono() + cx.config.sharding.rebalance_interval;
+        let at = cx.mono() + cx.config().sharding.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
         if self.paused {
             return;
@@ -110,8 +110,8 @@ impl Coordinator {
         }
         let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
         let limits = RebalanceLimits {
-            absolute: cx.config.sharding.rebalance_absolute_limit,
-            relative: cx.config.sharding.rebalance_relative_limit,
+            absolute: cx.config().sharding.rebalance_absolute_limit,
+            relative: cx.config().sharding.rebalance_relative_limit,
         };
         for shard in rebalance(&loads, &moving, limits) {
             self.begin_hand_off(cx, shard);
@@ -127,11 +127,11 @@ impl Coordinator {
             self.repeat(cx, shard);
             return;
         }
-        cx.stats.hand_offs_timed_out += 1;
+        cx.counters().hand_offs_timed_out += 1;
         cx.notify_sharding(self.kind.id, ShardingEvent::HandOffTimeout { shard });
         if hand_off.conflict {
             // Two homes are worse than none: try until both have stopped.
-            cx.stats.conflicts_timed_out += 1;
+            cx.counters().conflicts_timed_out += 1;
             let owners = hand_off.owners.clone();
             self.start_hand_off(cx, shard, owners, true);
             return;
@@ -242,7 +242,7 @@ impl Coordinator {
                 waiting: present.map(|(node, _)| node.clone()).collect(),
             },
             conflict,
-            deadline: cx.mono() + cx.config.sharding.handoff_timeout,
+            deadline: cx.mono() + cx.config().sharding.handoff_timeout,
         };
         self.hand_offs.insert(shard, hand_off);
         self.repeat(cx, shard);
@@ -267,7 +267,7 @@ impl Coordinator {
             };
             self.say(cx, node, body);
         }
-        let again = cx.mono() + cx.config.sharding.retry_interval;
+        let again = cx.mono() + cx.config().sharding.retry_interval;
         let at = again.min(hand_off.deadline);
         cx.wake(self.timer(CoordinatorTimer::HandOff(shard)), at);
     }
@@ -288,8 +288,8 @@ impl Coordinator {
             return;
         }
         self.hand_offs.remove(&shard);
-        cx.timers.cancel(&self.timer(CoordinatorTimer::HandOff(shard)));
-        cx.stats.hand_offs_completed += 1;
+        cx.cancel(self.timer(CoordinatorTimer::HandOff(shard)));
+        cx.counters().hand_offs_completed += 1;
         self.clear_home(cx, shard);
         self.allocate_soon(cx, shard);
         self.empty_draining(cx);

@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Coordinator;
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::Cx;
 use crate::sharding::allocation::{RegionLoad, allocate};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -70,7 +70,7 @@ impl Coordinator {
             return;
         }
         if self.paused {
-            let at = cx.mono() + cx.config.sharding.retry_interval;
+            let at = cx.mono() + cx.config().sharding.retry_interval;
             return cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
         }
         if let Some(home) = self.homes.get(&shard).cloned() {
@@ -172,7 +172,7 @@ impl Coordinator {
             return false;
         };
         self.set_home(shard, &home);
-        cx.stats.shards_allocated += 1;
+        cx.counters().shards_allocated += 1;
         let event = ShardingEvent::ShardAllocated {
             shard,
             home: home.clone(),
@@ -244,14 +244,14 @@ impl Coordinator {
             return;
         };
         self.unconfirmed.insert(shard);
-        let at = cx.mono() + cx.config.sharding.shard_start_timeout;
+        let at = cx.mono() + cx.config().sharding.shard_start_timeout;
         cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
         self.say(cx, home, ShardingBody::HostShard { term, shard });
     }
 
     fn confirm(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         if self.unconfirmed.remove(&shard) {
-            cx.timers.cancel(&self.timer(CoordinatorTimer::ShardStart(shard)));
+            cx.cancel(self.timer(CoordinatorTimer::ShardStart(shard)));
         }
     }
 }

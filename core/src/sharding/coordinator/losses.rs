@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 use super::Coordinator;
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
+use crate::sharding::Cx;
 use crate::sharding::departures::Departures;
 use crate::sharding::kind::is_lost;
 use crate::timer::CoordinatorTimer;
@@ -76,8 +76,7 @@ impl Coordinator {
     /// Nothing of this region runs any more: its shards get new homes at once, so that their next message is fast.
     fn release(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         self.lose(cx, node);
-        cx.timers
-            .cancel(&self.timer(CoordinatorTimer::RegionLost(node.clone())));
+        cx.cancel(self.timer(CoordinatorTimer::RegionLost(node.clone())));
         self.owner_is_gone(cx, node);
         let Some(region) = self.regions.get(node) else {
             return;

@@ -14,15 +14,15 @@ mod takeover;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
-use crate::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
+use crate::sharding::Cx;
 use crate::sharding::coordinator::hand_off::HandOff;
 use crate::sharding::departures::Departures;
 use crate::sharding::kind::Kind;
 use crate::sharding::state::ids::{ShardId, Term};
+use crate::timer::CoordinatorTimer;
 use crate::timer::ShardingTimer;
-use crate::timer::{CoordinatorTimer, Timer};
 
 pub use inspect::{CoordinatorPhase, CoordinatorState};
 pub(crate) use recovery::Registration;
@@ -130,14 +130,11 @@ impl Coordinator {
 
     fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {
         let kind = self.kind.id;
-        cx.send(
-            to,
-            Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
-        );
+        cx.send(to, ShardingMsg::Kind(ShardingMessage { kind, body }));
     }
 
-    const fn timer(&self, timer: CoordinatorTimer) -> Timer {
-        Timer::Sharding(ShardingTimer::Coordinator(self.kind.id, timer))
+    const fn timer(&self, timer: CoordinatorTimer) -> ShardingTimer {
+        ShardingTimer::Coordinator(self.kind.id, timer)
     }
 }
 

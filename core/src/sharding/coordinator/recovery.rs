@@ -4,12 +4,12 @@
 use alloc::vec::Vec;
 
 use super::{Coordinator, RegionEntry, Tenure};
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
 use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::Cx;
 use crate::sharding::departures::{Departure, Departures};
 use crate::sharding::kind::may_register;
 use crate::sharding::state::fields::KindFields;
@@ -106,7 +106,7 @@ impl Coordinator {
         for node in asked {
             self.say(cx, &node, ShardingBody::RegionQuery { term: term.clone() });
         }
-        let at = cx.mono() + cx.config.sharding.retry_interval;
+        let at = cx.mono() + cx.config().sharding.retry_interval;
         cx.wake(self.timer(CoordinatorTimer::Recovery), at);
         self.try_activate(cx, departures);
     }
@@ -127,12 +127,12 @@ impl Coordinator {
             cx.wake(self.timer(CoordinatorTimer::Recovery), safe_at);
             return;
         }
-        cx.timers.cancel(&self.timer(CoordinatorTimer::Recovery));
+        cx.cancel(self.timer(CoordinatorTimer::Recovery));
         self.tenure = Tenure::Active(term.clone());
         let shards = self.homes.len();
         let event = ShardingEvent::CoordinatorRecovered { term, shards };
         cx.notify_sharding(self.kind.id, event);
-        let at = cx.mono() + cx.config.sharding.rebalance_interval;
+        let at = cx.mono() + cx.config().sharding.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
         self.empty_draining(cx);
         self.allocate_requested(cx);

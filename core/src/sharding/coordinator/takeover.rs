@@ -2,9 +2,9 @@
 //! Down ones included, and those that were cut off have had the removal margin to notice. Spec: sharding 10.1.
 
 use super::{Coordinator, Tenure};
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::message::ShardingBody;
+use crate::sharding::Cx;
 use crate::sharding::departures::{Departure, Departures};
 use crate::sharding::kind::may_register;
 use crate::sharding::state::ids::Term;
@@ -62,18 +62,16 @@ impl Coordinator {
             CoordinatorTimer::Allocate,
             CoordinatorTimer::Rebalance,
         ] {
-            cx.timers.cancel(&self.timer(timer));
+            cx.cancel(self.timer(timer));
         }
         for shard in &self.unconfirmed {
-            cx.timers
-                .cancel(&self.timer(CoordinatorTimer::ShardStart(*shard)));
+            cx.cancel(self.timer(CoordinatorTimer::ShardStart(*shard)));
         }
         for shard in self.hand_offs.keys() {
-            cx.timers.cancel(&self.timer(CoordinatorTimer::HandOff(*shard)));
+            cx.cancel(self.timer(CoordinatorTimer::HandOff(*shard)));
         }
         for node in self.regions.keys() {
-            cx.timers
-                .cancel(&self.timer(CoordinatorTimer::RegionLost(node.clone())));
+            cx.cancel(self.timer(CoordinatorTimer::RegionLost(node.clone())));
         }
         let paused = self.paused;
         *self = Self::new(self.kind.clone());
@@ -93,7 +91,7 @@ impl Coordinator {
     }
 
     fn start(&mut self, cx: &mut Cx<'_>, term: Term) {
-        cx.timers.cancel(&self.timer(CoordinatorTimer::Takeover));
+        cx.cancel(self.timer(CoordinatorTimer::Takeover));
         self.tenure = Tenure::Recovering(term.clone());
         let event = ShardingEvent::CoordinatorStarted { term: term.clone() };
         cx.notify_sharding(self.kind.id, event);
@@ -105,7 +103,7 @@ impl Coordinator {
             let body = ShardingBody::RegionQuery { term: term.clone() };
             self.say(cx, &member.node, body);
         }
-        let at = cx.mono() + cx.config.sharding.retry_interval;
+        let at = cx.mono() + cx.config().sharding.retry_interval;
         cx.wake(self.timer(CoordinatorTimer::Recovery), at);
     }
 }

@@ -13,9 +13,11 @@ use crate::fixture::{Fixture, member, node, picture_of};
 use crate::input::{KindSettings, Target};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Status, UpNumber};
+use crate::message::Message;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
+use crate::timer::Timer;
 
 mod conflicts;
 

@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::buffered::Buffered;
 use crate::config::ShardingConfig;
 use crate::sharding::pending_message::PendingMessage;
 use crate::sharding::state::ids::ShardId;
@@ -148,11 +149,12 @@ impl Buffers {
         self.by_shard.keys().copied().collect()
     }
 
-    /// Whether less than three quarters of either bound are taken. What is on its way when the host stops reading still
-    /// fits into the rest.
-    pub(super) const fn has_room(&self, limits: &ShardingConfig) -> bool {
-        self.messages < limits.buffer_messages_max - limits.buffer_messages_max / 4
-            && self.bytes < limits.buffer_bytes_max - limits.buffer_bytes_max / 4
+    /// What waits here.
+    pub(super) const fn buffered(&self) -> Buffered {
+        Buffered {
+            messages: self.messages,
+            bytes: self.bytes,
+        }
     }
 
     /// Messages waiting.

@@ -5,15 +5,15 @@ use core::time::Duration;
 
 use super::buffers::Overflow;
 use super::{Region, RegionLifecycle};
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::{Message, ShardingMsg};
+use crate::message::ShardingMsg;
+use crate::sharding::Cx;
 use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::ShardId;
+use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
-use crate::timer::{RegionTimer, Timer};
 
 /// Buffered messages that one step may move: about a millisecond of work, so that heartbeats are not kept waiting.
 pub(super) const FLUSH_PER_STEP: usize = 256;
@@ -73,7 +73,7 @@ impl Region {
             return pending.fail(shared, reason);
         }
         let is_first = !self.buffers.has(shard);
-        let limits = &shared.cx.config.sharding;
+        let limits = &shared.cx.config().sharding;
         if let Some(overflow) = self.buffers.push_handed_back(limits, pending) {
             return self.overflow(shared, overflow);
         }
@@ -105,7 +105,7 @@ impl Region {
     /// Whether a shard is being stopped here and is not wanted here again.
     fn stops_here(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
         let stops = self.shards.get(&shard).is_some_and(|here| !here.is_running());
-        stops && self.homes.get(&shard) != Some(cx.me)
+        stops && self.homes.get(&shard) != Some(cx.me())
     }
 
     /// An ask of this node expired in the buffer: its message may not be delivered any more.
@@ -130,10 +130,9 @@ impl Region {
             }
             if budget == 0 {
                 let at = shared.cx.mono() + STEP;
-                shared.cx.wake(
-                    Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Flush)),
-                    at,
-                );
+                shared
+                    .cx
+                    .wake(ShardingTimer::Region(self.kind.id, RegionTimer::Flush), at);
                 return;
             }
             match self.buffers.pop(shard) {
@@ -165,7 +164,7 @@ impl Region {
     /// Whether the next message of a shard would leave the buffer for good.
     fn can_pass(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
         match self.homes.get(&shard) {
-            Some(home) if home == cx.me => {
+            Some(home) if home == cx.me() => {
                 !self.paused && self.shards.get(&shard).is_some_and(|here| here.is_running())
             }
             Some(_) => true,
@@ -176,12 +175,12 @@ impl Region {
     /// Moves one message whose shard has nothing buffered before it.
     fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         if pending.is_expired(shared.cx) {
-            shared.cx.stats.entity_messages_expired += 1;
+            shared.cx.counters().entity_messages_expired += 1;
             return;
         }
         let shard = pending.envelope.shard;
         match self.homes.get(&shard) {
-            Some(home) if home == shared.cx.me => match self.shards.get_mut(&shard) {
+            Some(home) if home == shared.cx.me() => match self.shards.get_mut(&shard) {
                 Some(here) if here.is_running() && !self.paused => {
                     if let Some(pending) = here.deliver(shared, self.kind.id, pending) {
                         pending.fail(shared, AskFailure::MailboxFull);
@@ -206,9 +205,9 @@ impl Region {
         }
         let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);
-        match self.buffers.push(&shared.cx.config.sharding, pending) {
+        match self.buffers.push(&shared.cx.config().sharding, pending) {
             None => {
-                shared.cx.stats.entity_messages_buffered += 1;
+                shared.cx.counters().entity_messages_buffered += 1;
                 if first && !self.homes.contains_key(&shard) {
                     self.ask_home(shared.cx, shard);
                 }
@@ -237,14 +236,12 @@ fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessa
     let now = shared.cx.mono();
     if let (Some(ticket), Some(deadline)) = (&mut envelope.ask, deadline) {
         ticket.remaining_ms = millis(deadline.since(now));
-        if ticket.ask.asker == *shared.cx.me {
+        if ticket.ask.asker == *shared.cx.me() {
             shared.asks.sent(ticket.ask.id, home);
         }
     }
-    shared.cx.stats.entity_messages_forwarded += 1;
-    shared
-        .cx
-        .send(home, Message::Sharding(ShardingMsg::Entity(envelope)));
+    shared.cx.counters().entity_messages_forwarded += 1;
+    shared.cx.send(home, ShardingMsg::Entity(envelope));
 }
 
 /// Whole milliseconds, rounded up so that a short wait does not become none.

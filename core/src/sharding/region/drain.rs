@@ -4,15 +4,15 @@
 use core::time::Duration;
 
 use super::{Region, RegionLifecycle};
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
+use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::state::errors::AskFailure;
+use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
-use crate::timer::{RegionTimer, Timer};
 
 /// What is kept of the exit's time limit for the entities' last reports.
 const DRAIN_SLACK: Duration = Duration::from_secs(1);
@@ -24,12 +24,11 @@ impl Region {
             return;
         }
         self.lifecycle = RegionLifecycle::Draining;
-        let limit = shared.cx.config.membership.exit_drain_timeout;
+        let limit = shared.cx.config().membership.exit_drain_timeout;
         let at = shared.cx.mono() + limit.saturating_sub(DRAIN_SLACK).max(limit / 2);
-        shared.cx.wake(
-            Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Drain)),
-            at,
-        );
+        shared
+            .cx
+            .wake(ShardingTimer::Region(self.kind.id, RegionTimer::Drain), at);
         if self.somebody_else_can_host(shared.cx) {
             self.request_shutdown(shared.cx);
             self.rearm_retry(shared.cx);
@@ -55,14 +54,11 @@ impl Region {
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
             shard.kill(shared.cx);
-            let timer = Timer::Sharding(ShardingTimer::Region(kind, RegionTimer::ShardStop(*id)));
-            shared.cx.timers.cancel(&timer);
+            let timer = ShardingTimer::Region(kind, RegionTimer::ShardStop(*id));
+            shared.cx.cancel(timer);
         }
         for timer in [RegionTimer::Retry, RegionTimer::Flush, RegionTimer::Drain] {
-            shared
-                .cx
-                .timers
-                .cancel(&Timer::Sharding(ShardingTimer::Region(kind, timer)));
+            shared.cx.cancel(ShardingTimer::Region(kind, timer));
         }
         self.shards.retain(|_, shard| !shard.has_stopped());
     }
@@ -100,8 +96,7 @@ impl Region {
         self.tell_candidates(cx, &ShardingBody::RegionStopped);
         self.registered = None;
         for timer in [RegionTimer::Retry, RegionTimer::Drain] {
-            cx.timers
-                .cancel(&Timer::Sharding(ShardingTimer::Region(self.kind.id, timer)));
+            cx.cancel(ShardingTimer::Region(self.kind.id, timer));
         }
         cx.notify_sharding(self.kind.id, ShardingEvent::Drained);
     }
@@ -114,7 +109,7 @@ impl Region {
     }
 
     fn somebody_else_can_host(&self, cx: &Cx<'_>) -> bool {
-        let other = |node: &UniqueAddress| node != cx.me;
+        let other = |node: &UniqueAddress| node != cx.me();
         let members = cx.view().by_age(self.kind.settings.role.as_ref());
         members
             .iter()

@@ -85,7 +85,7 @@ impl Region {
         (term, shard): (&Term, ShardId),
         node: &UniqueAddress,
     ) {
-        if node == shared.cx.me {
+        if node == shared.cx.me() {
             self.host(shared, from, term, shard);
             return;
         }

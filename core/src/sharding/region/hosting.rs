@@ -12,8 +12,8 @@ use crate::reject::Rejection;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::shard::{Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
+use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
-use crate::timer::{RegionTimer, Timer};
 
 /// What the coordinator keeps of the hand-off timeout for the messages around the stopping itself.
 const HAND_OFF_SLACK: Duration = Duration::from_secs(5);
@@ -91,7 +91,7 @@ impl Region {
             self.request_shutdown(shared.cx);
             return false;
         }
-        let me = shared.cx.me.clone();
+        let me = shared.cx.me().clone();
         match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
             Some(ShardLifecycle::Running) => {}
             Some(ShardLifecycle::Stopping { rehost, .. }) => {
@@ -105,7 +105,7 @@ impl Region {
             }
             None => {
                 self.shards.insert(shard, Shard::new(shard));
-                shared.cx.stats.shards_started += 1;
+                shared.cx.counters().shards_started += 1;
                 let event = ShardingEvent::ShardStarted {
                     shard,
                     term: term.clone(),
@@ -130,12 +130,10 @@ impl Region {
         }
         here.stop(shared.cx, tell);
         if !here.has_stopped() {
-            let whole = shared.cx.config.sharding.handoff_timeout;
+            let whole = shared.cx.config().sharding.handoff_timeout;
             let at = shared.cx.mono() + whole.saturating_sub(HAND_OFF_SLACK).max(whole / 2);
             let timer = RegionTimer::ShardStop(shard);
-            shared
-                .cx
-                .wake(Timer::Sharding(ShardingTimer::Region(self.kind.id, timer)), at);
+            shared.cx.wake(ShardingTimer::Region(self.kind.id, timer), at);
         }
         self.end_if_stopped(shared, shard);
     }
@@ -178,13 +176,13 @@ impl Region {
         let Some(gone) = self.shards.remove(&shard) else {
             return;
         };
-        if self.homes.get(&shard) == Some(shared.cx.me) {
+        if self.homes.get(&shard) == Some(shared.cx.me()) {
             self.homes.remove(&shard);
             self.flushing.remove(&shard);
         }
-        let timer = Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard)));
-        shared.cx.timers.cancel(&timer);
-        shared.cx.stats.shards_stopped += 1;
+        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard));
+        shared.cx.cancel(timer);
+        shared.cx.counters().shards_stopped += 1;
         let event = ShardingEvent::ShardStopped { shard };
         shared.cx.notify_sharding(self.kind.id, event);
         match gone.lifecycle {

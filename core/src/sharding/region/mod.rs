@@ -15,7 +15,7 @@ mod registration;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
-use crate::config::ShardingConfig;
+use crate::buffered::Buffered;
 use crate::ident::UniqueAddress;
 use crate::sharding::kind::Kind;
 use crate::sharding::pending_message::Shared;
@@ -140,9 +140,9 @@ impl Region {
         }
     }
 
-    /// Whether messages from peers may come in: there is room for the ones that are on their way.
-    pub(crate) const fn has_capacity(&self, limits: &ShardingConfig) -> bool {
-        self.buffers.has_room(limits)
+    /// What waits here.
+    pub(crate) const fn buffered(&self) -> Buffered {
+        self.buffers.buffered()
     }
 
     /// Whether no shard runs or stops here.

@@ -4,18 +4,18 @@
 use core::time::Duration;
 
 use super::{Region, RegionLifecycle};
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::Cx;
 use crate::sharding::kind::{is_lost, may_register};
 use crate::sharding::pending_message::Shared;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{ShardId, Term};
+use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
-use crate::timer::{RegionTimer, Timer};
 use crate::view::View;
 
 /// Shortest first retry of a registration: below this a coordinator that is about to start gains nothing.
@@ -55,7 +55,7 @@ impl Region {
         for candidate in self.kind.coordinator_candidates(&view) {
             self.send_register(cx, &candidate);
         }
-        let longest = cx.config.sharding.retry_interval;
+        let longest = cx.config().sharding.retry_interval;
         let first = FIRST_RETRY_MIN.max(longest / 8);
         let delay = self.retry_delay.max(first).min(longest.max(FIRST_RETRY_MIN));
         self.retry_delay = delay.saturating_mul(2);
@@ -214,20 +214,17 @@ impl Region {
             RegionLifecycle::Draining => true,
             RegionLifecycle::Stopped => false,
         };
-        let timer = Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Retry));
+        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Retry);
         if !needed {
-            cx.timers.cancel(&timer);
-        } else if !cx.timers.is_set(&timer) && may_register(cx.view().self_status()) {
-            self.wake_retry(cx, cx.config.sharding.retry_interval);
+            cx.cancel(timer);
+        } else if !cx.is_set(timer) && may_register(cx.view().self_status()) {
+            self.wake_retry(cx, cx.config().sharding.retry_interval);
         }
     }
 
     pub(super) fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {
         let kind = self.kind.id;
-        cx.send(
-            to,
-            Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
-        );
+        cx.send(to, ShardingMsg::Kind(ShardingMessage { kind, body }));
     }
 
     fn send_register(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
@@ -250,9 +247,6 @@ impl Region {
 
     fn wake_retry(&self, cx: &mut Cx<'_>, delay: Duration) {
         let at = cx.mono() + delay;
-        cx.wake(
-            Timer::Sharding(ShardingTimer::Region(self.kind.id, RegionTimer::Retry)),
-            at,
-        );
+        cx.wake(ShardingTimer::Region(self.kind.id, RegionTimer::Retry), at);
     }
 }

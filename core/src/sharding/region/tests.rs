@@ -108,7 +108,7 @@ impl Rig {
 
     fn timer(&self, timer: RegionTimer) -> bool {
         let timer = Timer::Sharding(ShardingTimer::Region(self.region.kind.id, timer));
-        self.fixture.timers.is_set(&timer)
+        self.fixture.timers.at(&timer).is_some()
     }
 
     fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
@@ -289,7 +289,7 @@ fn s_098_the_fifth_message_does_not_fit_into_a_buffer_of_four() {
     });
     assert_eq!(rig.route("5"), vec![full, dead.clone()]);
     assert_eq!(rig.route("6"), vec![dead], "the warning is given once");
-    assert_eq!(rig.fixture.stats.dead_letters, 2);
+    assert_eq!(rig.fixture.stats.sharding.dead_letters, 2);
     let flushed = rig.act(|region, shared| {
         region.on_shard_homes(shared, &a(), (term(), homes(c())));
     });

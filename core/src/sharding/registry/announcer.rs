@@ -5,10 +5,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::Cx;
 use crate::sharding::kind::may_register;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, RegistryTimer, Verdict};
 use crate::sharding::registry::registrar::decider;
@@ -191,8 +191,8 @@ impl Announcer {
         }
         let announce = timer(RegistryTimer::Announce);
         if !self.has_unaccepted() {
-            cx.timers.cancel(&announce);
-        } else if !cx.timers.is_set(&announce) {
+            cx.cancel(announce);
+        } else if !cx.is_set(announce) {
             self.wait(cx);
         }
         decided
@@ -244,7 +244,7 @@ impl Announcer {
         if !self.has_unaccepted() {
             return;
         }
-        let longest = cx.config.sharding.retry_interval.max(FIRST_RETRY_MIN);
+        let longest = cx.config().sharding.retry_interval.max(FIRST_RETRY_MIN);
         let delay = self.retry_delay.max(FIRST_RETRY_MIN).min(longest);
         self.retry_delay = delay.saturating_mul(2);
         let at = cx.mono() + delay;

@@ -11,17 +11,17 @@ mod registrar;
 
 use alloc::vec::Vec;
 
-use crate::cx::Cx;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::message::{Message, ShardingMsg};
+use crate::message::ShardingMsg;
+use crate::sharding::Cx;
 use crate::sharding::departures::Departures;
 use crate::sharding::protocol::registry::{KINDS_PER_NODE_MAX, RegistryMsg, RegistryTimer};
 use crate::sharding::registry::announcer::Announcer;
 use crate::sharding::registry::registrar::Registrar;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
-use crate::timer::{ShardingTimer, Timer};
+use crate::timer::ShardingTimer;
 use crate::view::View;
 
 pub(in crate::sharding) use announcer::{Change, Decided, Standing};
@@ -37,7 +37,7 @@ impl Registry {
     /// Whether one more kind with such fields can be announced: in number, and in one control frame.
     pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &KindFields) -> bool {
         let bytes = self.announcer.bytes_max().saturating_add(fields.bytes_max());
-        self.announcer.len() < KINDS_PER_NODE_MAX && bytes <= cx.config.limits.control_frame_bytes_max / 2
+        self.announcer.len() < KINDS_PER_NODE_MAX && bytes <= cx.config().limits.control_frame_bytes_max / 2
     }
 
     /// This node has a kind (again); `waits` hears what is decided about it.
@@ -133,17 +133,17 @@ impl Registry {
     /// This node has stopped and decides nothing any more.
     pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
         self.registrar.halt(cx);
-        cx.timers.cancel(&timer(RegistryTimer::Announce));
+        cx.cancel(timer(RegistryTimer::Announce));
     }
 }
 
 /// Says something to a node, this one included.
 fn send(cx: &mut Cx<'_>, to: &UniqueAddress, message: RegistryMsg) {
-    cx.send(to, Message::Sharding(ShardingMsg::Registry(message)));
+    cx.send(to, ShardingMsg::Registry(message));
 }
 
-const fn timer(timer: RegistryTimer) -> Timer {
-    Timer::Sharding(ShardingTimer::Registry(timer))
+const fn timer(timer: RegistryTimer) -> ShardingTimer {
+    ShardingTimer::Registry(timer)
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::cx::Cx;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::Cx;
 use crate::sharding::departures::{Departure, Departures};
 use crate::sharding::kind::{is_lost, may_register};
 use crate::sharding::protocol::registry::{
@@ -125,7 +125,7 @@ impl Registrar {
 
     /// Forgets everything: another member decides, or none.
     pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
-        cx.timers.cancel(&timer(RegistryTimer::Recovery));
+        cx.cancel(timer(RegistryTimer::Recovery));
         let paused = self.paused;
         *self = Self::default();
         self.paused = paused;
@@ -168,7 +168,7 @@ impl Registrar {
             let term = term.clone();
             send(cx, node, RegistryMsg::Query { term });
         }
-        let at = cx.mono() + cx.config.sharding.retry_interval;
+        let at = cx.mono() + cx.config().sharding.retry_interval;
         cx.wake(timer(RegistryTimer::Recovery), at);
     }
 
@@ -188,7 +188,7 @@ impl Registrar {
         }
         if let Some(at) = next {
             let recovery = timer(RegistryTimer::Recovery);
-            if cx.timers.at(&recovery).is_none_or(|set| set > at) {
+            if cx.due(recovery.clone()).is_none_or(|set| set > at) {
                 cx.wake(recovery, at);
             }
         }
@@ -250,7 +250,7 @@ impl Registrar {
             let Some(round) = self.heard.get(&node).copied() else {
                 continue;
             };
-            for verdicts in split(verdicts, cx.config.limits.control_frame_bytes_max / 2) {
+            for verdicts in split(verdicts, cx.config().limits.control_frame_bytes_max / 2) {
                 let term = term.clone();
                 send(
                     cx,

@@ -14,10 +14,12 @@ use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::Role;
 use crate::input::Target;
 use crate::membership::state::member::{Status, UpNumber};
+use crate::message::Message;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::protocol::registry::{Announced, Verdict};
 use crate::sharding::state::fields::{FieldDifference, Keeping, KindDifference, StoreMode};
 use crate::sharding::state::ids::Term;
+use crate::timer::Timer;
 
 fn a() -> UniqueAddress {
     node("a", 1)

@@ -355,7 +355,7 @@ fn b_58_a_message_that_does_not_fit_is_refused_and_accounted_for() {
         out_of_range("length of an entity id"),
     ];
     assert_eq!(world.peers[0].rejected, expected);
-    assert_eq!(world.peers[0].fixture.stats.dead_letters, 4);
+    assert_eq!(world.peers[0].fixture.stats.sharding.dead_letters, 4);
     assert_eq!(world.handled(), 0);
 }
 
@@ -379,7 +379,7 @@ fn late_and_premature_answers_change_nothing() {
     );
     world.deliver(0, 1, reply(77));
     let stats = world.peers[1].fixture.stats;
-    assert_eq!((stats.rejected, stats.ask_replies_late), (1, 1));
+    assert_eq!((stats.node.rejected, stats.sharding.ask_replies_late), (1, 1));
     world.run_for(secs(5));
     assert_eq!(world.peers[1].answers[&token], Err(AskFailure::TimeoutBuffered));
 }
@@ -413,10 +413,12 @@ fn i_44_every_message_is_accounted_for_through_joins_leaves_and_crashes() {
     let stats = |at: usize| world.peers[at].fixture.stats;
     let sent = stats(5);
     let sum = |field: fn(&crate::stats::Stats) -> u64| (0..6).map(|at| field(&stats(at))).sum::<u64>();
-    assert_eq!(sent.entity_messages_accepted, 2 * tokens.len() as u64);
-    let ended = sum(|s| s.entity_messages_delivered) + sum(|s| s.dead_letters) + sent.asks_failed;
+    assert_eq!(sent.sharding.entity_messages_accepted, 2 * tokens.len() as u64);
+    let ended = sum(|s| s.sharding.entity_messages_delivered)
+        + sum(|s| s.sharding.dead_letters)
+        + sent.sharding.asks_failed;
     assert_eq!(
-        ended + sum(|s| s.entity_messages_expired),
+        ended + sum(|s| s.sharding.entity_messages_expired),
         2 * tokens.len() as u64,
         "nothing is in flight or buffered any more"
     );
@@ -483,7 +485,7 @@ fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
     assert_eq!(
         (
             state(&world),
-            world.peers[2].fixture.stats.entity_messages_expired
+            world.peers[2].fixture.stats.sharding.entity_messages_expired
         ),
         (0, 1)
     );

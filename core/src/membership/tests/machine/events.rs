@@ -94,7 +94,7 @@ fn only_the_removal_of_a_downed_member_quarantines_it() {
         rig.did(),
         "tombstones quarantine(b) removed(b:Down) removed(c:Exiting) removed(d:Leaving) converged(a e)"
     );
-    assert_eq!(rig.f.stats.members_removed, 3);
+    assert_eq!(rig.f.stats.membership.members_removed, 3);
 }
 
 #[test]

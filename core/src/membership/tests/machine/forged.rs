@@ -27,7 +27,7 @@ fn nobody_can_turn_back_a_members_life() {
             "mine is newer than the lie"
         );
         assert_eq!(rig.sent(), "gossip>b", "and the liar hears it");
-        assert_eq!(rig.f.stats.gossip_merges, 1);
+        assert_eq!(rig.f.stats.membership.gossip_merges, 1);
     }
 }
 

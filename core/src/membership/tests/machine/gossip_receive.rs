@@ -59,7 +59,7 @@ fn m_137_and_b_40_gossip_for_another_incarnation_of_my_address_is_dropped() {
     let before = rig.m.gossip.clone();
     rig.gossip_to("b", n("a#2"), &state("a b c", "b", "a b"));
     assert!(rig.did().starts_with("rejected(b: meant for a:7355#"));
-    assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 1));
+    assert_eq!((&rig.m.gossip, rig.f.stats.node.rejected), (&before, 1));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn m_138_and_b_41_gossip_of_a_stranger_or_of_a_removed_incarnation_is_dropped() 
         // One that was a member hears that it is none any more; a stranger hears nothing.
         assert_eq!(did.ends_with("removed-you>d"), from == "d", "{did}");
     }
-    assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 3));
+    assert_eq!((&rig.m.gossip, rig.f.stats.node.rejected), (&before, 3));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn m_143_equal_clocks_unite_the_seen_sets_and_talk_back_only_if_mine_was_missing
     assert_eq!(rig.did(), "seen(a b) gossip>b");
     rig.gossip("b", &state("a b c", "a b c", "a b"));
     assert_eq!(rig.did(), "converged(a b c)");
-    assert_eq!((rig.clock("a"), rig.f.stats.gossip_merges), (1, 0));
+    assert_eq!((rig.clock("a"), rig.f.stats.membership.gossip_merges), (1, 0));
 }
 
 #[test]
@@ -129,7 +129,13 @@ fn m_144_older_gossip_changes_nothing_and_is_answered_with_the_state() {
     let before = rig.m.gossip.clone();
     rig.gossip("b", &state("a b", "a b", "b"));
     assert_eq!((rig.did().as_str(), &rig.m.gossip), ("gossip>b", &before));
-    assert_eq!((rig.f.stats.gossips_received, rig.f.stats.gossip_merges), (1, 0));
+    assert_eq!(
+        (
+            rig.f.stats.membership.gossips_received,
+            rig.f.stats.membership.gossip_merges
+        ),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -157,7 +163,7 @@ fn m_147_concurrent_gossip_is_merged_and_answered_and_my_clock_entry_stays() {
     assert_eq!(rig.did(), "left(c) joined(d) seen(a) gossip>b");
     assert_eq!(rig.members(), "a b cL dJ");
     assert_eq!(rig.m.gossip.version(), &crate::membership::tests::clock("a b c"));
-    assert_eq!(rig.f.stats.gossip_merges, 1);
+    assert_eq!(rig.f.stats.membership.gossip_merges, 1);
 }
 
 #[test]
@@ -237,13 +243,19 @@ fn section_8_9_and_b_37_a_claim_of_changes_i_did_not_make_is_dropped_and_counted
         rig.did(),
         "rejected(b: the state's clock has 9 changes of mine, I made 3)"
     );
-    assert_eq!((&rig.m.gossip, rig.f.stats.rejected_forged_clock), (&before, 1));
+    assert_eq!(
+        (&rig.m.gossip, rig.f.stats.membership.rejected_forged_clock),
+        (&before, 1)
+    );
     rig.status("b", &claim(12));
     assert_eq!(
         rig.did(),
         "rejected(b: the state's clock has 12 changes of mine, I made 9)"
     );
-    assert_eq!((&rig.m.gossip, rig.f.stats.rejected_forged_clock), (&before, 2));
+    assert_eq!(
+        (&rig.m.gossip, rig.f.stats.membership.rejected_forged_clock),
+        (&before, 2)
+    );
     rig.call(|m, cx| m.leave(cx, &n("b")));
     assert_eq!(rig.clock("a"), 13, "my counter continues above the claim");
 }
@@ -271,7 +283,7 @@ fn section_8_9_a_claim_that_comes_again_does_not_undo_what_i_changed() {
     rig.gossip("b", &claim(9));
     assert_eq!(rig.did(), "gossip>b");
     assert!(rig.f.view.suspects(&n("c")), "my own observation survives");
-    assert_eq!(rig.f.stats.gossip_merges, 1);
+    assert_eq!(rig.f.stats.membership.gossip_merges, 1);
     assert_eq!(
         (rig.clock("a"), rig.clock("b"), rig.seen().as_str()),
         (10, 1, "a")

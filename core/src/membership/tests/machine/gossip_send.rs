@@ -35,9 +35,9 @@ fn f_01_a_node_that_has_not_seen_the_state_is_preferred_eight_times_in_ten() {
         rig.gossip_tick();
     }
     // Preferred: c. Else either of the two: 0.8 + 0.2 / 2 = 0.9 of the rounds; four standard deviations are 0.027.
-    let share = rig.f.stats.gossips_sent;
+    let share = rig.f.stats.membership.gossips_sent;
     assert!((1_746..=1_854).contains(&share), "{share} of 2000 rounds");
-    assert_eq!(share + rig.f.stats.gossip_statuses_sent, 2_000);
+    assert_eq!(share + rig.f.stats.membership.gossip_statuses_sent, 2_000);
 }
 
 #[test]
@@ -65,7 +65,10 @@ fn m_151_in_an_idle_converged_cluster_only_statuses_flow() {
     rig.leader_tick();
     rig.run(secs(60));
     assert_eq!(
-        (rig.f.stats.gossips_sent, rig.f.stats.gossip_statuses_sent),
+        (
+            rig.f.stats.membership.gossips_sent,
+            rig.f.stats.membership.gossip_statuses_sent
+        ),
         (0, 61)
     );
     assert_eq!((rig.told().as_str(), rig.clock("a")), ("", 1));
@@ -80,7 +83,7 @@ fn an_interval_has_two_more_rounds_while_less_than_half_have_seen_the_state() {
         [(GossipExtraFirst, 333), (GossipExtraSecond, 666), (Gossip, 1_000)]
     );
     rig.run(Duration::from_millis(999));
-    assert_eq!(rig.f.stats.gossips_sent, 3);
+    assert_eq!(rig.f.stats.membership.gossips_sent, 3);
 }
 
 #[test]

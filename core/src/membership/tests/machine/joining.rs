@@ -124,7 +124,7 @@ fn m_156_the_same_incarnation_joining_twice_gets_its_welcome_again_and_nothing_c
             ("welcome>d", &before),
             "{codes}"
         );
-        assert_eq!(rig.f.stats.welcomes_resent, 1);
+        assert_eq!(rig.f.stats.membership.welcomes_resent, 1);
     }
 }
 
@@ -135,7 +135,7 @@ fn m_173_a_welcome_of_another_node_than_the_one_asked_is_dropped() {
         rig.welcome(from, "d", &state("a b dJ", "a", "a"));
         assert!(rig.did().ends_with("unexpected Welcome)"), "{from}");
     }
-    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("", 3));
+    assert_eq!((rig.members().as_str(), rig.f.stats.node.rejected), ("", 3));
     assert_eq!(rig.deadlines(), [(JoinRetry, 1_000)]);
 }
 

@@ -22,7 +22,11 @@ fn a_converged_leader_moves_everybody_on_by_one_step() {
         "nobody rises while the cluster shuts down"
     );
     assert_eq!(
-        (rig.seen().as_str(), rig.clock("a"), rig.f.stats.leader_actions),
+        (
+            rig.seen().as_str(),
+            rig.clock("a"),
+            rig.f.stats.membership.leader_actions
+        ),
         ("a", 2, 1)
     );
     assert_eq!(rig.told(), "ready(a) exited(d) ready(e) seen(a)");
@@ -160,7 +164,7 @@ fn m_203_a_down_member_is_removed_once_it_is_unreachable() {
     assert_eq!(rig.members(), "a b");
     assert_eq!(names(rig.m.gossip.tombstones()), "c");
     assert!(rig.m.gossip.reachability().records().is_empty());
-    assert_eq!(rig.f.stats.members_removed, 1);
+    assert_eq!(rig.f.stats.membership.members_removed, 1);
 }
 
 #[test]
@@ -272,7 +276,7 @@ fn m_210_the_leader_forgets_a_tombstone_a_day_after_it_saw_it_by_its_own_clock()
         (names(rig.m.gossip.tombstones()).as_str(), rig.clock("a")),
         ("d", 2)
     );
-    assert_eq!(rig.f.stats.tombstones_pruned, 1);
+    assert_eq!(rig.f.stats.membership.tombstones_pruned, 1);
     rig.gossip("b", &with_seen(&rig, "a b"));
     rig.f.stand_still(secs(3_600));
     rig.leader_tick();

@@ -57,8 +57,8 @@ fn a_leader_without_convergence_admits_the_joining_as_weakly_up_at_the_seventh_t
     assert_eq!(
         (
             rig.members().as_str(),
-            rig.f.stats.members_weakly_up,
-            rig.f.stats.leader_actions
+            rig.f.stats.membership.members_weakly_up,
+            rig.f.stats.membership.leader_actions
         ),
         ("a b cW dW", 2, 1)
     );
@@ -169,7 +169,7 @@ fn m_394_and_m_429_a_removed_member_is_gone_at_once_is_told_and_never_comes_back
     );
     assert_eq!((rig.members().as_str(), rig.clock("b")), ("a c", 0));
     assert_eq!(names(rig.m.gossip.tombstones()), "b");
-    assert_eq!(rig.f.stats.removed_told, 1);
+    assert_eq!(rig.f.stats.membership.removed_told, 1);
     assert!(rig.f.view.removed().eq([&n("b")]) && !rig.f.view.is_shutting_down());
     remove(&mut rig, "b");
     assert_eq!(rig.did(), "done", "repeating it changes nothing");
@@ -212,7 +212,7 @@ fn u_01_a_stranger_a_member_on_its_way_out_or_a_notice_for_another_incarnation_s
         let mut rig = Rig::member("b", state(codes, "a b", "a"));
         removed(&mut rig, from, to);
         assert_eq!(
-            (rig.halted(), rig.f.stats.rejected),
+            (rig.halted(), rig.f.stats.node.rejected),
             (None, 1),
             "{codes} {from} {to}"
         );
@@ -249,7 +249,7 @@ fn a_joiner_that_is_refused_for_now_goes_on_asking() {
 fn a_refusal_that_nobody_waits_for_is_dropped() {
     let mut idle = Rig::idle("d");
     refused(&mut idle, "a", "d", JoinRefusal::UidRemoved);
-    assert_eq!((idle.halted(), idle.f.stats.rejected), (None, 1));
+    assert_eq!((idle.halted(), idle.f.stats.node.rejected), (None, 1));
     let mut up = Rig::member("d", state("a d", "a d", "a"));
     refused(&mut up, "a", "d", JoinRefusal::UidRemoved);
     assert_eq!((up.halted(), up.did().as_str()), (None, ""));
@@ -392,5 +392,5 @@ fn a_leader_that_waits_changes_nothing_while_nobody_joins() {
         rig.leader_tick();
     }
     assert_eq!((rig.did().as_str(), rig.clock("a")), ("", 1));
-    assert_eq!(rig.f.stats.leader_actions, 0);
+    assert_eq!(rig.f.stats.membership.leader_actions, 0);
 }

@@ -15,7 +15,7 @@ fn refused(mut rig: Rig, from: &str, why: &str) {
         did.starts_with(&told) && did.ends_with(&alloc::format!(")>{from}")),
         "{did}"
     );
-    assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 1));
+    assert_eq!((&rig.m.gossip, rig.f.stats.node.rejected), (&before, 1));
 }
 
 fn removed(codes: &str, gone: &str) -> Gossip {
@@ -106,7 +106,10 @@ fn a_join_meant_for_another_incarnation_of_my_address_is_dropped() {
     };
     rig.call(|m, cx| m.on_join(cx, &n("d"), &join));
     assert!(rig.did().starts_with("rejected(d: meant for a:7355#"));
-    assert_eq!((rig.members().as_str(), rig.f.stats.joins_received), ("a#2 b", 0));
+    assert_eq!(
+        (rig.members().as_str(), rig.f.stats.membership.joins_received),
+        ("a#2 b", 0)
+    );
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn b_48_a_welcome_that_nobody_asked_for_is_dropped() {
         let before = rig.m.gossip.clone();
         rig.welcome("a", "d", &state("a dJ", "a", "a"));
         assert_eq!(rig.did(), "rejected(a: unexpected Welcome)");
-        assert_eq!((&rig.m.gossip, rig.f.stats.rejected), (&before, 1));
+        assert_eq!((&rig.m.gossip, rig.f.stats.node.rejected), (&before, 1));
     }
     let mut rig = Rig::idle("d");
     rig.seeds("a");
@@ -142,7 +145,7 @@ fn b_49_and_f_07_a_welcome_for_another_incarnation_is_dropped() {
     let mut rig = waiting();
     rig.welcome("a", "d#2", &state("a dJ d#2J", "a", "a"));
     assert!(rig.did().starts_with("rejected(a: meant for d:7355#"));
-    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("", 1));
+    assert_eq!((rig.members().as_str(), rig.f.stats.node.rejected), ("", 1));
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn only_members_may_ask_that_somebody_leaves_or_is_downed() {
         rig.did(),
         "rejected(c: the sender is not a member) rejected(b#2: the sender is not a member)"
     );
-    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("a b", 2));
+    assert_eq!((rig.members().as_str(), rig.f.stats.node.rejected), ("a b", 2));
 }
 
 #[test]

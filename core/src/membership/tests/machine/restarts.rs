@@ -18,7 +18,7 @@ fn m_402_and_m_403_a_restart_terminates_and_downs_the_exact_old_incarnation_with
         assert_eq!(rig.members(), expected, "{old}");
         assert!(terminated(&rig, "a", "d") && !rig.m.gossip.contains(&n("d#3")));
         assert_eq!(
-            (rig.sent().as_str(), rig.f.stats.rejected),
+            (rig.sent().as_str(), rig.f.stats.node.rejected),
             ("", 0),
             "{old}: neither welcome nor push"
         );
@@ -72,7 +72,7 @@ fn a_restart_in_a_full_cluster_ends_the_old_incarnation_and_so_makes_its_own_roo
     let full = |config: &mut crate::config::Config| config.limits.members_max = 3;
     let mut rig = Rig::configured("a", full).with_state(state("a b d", "a b d", "a"));
     rig.join("d#3");
-    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("a b dD", 0));
+    assert_eq!((rig.members().as_str(), rig.f.stats.node.rejected), ("a b dD", 0));
 }
 
 #[test]
@@ -140,7 +140,10 @@ fn a_restart_after_an_incarnation_that_is_gone_is_admitted_at_once_and_both_chan
     let mut rig = Rig::member("a", gone(state("a b dX", "a", "a")));
     rig.join("d#3");
     assert_eq!(rig.sent(), "welcome>d#3");
-    assert_eq!((rig.members().as_str(), rig.f.stats.rejected), ("a b dX d#3J", 0));
+    assert_eq!(
+        (rig.members().as_str(), rig.f.stats.node.rejected),
+        ("a b dX d#3J", 0)
+    );
     rig.gossip("b", &seen((*rig.m.gossip).clone(), "a b"));
     rig.run(MOMENT);
     assert_eq!(rig.members(), "a b d#3", "without waiting for the leader's tick");

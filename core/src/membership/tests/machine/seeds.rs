@@ -119,7 +119,7 @@ fn m_170_later_acks_of_other_seeds_are_ignored_and_are_nobodys_fault() {
     rig.did();
     rig.ack("b");
     assert_eq!(rig.did(), "");
-    assert_eq!(rig.f.stats.rejected, 0);
+    assert_eq!(rig.f.stats.node.rejected, 0);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_ack_of_a_node_that_was_not_asked_is_dropped_and_counted() {
     rig.did();
     rig.ack("a");
     assert_eq!(rig.did(), "rejected(a: unexpected InitJoinAck)");
-    assert_eq!(rig.f.stats.rejected, 2);
+    assert_eq!(rig.f.stats.node.rejected, 2);
     assert_eq!(rig.deadlines(), [(SeedRetry, 1_000)]);
 }
 

@@ -535,8 +535,8 @@ fn users_hear_of_a_joiner_once_a_minute_and_every_question_is_counted() {
     assert!(!told(&mut member, "d"));
     member.f.stand_still(secs(1));
     assert!(told(&mut member, "d"));
-    assert_eq!(member.f.stats.joiners_with_other_settings, 105);
-    assert_eq!(member.f.stats.rejected, 4);
+    assert_eq!(member.f.stats.membership.joiners_with_other_settings, 105);
+    assert_eq!(member.f.stats.node.rejected, 4);
     // Who comes under ever new names is told of again, and takes no memory.
     for uid in 10..1_000 {
         assert!(told(&mut member, &alloc::format!("d#{uid}")));

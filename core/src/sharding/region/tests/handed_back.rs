@@ -36,7 +36,7 @@ fn what_is_not_served_here_is_handed_back_and_never_passed_on() {
     assert_eq!(effects, vec![hands_back(a(), envelope("1", None, 1))]);
     let own = rig.route("2");
     assert_eq!(own, vec![sends(c(), envelope("2", None, 0))], "only users' own");
-    assert_eq!(rig.fixture.stats.entity_messages_handed_back, 1);
+    assert_eq!(rig.fixture.stats.sharding.entity_messages_handed_back, 1);
 }
 
 #[test]
@@ -166,5 +166,5 @@ fn an_expired_message_is_dropped_instead_of_handed_back() {
     rig.act(|region, shared| region.route(shared, asked));
     rig.fixture.stand_still(Duration::from_millis(500));
     assert_eq!(learns(&mut rig, a()), vec![]);
-    assert_eq!(rig.fixture.stats.entity_messages_expired, 1);
+    assert_eq!(rig.fixture.stats.sharding.entity_messages_expired, 1);
 }

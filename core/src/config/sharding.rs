@@ -1,0 +1,84 @@
+//! Settings of regions and coordinators, and their check. Spec: sharding 4.1.
+
+use core::time::Duration;
+
+use super::ConfigError;
+use super::validate::{at_least_one, ensure, positive};
+
+/// Settings of regions and coordinators.
+#[derive(Clone, Debug)]
+pub struct ShardingConfig {
+    /// How often a region repeats an unanswered registration or location request (default 2 s, > 0). Mirrors
+    /// `retry-interval`.
+    pub retry_interval: Duration,
+    /// Messages one region may buffer while it does not know where they go (default 100,000, >= 1). From three quarters of it
+    /// on, all regions of the node together, user links are not read. Mirrors `buffer-size`.
+    pub buffer_messages_max: usize,
+    /// Payload bytes one region may buffer (default 64 MiB, >= 1). From three quarters of it on, all regions of the node
+    /// together, user links are not read.
+    pub buffer_bytes_max: usize,
+    /// How long a hand-off may take before the shard keeps its old home (default 60 s, > 0). Mirrors `handoff-timeout`.
+    pub handoff_timeout: Duration,
+    /// A region that does not confirm a shard within this time is told again (default 10 s, > 0). Mirrors
+    /// `shard-start-timeout`.
+    pub shard_start_timeout: Duration,
+    /// Time between two looks at the balance (default 10 s, > 0). Mirrors `rebalance-interval`.
+    pub rebalance_interval: Duration,
+    /// Most shards moved in one round (default 1000, >= 1). Mirrors `rebalance-absolute-limit`, whose zero (the older
+    /// algorithm) does not exist here.
+    pub rebalance_absolute_limit: usize,
+    /// Most shards moved in one round, as a share of all shards (default 0.1, > 0 to 1). Mirrors
+    /// `rebalance-relative-limit`.
+    pub rebalance_relative_limit: f64,
+    /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the replies that
+    /// peers may send.
+    pub open_asks_max: usize,
+}
+
+impl Default for ShardingConfig {
+    fn default() -> Self {
+        Self {
+            retry_interval: Duration::from_secs(2),
+            buffer_messages_max: 100_000,
+            buffer_bytes_max: 64 << 20,
+            handoff_timeout: Duration::from_secs(60),
+            shard_start_timeout: Duration::from_secs(10),
+            rebalance_interval: Duration::from_secs(10),
+            rebalance_absolute_limit: 1000,
+            rebalance_relative_limit: 0.1,
+            open_asks_max: 100_000,
+        }
+    }
+}
+
+impl ShardingConfig {
+    /// Timings for one machine; see [`super::Config::fast`].
+    pub(super) fn fast() -> Self {
+        Self {
+            retry_interval: Duration::from_millis(200),
+            handoff_timeout: Duration::from_millis(10_000),
+            shard_start_timeout: Duration::from_millis(1_000),
+            rebalance_interval: Duration::from_millis(500),
+            rebalance_relative_limit: 0.5,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        positive("sharding.retry_interval", self.retry_interval)?;
+        positive("sharding.handoff_timeout", self.handoff_timeout)?;
+        positive("sharding.shard_start_timeout", self.shard_start_timeout)?;
+        positive("sharding.rebalance_interval", self.rebalance_interval)?;
+        at_least_one("sharding.buffer_messages_max", self.buffer_messages_max)?;
+        at_least_one("sharding.buffer_bytes_max", self.buffer_bytes_max)?;
+        at_least_one("sharding.rebalance_absolute_limit", self.rebalance_absolute_limit)?;
+        at_least_one("sharding.open_asks_max", self.open_asks_max)?;
+        let r = self.rebalance_relative_limit;
+        ensure(
+            r > 0.0 && r <= 1.0,
+            "sharding.rebalance_relative_limit",
+            &r,
+            "above 0, at most 1",
+        )
+    }
+}

@@ -1,0 +1,99 @@
+//! What only one machine may do: say its statements to the others, and have the host do what is its business. A machine that
+//! is not named here cannot. Decides nothing.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+
+use super::{Cx, OfDdata, OfDetector, OfDowning, OfMembership, OfSharding};
+use crate::drain::DrainPart;
+use crate::effect::{Effect, EntityOrder};
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::lease::protocol::LeaseOrder;
+use crate::owner::Owner;
+use crate::sharding::state::ids::KindId;
+use crate::signal::Verdicts;
+use crate::store::StoreRequest;
+use crate::time::Instant;
+use crate::view::View;
+
+impl Cx<'_, OfMembership> {
+    /// Replaces the picture.
+    pub(crate) fn publish(&mut self, view: View) {
+        let before = core::mem::replace(self.view, Arc::new(view));
+        self.signals.view_changed(before);
+    }
+
+    /// Says that `from` gossips with this node.
+    pub(crate) fn say_gossip_heard(&mut self, from: UniqueAddress) {
+        self.signals.gossip_heard(from);
+    }
+
+    /// Says that this node is leaving, and that this part of it has to be drained now.
+    pub(crate) fn request_drain(&mut self, part: DrainPart) {
+        self.signals.request_drain(part);
+    }
+
+    /// Has the host refuse links of an incarnation.
+    pub(crate) fn quarantine(&mut self, node: UniqueAddress) {
+        self.push(Effect::Quarantine(node));
+    }
+}
+
+impl Cx<'_, OfDetector> {
+    /// Says who is silent and who is back.
+    pub(crate) fn say_verdicts(&mut self, verdicts: Verdicts) {
+        self.signals.verdicts(verdicts);
+    }
+
+    /// Says that this process stood still since then.
+    pub(crate) fn say_paused(&mut self, since: Instant) {
+        self.signals.paused(since);
+    }
+
+    /// Says that the pause did no harm.
+    pub(crate) fn say_still_member(&mut self) {
+        self.signals.still_member();
+    }
+}
+
+impl Cx<'_, OfDowning> {
+    /// Says who has to go.
+    pub(crate) fn say_down_decided(&mut self, nodes: BTreeSet<UniqueAddress>) {
+        self.signals.down_decided(nodes);
+    }
+
+    /// Asks the keeper of a lease for something; its report comes home to the resolver.
+    pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
+        self.push(Effect::Lease(Owner::Resolver, order));
+    }
+}
+
+impl Cx<'_, OfSharding> {
+    /// Tells users a fact about a kind.
+    pub(crate) fn notify_sharding(&mut self, kind: KindId, event: ShardingEvent) {
+        self.notify((kind, event));
+    }
+
+    /// Says that nothing runs here any more.
+    pub(crate) fn say_drained(&mut self) {
+        self.signals.drained(DrainPart::Sharding);
+    }
+
+    /// Has the host do something with an entity.
+    pub(crate) fn order(&mut self, order: EntityOrder) {
+        self.push(Effect::Entity(order));
+    }
+}
+
+impl Cx<'_, OfDdata> {
+    /// Says that nothing of this node is only here.
+    pub(crate) fn say_drained(&mut self) {
+        self.signals.drained(DrainPart::Ddata);
+    }
+
+    /// Asks the node's store for something; its answer comes home to the replicator.
+    pub(crate) fn order_store(&mut self, request: StoreRequest) {
+        self.push(Effect::Store(Owner::Ddata, request));
+    }
+}

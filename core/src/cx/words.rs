@@ -1,0 +1,58 @@
+//! Whose a [`super::Cx`] is: what each machine sends, waits for, tells and counts. Types only.
+
+use core::convert::Infallible;
+
+use crate::event::{DdataEvent, DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
+use crate::message::{DdataMsg, DetectorMsg, MembershipMsg, Message, ShardingMsg};
+use crate::sharding::state::ids::KindId;
+use crate::stats::{
+    DdataCounters, DetectorCounters, DowningCounters, MembershipCounters, ShardingCounters, Stats,
+};
+use crate::timer::{DdataTimer, DetectorTimer, DowningTimer, MembershipTimer, ShardingTimer, Timer};
+
+/// The words of one machine, as its `protocol` states them.
+pub(crate) trait Words {
+    /// What it says to its like on other nodes.
+    type Msg: Into<Message>;
+    /// What it waits for.
+    type Timer: Into<Timer>;
+    /// What it tells users.
+    type Event: Into<Event>;
+    /// What it counts.
+    type Counters;
+
+    /// Its part of the node's counters.
+    fn counters(stats: &mut Stats) -> &mut Self::Counters;
+}
+
+/// Writes the words of one machine under a name that stands for it.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident: $part:ident, $msg:ty, $timer:ty, $event:ty, $counters:ty;)*) => {$(
+        $(#[$doc])*
+        pub(crate) enum $name {}
+
+        impl Words for $name {
+            type Msg = $msg;
+            type Timer = $timer;
+            type Event = $event;
+            type Counters = $counters;
+
+            fn counters(stats: &mut Stats) -> &mut $counters {
+                &mut stats.$part
+            }
+        }
+    )*};
+}
+
+words! {
+    /// Of membership.
+    OfMembership: membership, MembershipMsg, MembershipTimer, MembershipEvent, MembershipCounters;
+    /// Of the failure detector.
+    OfDetector: detector, DetectorMsg, DetectorTimer, DetectorEvent, DetectorCounters;
+    /// Of the split-brain resolver, which says nothing to other nodes.
+    OfDowning: downing, Infallible, DowningTimer, DowningEvent, DowningCounters;
+    /// Of sharding, whose events are about a kind.
+    OfSharding: sharding, ShardingMsg, ShardingTimer, (KindId, ShardingEvent), ShardingCounters;
+    /// Of the replicator.
+    OfDdata: ddata, DdataMsg, DdataTimer, DdataEvent, DdataCounters;
+}

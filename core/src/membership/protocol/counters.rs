@@ -1,0 +1,27 @@
+//! What membership counts. Spec: membership 2, 8.
+
+use crate::counters::counters;
+
+counters! {
+/// Counters of the membership machine.
+"membership": pub struct Counters {
+    pub gossips_sent,
+    pub gossip_statuses_sent,
+    pub gossips_received,
+    pub gossip_merges,
+    pub joins_received,
+    pub welcomes_resent,
+    pub joins_refused,
+    /// Questions to join of nodes whose settings differ.
+    pub joiners_with_other_settings,
+    pub incarnations_terminated,
+    pub removed_told,
+    pub leader_actions,
+    pub members_weakly_up,
+    pub members_removed,
+    pub tombstones_pruned,
+    pub rejected_forged_clock,
+    /// Messages of nodes that are no members and may not say that; they were not decoded.
+    pub rejected_strangers,
+}
+}

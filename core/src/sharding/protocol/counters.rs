@@ -1,0 +1,27 @@
+//! What regions, coordinators and the ask table count. Spec: sharding 1.3 to 1.8.
+
+use crate::counters::counters;
+
+counters! {
+/// Counters of regions, coordinators and the ask table.
+"sharding": pub struct Counters {
+    pub entity_messages_accepted,
+    pub entity_messages_buffered,
+    pub entity_messages_forwarded,
+    pub entity_messages_handed_back,
+    pub entity_messages_delivered,
+    pub entity_messages_expired,
+    pub dead_letters,
+    pub asks_opened,
+    pub asks_answered,
+    pub asks_failed,
+    pub ask_replies_late,
+    pub shards_allocated,
+    pub shards_started,
+    pub shards_stopped,
+    pub hand_offs_completed,
+    pub hand_offs_timed_out,
+    /// Those of `hand_offs_timed_out` of a shard that several regions host.
+    pub conflicts_timed_out,
+}
+}
