@@ -145,7 +145,9 @@ impl Outbound {
         let what = "a link that was renewed was not read to its end";
         base.violation(&what, Party::Address(address.clone()));
         base.stats.renewals_cut_short += 1;
-        if let (LinkKind::Control, Some(peer)) = (kind, peer) {
+        // This node's asks travel on the user link. A control link carries answers to the peer, whose asks then time out, and what
+        // is said again: it is no reason to give up asks that are under way.
+        if let (LinkKind::User, Some(peer)) = (kind, peer) {
             base.tell(LinkEvent::Down { peer });
         }
         self.drained(base, link);

@@ -5,18 +5,23 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quorate_core::input::LinkEvent;
-use quorate_core::message::Lane;
+use quorate_core::message::{Lane, Message};
 
-use super::{Bench, Heard, aborts, accepted_control, frame, heartbeat, hello_with_epoch, me, peer};
+use super::{Bench, Heard, aborts, accepted_control, entity, frame, heartbeat, hello_with_epoch, me, peer};
 use crate::order::{LinkId, LinkInput, Order};
 
 const AGE: Duration = Duration::from_secs(8);
 
 /// A node with an open control link to its peer, whose links live so long; the link.
 fn opened() -> (Bench, LinkId) {
+    opened_by(heartbeat(peer()))
+}
+
+/// The same with the link on which this message travels.
+fn opened_by(message: Message) -> (Bench, LinkId) {
     let mut bench = Bench::new();
     bench.links.base.max_link_age = Some(AGE);
-    bench.send(&peer(), heartbeat(peer()));
+    bench.send(&peer(), message);
     let link = bench.dial();
     bench.answer(link, &peer());
     let first = bench.writes();
@@ -151,25 +156,27 @@ fn a_successor_that_cannot_be_opened_costs_nothing_and_is_tried_again() {
 }
 
 #[test]
-fn an_old_link_that_breaks_or_is_not_read_in_time_is_given_up_and_said() {
-    for breaks in [true, false] {
-        let (mut bench, old) = opened();
+fn an_old_link_that_breaks_or_is_not_read_in_time_is_given_up_and_only_what_was_asked_on_it_is_lost() {
+    let down = Heard::Link(LinkEvent::Down { peer: peer() });
+    for (breaks, asks) in [(true, true), (true, false), (false, true), (false, false)] {
+        let message = || if asks { entity(10) } else { heartbeat(peer()) };
+        let (mut bench, old) = opened_by(message());
         let new = successor(&mut bench);
         bench.answer(new, &peer());
-        bench.send(&peer(), heartbeat(peer()));
+        bench.send(&peer(), message());
         assert!(bench.writes().is_empty());
         if breaks {
             bench.link(LinkInput::Broken(old));
         } else {
-            bench.pass(20_000);
+            // A user link may be paused for long.
+            bench.pass(31_000);
         }
         let actions = bench.actions();
         assert!(aborts(&actions, old), "breaks: {breaks}");
+        assert_eq!(bench.links.stats().renewals_cut_short, 1);
+        // Asks travel on the user link; what else may be lost is said again.
         let heard = bench.heard();
-        assert!(
-            heard.contains(&Heard::Link(LinkEvent::Down { peer: peer() })),
-            "{heard:?}"
-        );
+        assert_eq!(heard.contains(&down), asks, "{heard:?}");
         let wrote = actions
             .iter()
             .any(|action| matches!(action, Order::Write { link, .. } if *link == new));
