@@ -23,6 +23,11 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// How often a connection without traffic is probed: three probes may get lost.
 const PROBE_INTERVAL: Duration = Duration::from_millis(1_250);
 
+/// What a round trip takes before it was measured: a first packet that is lost, or that a flooded port has no room for, is said again
+/// after three of these, and after twice as long each time. The usual third of a second would leave two tries within the time for a
+/// handshake.
+const FIRST_ROUND_TRIP: Duration = Duration::from_millis(50);
+
 /// Streams a peer may have open: its two links, and as many again while they are being replaced.
 const STREAMS_MAX: u32 = 4;
 
@@ -32,6 +37,10 @@ const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 /// The same for a whole connection: two streams' worth, so that a user link that is paused with a full window leaves the
 /// control link all it can use.
 const CONNECTION_WINDOW_BYTES: u32 = 2 * STREAM_WINDOW_BYTES;
+
+/// What the system holds for a port that is not read for a moment: some tens of milliseconds of a flood. Its usual 200 KiB are a
+/// hundred first packets, and what members say is lost behind them. Systems cut it to what they allow.
+const RECEIVE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
 /// Datagrams that wait to be sent, or to be looked at: a few hundred heartbeats. The oldest go first.
 const DATAGRAM_BUFFER_BYTES: usize = 32 * 1024;
@@ -176,6 +185,7 @@ fn transport(datagrams: Option<usize>) -> TransportConfig {
         .datagram_send_buffer_size(DATAGRAM_BUFFER_BYTES)
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
         .receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES))
+        .initial_rtt(FIRST_ROUND_TRIP)
         .max_idle_timeout(IdleTimeout::try_from(SILENCE_MAX).ok())
         .keep_alive_interval(Some(PROBE_INTERVAL));
     transport
@@ -200,6 +210,8 @@ impl<R: QuicRuntime> Transport for QuicLinks<R> {
 
     async fn bind(&self, address: &str) -> io::Result<QuicPort> {
         let socket = std::net::UdpSocket::bind(resolve::<R>(address.to_owned(), |_| true).await?)?;
+        // Only a request: less is slower under a flood, and no reason not to start.
+        let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
         let server = Arc::unwrap_or_clone(self.server_config()?);
         let endpoint = Endpoint::new(
             EndpointConfig::default(),

@@ -16,6 +16,9 @@ use quorate_links::first_bytes::{PLAINTEXT_TO_TLS, is_noise, is_plaintext};
 /// Encrypted bytes read at once: a TLS record at its longest is 16 KiB and a little.
 const CIPHER_BYTES: usize = 20 * 1024;
 
+/// The same during the handshake, whose messages are shorter: a stranger who never finishes it holds no more.
+const HANDSHAKE_CIPHER_BYTES: usize = 4 * 1024;
+
 /// Plain bytes encrypted before they are written: bounds the writer's second buffer to this and one record.
 const PLAIN_BYTES: usize = 64 * 1024;
 
@@ -33,6 +36,7 @@ struct Open<R> {
 /// The encrypted stream: the link and what was read from it but not yet taken by the session.
 struct Cipher<R> {
     reader: R,
+    /// As long as what is read at once.
     buffer: Vec<u8>,
     taken: usize,
     filled: usize,
@@ -60,7 +64,7 @@ pub(crate) async fn connect<R: LinkReader, W: LinkWriter>(
     let session = Arc::new(Mutex::new(session));
     let open = Open {
         session: Arc::clone(&session),
-        cipher,
+        cipher: cipher.reads_records(),
     };
     let (reader, writer) = opened(open, Sending::new(session, writer));
     Ok((TlsReader(reader), TlsWriter(writer)))
@@ -78,6 +82,7 @@ pub(crate) fn accept<R: LinkReader, W: LinkWriter>(
         shake_hands(&mut session, &mut cipher, &mut writer).await?;
         let session = Arc::new(Mutex::new(session));
         hand_over.send(Sending::new(Arc::clone(&session), writer));
+        let cipher = cipher.reads_records();
         Ok(Open { session, cipher })
     });
     Ok((TlsReader(reader), TlsWriter(writer)))
@@ -154,7 +159,7 @@ impl<R: LinkReader> Cipher<R> {
     fn new(reader: R) -> Self {
         Self {
             reader,
-            buffer: vec![0; CIPHER_BYTES],
+            buffer: vec![0; HANDSHAKE_CIPHER_BYTES],
             taken: 0,
             filled: 0,
         }
@@ -162,6 +167,17 @@ impl<R: LinkReader> Cipher<R> {
 
     const fn is_empty(&self) -> bool {
         self.taken == self.filled
+    }
+
+    /// The handshake is done: whole records are read from the next time on.
+    fn reads_records(mut self) -> Self {
+        if self.is_empty() {
+            self.buffer = vec![0; CIPHER_BYTES];
+            (self.taken, self.filled) = (0, 0);
+        } else {
+            self.buffer.resize(CIPHER_BYTES, 0);
+        }
+        self
     }
 
     /// Reads more in place of what was taken. Only when everything was.
