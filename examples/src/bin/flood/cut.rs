@@ -13,11 +13,22 @@ use quorate_driver::{
 use quorate_tokio::core::Address;
 use tokio::sync::watch;
 
-static CUTS: LazyLock<watch::Sender<u64>> = LazyLock::new(|| watch::Sender::new(0));
+static CUTS: LazyLock<watch::Sender<Arc<()>>> = LazyLock::new(watch::Sender::default);
+
+/// The links that were cut.
+#[derive(Debug)]
+pub(crate) struct Former(Arc<()>);
+
+impl Former {
+    /// Whether all of them have been let go by both of their nodes.
+    pub(crate) fn is_noticed(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
 
 /// Cuts all links of this process that go through a [`Cut`].
-pub(crate) fn cut_all() {
-    CUTS.send_modify(|cuts| *cuts += 1);
+pub(crate) fn cut_all() -> Former {
+    Former(CUTS.send_replace(Arc::default()))
 }
 
 #[derive(Clone, Debug)]
@@ -30,13 +41,16 @@ pub(crate) struct Cuttable<A>(PhantomData<A>);
 #[derive(Debug)]
 pub(crate) struct Half<T> {
     half: T,
-    cuts: watch::Receiver<u64>,
+    cuts: watch::Receiver<Arc<()>>,
+    /// Counts those that have not noticed a cut.
+    _alive: Arc<()>,
 }
 
 impl<T> Half<T> {
     fn of(half: T) -> Self {
         let cuts = CUTS.subscribe();
-        Self { half, cuts }
+        let _alive = Arc::clone(&cuts.borrow());
+        Self { half, cuts, _alive }
     }
 
     fn check(&self) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! Strangers over QUIC: each answers the retry, so that its address counts as seen, sends its first packet again and then says
 //! nothing more. Driven by hand, for no client of the library stops there. Nothing of theirs is kept: the other side does that.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,13 @@ use quinn_proto::{
 };
 use quorate_driver::DevCa;
 
-use crate::Result;
-use crate::strangers::{AT_ONCE, Siege};
+use crate::knocks::Knocks;
+use crate::{AT_ONCE, Result};
 
 /// How long the other side waits for the rest of a handshake.
-const HELD_FOR: Duration = Duration::from_secs(5);
+const HELD_FOR: Duration = Duration::from_secs(2);
+/// Those that wait for a retry at once: each costs a look at its socket every few milliseconds, on processors that the members share.
+const FRESH_MAX: usize = 2 * AT_ONCE;
 /// How long a retry is waited for.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 
@@ -39,14 +41,13 @@ struct Besiegers {
 }
 
 impl Besiegers {
-    fn new(sources: usize) -> Result<Self> {
+    fn new(knocks: &Knocks) -> Result<Self> {
         // Of another authority: it does not come to that.
         let mtls = DevCa::new("strangers.cluster.internal")?.mtls()?;
         let config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(mtls.client_config())?));
         let mut sockets = Vec::new();
-        for source in 0..u32::try_from(sources)? {
-            let from = Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + source);
-            let socket = UdpSocket::bind((from, 0))?;
+        for source in 0..u64::try_from(knocks.sources)? {
+            let socket = UdpSocket::bind((knocks.source(source), 0))?;
             socket.set_nonblocking(true)?;
             sockets.push(socket);
         }
@@ -122,11 +123,11 @@ impl Besiegers {
     }
 }
 
-/// Opens handshakes as fast as the siege says until it is over.
-pub(crate) fn besiege(siege: Siege, to: &[SocketAddr], over: &AtomicBool, knocks: &AtomicU64) -> Result<()> {
-    let mut strangers = Besiegers::new(siege.sources)?;
+/// Opens handshakes until this process ends.
+pub(crate) fn besiege(knocks: &Knocks, count: &AtomicU64) -> Result<()> {
+    let mut strangers = Besiegers::new(knocks)?;
     let mut held = std::collections::VecDeque::new();
-    while !over.load(Ordering::Relaxed) {
+    loop {
         let now = Instant::now();
         while held
             .front()
@@ -135,18 +136,18 @@ pub(crate) fn besiege(siege: Siege, to: &[SocketAddr], over: &AtomicBool, knocks
             held.pop_front();
         }
         for _ in 0..AT_ONCE {
-            let number = knocks.load(Ordering::Relaxed);
-            if held.len() >= siege.held || number >= siege.total {
+            let number = count.load(Ordering::Relaxed);
+            let waits = strangers.fresh.len() >= FRESH_MAX;
+            if waits || held.len() >= knocks.held || number >= knocks.total {
                 break;
             }
-            let index = usize::try_from(number)?;
-            let there = to.get(index % to.len()).ok_or("nobody to knock at")?;
-            strangers.open(index % siege.sources, *there)?;
-            knocks.fetch_add(1, Ordering::Relaxed);
+            let there = knocks.target(number).ok_or("nobody to knock at")?;
+            let socket = usize::try_from(number)? % knocks.sources.max(1);
+            strangers.open(socket, there)?;
+            count.fetch_add(1, Ordering::Relaxed);
             held.push_back(now);
         }
         thread::sleep(Duration::from_millis(5));
         strangers.answer_retries();
     }
-    Ok(())
 }

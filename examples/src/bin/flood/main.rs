@@ -7,6 +7,8 @@ mod attack;
 mod cut;
 mod half_open;
 mod halves;
+mod knocks;
+mod siege;
 mod strangers;
 mod victim;
 
@@ -19,11 +21,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use attack::{Attack, Flood, Said};
+use cap::Cap;
 use lexopt::prelude::*;
 use quorate_core::ident::UniqueAddress;
 use quorate_examples::process::{ChildProcess, first_line};
 use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, Status};
 use quorate_tokio::{Cluster, ClusterEvent, Kind, Region, Security};
+
+/// Counts what is allocated: resident memory alone says as much about the allocator as about this program.
+#[global_allocator]
+static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
 const HELP: &str = "\
 Floods a node with valid and with invalid frames, and checks that it minds neither.
@@ -33,16 +40,18 @@ Usage: flood [OPTIONS]
 Options:
       --seconds N  length of each of the two floods (default 10)
       --peers N    peers that flood, each on two links (default 8)
-      --strangers T  instead: idle connections against three members over tokio-tls, smol-tls,
+      --strangers T  instead: unfinished handshakes against three members over tokio-tls, smol-tls,
                    tokio-psk or quic, whose links are renewed all the time and once all cut, and
                    a fourth that joins; then asks of 1 MB beside halves of frames (not tokio-psk)
       --held N     connections that strangers hold at once (default 4096)
-      --total N    connections that they open in all (default 20000; 1000000 takes minutes)
+      --total N    go on until strangers have opened so many (default: for the seconds)
+      --rounds N   sieges of the same cluster, one after the other (default 1)
       --halves N   strangers with a certificate that hold half a frame of 4 MiB (default 300)
       --sources N  addresses of 127.0.0.0/8 that they come from (default: 1, then 4096)
   -h, --help       print this
 
-Prints one line per flood. Exit code 0 if memory grew by at most 64 MiB, no member became
+Prints one line per flood or siege; memory of the members only, for strangers have a process of
+their own: bytes that are allocated, and what the system counts. Exit code 0 if memory grew by at most 64 MiB, no member became
 unreachable, no ask failed, and the node was back to normal within a minute of each flood.
 ";
 
@@ -57,6 +66,9 @@ const RECOVERY_MAX: Duration = Duration::from_secs(60);
 /// Links and bytes of other nodes come and go a little.
 const BYTES_HELD_IDLE: u64 = 2 << 20;
 
+/// Connections that strangers open at once.
+pub(crate) const AT_ONCE: usize = 64;
+
 type Asks = Region<Vec<u8>, ()>;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -66,6 +78,10 @@ fn kind() -> Kind<Vec<u8>, ()> {
 
 fn main() -> ExitCode {
     match parse() {
+        Ok(Some(options)) if options.besiege.is_some() => match besiege(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(error),
+        },
         Ok(Some(options)) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
             let done = runtime.map_err(Into::into).and_then(|runtime| {
@@ -104,9 +120,28 @@ struct Options {
     victim: bool,
     strangers: Option<String>,
     held: usize,
-    total: u64,
+    total: Option<u64>,
     sources: Option<usize>,
     halves: u64,
+    rounds: u32,
+    /// What this process does, if it is the strangers': against which transport, and at which ports.
+    besiege: Option<String>,
+    ports: String,
+}
+
+/// This process is the strangers'.
+fn besiege(options: &Options) -> Result<()> {
+    let knocks = knocks::Knocks {
+        held: options.held,
+        total: options.total.unwrap_or(u64::MAX),
+        sources: options.sources.unwrap_or(1).max(1),
+        to: Vec::new(),
+    };
+    strangers::run(
+        options.besiege.as_deref().unwrap_or_default(),
+        &options.ports,
+        knocks,
+    )
 }
 
 /// Strangers from one source, which is the members' own, then from many.
@@ -116,17 +151,18 @@ async fn siege(options: &Options, transport: &str) -> Result<bool> {
         .sources
         .map_or_else(|| vec![1, 4_096], |sources| vec![sources]);
     for sources in sources {
-        let siege = strangers::Siege {
+        let siege = siege::Siege {
             held: options.held,
             total: options.total,
             sources: sources.max(1),
             length: Duration::from_secs(options.seconds),
+            rounds: options.rounds,
             halves: options.halves,
         };
         well &= match transport {
-            "tokio-tls" | "tokio-psk" => strangers::run::<quorate_tokio::Tokio>(transport, siege).await?,
-            "smol-tls" => strangers::run::<quorate_smol::Smol>(transport, siege).await?,
-            "quic" => strangers::run::<quorate_quinn::Quinn>(transport, siege).await?,
+            "tokio-tls" | "tokio-psk" => siege::run::<quorate_tokio::Tokio>(transport, siege).await?,
+            "smol-tls" => siege::run::<quorate_smol::Smol>(transport, siege).await?,
+            "quic" => siege::run::<quorate_quinn::Quinn>(transport, siege).await?,
             other => return Err(format!("no transport `{other}`; try --help").into()),
         };
     }
@@ -140,9 +176,12 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
         victim: false,
         strangers: None,
         held: 4_096,
-        total: 20_000,
+        total: None,
         sources: None,
         halves: 300,
+        rounds: 1,
+        besiege: None,
+        ports: String::new(),
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -152,7 +191,10 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
             Long("peers") => options.peers = parser.value()?.parse()?,
             Long("strangers") => options.strangers = Some(parser.value()?.string()?),
             Long("held") => options.held = parser.value()?.parse()?,
-            Long("total") => options.total = parser.value()?.parse()?,
+            Long("total") => options.total = Some(parser.value()?.parse()?),
+            Long("rounds") => options.rounds = parser.value()?.parse()?,
+            Long("besiege") => options.besiege = Some(parser.value()?.string()?),
+            Long("ports") => options.ports = parser.value()?.string()?,
             Long("sources") => options.sources = Some(parser.value()?.parse()?),
             Long("halves") => options.halves = parser.value()?.parse()?,
             Long("victim") => options.victim = true,
