@@ -125,7 +125,7 @@ fn sources(folder: &Path, out: &mut String) {
 #[test]
 fn no_setting_exists_that_nothing_reads() {
     let mut text = String::new();
-    for folder in ["core/src", "adapters/driver/src"] {
+    for folder in ["core/src", "links/src", "adapters/driver/src"] {
         sources(&root().join(folder), &mut text);
     }
     // What the strategies are made of and what all nodes must share is read where the configuration is turned into them.
