@@ -28,6 +28,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use quorate_core::admission::Proof;
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output, ShardingAnswer, Wake};
 use quorate_core::event::{DetectorEvent, Event};
@@ -438,6 +439,7 @@ impl Host {
             self.node.handle(
                 now(self.origin),
                 Input::Frame {
+                    proof: Proof::Nothing,
                     from: &inbound.peer,
                     lane,
                     kind,

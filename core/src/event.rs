@@ -5,7 +5,7 @@ pub use crate::detector::protocol::Event as DetectorEvent;
 pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningEvent};
 use crate::ident::UniqueAddress;
 pub use crate::membership::protocol::{
-    Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownPhase,
+    Audit, Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownPhase,
 };
 use crate::reject::Rejection;
 pub use crate::sharding::protocol::Event as ShardingEvent;

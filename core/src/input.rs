@@ -1,5 +1,6 @@
 //! What a host tells the node: time, bytes, link changes, commands and what entities did.
 
+use crate::admission::Proof;
 pub use crate::ddata::protocol::Command as DdataCommand;
 use crate::ident::{Address, UniqueAddress};
 use crate::lease::protocol::LeaseReport;
@@ -23,6 +24,8 @@ pub enum Input<'a> {
     Frame {
         /// The link's peer, as fixed by the handshake.
         from: &'a UniqueAddress,
+        /// What the link that the frame came over has proved of it, for the admission policy. Never looked at otherwise.
+        proof: Proof<'a>,
         /// The frame's lane.
         lane: Lane,
         /// The frame's message kind.

@@ -44,6 +44,7 @@
 //! | [`input`], [`effect`] | what a host says, what it has to do |
 //! | [`event`], [`view`], [`explain`], [`stats`] | what users hear, the picture of the cluster, why it is not further, counters by name |
 //! | [`config`] | every setting with unit, range and default |
+//! | [`admission`] | who is heard, and who may change who is a member: a policy |
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`sharding`] | the machines; the `protocol` of each is what it says and hears |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
@@ -73,6 +74,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod admission;
 pub mod agreement;
 pub mod config;
 pub mod ddata;

@@ -58,26 +58,7 @@ impl From<Infallible> for Message {
     }
 }
 
-/// Whose message it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaker {
-    Membership,
-    Detector,
-    Sharding,
-}
-
 impl Message {
-    /// Which machine says messages of this kind; `None` for a kind this version does not know.
-    pub(crate) fn speaker_of(kind: u16) -> Option<Speaker> {
-        let all = [
-            (MembershipMsg::TAGS, Speaker::Membership),
-            (DetectorMsg::TAGS, Speaker::Detector),
-            (ShardingMsg::TAGS, Speaker::Sharding),
-        ];
-        let says = |(tags, _): &(&[Tag], _)| tags.iter().any(|tag| tag.kind == kind);
-        all.into_iter().find(says).map(|(_, speaker)| speaker)
-    }
-
     /// The tags of all messages, machine by machine.
     pub const TAGS: [&'static [Tag]; 4] = [
         MembershipMsg::TAGS,

@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 
 use rand_core::Rng;
 
+use crate::admission;
 use crate::buffered::Buffers;
 use crate::config::{DowningStrategy, ValidConfig};
 use crate::cx::Base;
@@ -17,9 +18,7 @@ use crate::event::{DowningReport, Event, MembershipEvent};
 use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
 use crate::input::{Command, Input, ShardingCommand};
-use crate::membership::admission::Standing;
 use crate::membership::machine::Membership;
-use crate::message::{Message, ShardingMsg, Speaker};
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
 use crate::stats::Stats;
@@ -121,10 +120,11 @@ impl<R: Rng> Node<R> {
             Input::Tick => self.fire_due_timers(mono),
             Input::Frame {
                 from,
+                proof,
                 lane,
                 kind,
                 body,
-            } => self.route_frame(from, lane, kind, body),
+            } => self.route_frame(from, proof, (lane, kind), body),
             Input::Link(event) => self.route_link(event),
             Input::Command { token, command } => self.route_command(token, command),
             Input::Tell {
@@ -255,19 +255,7 @@ impl<R: Rng> Node<R> {
     /// (`view().member(..)` is `None`) waits unread.
     #[must_use]
     pub fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {
-        let membership = &self.machines.membership;
-        let standing = membership.standing(from);
-        match Message::speaker_of(kind) {
-            _ if standing == Standing::Member => true,
-            // Not decoded anyway.
-            None => true,
-            Some(Speaker::Membership) => membership.hears_of_strangers(from, kind),
-            // A newcomer is watched, and watches, before everybody has heard of it.
-            Some(Speaker::Detector) => true,
-            // Its host lets a link for entities wait until this node has heard of the sender. The rest of it is said to members;
-            // answers and ends of hand-offs are the last words of one that has left.
-            Some(Speaker::Sharding) => kind == ShardingMsg::ENTITY.kind || standing == Standing::Former,
-        }
+        admission::is_heard(kind, self.machines.membership.standing(from))
     }
 
     /// Whether the node is finished; only refusals come out of it.

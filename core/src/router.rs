@@ -2,10 +2,12 @@
 
 use rand_core::Rng;
 
+use crate::admission::Proof;
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
 use crate::input::{Command, LinkEvent, Token};
 use crate::lease::protocol::LeaseReport;
+use crate::membership::machine::Membership;
 use crate::message::{Lane, Message};
 use crate::node::Node;
 use crate::owner::Owner;
@@ -16,7 +18,13 @@ use crate::timer::Timer;
 use crate::wire;
 
 impl<R: Rng> Node<R> {
-    pub(crate) fn route_frame(&mut self, from: &UniqueAddress, lane: Lane, kind: u16, body: &[u8]) {
+    pub(crate) fn route_frame(
+        &mut self,
+        from: &UniqueAddress,
+        proof: Proof<'_>,
+        (lane, kind): (Lane, u16),
+        body: &[u8],
+    ) {
         self.base.stats.node.frames_received += 1;
         if !self.hears(from, kind) {
             let machines = &self.machines;
@@ -24,7 +32,14 @@ impl<R: Rng> Node<R> {
         }
         let config = &self.base.config;
         match wire::decode_message_with(kind, lane, body, &config.limits, &config.ddata.custom_types) {
-            Ok(message) => self.route_message(from, message),
+            Ok(message) => {
+                if let Message::Membership(msg) = &message
+                    && !Membership::permits(&mut self.base.cx(), from, proof, msg)
+                {
+                    return;
+                }
+                self.route_message(from, message);
+            }
             Err(error) => {
                 self.base.stats.node.rejected_wire += 1;
                 if error.is_beyond_a_limit() {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Unstructured};
+use quorate_core::admission::Proof;
 use quorate_core::agreement::{Setting, Settings};
 use quorate_core::config::{Config, DowningStrategy};
 use quorate_core::effect::{Effect, EntityOrder, Output};
@@ -481,6 +482,7 @@ impl World {
     fn receive(&mut self, from: &UniqueAddress, kind: u16, body: &[u8]) {
         let lane = kind::lane_of(kind).unwrap_or(Lane::Control);
         self.feed(Input::Frame {
+            proof: Proof::Nothing,
             from,
             lane,
             kind,

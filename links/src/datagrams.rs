@@ -21,7 +21,7 @@ impl Links {
     pub(crate) fn datagram(&mut self, node: &mut dyn Recipient, link: LinkId, chunk: Chunk) {
         self.base.stats.bytes_received += chunk.len as u64;
         match self.found(node, link, chunk.filled()) {
-            Some(found) => self.judge(node, link, found),
+            Some(found) => self.judge(link, found),
             None => self.base.stats.frames_skipped += 1,
         }
         self.base.act(Order::Resume { link, chunk });
@@ -55,8 +55,7 @@ impl Links {
                     kind: frame.kind,
                     body: frame.body,
                 };
-                // A heartbeat: nobody says no to it.
-                let _ = node.receive(now, &received);
+                node.receive(now, &received);
                 held.heard_at(now.mono);
                 Found::Handled
             }

@@ -3,8 +3,8 @@
 //! Spec: I-91.
 
 use alloc::vec::Vec;
+use quorate_core::admission::is_welcome;
 use quorate_core::config::Limits;
-use quorate_core::message::MembershipMsg;
 use quorate_core::wire::{Decoded, decode_frame, frame_kind};
 
 use crate::budget::Budget;
@@ -88,7 +88,7 @@ impl InBuffer {
     fn skips(&mut self, header: Option<u16>, total: usize, room: &Room<'_>) -> bool {
         let gathers = match room.gathers {
             Gathers::All => true,
-            Gathers::Welcome => header == Some(MembershipMsg::WELCOME.kind),
+            Gathers::Welcome => header.is_some_and(is_welcome),
             Gathers::Nothing => false,
         };
         if gathers || total <= READ_BYTES_MIN {

@@ -113,6 +113,6 @@ pub use crowd::{Crowd, Source};
 pub use links::Links;
 pub use order::{Chunk, LinkId, LinkInput, Order};
 pub use quorate_core::wire::handshake::LinkKind;
-pub use recipient::{Received, Reception, Recipient};
+pub use recipient::{Received, Recipient};
 pub use report::{Party, Refusal, Report};
 pub use stats::{LinkState, LinkStats};

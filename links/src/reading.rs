@@ -3,9 +3,9 @@
 
 use alloc::collections::VecDeque;
 
+use quorate_core::admission;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::Target;
-use quorate_core::message::{Lane, MembershipMsg, Message};
+use quorate_core::message::Lane;
 use quorate_core::wire::handshake::LinkKind;
 use quorate_core::wire::{Decoded, Reaction, WireError};
 
@@ -14,7 +14,7 @@ use crate::limits::FRAMES_PER_LINK_TURN;
 use crate::links::Links;
 use crate::order::{Chunk, LinkId};
 use crate::rates::Verdict;
-use crate::recipient::{Received, Reception, Recipient};
+use crate::recipient::{Received, Recipient};
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
@@ -36,7 +36,6 @@ pub(crate) enum Found {
     BeyondRate(Lane),
     TooLongBeyondRate(Lane),
     Bad(UniqueAddress, WireError),
-    NotAllowed(UniqueAddress, Option<Message>),
 }
 
 impl Links {
@@ -156,7 +155,7 @@ impl Links {
         };
         let (now, limits) = (self.base.now, &self.base.config.limits);
         if !held.member {
-            room.gathers = match node.hears(&opened.peer, MembershipMsg::WELCOME.kind) {
+            room.gathers = match node.hears(&opened.peer, admission::WELCOME.kind) {
                 true => Gathers::Welcome,
                 false => Gathers::Nothing,
             };
@@ -173,8 +172,7 @@ impl Links {
                     Verdict::Beyond => return Found::BeyondRate(frame.lane),
                     Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
                 }
-                let asks = [MembershipMsg::INIT_JOIN.kind, MembershipMsg::JOIN.kind];
-                *asked |= asks.contains(&frame.kind);
+                *asked |= admission::asks_to_join(frame.kind);
                 let received = Received {
                     from: &opened.peer,
                     identity: identity.as_ref(),
@@ -182,10 +180,8 @@ impl Links {
                     kind: frame.kind,
                     body: frame.body,
                 };
-                match node.receive(now, &received) {
-                    Reception::Taken => Found::Handled,
-                    Reception::Refused(answer) => Found::NotAllowed(opened.peer.clone(), answer),
-                }
+                node.receive(now, &received);
+                Found::Handled
             }
             Decoded::Bad {
                 consumed: Some(_), ..
@@ -201,11 +197,11 @@ impl Links {
         let Some(found) = found else {
             return false;
         };
-        self.judge(node, link, found);
+        self.judge(link, found);
         true
     }
 
-    pub(crate) fn judge(&mut self, node: &dyn Recipient, link: LinkId, found: Found) {
+    pub(crate) fn judge(&mut self, link: LinkId, found: Found) {
         match found {
             Found::Handled => self.base.stats.frames_received += 1,
             Found::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
@@ -229,13 +225,6 @@ impl Links {
                 self.base.stats.links_closed_for_rate += 1;
                 self.inbound
                     .violated(&mut self.base, link, &"too many frames for too long");
-            }
-            Found::NotAllowed(peer, answer) => {
-                self.base.stats.requests_refused_by_policy += 1;
-                if let Some(answer) = answer {
-                    let to = Target::Node(peer);
-                    self.outbound.send(&mut self.base, node.view(), to, answer);
-                }
             }
             Found::Bad(peer, error) => {
                 if matches!(error, WireError::TooLarge { .. }) {

@@ -1,11 +1,12 @@
-//! What links ask of the node they serve, and how frames reach it. [`Node`] is one; a host that has to say something about
-//! frames first, a policy for instance, puts its own in front of it.
+//! What links ask of the node they serve, and how frames reach it. [`Node`] is one; a host that has more
+//! to say about them, what a link has proved for instance, puts its own in front of it.
 
 use alloc::string::String;
 
+use quorate_core::admission::Proof;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Input;
-use quorate_core::message::{Lane, Message};
+use quorate_core::message::Lane;
 use quorate_core::node::Node;
 use quorate_core::time::Now;
 use quorate_core::view::View;
@@ -30,25 +31,18 @@ pub struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// For [`Node::handle`].
+    /// For [`Node::handle`]. `proof` is what the host reads from [`Self::identity`] for the node's admission policy;
+    /// [`Proof::Nothing`] where there is none.
     #[must_use]
-    pub const fn input(&self) -> Input<'a> {
+    pub const fn input(&self, proof: Proof<'a>) -> Input<'a> {
         Input::Frame {
             from: self.from,
+            proof,
             lane: self.lane,
             kind: self.kind,
             body: self.body,
         }
     }
-}
-
-/// What became of a frame.
-#[derive(Debug)]
-pub enum Reception {
-    /// The node has it.
-    Taken,
-    /// The host did not let it through; the answer goes back to the sender, if there is one.
-    Refused(Option<Message>),
 }
 
 /// The node that links serve.
@@ -60,7 +54,7 @@ pub trait Recipient {
     fn hears(&self, from: &UniqueAddress, kind: u16) -> bool;
 
     /// Takes a frame. What the node wants because of it is polled once this has returned.
-    fn receive(&mut self, now: Now, frame: &Received<'_>) -> Reception;
+    fn receive(&mut self, now: Now, frame: &Received<'_>);
 
     /// Which picture [`Self::view`] is: links look for new members when it has changed.
     fn revision(&self) -> u64 {
@@ -94,8 +88,7 @@ impl<R: Rng> Recipient for Node<R> {
         Self::hears(self, from, kind)
     }
 
-    fn receive(&mut self, now: Now, frame: &Received<'_>) -> Reception {
-        self.handle(now, frame.input());
-        Reception::Taken
+    fn receive(&mut self, now: Now, frame: &Received<'_>) {
+        self.handle(now, frame.input(Proof::Nothing));
     }
 }

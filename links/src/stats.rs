@@ -25,8 +25,6 @@ pub struct LinkStats {
     pub refused_other: u64,
     /// Strangers from a source whose strangers broke the protocol too often within the last minute.
     pub refused_unruly: u64,
-    /// Joins, leaves and downs that the policy of this node did not allow a peer.
-    pub requests_refused_by_policy: u64,
     /// Links that were replaced before they were too old.
     pub links_renewed: u64,
     /// Successors that could not be opened; their links went on.

@@ -13,6 +13,7 @@ pub const FLOORS: [&[&str]; 6] = [
         "buffered", "bytes", "counters", "ident", "lane", "math", "rng", "time", "token",
     ],
     &[
+        "admission",
         "agreement",
         "config",
         "ddata::crdt",

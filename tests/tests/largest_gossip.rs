@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use quorate_core::admission::Proof;
 use quorate_core::agreement::Settings;
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, Output};
@@ -135,6 +136,7 @@ fn feed_encoded(
     node.handle(
         at,
         Input::Frame {
+            proof: Proof::Nothing,
             from,
             lane: frame.lane,
             kind: frame.kind,

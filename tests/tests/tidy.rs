@@ -232,3 +232,30 @@ fn no_rooms_of_the_core_import_each_other_and_no_arrow_points_up() {
     assert_eq!(rooms.cycles(), none, "cargo run -p quorate-tests --bin rooms");
     assert_eq!(rooms.upward(), [], "cargo run -p quorate-tests --bin rooms");
 }
+
+/// What a peer asks of the membership is the core's to read: hosts hand it on with what the link has proved.
+#[test]
+fn the_driver_and_the_links_decode_no_membership_message() {
+    let mut files = Vec::new();
+    for folder in ["adapters/driver/src", "links/src"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 50, "the sources were not found");
+    for file in files {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+        let is_test = name.is_some_and(|name| name.ends_with("tests.rs"))
+            || file.components().any(|part| {
+                ["tests", "testing"]
+                    .iter()
+                    .any(|folder| part.as_os_str() == *folder)
+            });
+        if is_test {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source file");
+        let production = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for word in ["MembershipMsg", "decode_message"] {
+            assert!(!production.contains(word), "{}: {word}", file.display());
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use quorate_core::admission::Admission;
 use quorate_core::agreement::{JoinChecker, Setting};
 use quorate_core::config::{Config, DowningStrategy, ValidConfig};
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
@@ -280,8 +281,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let pump = Pump::new(config, me, rng, reports, &security, runtime.now())
             .with_watched_executor()
             .with_leases(leases)
-            .with_stores(stores)
-            .with_policy(self.policy);
+            .with_stores(stores);
         run::start(
             (&runtime, users),
             transport,
@@ -322,6 +322,9 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         }
         for change in self.changes.drain(..) {
             change(&mut config);
+        }
+        if self.policy.asks_anything() {
+            config.membership.admission = Admission(Arc::new(self.policy.clone()));
         }
         for checker in self.join_checkers.drain(..) {
             config.membership.join_checkers.add(checker)?;

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use quorate_core::admission::Proof;
+
 use crate::transport::PeerCertificate;
 
 /// What the peer of a link has proved to the transport.
@@ -30,6 +32,18 @@ impl PeerKey {
 }
 
 impl Proved {
+    /// The same for the node's admission policy.
+    pub(crate) fn as_proof(&self) -> Proof<'_> {
+        match self {
+            Self::Nothing => Proof::Nothing,
+            Self::Certificate(certificate) => Proof::Certificate {
+                der: certificate.der(),
+                intermediates: certificate.intermediates(),
+            },
+            Self::Key(key) => Proof::Key { name: &key.0 },
+        }
+    }
+
     /// The certificate, if that is what it is.
     #[must_use]
     pub const fn certificate(&self) -> Option<&PeerCertificate> {

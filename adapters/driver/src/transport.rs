@@ -42,7 +42,6 @@ impl PeerCertificate {
     }
 
     /// The certificates that came along.
-    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "certificates come with TLS"))]
     pub(crate) fn intermediates(&self) -> &[Vec<u8>] {
         &self.intermediates
     }

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::ConfigError;
 use super::validate::{at_least_one, ensure, positive};
+use crate::admission::Admission;
 use crate::agreement::JoinCheckers;
 use crate::ident::Role;
 
@@ -59,6 +60,9 @@ pub struct MembershipConfig {
     /// Settings of the application that all members have to agree on, and how they are compared (default none; at most 32
     /// settings, those of a strategy of its own included). Mirrors `configuration-compatibility-check.checkers`.
     pub join_checkers: JoinCheckers,
+    /// Who may join, and have a member leave or downed from another node (default everybody who gets a link). The same on every
+    /// node, because each asks its own.
+    pub admission: Admission,
 }
 
 impl Default for MembershipConfig {
@@ -81,6 +85,7 @@ impl Default for MembershipConfig {
             quarantine_removed_node_after: Duration::from_secs(5),
             enforce_config_on_join: true,
             join_checkers: JoinCheckers::default(),
+            admission: Admission::default(),
         }
     }
 }

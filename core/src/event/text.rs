@@ -3,8 +3,8 @@
 use core::fmt::{self, Display, Formatter};
 
 use super::{
-    DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent,
-    SeedCause, SeedFailure, ShardingEvent, ShutdownPhase,
+    Audit, DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure,
+    MembershipEvent, SeedCause, SeedFailure, ShardingEvent, ShutdownPhase,
 };
 use crate::membership::state::events::MembershipChange;
 
@@ -51,9 +51,20 @@ impl Display for MembershipEvent {
                     "the leader has not been able to act for {ticks} ticks: there is no convergence"
                 )
             }
+            Self::Asked(audit) => audit.fmt(f),
             Self::ShutdownPhaseTimedOut { phase } => {
                 write!(f, "{phase} took too long; the node goes on without")
             }
+        }
+    }
+}
+
+impl Display for Audit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} asks that {} may {}", self.by, self.whom, self.what)?;
+        match &self.refused {
+            None => f.write_str(": allowed"),
+            Some(reason) => write!(f, ": refused, {}", reason.escape_debug()),
         }
     }
 }

@@ -1,24 +1,16 @@
-//! Whom this node hears: everything of members, of others what a join needs. Decided by the kind alone, before a body is decoded or
-//! inflated, so that a stranger costs no more than its header. Never changes the state. Spec: membership 2.1, reliability
-//! 3a, 3b.
+//! The machine's part of admission: what a sender is to this node, what becomes of what is not heard, and of a request that the
+//! user's policy refuses. Who is heard and who may ask is decided in `admission`, purely. Spec: membership 2.1, reliability 3a,
+//! 3b.
 
+use crate::admission::{Ask, Proof, Request, Standing, is_welcome};
+use crate::event::{Audit, MembershipEvent};
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
 use crate::membership::join::Joining;
 use crate::membership::machine::Membership;
 use crate::membership::protocol::Msg;
-use crate::reject::{MembershipRejection, Rejection};
-
-/// What a sender is to this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// A member.
-    Member,
-    /// It was one, and was removed.
-    Former,
-    /// Neither: a joiner, a member of whom this node has not heard, or nobody.
-    Stranger,
-}
+use crate::message::JoinRefused;
+use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 
 impl Membership {
     /// What a sender is to this node.
@@ -28,31 +20,42 @@ impl Membership {
         } else if self.gossip.tombstones().contains(of) {
             Standing::Former
         } else {
-            Standing::Stranger
+            let was_asked = matches!(&self.joining, Joining::Waiting { target, .. } if target == of);
+            Standing::Stranger { was_asked }
         }
     }
 
-    /// Whether a message of membership is decoded for a sender that is no member: what a join needs is, changes of the membership
-    /// and gossip are not.
-    pub(crate) fn hears_of_strangers(&self, from: &UniqueAddress, kind: u16) -> bool {
-        // Large, and inflated: only the one that was asked for.
-        if kind == Msg::WELCOME.kind {
-            return matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
+    /// Asks the policy about what a peer wants, if it is anything of its kind; `false` if the message goes no further. A joiner
+    /// that is refused hears so.
+    pub(crate) fn permits(cx: &mut Cx<'_>, from: &UniqueAddress, proof: Proof<'_>, msg: &Msg) -> bool {
+        let Some(ask) = Ask::of(msg) else {
+            return true;
+        };
+        let request = Request::new(from, proof, ask);
+        let refused = cx.config().membership.admission.0.allows(&request).err();
+        let is_allowed = refused.is_none();
+        cx.notify(MembershipEvent::Asked(Audit {
+            what: ask.what(),
+            by: from.clone(),
+            whom: request.whom().clone(),
+            refused: refused.map(|denied| denied.0),
+        }));
+        if is_allowed {
+            return true;
         }
-        let of_joins = [
-            Msg::INIT_JOIN,
-            Msg::INIT_JOIN_ACK,
-            Msg::INIT_JOIN_NACK,
-            Msg::JOIN,
-            Msg::JOIN_REFUSED,
-        ];
-        of_joins.iter().any(|tag| tag.kind == kind)
+        cx.counters().requests_refused_by_policy += 1;
+        if matches!(ask, Ask::Join { .. }) {
+            let (to, reason) = (from.clone(), JoinRefusal::NotAdmitted);
+            let refused = JoinRefused { to, reason };
+            cx.send(from, Msg::JoinRefused(refused));
+        }
+        false
     }
 
     /// Counts a message that was not heard. Who was a member and does not know that it is none any more is told.
     pub(crate) fn turn_away(&self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: u16) {
         cx.counters().rejected_strangers += 1;
-        if kind == Msg::WELCOME.kind {
+        if is_welcome(kind) {
             return cx.reject(from, Rejection::Unexpected { what: "Welcome" });
         }
         if !self.is_member() {

@@ -332,11 +332,26 @@ pub enum Event {
         /// Leader ticks without convergence.
         ticks: u64,
     },
+    /// A peer asked for something that changes who is a member, and the policy was asked.
+    Asked(Audit),
     /// A phase of this node's way out took longer than it may; the node went on without waiting.
     ShutdownPhaseTimedOut {
         /// Which phase.
         phase: ShutdownPhase,
     },
+}
+
+/// What became of a peer's request, for the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// What was asked: `join`, `leave` or `down`.
+    pub what: &'static str,
+    /// Who asked.
+    pub by: UniqueAddress,
+    /// Whom it is about.
+    pub whom: UniqueAddress,
+    /// Why the policy refused; `None` if it did not.
+    pub refused: Option<String>,
 }
 
 /// A phase of a graceful shutdown.

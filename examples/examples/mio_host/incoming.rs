@@ -3,6 +3,7 @@
 //! unread while the node has no room; then the peer's system, and at last the peer, have to wait.
 
 use mio::Token as Id;
+use quorate_core::admission::Proof;
 use quorate_core::input::Input;
 use quorate_core::wire::handshake::{
     AUTH_NONE, Acceptor, FEATURES, HandshakeDecoded, Hello, HelloAnswer, HelloReject, LinkKind, RejectReason,
@@ -180,6 +181,7 @@ impl Host {
                     at += consumed;
                     if frame.epoch == known.epoch && LinkKind::of(frame.lane) == known.kind {
                         let input = Input::Frame {
+                            proof: Proof::Nothing,
                             from: &known.peer,
                             lane: frame.lane,
                             kind: frame.kind,

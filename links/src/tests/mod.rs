@@ -42,7 +42,7 @@ use crate::first_bytes::PLAINTEXT_TO_TLS;
 use crate::limits::{OUT_BYTES_MAX, READ_BYTES_MAX, READ_BYTES_MIN, SLOW_PEER_PATIENCE};
 use crate::links::Links;
 use crate::order::{Chunk, LinkId, LinkInput, Order};
-use crate::recipient::{Received, Reception, Recipient};
+use crate::recipient::{Received, Recipient};
 
 /// The defaults.
 const CHECKSUM_FAILURES_MAX: u32 = 3;
@@ -82,9 +82,8 @@ impl Recipient for Script {
         self.is_member(from) || self.hears.contains(&kind)
     }
 
-    fn receive(&mut self, _: Now, frame: &Received<'_>) -> Reception {
+    fn receive(&mut self, _: Now, frame: &Received<'_>) {
         self.heard.push(Heard::Frame(frame.from.clone(), frame.lane));
-        Reception::Taken
     }
 
     fn revision(&self) -> u64 {

@@ -6,6 +6,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use quorate_core::admission::Proof;
 use quorate_core::agreement::Settings;
 use quorate_core::config::Config;
 use quorate_core::ident::{ClusterName, UniqueAddress};
@@ -287,6 +288,7 @@ impl Sim {
             unreachable!("what was just encoded decodes");
         };
         let input = Input::Frame {
+            proof: Proof::Nothing,
             from,
             lane: frame.lane,
             kind: frame.kind,

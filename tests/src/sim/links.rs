@@ -1,6 +1,7 @@
 //! What a TCP host does for its node, simulated: dial when there is something to send, keep what waits for the dial,
 //! encode, carry, decode, notice dead links, refuse quarantined incarnations. Every frame goes through the wire codec.
 
+use quorate_core::admission::Proof;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, Input, LinkEvent, Target};
 use quorate_core::message::{DetectorMsg, Lane, MembershipMsg, Message, ShardingMsg};
@@ -302,6 +303,7 @@ impl Sim {
             self.say(to, format_args!("<- {sender} {name}"));
         }
         let input = Input::Frame {
+            proof: Proof::Nothing,
             from: &sender,
             lane: frame.lane,
             kind: frame.kind,

@@ -5,9 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_core::admission::Admission;
+use quorate_core::config::Config;
 use quorate_core::event::SeedCause;
 use quorate_core::wire::handshake::{HandshakeDecoded, RejectReason, decode_hello};
 
+use super::policy::{Joiner, Policy};
 use super::tests::{Bench, aborts, answer_bytes, heartbeat, me, peer};
 use crate::proved::Proved;
 use crate::psk::Psk;
@@ -151,10 +154,18 @@ fn a_key_that_is_still_listed_keeps_its_links() {
 #[test]
 fn a_link_of_somebody_whom_the_join_policy_does_not_admit_any_more_ends() {
     let (mut pair, _) = Pair::of_keys();
-    pair.acceptor.pump.policy.admits = Some(Arc::new(|joiner| {
+    let not_any_more = |joiner: &Joiner<'_>| {
         assert_eq!(joiner.node, &peer());
         Err("not any more".to_owned())
-    }));
+    };
+    let policy = Policy {
+        admits: Some(Arc::new(not_any_more)),
+        ..Policy::default()
+    };
+    let config = &mut pair.acceptor.pump.base.config;
+    let mut changed = Config::clone(config);
+    changed.membership.admission = Admission(Arc::new(policy));
+    *config = changed.validate().unwrap();
     let cut = pair.starve(40);
     assert_eq!(
         cut,

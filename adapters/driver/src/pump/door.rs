@@ -1,22 +1,21 @@
-//! The node as its links see it: frames pass the user's policy on their way in, and a link that has become too old is asked
-//! about there as if its peer came now. Decides nothing.
+//! The node as its links see it: frames reach it with what their link has proved, and a link that has become too old is asked
+//! about as if its peer came now. Decides nothing, and decodes no message.
 
+use quorate_core::admission::{Ask, Request};
 use quorate_core::ident::{Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::time::Now;
 use quorate_core::view::View;
-use quorate_links::{Identity, Received, Reception, Recipient};
+use quorate_links::{Identity, Received, Recipient};
 
 use super::base::Base;
 use super::machine::Machine;
-use super::policy::{Joiner, Judged, Policy};
 use crate::authentication::proved_by;
 
 /// See the module.
 pub(super) struct Door<'a, M> {
     pub(super) node: &'a mut M,
-    pub(super) policy: &'a Policy,
-    pub(super) base: &'a mut Base,
+    pub(super) base: &'a Base,
 }
 
 impl<M: Machine> Recipient for Door<'_, M> {
@@ -28,21 +27,9 @@ impl<M: Machine> Recipient for Door<'_, M> {
         self.node.hears(from, kind)
     }
 
-    fn receive(&mut self, now: Now, frame: &Received<'_>) -> Reception {
-        // What the node does not hear it counts, undecoded.
-        let answer = match self.node.hears(frame.from, frame.kind) {
-            true => self
-                .policy
-                .judge(frame, &self.base.config.limits, (&mut self.base.log, now.mono)),
-            false => Judged::Pass,
-        };
-        match answer {
-            Judged::Pass => {
-                self.node.handle(now, frame.input());
-                Reception::Taken
-            }
-            Judged::Refused(answer) => Reception::Refused(answer),
-        }
+    fn receive(&mut self, now: Now, frame: &Received<'_>) {
+        let proof = proved_by(frame.identity).as_proof();
+        self.node.handle(now, frame.input(proof));
     }
 
     fn revision(&self) -> u64 {
@@ -59,11 +46,12 @@ impl<M: Machine> Recipient for Door<'_, M> {
         }
         let (roles, app_version) = (Roles::default(), AppVersion::default());
         let member = self.node.view().member(peer);
-        self.policy.admit(&Joiner {
-            node: peer,
+        let ask = Ask::Join {
             roles: member.map_or(&roles, |member| &member.roles),
             app_version: member.map_or(&app_version, |member| &member.app_version),
-            certificate: proved_by(identity).certificate(),
-        })
+        };
+        let request = Request::new(peer, proved_by(identity).as_proof(), ask);
+        let admission = &self.base.config.membership.admission.0;
+        admission.allows(&request).map_err(|denied| denied.0)
     }
 }

@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Effect, HaltReason, Output};
+use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, EntityReport, Input, ShardingCommand};
 use quorate_core::node::Node;
@@ -48,7 +49,6 @@ use entities::Entities;
 use executor::Executor;
 use limits::{FEEDBACK_PER_TURN, REPORTS_PER_TURN};
 use machine::Machine;
-use policy::Policy;
 use replies::{Replies, Waiting};
 
 use crate::data::Subscriptions;
@@ -71,7 +71,6 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     subscriptions: Subscriptions,
     leases: Leases,
     stores: Stores,
-    policy: Policy,
     /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
     wake: Option<Instant>,
@@ -130,7 +129,6 @@ impl<M: Machine> Pump<M> {
             subscriptions: Subscriptions::default(),
             leases: Leases::default(),
             stores: Stores::default(),
-            policy: Policy::default(),
             reports: VecDeque::new(),
             wake: None,
             halted: None,
@@ -147,8 +145,7 @@ impl<M: Machine> Pump<M> {
     const fn split(&mut self) -> (&mut Links, Door<'_, M>) {
         let door = Door {
             node: &mut self.node,
-            policy: &self.policy,
-            base: &mut self.base,
+            base: &self.base,
         };
         (&mut self.links, door)
     }
@@ -272,12 +269,6 @@ impl<M: Machine> Pump<M> {
         };
         self.node.handle(self.base.now, Input::Command { token, command });
         self.drive_node();
-    }
-
-    /// The same pump with somebody to ask who may join, and who may end a membership.
-    pub(crate) fn with_policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
     }
 
     /// Hands what entities reported to the node, at most a batch per turn.
@@ -407,6 +398,9 @@ impl<M: Machine> Pump<M> {
         match effect {
             Effect::Send { .. } | Effect::Quarantine(_) => {}
             Effect::Notify(event) if self.is_for_subscribers(&event) => {}
+            Effect::Notify(Event::Membership(MembershipEvent::Asked(audit))) => {
+                policy::audited(&audit, &mut self.base.log, self.base.now.mono);
+            }
             Effect::Notify(event) => {
                 self.entities.heed(&event);
                 announce::event(&self.base.me, &event, &mut self.base.log, self.base.now.mono);

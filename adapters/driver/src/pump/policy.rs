@@ -1,22 +1,18 @@
-//! What a peer may ask of the cluster beside what the protocol lets it: to be taken in, to have a member leave or downed. Asks
-//! the user's policy and writes the audit lines; enforces nothing about gossip, whose authors are members and believed.
+//! The user's functions about what a peer may ask of the cluster as the core's policy, and the audit lines. The node asks the
+//! policy and does what it says: nothing here sees a message, and gossip is nobody's request.
 //! Spec: reliability 3a (join policy, admin).
 
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_core::config::Limits;
+use quorate_core::admission::{AdmissionPolicy, Ask, Denied, Proof, Request};
+use quorate_core::event::Audit;
 use quorate_core::ident::{Roles, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::app_version::AppVersion;
-use quorate_core::message::{JoinRefused, MembershipMsg, Message};
-use quorate_core::reject::JoinRefusal;
 use quorate_core::time::Instant;
-use quorate_core::wire::decode_message;
-use quorate_links::Received;
 
 use super::log::LogLimit;
-use crate::authentication::proved_by;
 use crate::transport::PeerCertificate;
 
 /// A node that asks to be taken in.
@@ -50,85 +46,68 @@ pub struct Manager<'a> {
 type Admits = dyn Fn(&Joiner<'_>) -> Result<(), String> + Send + Sync;
 type Allows = dyn Fn(&Manager<'_>) -> Result<(), String> + Send + Sync;
 
-/// What the user wants to be asked about.
+/// What the user wants to be asked about. The node asks it; nothing here sees a message.
 #[derive(Clone, Default)]
 pub(crate) struct Policy {
     pub(crate) admits: Option<Arc<Admits>>,
     pub(crate) allows: Option<Arc<Allows>>,
 }
 
-/// What becomes of a frame.
-#[derive(Debug)]
-pub(crate) enum Judged {
-    /// The node's to decide.
-    Pass,
-    /// Dropped; the answer, if there is one.
-    Refused(Option<Message>),
+impl Policy {
+    pub(crate) const fn asks_anything(&self) -> bool {
+        self.admits.is_some() || self.allows.is_some()
+    }
 }
 
-impl Policy {
-    /// Looks at the few frames that need a permission.
-    pub(crate) fn judge(
-        &self,
-        frame: &Received<'_>,
-        limits: &Limits,
-        log: (&mut LogLimit, Instant),
-    ) -> Judged {
-        let asks = [MembershipMsg::JOIN, MembershipMsg::LEAVE, MembershipMsg::DOWN];
-        if asks.iter().all(|tag| tag.kind != frame.kind) {
-            return Judged::Pass;
-        }
-        // What cannot be read is refused by the node, which counts it.
-        let Ok(message) = decode_message(frame.kind, frame.lane, frame.body, limits) else {
-            return Judged::Pass;
+impl AdmissionPolicy for Policy {
+    fn allows(&self, request: &Request<'_>) -> Result<(), Denied> {
+        let by = request.by;
+        let proved = match request.proof {
+            Proof::Certificate { der, intermediates } => {
+                let others = intermediates.iter().map(Vec::as_slice);
+                Some(PeerCertificate::with_intermediates(der, others))
+            }
+            Proof::Nothing | Proof::Key { .. } => None,
         };
-        let (by, certificate) = (frame.from, proved_by(frame.identity).certificate());
-        let ask = |whom, down| Manager {
-            by,
-            whom,
-            down,
-            certificate,
+        let certificate = proved.as_ref();
+        let manages = |whom, down| {
+            let manager = Manager {
+                by,
+                whom,
+                down,
+                certificate,
+            };
+            self.allows.as_ref().map_or(Ok(()), |allows| allows(&manager))
         };
-        let (what, whom, answer) = match &message {
-            Message::Membership(MembershipMsg::Join(join)) => {
-                let joiner = Joiner {
+        let answer = match request.ask {
+            Ask::Join { roles, app_version } => self.admits.as_ref().map_or(Ok(()), |admits| {
+                admits(&Joiner {
                     node: by,
-                    roles: &join.roles,
-                    app_version: &join.app_version,
+                    roles,
+                    app_version,
                     certificate,
-                };
-                let answer = self.admit(&joiner);
-                ("join", by, answer)
-            }
-            Message::Membership(MembershipMsg::Leave(node)) => {
-                ("leave", node, self.allowed(&ask(node, false)))
-            }
-            Message::Membership(MembershipMsg::Down(node)) => ("down", node, self.allowed(&ask(node, true))),
-            _ => return Judged::Pass,
+                })
+            }),
+            Ask::Leave(whom) => manages(whom, false),
+            Ask::Down(whom) => manages(whom, true),
+            // What a later version lets peers ask is nothing that these functions were written for.
+            _ => Err("the policy does not know what is asked".to_owned()),
         };
-        let (log, now) = log;
-        if let Some(left_out) = log.take_line(now) {
-            audit(what, &format_args!("peer {by}"), whom, &answer, left_out);
-        }
-        match (answer, message) {
-            (Ok(()), _) => Judged::Pass,
-            (Err(_), Message::Membership(MembershipMsg::Join(_))) => Judged::Refused(Some(
-                Message::Membership(MembershipMsg::JoinRefused(JoinRefused {
-                    to: by.clone(),
-                    reason: JoinRefusal::NotAdmitted,
-                })),
-            )),
-            (Err(_), _) => Judged::Refused(None),
-        }
+        answer.map_err(Denied)
     }
+}
 
-    /// Whether a node may join, or stay.
-    pub(crate) fn admit(&self, joiner: &Joiner<'_>) -> Result<(), String> {
-        self.admits.as_ref().map_or(Ok(()), |admits| admits(joiner))
-    }
-
-    fn allowed(&self, manager: &Manager<'_>) -> Result<(), String> {
-        self.allows.as_ref().map_or(Ok(()), |allows| allows(manager))
+/// Writes down what a peer asked for, and what became of it.
+pub(crate) fn audited(asked: &Audit, log: &mut LogLimit, now: Instant) {
+    if let Some(left_out) = log.take_line(now) {
+        let answer = asked.refused.clone().map_or(Ok(()), Err);
+        audit(
+            asked.what,
+            &format_args!("peer {}", asked.by),
+            &asked.whom,
+            &answer,
+            left_out,
+        );
     }
 }
 
@@ -183,56 +162,87 @@ impl fmt::Debug for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pump::tests::{Bench, accepted_control, frame, me, peer};
-    use quorate_core::message::Join;
+    use crate::pump::action::Action;
+    use crate::pump::tests::{Bench, accepted_control, frame, heartbeat, me, peer};
+    use quorate_core::effect::Effect;
+    use quorate_core::event::{Event, MembershipEvent};
 
-    fn bench(policy: Policy) -> Bench {
-        let mut bench = Bench::of(me(), crate::security::Authentication::None);
-        bench.pump.policy = policy;
-        bench
+    fn refused(policy: &Policy, proof: Proof<'_>, ask: Ask<'_>) -> Option<String> {
+        let answer = policy.allows(&Request::new(&peer(), proof, ask));
+        answer.err().map(|denied| denied.0)
     }
 
-    fn join() -> Message {
-        Message::Membership(MembershipMsg::Join(Join {
-            to: me(),
-            roles: Roles::default(),
-            app_version: AppVersion::default(),
-        }))
+    fn joins(policy: &Policy, proof: Proof<'_>) -> Option<String> {
+        let (roles, app_version) = (&Roles::default(), &AppVersion::default());
+        refused(policy, proof, Ask::Join { roles, app_version })
     }
 
     #[test]
-    fn a_joiner_that_is_not_admitted_never_reaches_the_node_and_is_told() {
-        let refuse = |joiner: &Joiner<'_>| {
+    fn a_join_policy_is_asked_with_what_the_link_has_proved() {
+        let by_certificate = |joiner: &Joiner<'_>| {
             assert_eq!(joiner.node, &peer());
-            Err("not\ntoday".to_owned())
+            let certificate = joiner.certificate.ok_or("no certificate")?;
+            match certificate.der() {
+                b"good" => Ok(()),
+                _ => Err("not this one".to_owned()),
+            }
         };
-        let mut bench = bench(Policy {
-            admits: Some(Arc::new(refuse)),
+        let policy = Policy {
+            admits: Some(Arc::new(by_certificate)),
             ..Policy::default()
-        });
-        let link = accepted_control(&mut bench);
-        bench.receive(link, &frame(&join(), 1));
-        assert!(bench.heard().is_empty());
-        assert_eq!(bench.pump.stats().links.requests_refused_by_policy, 1);
-        bench.dial();
+        };
+        let of = |der| Proof::Certificate {
+            der,
+            intermediates: &[],
+        };
+        assert_eq!(joins(&policy, of(b"good")), None);
+        assert_eq!(joins(&policy, of(b"bad")).as_deref(), Some("not this one"));
+        assert_eq!(joins(&policy, Proof::Nothing).as_deref(), Some("no certificate"));
+        let key = Proof::Key { name: &[1; 32] };
+        assert_eq!(joins(&policy, key).as_deref(), Some("no certificate"));
+        assert_eq!(refused(&policy, Proof::Nothing, Ask::Down(&me())), None);
     }
 
     #[test]
-    fn b_57_who_may_not_end_a_membership_is_dropped_and_others_pass() {
-        let only_leave = |manager: &Manager<'_>| match manager.down {
-            true => Err("nobody downs".to_owned()),
-            false => Ok(()),
+    fn b_57_a_management_policy_tells_leaving_from_downing_and_hears_of_nothing_else() {
+        let only_leave = |manager: &Manager<'_>| {
+            assert_eq!((manager.by, manager.whom), (&peer(), &me()));
+            match manager.down {
+                true => Err("nobody downs".to_owned()),
+                false => Ok(()),
+            }
         };
-        let mut bench = bench(Policy {
+        let policy = Policy {
             allows: Some(Arc::new(only_leave)),
             ..Policy::default()
-        });
+        };
+        let nothing = Proof::Nothing;
+        assert_eq!(
+            refused(&policy, nothing, Ask::Down(&me())).as_deref(),
+            Some("nobody downs")
+        );
+        assert_eq!(refused(&policy, nothing, Ask::Leave(&me())), None);
+        assert_eq!(joins(&policy, nothing), None);
+    }
+
+    #[test]
+    fn a_request_reaches_the_node_as_it_came_and_what_became_of_it_is_not_an_event() {
+        let mut bench = Bench::of(me(), crate::security::Authentication::None);
         let link = accepted_control(&mut bench);
-        bench.receive(link, &frame(&Message::Membership(MembershipMsg::Down(me())), 1));
-        assert!(bench.heard().is_empty());
-        bench.receive(link, &frame(&Message::Membership(MembershipMsg::Leave(me())), 1));
-        bench.receive(link, &frame(&join(), 1));
-        assert_eq!(bench.heard().len(), 2);
-        assert_eq!(bench.pump.stats().links.requests_refused_by_policy, 1);
+        bench.heard();
+        bench.receive(link, &frame(&heartbeat(me()), 1));
+        assert_eq!(bench.heard().len(), 1);
+        let audit = Audit {
+            what: "down",
+            by: peer(),
+            whom: me(),
+            refused: Some("nobody downs".to_owned()),
+        };
+        let asked = Event::Membership(MembershipEvent::Asked(audit));
+        bench.pump.node.says.push_back(Effect::Notify(asked));
+        bench.pump.tick();
+        bench.pump.drive_node();
+        let published = |action: &Action| matches!(action, Action::Publish(_));
+        assert!(!bench.pump.base.actions.iter().any(published));
     }
 }

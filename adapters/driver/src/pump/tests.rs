@@ -31,7 +31,7 @@ pub(super) enum Heard {
 /// A node that says what the test wants and writes down what it hears.
 #[derive(Debug)]
 pub(super) struct Script {
-    says: VecDeque<Effect>,
+    pub(super) says: VecDeque<Effect>,
     heard: Vec<Heard>,
     pub(super) capacity: bool,
     view: Arc<View>,

@@ -28,6 +28,17 @@ fn differences() -> Differences {
     vec![difference].into()
 }
 
+fn audits() -> [Event; 2] {
+    [None, Some(String::from("not\ntoday"))].map(|refused| {
+        Event::Membership(MembershipEvent::Asked(Audit {
+            what: "down",
+            by: node("a", 1),
+            whom: node("b", 2),
+            refused,
+        }))
+    })
+}
+
 fn changes() -> Vec<MembershipChange> {
     let (a, role) = (node("a", 1), Role::new("front").unwrap());
     let m = |status| member(&a, status);
@@ -213,6 +224,7 @@ fn all() -> Vec<Event> {
         ])
         .chain(sharding)
         .chain([rejected])
+        .chain(audits())
         .collect()
 }
 

@@ -12,6 +12,8 @@ counters! {
     pub joins_received,
     pub welcomes_resent,
     pub joins_refused,
+    /// Joins, leaves and downs that the policy of this node did not allow a peer.
+    pub requests_refused_by_policy,
     /// Questions to join of nodes whose settings differ.
     pub joiners_with_other_settings,
     pub incarnations_terminated,

@@ -6,6 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use quorate_core::admission::Proof;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, Input, LinkEvent, Target};
 use quorate_core::message::{Lane, Message};
@@ -168,6 +169,7 @@ impl Board {
             return;
         }
         let input = Input::Frame {
+            proof: Proof::Nothing,
             from: &from,
             lane: frame.lane,
             kind: frame.kind,

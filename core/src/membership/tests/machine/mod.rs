@@ -372,7 +372,7 @@ fn show(effect: &Effect) -> Option<String> {
         }
         Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
         Effect::Notify(
-            Event::Membership(MembershipEvent::SelfRemoved)
+            Event::Membership(MembershipEvent::SelfRemoved | MembershipEvent::Asked(_))
             | Event::Downing(DowningEvent::Decision(_))
             | Event::Downing(DowningEvent::TooManyMembersToDecide { .. })
             | Event::Downing(DowningEvent::NobodyHasDowningRole { .. })
