@@ -91,3 +91,6 @@ impl Departures {
         found.map_or(Instant::ZERO, |departure| departure.safe_at)
     }
 }
+
+#[cfg(test)]
+mod tests;

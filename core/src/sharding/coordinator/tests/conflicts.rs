@@ -115,3 +115,14 @@ fn a_conflict_that_outlives_its_time_limit_begins_again_until_both_have_stopped(
     };
     assert_eq!(last.iter().filter(|effect| anew(effect)).count(), 1, "{last:?}");
 }
+
+#[test]
+fn b_59_that_a_shard_has_stopped_counts_under_the_term_that_asked_only() {
+    let mut rig = stopping();
+    let late = another_term();
+    let effects = rig.act(|coordinator, cx, _| coordinator.on_shard_stopped(cx, &b(), (&late, S)));
+    assert_eq!(effects, vec![]);
+    assert!(rig.coordinator.hand_offs.contains_key(&S), "b may run it still");
+    rig.stopped(&b());
+    assert!(!rig.coordinator.hand_offs.contains_key(&S));
+}
