@@ -57,7 +57,8 @@
 //! 4. [`Links::flush`], then every [`Links::next_order`]; [`Links::next_report`] for the log.
 //! 5. Sleep until [`Links::deadline`], the node's own deadline, or a socket.
 //!
-//! After each step of 1 to 3 the node is polled: its effects go to [`Links::perform`], [`Links::next_event`] to the node.
+//! After each step of 1 to 3 the node is polled: its effects go to [`Links::perform`], [`Links::next_event`] to the node. A
+//! [`LinkedNode`] does all of that in one [`LinkedNode::poll`], for hosts that put nothing of their own between node and links.
 //!
 //! # What is guaranteed
 //!
@@ -90,6 +91,7 @@ pub mod first_bytes;
 mod inbound;
 mod inbuf;
 pub mod limits;
+mod linked;
 mod links;
 mod order;
 mod outbound;
@@ -110,6 +112,7 @@ mod violations;
 
 pub use authentication::{Authentication, End, Identity, Plaintext};
 pub use crowd::{Crowd, Source};
+pub use linked::{LinkedNode, Next};
 pub use links::Links;
 pub use order::{Chunk, LinkId, LinkInput, Order};
 pub use quorate_core::wire::handshake::LinkKind;

@@ -37,6 +37,10 @@ pub(crate) const CHECKSUM_WINDOW: Duration = Duration::from_secs(10);
 /// Frames of one user link before the next one has its turn.
 pub(crate) const FRAMES_PER_LINK_TURN: usize = 64;
 
+/// Frames of user links in one turn of a [`LinkedNode`](crate::LinkedNode): a quarter of a millisecond, so that a heartbeat never waits
+/// longer than that for its turn.
+pub(crate) const FRAMES_PER_TURN: usize = 256;
+
 /// A reader's buffer at first: a handshake and a few heartbeats.
 pub const READ_BYTES_MIN: usize = 4 << 10;
 

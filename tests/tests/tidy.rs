@@ -167,12 +167,7 @@ fn production_files_stay_readable() {
             shown.contains("/tests/") && !shown.contains("/tests/src/") || shown.ends_with("tests.rs");
         let text = fs::read_to_string(&file).expect("source is text");
         let lines = text.lines().count();
-        // A host in one file is the point of that example.
-        let teaches = shown.ends_with("core/examples/custom_loop.rs");
-        assert!(
-            is_test || teaches || lines <= FILE_LINES_MAX,
-            "{shown} has {lines} lines"
-        );
+        assert!(is_test || lines <= FILE_LINES_MAX, "{shown} has {lines} lines");
         assert!(
             text.starts_with("//!"),
             "{shown} does not begin with what it decides"

@@ -1,0 +1,249 @@
+//! A host in one file: the standard library, TCP, one thread for the nodes and two for every socket. It shows the whole contract
+//! between a host and a [`LinkedNode`]; the numbers are those of the steps in `docs/embedding.md`. Nodes on tokio could join its
+//! cluster. `cargo run -p quorate-links --example custom_loop`
+#![allow(clippy::disallowed_types, reason = "a host is where clocks are read")]
+
+use std::collections::{BTreeMap, VecDeque, hash_map::RandomState};
+use std::hash::BuildHasher;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::spawn;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quorate_core::config::Config;
+use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason};
+use quorate_core::event::{DetectorEvent, Event, SeedCause};
+use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::input::{Command, EntityReport, Input, MembershipCommand, Token};
+use quorate_core::membership::member::Status;
+use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
+use quorate_core::time::{Instant, Now};
+use quorate_links::{Chunk, LinkId, LinkInput, LinkedNode, Next, Order, Source, limits::READ_BYTES_MIN};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+enum Happened {
+    Knock(TcpStream),
+    Link(LinkInput),
+}
+
+/// A node with its sockets and entities.
+pub(crate) struct Host {
+    name: &'static str,
+    pub(crate) linked: LinkedNode<ChaCha8Rng>,
+    origin: std::time::Instant,
+    reports: Sender<Happened>,
+    happened: Receiver<Happened>,
+    /// What each socket's threads wait for: bytes to write, a buffer to read into.
+    sockets: BTreeMap<LinkId, (Sender<Vec<u8>>, Sender<Chunk>)>,
+    entities: BTreeMap<Slot, EntityId>,
+    in_doubt: bool,
+    /// Step 3: what effects have caused, and what the program wants.
+    pub(crate) inputs: VecDeque<Input<'static>>,
+    pub(crate) answers: BTreeMap<Token, Answer>,
+    pub(crate) halted: Option<HaltReason>,
+}
+
+impl Host {
+    /// Steps 1 and 2: a clock that begins here, a port, a uid that no earlier process here had; a node and its links.
+    pub(crate) fn bind(name: &'static str) -> Result<Self, Failure> {
+        let (listener, origin) = (TcpListener::bind("127.0.0.1:0")?, std::time::Instant::now());
+        let address = Address::new("127.0.0.1", listener.local_addr()?.port())?;
+        let random = || RandomState::new().hash_one("uid"); // good for an example, not for secrets
+        let rngs = [(), ()].map(|()| ChaCha8Rng::seed_from_u64(random()));
+        let config = Config::fast(ClusterName::new("custom-loop")?).validate()?;
+        let (reports, happened) = channel();
+        let knocks = reports.clone();
+        spawn(move || {
+            let mut streams = listener.incoming().filter_map(Result::ok);
+            streams.all(|stream| knocks.send(Happened::Knock(stream)).is_ok())
+        });
+        Ok(Self {
+            name,
+            linked: LinkedNode::new(config, UniqueAddress::new(address, random()), rngs, now(origin)),
+            origin,
+            reports,
+            happened,
+            sockets: BTreeMap::new(),
+            entities: BTreeMap::new(),
+            in_doubt: false,
+            inputs: VecDeque::new(),
+            answers: BTreeMap::new(),
+            halted: None,
+        })
+    }
+
+    /// One turn: sleep until the deadline or until something happens (step 5), then all that did.
+    pub(crate) fn turn(&mut self, at_most: Duration) {
+        let until = self.work().unwrap_or(Instant::MAX);
+        let timeout = until.since(now(self.origin).mono).min(at_most);
+        let first = self.happened.recv_timeout(timeout).ok();
+        // Read after the sleep: so the node sees when its process stood still.
+        self.linked.set_time(now(self.origin));
+        let all: Vec<_> = first
+            .into_iter()
+            .chain(self.happened.try_iter().take(256))
+            .collect();
+        for happened in all {
+            match happened {
+                Happened::Link(input) => self.linked.link(input),
+                Happened::Knock(stream) => {
+                    let from = stream.peer_addr().map(|from| Source::of(from.ip())).ok();
+                    if let Some(link) = from.and_then(|from| self.linked.links.accepted(from)) {
+                        self.open(link, Ok(stream));
+                    }
+                }
+            }
+            self.work();
+        }
+    }
+
+    /// Step 4: effects out until there are none, then the next input. At last what links want of sockets.
+    fn work(&mut self) -> Option<Instant> {
+        let until = loop {
+            match self.linked.poll(true) {
+                Next::Effect(effect) => self.perform(effect),
+                Next::Sleep(until) => match self.inputs.pop_front() {
+                    Some(input) => self.linked.handle(input),
+                    None => break until,
+                },
+            }
+        };
+        while let Some(order) = self.linked.links.next_order() {
+            self.obey(order);
+        }
+        until
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Entity(order) => self.run_entity(order),
+            Effect::Reply { token, answer } => drop(self.answers.insert(token, answer)),
+            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.in_doubt = true,
+            Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
+            Effect::Store(owner, request) => {
+                let report = request.without_a_store(); // step 9
+                self.inputs.push_back(Input::Stored(owner, report));
+            }
+            Effect::Halt(reason) => self.halted = Some(reason),
+            // Facts for people; leases, which only lease-majority asks for; and what links have done.
+            Effect::Notify(_) | Effect::Lease(..) | Effect::Send { .. } | Effect::Quarantine(_) => {}
+        }
+    }
+
+    /// Step 6: what links order of sockets.
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Dial { link, to, .. } => self.open(link, Err(to)),
+            Order::Write { link, bytes } => drop(self.sockets.get(&link).map(|(write, _)| write.send(bytes))),
+            Order::Resume { link, chunk } => drop(self.sockets.get(&link).map(|(_, read)| read.send(chunk))),
+            Order::Finish(link) | Order::Abort(link) => drop(self.sockets.remove(&link)),
+            // Links are renewed only if their ends prove something; datagrams are for transports that have some.
+            Order::Drain(_) | Order::Datagram { .. } => {}
+        }
+    }
+
+    /// Two threads for a socket that there is, or has to be connected: one reads, one writes.
+    fn open(&mut self, link: LinkId, stream: Result<TcpStream, Address>) {
+        let ((write, writes), (read, buffers)) = (channel::<Vec<u8>>(), channel::<Chunk>());
+        self.sockets.insert(link, (write, read));
+        let reports = self.reports.clone();
+        let report = move |input| drop(reports.send(Happened::Link(input)));
+        spawn(move || {
+            let dialed = |_: &TcpStream| report(LinkInput::Dialed(link));
+            let stream = stream.or_else(|to| TcpStream::connect((to.host(), to.port())).inspect(dialed));
+            let (mut reader, mut writer) = match stream.and_then(|stream| Ok((stream.try_clone()?, stream))) {
+                Ok(both) => both,
+                Err(error) => {
+                    let cause = SeedCause::Other(error.to_string());
+                    return report(LinkInput::DialFailed(link, cause));
+                }
+            };
+            drop(writer.set_write_timeout(Some(Duration::from_secs(5))));
+            let told = report.clone();
+            spawn(move || {
+                for bytes in writes {
+                    told(match writer.write_all(&bytes) {
+                        Ok(()) => LinkInput::Written(link, bytes),
+                        Err(_) => LinkInput::Broken(link),
+                    });
+                }
+                drop(writer.shutdown(Shutdown::Both));
+            });
+            let mut buffer = vec![0; READ_BYTES_MIN];
+            loop {
+                match reader.read(&mut buffer) {
+                    Ok(0) => return report(LinkInput::Closed(link)),
+                    Ok(len) => report(LinkInput::Received(link, Chunk { buffer, len })),
+                    Err(_) => return report(LinkInput::Broken(link)),
+                }
+                // Until it comes back nothing more is read: all there is to back-pressure (step 7).
+                let Ok(chunk) = buffers.recv() else { return };
+                buffer = chunk.buffer;
+            }
+        });
+    }
+
+    /// Step 8. These entities answer at once; a host whose entities take time reports when they are done.
+    fn run_entity(&mut self, order: EntityOrder) {
+        let report = match order {
+            EntityOrder::Start { slot, entity, .. } => return drop(self.entities.insert(slot, entity)),
+            #[rustfmt::skip]
+            EntityOrder::Deliver { slot, payload, reply_to } => {
+                let Some((ask, id)) = reply_to.zip(self.entities.get(&slot)) else { return };
+                let text = format!("{id} on {} greets {}", self.name, String::from_utf8_lossy(&payload));
+                // Others may have taken it over while this process stood still.
+                let refused = self.in_doubt.then_some(AskFailure::MailboxFull);
+                let result = refused.map_or(Ok(text.into_bytes().into()), Err);
+                EntityReport::Answered { ask, result }
+            }
+            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
+                self.entities.remove(&slot);
+                EntityReport::Stopped { slot }
+            }
+        };
+        self.inputs.push_back(Input::Entity(report));
+    }
+}
+
+fn now(origin: std::time::Instant) -> Now {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now {
+        mono: Instant::from_micros(origin.elapsed().as_micros() as u64),
+        unix_ms: wall.as_millis() as u64,
+    }
+}
+
+/// Turns all hosts, for twenty seconds at most, until it is so.
+pub(crate) fn until(hosts: &mut [Host], what: &str, done: impl Fn(&[Host]) -> bool) -> Result<(), Failure> {
+    let started = std::time::Instant::now();
+    while !done(hosts) {
+        if started.elapsed() > Duration::from_secs(20) {
+            return Err(format!("waited for {what}").into());
+        }
+        hosts
+            .iter_mut()
+            .for_each(|host| host.turn(Duration::from_millis(1)));
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Failure> {
+    let mut hosts = [Host::bind("first")?, Host::bind("second")?, Host::bind("third")?];
+    let seed = hosts[0].linked.node.view().me().address().clone();
+    for host in &mut hosts {
+        let command = Command::Membership(MembershipCommand::Join(seed.clone()));
+        host.inputs.push_back(Input::Command { token: 1, command });
+    }
+    let are_up = |host: &Host| host.linked.node.view().members_in(Status::Up).count() == 3;
+    until(&mut hosts, "three members to be Up", |hosts| {
+        hosts.iter().all(are_up)
+    })?;
+    println!(
+        "three members are Up: {:?}",
+        hosts[0].linked.node.view().members()
+    );
+    Ok(())
+}

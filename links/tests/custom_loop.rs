@@ -1,0 +1,104 @@
+//! Runs the custom loop of `examples/custom_loop.rs`: three nodes, real sockets. Every stage of it has a deadline.
+#![allow(clippy::disallowed_types, reason = "real sockets have deadlines in real time")]
+
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "its `main` and its visibility are an example's"
+)]
+#[path = "../examples/custom_loop.rs"]
+mod custom_loop;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use custom_loop::{Host, until};
+use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
+use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
+use quorate_core::membership::member::Status;
+use quorate_core::sharding::ids::{EntityId, KindId};
+
+const KIND: &str = "greeter";
+
+fn command(host: &mut Host, token: u64, command: Command) {
+    host.inputs.push_back(Input::Command { token, command });
+}
+
+fn are_up(hosts: &[Host], count: usize) -> bool {
+    let alive = hosts.iter().filter(|host| host.halted.is_none());
+    alive
+        .map(|host| host.linked.node.view().members())
+        .all(|members| members.len() == count && members.iter().all(|member| member.status == Status::Up))
+}
+
+/// The first asks thirty entities, wherever they are; the nodes that answered: `greeter-3 on second greets everybody`.
+fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
+    hosts[0].answers.clear();
+    for token in 100..130 {
+        let ask = ShardingCommand::Ask {
+            kind: KindId::of(KIND),
+            entity: EntityId::from(format!("greeter-{token}").as_str()),
+            payload: b"everybody".as_slice().into(),
+            timeout: Duration::from_secs(10),
+        };
+        command(&mut hosts[0], token, Command::Sharding(ask));
+    }
+    until(hosts, "thirty answers", |hosts| hosts[0].answers.len() == 30).expect("the example works");
+    let node = |answer: &Answer| match answer {
+        Answer::Sharding(ShardingAnswer::Asked(Ok(text))) => {
+            let text = String::from_utf8(text.to_vec()).expect("the example works");
+            text.split(' ').nth(2).expect("the example works").to_owned()
+        }
+        other => panic!("{other:?}"),
+    };
+    hosts[0].answers.values().map(node).collect()
+}
+
+#[test]
+fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
+    let mut hosts = ["first", "second", "third"].map(|name| Host::bind(name).expect("the example works"));
+    let seed = hosts[0].linked.node.view().me().address().clone();
+    for host in &mut hosts {
+        let kind = KindSettings {
+            name: KIND.into(),
+            shards: 12,
+            role: None,
+            hosts: true,
+        };
+        command(host, 1, Command::Sharding(ShardingCommand::RegisterKind(kind)));
+        command(
+            host,
+            2,
+            Command::Membership(MembershipCommand::Join(seed.clone())),
+        );
+    }
+    until(&mut hosts, "three members to be Up", |hosts| are_up(hosts, 3)).expect("the example works");
+    // The first to ask may be the only one whose entities can start yet; then shards move to the others.
+    let started = std::time::Instant::now();
+    while ask_all(&mut hosts).len() == 1 {
+        assert!(started.elapsed() < Duration::from_secs(20), "nobody else answers");
+        hosts
+            .iter_mut()
+            .for_each(|host| host.turn(Duration::from_millis(10)));
+    }
+    let leave = || Command::Membership(MembershipCommand::Leave);
+    command(&mut hosts[2], 3, leave());
+    until(&mut hosts, "the third to leave", |hosts| {
+        hosts[2].halted.is_some() && are_up(hosts, 2)
+    })
+    .expect("the example works");
+    let two = BTreeSet::from(["first".to_owned(), "second".to_owned()]);
+    assert!(ask_all(&mut hosts).is_subset(&two));
+    for host in &mut hosts[..2] {
+        command(host, 3, leave());
+    }
+    let is_over = |hosts: &[Host]| hosts.iter().all(|host| host.halted.is_some());
+    until(&mut hosts, "the end", is_over).expect("the example works");
+    assert!(hosts.iter().all(|host| host.halted == Some(HaltReason::Left)));
+    let stats = hosts[0].linked.links.stats();
+    assert_eq!(
+        (stats.frames_skipped, stats.links_closed_for_violation),
+        (0, 0),
+        "{stats:?}"
+    );
+}
