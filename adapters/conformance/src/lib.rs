@@ -23,6 +23,7 @@ mod blocking;
 mod certificates;
 mod churn;
 mod cluster;
+mod data;
 mod disk;
 mod keys;
 mod leases;
@@ -43,7 +44,11 @@ pub use bad_inputs::{
     a_flood_of_gossip_is_dropped_and_then_cut_off, a_joiner_with_other_settings_is_told_and_stops,
     a_member_may_tell_a_node_that_it_is_down, a_removed_incarnation_is_refused,
     every_bad_input_has_its_reaction, half_a_frame_and_bytes_that_dribble_are_cut_off,
+    half_a_frame_of_a_stranger_draws_nothing_from_the_members_bytes,
+    half_done_handshakes_up_to_the_budget_keep_no_honest_node_out,
     plain_bytes_on_a_protected_port_are_refused, rows_of_the_table,
+    strangers_who_ask_for_nothing_are_closed_within_the_handshakes_limit,
+    violations_of_strangers_count_for_their_source,
 };
 pub use blocking::{
     a_node_whose_executor_stands_still_leaves, handlers_that_block_their_threads_harm_no_node,
@@ -59,6 +64,9 @@ pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
     three_nodes_form_a_cluster_and_answer_for_each_other,
+};
+pub use data::{
+    a_large_state_crosses_beside_heartbeats_and_asks, i_63_replicated_data_is_on_every_node_and_outlives_one,
 };
 pub use disk::FaultyDisk;
 pub use keys::{
@@ -143,8 +151,7 @@ macro_rules! conformance {
     };
 }
 
-/// The same for the catalogue of bad inputs, for a security whose handshake needs no secret: what comes after it is the same
-/// for all.
+/// The same for the catalogue of bad inputs.
 #[macro_export]
 macro_rules! bad_inputs {
     ($adapter:ty, $security:expr, $block_on:expr) => {
@@ -191,6 +198,30 @@ macro_rules! conformance_of_connections {
         $crate::conformance!(@ $adapter, $security, $block_on,
             a_flood_of_connections_of_one_source_is_cut_off,
             plain_bytes_on_a_protected_port_are_refused,
+        );
+    };
+}
+
+/// The same for replicated data over real links.
+#[macro_export]
+macro_rules! conformance_of_data {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            i_63_replicated_data_is_on_every_node_and_outlives_one,
+            a_large_state_crosses_beside_heartbeats_and_asks,
+        );
+    };
+}
+
+/// The same for strangers who come as far as they get, for transports on which every link is a connection of its own.
+#[macro_export]
+macro_rules! conformance_of_strangers {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            half_done_handshakes_up_to_the_budget_keep_no_honest_node_out,
+            half_a_frame_of_a_stranger_draws_nothing_from_the_members_bytes,
+            strangers_who_ask_for_nothing_are_closed_within_the_handshakes_limit,
+            violations_of_strangers_count_for_their_source,
         );
     };
 }

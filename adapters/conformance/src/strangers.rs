@@ -15,7 +15,7 @@ use quorate_driver::{
 use super::support::{eventually, first, joined, node, sleep, transport, within};
 
 /// Short enough to wait for, long enough for honest nodes on a busy machine.
-const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
+pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// Somebody who can open links and nothing else.
 pub(super) struct Stranger<T: Transport> {

@@ -6,6 +6,8 @@ mod tcp {
     quorate_conformance::conformance!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::bad_inputs!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_connections!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_conformance::conformance_of_data!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_conformance::conformance_of_strangers!(Smol, Security::insecure_plaintext(), smol::block_on);
 }
 
 mod psk {
@@ -18,5 +20,6 @@ mod psk {
     }
 
     quorate_conformance::conformance!(Smol, psk(), smol::block_on);
+    quorate_conformance::conformance_of_data!(Smol, psk(), smol::block_on);
     quorate_conformance::conformance_of_keys!(Smol, smol::block_on);
 }

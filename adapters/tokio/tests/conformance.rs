@@ -21,6 +21,8 @@ mod tcp {
 
     quorate_conformance::conformance!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::bad_inputs!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_conformance::conformance_of_data!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_conformance::conformance_of_strangers!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_connections!(Tokio, Security::insecure_plaintext(), block_on);
 }
 
@@ -32,6 +34,10 @@ mod psk {
     }
 
     quorate_conformance::conformance!(Tokio, psk(), block_on);
+    quorate_conformance::bad_inputs!(Tokio, psk(), block_on);
+    quorate_conformance::conformance_of_data!(Tokio, psk(), block_on);
+    quorate_conformance::conformance_of_strangers!(Tokio, psk(), block_on);
+    quorate_conformance::conformance_of_connections!(Tokio, psk(), block_on);
     quorate_conformance::conformance_of_keys!(Tokio, block_on);
 }
 

@@ -182,7 +182,16 @@ async fn a_joiner_that_is_not_admitted_hears_so(log: &Log) {
         "allowed=false",
         "only gateways join here",
     ]);
-    assert!(member.stats().await.unwrap().core.membership.requests_refused_by_policy > 0);
+    assert!(
+        member
+            .stats()
+            .await
+            .unwrap()
+            .core
+            .membership
+            .requests_refused_by_policy
+            > 0
+    );
     assert_eq!(member.members().len(), 1);
     let gateway = secured(Security::insecure_plaintext())
         .role("gateway")

@@ -10,6 +10,7 @@ mod applicability;
 mod bodies;
 mod craft;
 mod rows;
+mod siege;
 mod slow;
 mod state;
 
@@ -32,6 +33,12 @@ use super::support::{all_up, eventually, first, living_on, node, notebooks, read
 use crate::support::{Either, race};
 
 pub use applicability::{APPLICABILITY, Answered, COLUMNS};
+pub use siege::{
+    half_a_frame_of_a_stranger_draws_nothing_from_the_members_bytes,
+    half_done_handshakes_up_to_the_budget_keep_no_honest_node_out,
+    strangers_who_ask_for_nothing_are_closed_within_the_handshakes_limit,
+    violations_of_strangers_count_for_their_source,
+};
 pub use slow::{
     a_flood_of_connections_of_one_source_is_cut_off, a_flood_of_gossip_is_dropped_and_then_cut_off,
     a_joiner_with_other_settings_is_told_and_stops, a_member_may_tell_a_node_that_it_is_down,
@@ -158,6 +165,11 @@ impl<T: Transport> Attacker<T> {
 
     /// A link with a handshake, and its answer. Every link has a new epoch.
     async fn greet<A: Adapter>(&mut self, scene: &mut Scene, user: bool) -> (Halves<T>, HelloAnswer) {
+        let link = if user { HelloLink::User } else { HelloLink::Control };
+        self.greet_on::<A>(scene, link).await
+    }
+
+    async fn greet_on<A: Adapter>(&mut self, scene: &mut Scene, link: HelloLink) -> (Halves<T>, HelloAnswer) {
         self.epoch += 1;
         scene.epoch = self.epoch;
         let hello = Hello {
@@ -166,7 +178,7 @@ impl<T: Transport> Attacker<T> {
             from: scene.me.clone(),
             to: scene.to.address().clone(),
             expected_uid: None,
-            link: if user { HelloLink::User } else { HelloLink::Control },
+            link,
             epoch: scene.epoch,
             features: 0,
             auth_method: 0,

@@ -1,0 +1,124 @@
+//! Replicated data over real links: written, read and heard of on every node; a large state beside heartbeats and asks.
+//! Spec: sharding 1.12, I-63.
+
+use std::time::{Duration, Instant};
+
+use quorate_driver::data::{Read, ValueChange, Write};
+use quorate_driver::{Adapter, Cluster, LinkKind, Security, Termination};
+
+use super::support::{all_up, cluster, joined, living_on, notebooks, read, sleep, suspected, within};
+
+/// Values of the large state, and the length of each: some megabytes in all, in several frames.
+const VALUES: usize = 24;
+const VALUE_BYTES: usize = 200_000;
+
+/// How long an ask may take beside it, on a machine that is busy with other tests.
+const ASK_MAX: Duration = Duration::from_secs(3);
+
+/// Counters and sets that all nodes change, on all of them; and on those that are left when one ends without a word.
+pub async fn i_63_replicated_data_is_on_every_node_and_outlives_one<A: Adapter>(security: &Security) {
+    let mut nodes = cluster::<A>(3, security).await;
+    let mut changes = nodes[2].data().counter("likes").changes();
+    for node in &nodes {
+        let likes = node.data().counter("likes");
+        likes
+            .increment(1, Write::Majority)
+            .await
+            .expect("a majority has it");
+    }
+    for node in &nodes {
+        let likes = node.data().counter("likes").read(Read::Majority).await;
+        assert_eq!(likes.expect("a majority says so"), 3);
+    }
+    within::<A, _>("a subscriber hears of the last value", async {
+        loop {
+            let change = changes.next().await.expect("the node runs");
+            if change.expect("it can be read") == ValueChange::Value(3) {
+                return;
+            }
+        }
+    })
+    .await;
+    let tags = |node: &Cluster<A>| node.data().set::<String>("tags");
+    for tag in ["kept", "removed"] {
+        let added = tags(&nodes[0]).add(&tag.to_owned(), Write::All).await;
+        added.expect("all have it");
+    }
+    let removed = tags(&nodes[1]).remove(&"removed".to_owned(), Write::All).await;
+    removed.expect("none has it");
+    for node in &nodes {
+        let held = tags(node).read(Read::Local).await;
+        assert_eq!(held.expect("it is there"), ["kept"]);
+    }
+
+    let lost = nodes.pop().expect("there are three");
+    assert_eq!(lost.stop().await, Termination::Stopped);
+    let likes = nodes[0].data().counter("likes");
+    likes
+        .increment(1, Write::Majority)
+        .await
+        .expect("two of three are a majority");
+    for node in &nodes {
+        all_up(node, 2).await;
+    }
+    let likes = nodes[1].data().counter("likes");
+    likes.increment(1, Write::All).await.expect("both have it");
+    for node in &nodes {
+        let likes = node.data().counter("likes").read(Read::Local).await;
+        assert_eq!(likes.expect("it is there"), 5);
+    }
+}
+
+fn value<A: Adapter>(node: &Cluster<A>, number: usize) -> quorate_driver::data::Register<String> {
+    node.data().register(format!("value-{number}"))
+}
+
+/// Whether a node has all of the large state.
+async fn has_all<A: Adapter>(node: &Cluster<A>) -> bool {
+    for number in 0..VALUES {
+        let held = value(node, number).read(Read::Local).await;
+        if !held.is_ok_and(|held| held.is_some_and(|held| held.len() == VALUE_BYTES)) {
+            return false;
+        }
+    }
+    true
+}
+
+async fn has_bulk_link<A: Adapter>(node: &Cluster<A>) -> bool {
+    let links = node.links().await.expect("the node runs");
+    links.iter().any(|link| link.kind == LinkKind::Bulk)
+}
+
+/// Some megabytes cross to a neighbour and to one that joins, on a link of their own that is there when it is needed; meanwhile every
+/// ask is answered and nobody is found unreachable, and nothing is shed.
+pub async fn a_large_state_crosses_beside_heartbeats_and_asks<A: Adapter>(security: &Security) {
+    let mut nodes = cluster::<A>(2, security).await;
+    let (here, _there) = (notebooks(&nodes[0]).await, notebooks(&nodes[1]).await);
+    let id = living_on::<A>(&here, nodes[1].address()).await;
+    assert!(!has_bulk_link(&nodes[0]).await, "nothing was there for it");
+    let mut events = nodes[0].events();
+    for number in 0..VALUES {
+        let written = value(&nodes[0], number)
+            .set(&"x".repeat(VALUE_BYTES), Write::Local)
+            .await;
+        written.expect("it is written here");
+    }
+    nodes.push(joined::<A>(nodes[0].address().address(), security).await);
+    let mut longest = Duration::ZERO;
+    let begun = Instant::now();
+    while !(has_all(&nodes[1]).await && has_all(&nodes[2]).await) {
+        let asked = Instant::now();
+        read::<A>(&here, &id).await;
+        longest = longest.max(asked.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(60), "the state arrives");
+        sleep::<A>(Duration::from_millis(5)).await;
+    }
+    assert!(longest < ASK_MAX, "an ask took {longest:?}");
+    assert!(has_bulk_link(&nodes[0]).await, "it had a link of its own");
+    assert_eq!(suspected::<A>(&mut events).await, 0);
+    for node in &nodes {
+        let stats = node.stats().await.expect("the node runs");
+        assert_eq!(stats.links.dropped_queue_full, 0, "{stats:?}");
+        assert_eq!(stats.links.links_closed_for_violation, 0, "{stats:?}");
+    }
+}
