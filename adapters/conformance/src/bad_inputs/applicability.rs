@@ -103,7 +103,7 @@ pub const APPLICABILITY: &[(&str, [Answered; 3])] = &[
     // Dropped and counted, the link stays: a policy says what a member may do, and not that it is no member any more.
     (
         "B-57",
-        [Elsewhere("b_57_who_may_not_end_a_membership_is_dropped_and_others_pass"); 3],
+        [Elsewhere("b_57_what_the_policy_refuses_a_member_is_dropped_and_another_request_passes"); 3],
     ),
     ("B-58", [Table; 3]),
     ("B-64", [Table; 3]),
