@@ -30,6 +30,8 @@ pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) lifecycle: ShardLifecycle,
     entities: BTreeMap<EntityId, Slot>,
+    /// Its entities were ordered to end at once. An order is given once: a second would name slots in which nothing runs.
+    killed: bool,
 }
 
 impl Shard {
@@ -39,6 +41,7 @@ impl Shard {
             id,
             lifecycle: ShardLifecycle::Running,
             entities: BTreeMap::new(),
+            killed: false,
         }
     }
 
@@ -96,8 +99,12 @@ impl Shard {
         }
     }
 
-    /// Has every entity stopped at once. The shard stays until the host has reported each of them.
+    /// Has every entity stopped at once. The shard stays until the host has reported each of them. Nothing happens if that was
+    /// ordered before.
     pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
+        if core::mem::replace(&mut self.killed, true) {
+            return;
+        }
         if self.is_running() {
             self.lifecycle = ShardLifecycle::Stopping {
                 tell: None,

@@ -445,7 +445,9 @@ fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_e
     let killed = rig.act(|region, shared| region.on_timer(shared, &timer));
     let late = event(ShardingEvent::ShardStopTimeout { shard: SHARD });
     let kill = Effect::Entity(EntityOrder::Kill { slot: slot(0) });
-    assert_eq!(killed, vec![kill, late]);
+    assert_eq!(killed, vec![kill.clone(), late]);
+    let ended = rig.act(|region, shared| region.halt(shared));
+    assert!(!ended.contains(&kill), "killed once, although the node ends before the report: {ended:?}");
 }
 
 #[test]
