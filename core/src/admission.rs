@@ -2,81 +2,15 @@
 //! it asks come in, an answer comes out. Nothing here changes a state, keeps one, or decodes a message. Spec: membership 2.1,
 //! reliability 3a (join policy, admin), 3b.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt::{self, Debug, Formatter};
+pub mod state;
 
 use crate::ddata::protocol::Msg as DdataMsg;
 use crate::detector::protocol::Msg as DetectorMsg;
-use crate::ident::{Roles, UniqueAddress};
 use crate::lane::Tag;
 use crate::membership::protocol::Msg as MembershipMsg;
-use crate::membership::state::app_version::AppVersion;
 use crate::sharding::protocol::Msg as ShardingMsg;
 
-/// What a sender is to this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// A member.
-    Member,
-    /// It was one, and was removed.
-    Former,
-    /// Neither: a joiner, a member of whom this node has not heard, or nobody.
-    Stranger {
-        /// This node has asked it to take it in.
-        was_asked: bool,
-    },
-}
-
-/// What the peer of a link has proved to the host, which has checked it. Nothing where the host checks nothing.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Proof<'a> {
-    /// Nothing: whoever reaches the port gets so far.
-    #[default]
-    Nothing,
-    /// That it has a pre-shared key that is listed.
-    Key {
-        /// What the key is called among the host's; not the key.
-        name: &'a [u8],
-    },
-    /// That a certificate of a trusted authority is its own. The names in it are the host's to read.
-    Certificate {
-        /// The certificate.
-        der: &'a [u8],
-        /// Those between it and the authority.
-        intermediates: &'a [Vec<u8>],
-    },
-}
-
-impl Debug for Proof<'_> {
-    /// A weak key could be found out by trying what gives its name.
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "Nothing",
-            Self::Key { .. } => "Key",
-            Self::Certificate { .. } => "Certificate",
-        })
-    }
-}
-
-/// What a peer asks that changes who is a member. Nobody asks for a removal from elsewhere: that is this node's own program's to
-/// do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ask<'a> {
-    /// To be taken in.
-    Join {
-        /// The roles it says it has.
-        roles: &'a Roles,
-        /// The version of the application that it says it runs.
-        app_version: &'a AppVersion,
-    },
-    /// That a member leaves in good order.
-    Leave(&'a UniqueAddress),
-    /// That a member goes at once, as if it had crashed.
-    Down(&'a UniqueAddress),
-}
+pub use state::{Admission, AdmissionPolicy, Ask, Denied, Everybody, Proof, Request, Standing};
 
 impl<'a> Ask<'a> {
     /// What a message asks, if it asks anything of the kind.
@@ -99,80 +33,6 @@ impl<'a> Ask<'a> {
             | MembershipMsg::GossipStatus(_)
             | MembershipMsg::Gossip(_) => None,
         }
-    }
-
-    /// In one word, for the audit line.
-    #[must_use]
-    pub const fn what(&self) -> &'static str {
-        match self {
-            Self::Join { .. } => "join",
-            Self::Leave(_) => "leave",
-            Self::Down(_) => "down",
-        }
-    }
-}
-
-/// A peer that asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Request<'a> {
-    /// The incarnation. How much is proved of it is the host's.
-    pub by: &'a UniqueAddress,
-    /// What its link has proved.
-    pub proof: Proof<'a>,
-    /// What it asks.
-    pub ask: Ask<'a>,
-}
-
-impl<'a> Request<'a> {
-    /// A request, for a host that asks its policy itself, and for tests of a policy.
-    #[must_use]
-    pub const fn new(by: &'a UniqueAddress, proof: Proof<'a>, ask: Ask<'a>) -> Self {
-        Self { by, proof, ask }
-    }
-
-    /// Whom it is about.
-    #[must_use]
-    pub const fn whom(&self) -> &'a UniqueAddress {
-        match self.ask {
-            Ask::Join { .. } => self.by,
-            Ask::Leave(node) | Ask::Down(node) => node,
-        }
-    }
-}
-
-/// Why a policy says no: words for the audit line. The peer hears only that it does.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Denied(pub String);
-
-/// Who may change who is a member, from elsewhere. Like a strategy it is a pure function, called on the node's loop: it answers
-/// at once, by nothing but the request.
-pub trait AdmissionPolicy: Debug + Send + Sync {
-    /// Whether a peer may have what it asks.
-    ///
-    /// # Errors
-    /// [`Denied`] says why not.
-    fn allows(&self, request: &Request<'_>) -> Result<(), Denied>;
-}
-
-/// Lets everybody who gets a link: the default.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Everybody;
-
-impl AdmissionPolicy for Everybody {
-    fn allows(&self, _: &Request<'_>) -> Result<(), Denied> {
-        Ok(())
-    }
-}
-
-/// A policy, shared by all clones of a configuration.
-#[derive(Clone, Debug)]
-pub struct Admission(pub Arc<dyn AdmissionPolicy>);
-
-impl Default for Admission {
-    fn default() -> Self {
-        Self(Arc::new(Everybody))
     }
 }
 

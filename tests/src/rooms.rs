@@ -14,6 +14,7 @@ pub const FLOORS: [&[&str]; 6] = [
     ],
     &[
         "admission",
+        "admission::state",
         "agreement",
         "config",
         "ddata::crdt",

@@ -249,8 +249,14 @@ fn the_driver_and_the_links_decode_no_membership_message() {
         }
         let text = fs::read_to_string(&file).expect("a source file");
         let production = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        // What this node itself encoded and nobody sent is decoded to be handed back to the core.
+        let own = file.ends_with("links/src/outbound/unsent.rs");
         for word in ["MembershipMsg", "decode_message"] {
-            assert!(!production.contains(word), "{}: {word}", file.display());
+            assert!(
+                own && word == "decode_message" || !production.contains(word),
+                "{}: {word}",
+                file.display()
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use rand_chacha::ChaCha8Rng;
@@ -12,8 +13,9 @@ use crate::config::Config;
 use crate::effect::{Effect, Output};
 use crate::event::{Event, MembershipEvent};
 use crate::fixture::node as peer;
-use crate::ident::ClusterName;
+use crate::ident::{ClusterName, Roles, UniqueAddress};
 use crate::input::{Command, Input, MembershipCommand, Target};
+use crate::membership::state::app_version::AppVersion;
 use crate::message::{Join, Message};
 use crate::node::Node;
 use crate::reject::JoinRefusal;

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::ConfigError;
 use super::validate::{at_least_one, ensure, positive};
-use crate::admission::Admission;
+use crate::admission::state::Admission;
 use crate::agreement::JoinCheckers;
 use crate::ident::Role;
 

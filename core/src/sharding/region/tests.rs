@@ -447,7 +447,10 @@ fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_e
     let kill = Effect::Entity(EntityOrder::Kill { slot: slot(0) });
     assert_eq!(killed, vec![kill.clone(), late]);
     let ended = rig.act(|region, shared| region.halt(shared));
-    assert!(!ended.contains(&kill), "killed once, although the node ends before the report: {ended:?}");
+    assert!(
+        !ended.contains(&kill),
+        "killed once, although the node ends before the report: {ended:?}"
+    );
 }
 
 #[test]
