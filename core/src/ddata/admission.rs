@@ -84,13 +84,16 @@ impl Replicator {
         let marked = held.pruning.len();
         held.abandon_pruning(is_dead);
         let has_abandoned = held.pruning.len() < marked;
+        let has_gone = |owner: &UniqueAddress| is_abandoned(&view, owner);
+        let has_given_back = held.undo_double(&mut envelope, has_gone);
+        let has_new_owner = held.hand_over(&mut envelope, has_gone) || has_given_back;
         let outcome = held.merge(envelope);
         let refuse = |replicator: &mut Self, held, rejection| {
             replicator.entries.put_back(key, held);
             Err(rejection)
         };
         let changed = match outcome {
-            Ok(changed) => held.add_seen(cx.me()) || changed || has_abandoned,
+            Ok(changed) => held.add_seen(cx.me()) || changed || has_abandoned || has_new_owner,
             Err(error) => return refuse(self, before.unwrap_or(held), Rejection::merge(key, error)),
         };
         if let Some(entry) = self.entries.get_mut(key) {

@@ -115,6 +115,17 @@ impl Tallies {
         folded
     }
 
+    /// Gives back what was taken over; nothing if `into` never had that much.
+    fn unprune(&mut self, removed: &UniqueAddress, into: &UniqueAddress, folded: Tally) -> bool {
+        let held = self.get(into);
+        if held.joined(folded) != held {
+            return false;
+        }
+        self.set(into, held.minus(folded));
+        self.set(removed, self.get(removed).joined(folded));
+        true
+    }
+
     fn clean(&mut self, removed: &UniqueAddress, folded: Option<Tally>) -> bool {
         let before = self.get(removed);
         let left = folded.map_or(Tally::default(), |folded| before.minus(folded));
@@ -171,6 +182,10 @@ macro_rules! counter {
 
             pub(super) fn prune(&mut self, removed: &UniqueAddress, into: &UniqueAddress) -> Tally {
                 self.0.prune(removed, into)
+            }
+
+            pub(super) fn unprune(&mut self, removed: &UniqueAddress, into: &UniqueAddress, folded: Tally) -> bool {
+                self.0.unprune(removed, into, folded)
             }
 
             pub(super) fn clean(&mut self, removed: &UniqueAddress, folded: Option<Tally>) -> bool {

@@ -375,6 +375,21 @@ impl Data {
         })
     }
 
+    /// Gives `removed` back what `owner` has taken over of it in one step; whether that was possible. It is for counters,
+    /// which name what was added.
+    pub(in crate::ddata) fn unprune(
+        &mut self,
+        removed: &UniqueAddress,
+        owner: &UniqueAddress,
+        folded: &Pruned,
+    ) -> bool {
+        match (self, folded) {
+            (Self::GCounter(held), Pruned::Counted(tally)) => held.unprune(removed, owner, *tally),
+            (Self::PnCounter(held), Pruned::Counted(tally)) => held.unprune(removed, owner, *tally),
+            (_, Pruned::Nothing | Pruned::Counted(_) | Pruned::Stamped(_) | Pruned::Seen(_)) => false,
+        }
+    }
+
     /// Takes away what `removed` contributed and somebody has folded already. With `folded`, what `removed` did after that
     /// stays and the value still [mentions](Self::mentions) it: it is to be pruned again. Without, everything goes.
     /// Whether anything changed. A user's type drops everything; so does a map of counters with what was counted in it.

@@ -160,6 +160,92 @@ impl Envelope {
         }
     }
 
+    /// Where both know of the same taking over and name two owners, one of which has gone, the other one is the owner on
+    /// both sides; whether that changed anything here. Otherwise the lower of the two would win ([`Self::merge`]), and who
+    /// adopted a marker would lose it again to everybody who has not heard of that (I-66).
+    pub fn hand_over(&mut self, other: &mut Self, has_gone: impl Fn(&UniqueAddress) -> bool) -> bool {
+        let mut changed = false;
+        for (node, marker) in &mut self.pruning {
+            let (
+                Pruning::Performed {
+                    owner: mine,
+                    folds: my_folds,
+                    ..
+                },
+                Some(Pruning::Performed {
+                    owner: theirs,
+                    folds: their_folds,
+                    ..
+                }),
+            ) = (marker, other.pruning.get_mut(node))
+            else {
+                continue;
+            };
+            if mine == theirs || my_folds != their_folds {
+                continue;
+            }
+            match (has_gone(mine), has_gone(theirs)) {
+                (true, false) => {
+                    mine.clone_from(theirs);
+                    changed = true;
+                }
+                (false, true) => theirs.clone_from(mine),
+                (true, true) | (false, false) => {}
+            }
+        }
+        changed
+    }
+
+    /// Where two owners took over the share of the same node without hearing of each other, the one that has gone gives it
+    /// back; whether that changed anything here. One of them was cut off and removed, and a store kept what it had done:
+    /// nothing in its total would tell that it holds what the other one holds as well (I-64). Who adopted a marker has late
+    /// data beside it, which tells the two cases apart. For counters, whose markers say what was added.
+    pub fn undo_double(&mut self, other: &mut Self, has_gone: impl Fn(&UniqueAddress) -> bool) -> bool {
+        let mut doubles = Vec::new();
+        for node in self.pruning.keys() {
+            if let (Some(mine), Some(theirs)) = (self.taken_over_by(node), other.taken_over_by(node))
+                && mine != theirs
+            {
+                match (has_gone(mine), has_gone(theirs)) {
+                    (true, false) => doubles.push((node.clone(), true)),
+                    (false, true) => doubles.push((node.clone(), false)),
+                    (true, true) | (false, false) => {}
+                }
+            }
+        }
+        let mut changed = false;
+        for (node, is_mine) in doubles {
+            let side = if is_mine { &mut *self } else { &mut *other };
+            changed |= side.give_back(&node) && is_mine;
+        }
+        changed
+    }
+
+    /// Who took over the share of a node in one step, with nothing of it left beside.
+    fn taken_over_by(&self, node: &UniqueAddress) -> Option<&UniqueAddress> {
+        match self.pruning.get(node)? {
+            Pruning::Performed { owner, folds, .. } if folds.len() == 1 && !self.mentions(node) => {
+                Some(owner)
+            }
+            Pruning::Performed { .. } | Pruning::Initialized { .. } => None,
+        }
+    }
+
+    fn give_back(&mut self, node: &UniqueAddress) -> bool {
+        let (Some(Pruning::Performed { owner, folds, .. }), Some(data)) =
+            (self.pruning.get(node), &mut self.data)
+        else {
+            return false;
+        };
+        let is_back = folds
+            .first()
+            .is_some_and(|fold| Arc::make_mut(data).unprune(node, owner, fold));
+        if is_back {
+            self.pruning.remove(node);
+        }
+        is_back
+    }
+
     /// The owner takes over what there is of a removed node, now or once more when late data came.
     ///
     /// # Errors

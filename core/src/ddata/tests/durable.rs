@@ -3,10 +3,12 @@
 use alloc::vec::Vec;
 
 use super::super::protocol::{Answer, Command, Event, ReadError, WriteError};
+use super::super::state::Pruning;
 use super::super::state::consistency::Consistency::{All, Local, Majority};
 use super::super::state::key::Pattern;
 use super::world::{Disk, SECOND, World, add, increment, key};
 use crate::config::Config;
+use crate::membership::state::member::Status;
 use crate::store::memory::MemoryMap;
 
 const DONE: Answer = Answer::Written(Ok(()));
@@ -258,4 +260,77 @@ fn a_read_of_a_durable_key_waits_until_what_it_found_is_stored_here() {
     let read = world.get(0, "d", All);
     world.run(SECOND / 10);
     assert_eq!(*world.answer(0, read), Answer::Value(Err(ReadError::StoreFailed)));
+}
+
+/// Three nodes that counted 3 each; as long after some of them have gone as it takes to take over what was theirs.
+fn without_the_first(stays: fn(usize) -> bool) -> World {
+    let mut world = world(3);
+    for index in 0..3 {
+        world.update(index, "d", increment(3), All);
+        world.run(SECOND);
+    }
+    world.run(5 * SECOND);
+    let (stay, go): (Vec<_>, Vec<_>) = (0..3).partition(|index| stays(*index));
+    world.partition(&stay, &go);
+    world.see(|index| stays(index).then_some(Status::Up), &[]);
+    world.run(900 * SECOND);
+    world
+}
+
+/// The second one takes over the part of the first, stores that, is cut off before anybody hears of it, and comes back.
+#[test]
+fn i_64_a_store_that_knows_of_a_taking_over_of_which_nobody_heard_does_not_count_it_again() {
+    let cut_off = without_the_first(|index| index > 0);
+    let gone = cut_off.peers[0].fixture.me.clone();
+    let owner = cut_off.peers[1].fixture.me.clone();
+    let marker = &cut_off.peers[1].machine.envelope(&key("d")).unwrap().pruning[&gone];
+    assert!(matches!(marker, Pruning::Performed { owner: by, .. } if *by == owner));
+    let mut world = without_the_first(|index| index == 2);
+    world.peers.drain(..2);
+    let mut config = super::world::config();
+    durable(&mut config);
+    world.add_peer(
+        crate::fixture::node("n1", 55),
+        config,
+        cut_off.peers[1].store.clone(),
+    );
+    world.heal();
+    world.all_up();
+    world.run(60 * SECOND);
+    assert_eq!(world.counts("d"), [9; 2]);
+    world.run(900 * SECOND);
+    assert_eq!(world.counts("d"), [9; 2]);
+    world.assert_equal();
+}
+
+#[test]
+fn i_64_a_whole_cluster_that_restarts_after_a_taking_over_counts_on() {
+    let before = without_the_first(|index| index > 0);
+    let mut world = World::new(0, durable);
+    for (uid, peer) in before.peers.iter().skip(1).enumerate() {
+        let mut config = super::world::config();
+        durable(&mut config);
+        let node = crate::fixture::node(&alloc::format!("n{}", uid + 1), 55 + uid as u64);
+        world.add_peer(node, config, peer.store.clone());
+    }
+    world.all_up();
+    world.run(60 * SECOND);
+    assert_eq!(world.counts("d"), [9; 2]);
+    world.update(0, "d", increment(1), All);
+    world.run(2000 * SECOND);
+    assert_eq!(world.counts("d"), [10; 2]);
+    // The leader has taken over what all earlier lives counted.
+    for peer in &world.peers {
+        assert_eq!(
+            peer.machine
+                .envelope(&key("d"))
+                .unwrap()
+                .data
+                .as_ref()
+                .unwrap()
+                .nodes()
+                .len(),
+            1
+        );
+    }
 }

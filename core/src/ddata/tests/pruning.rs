@@ -245,3 +245,27 @@ fn s_218_a_pruning_whose_owner_is_gone_is_begun_again_by_another_however_low_the
     }
     assert_eq!(world.peers[0].machine.digests(), world.peers[1].machine.digests());
 }
+
+#[test]
+fn i_66_who_adopts_what_a_removed_owner_took_over_keeps_it_and_takes_over_late_data() {
+    let (mut world, gone) = before_a_removal();
+    world.update(2, "a", increment(5), Local);
+    let newer = world.peers[2].machine.envelope(&key("a")).unwrap().clone();
+    world.see(|index| (index < 2).then_some(Status::Up), &[]);
+    world.run(900 * SECOND);
+    let dead = crate::fixture::node("a-lower-name", 1);
+    assert!(dead < world.peers[0].fixture.me);
+    for index in 0..2 {
+        let entries = &mut world.peers[index].machine.entries;
+        let mut envelope = entries.take(&key("a")).unwrap();
+        assert!(!envelope.mentions(&gone));
+        envelope.adopt(&gone, &dead);
+        envelope.merge(newer.clone()).unwrap();
+        entries.put_back(&key("a"), envelope);
+    }
+    world.run(600 * SECOND);
+    for index in 0..2 {
+        assert!(!mentions(&world, index, "a", &gone), "at {index}");
+        assert_eq!(world.count(index, "a"), 14);
+    }
+}
