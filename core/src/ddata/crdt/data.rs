@@ -377,7 +377,7 @@ impl Data {
 
     /// Gives `removed` back what `owner` has taken over of it in one step; whether that was possible. It is for counters,
     /// which name what was added.
-    pub(in crate::ddata) fn unprune(
+    pub(crate) fn unprune(
         &mut self,
         removed: &UniqueAddress,
         owner: &UniqueAddress,
