@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a command beside a PostgreSQL server of its own: on a free port of loopback, in a temporary folder, as a user other than
 # root, with TLS where openssl can make a certificate. The command finds it through QUORATE_POSTGRES (and QUORATE_POSTGRES_CA).
-# Installs the server where the system's package manager can. Exit code 77: there is no server to be had.
+# Installs the server where the system's package manager can. Exit code 77: there is no server to be had. Where it may mount one,
+# QUORATE_POSTGRES_SMALL names a file system of 8 MiB for the test that fills a disk.
 set -euo pipefail
 
 find_server() {
@@ -31,8 +32,10 @@ if [ "$(id -u)" = 0 ]; then
 fi
 stop() {
   "${run[@]}" "$bin/pg_ctl" -D "$folder/data" -m immediate stop >/dev/null 2>&1 || true
-  rm -rf "$folder"
+  if [ -n "${QUORATE_POSTGRES_SMALL:-}" ]; then umount "$QUORATE_POSTGRES_SMALL" || true; fi
+  rm -rf --one-file-system "$folder"
 }
+unset QUORATE_POSTGRES_SMALL
 trap stop EXIT
 
 cd /
@@ -45,6 +48,12 @@ if command -v openssl >/dev/null; then
   tls=(-c ssl=on -c ssl_key_file="$folder/key.pem" -c ssl_cert_file="$folder/cert.pem")
   export QUORATE_POSTGRES_CA="$folder/cert.pem"
   chmod 755 "$folder"
+fi
+mkdir "$folder/small"
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=8m,mode=700,uid="$(id -u "$user")",gid="$(id -g "$user")" tmpfs "$folder/small" 2>/dev/null; then
+  export QUORATE_POSTGRES_SMALL="$folder/small"
+else
+  echo "no file system can be mounted here: the test that fills the server's disk skips" >&2
 fi
 for attempt in 1 2 3 4 5; do
   port=$((20000 + RANDOM % 20000))

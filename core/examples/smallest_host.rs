@@ -2,6 +2,7 @@
 //! it, leaves. All that a host does is here, except for links; `docs/embedding.md` goes on with them.
 //! `cargo run -p quorate-core --example smallest_host`
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::node::Node;
 use quorate_core::sharding::ids::{EntityId, KindId};
-use quorate_core::time::{Instant, Now};
+use quorate_core::time::Now;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -37,57 +38,64 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
         payload: b"hello".as_slice().into(),
         timeout: Duration::from_secs(10),
     });
-    let mut wanted = [
+    let wanted = [
         Command::Sharding(ShardingCommand::RegisterKind(echo)),
         Command::Membership(MembershipCommand::Join(me.address().clone())),
         ask,
         Command::Membership(MembershipCommand::Leave),
-    ]
-    .into_iter();
+    ];
+    let mut wanted = (1..).zip(wanted);
+    let mut next = || {
+        wanted
+            .next()
+            .map(|(token, command)| Input::Command { token, command })
+    };
+    // What waits to be told to the node, one input at a time. What effects cause goes here too, never straight back.
+    let mut inputs: VecDeque<Input<'static>> = next().into_iter().collect();
     let mut said = Vec::new();
-
-    for token in 1.. {
-        let Some(command) = wanted.next() else { break };
-        node.handle(now, Input::Command { token, command });
-        let mut is_answered = false;
-        while !is_answered {
-            match node.poll() {
-                // Effects: done at once and in their order. What comes of them is the next input.
-                Output::Effect(Effect::Reply { token: of, answer }) => {
-                    is_answered = of == token;
+    loop {
+        match node.poll() {
+            // Effects: all of them, in their order.
+            Output::Effect(effect) => match effect {
+                Effect::Reply { answer, .. } => {
                     if let Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) = answer {
                         said = payload.into_vec();
                     }
+                    inputs.extend(next());
                 }
-                Output::Effect(Effect::Entity(EntityOrder::Deliver {
-                    payload,
-                    reply_to: Some(ask),
-                    ..
-                })) => {
-                    let result = Ok(payload);
-                    node.handle(now, Input::Entity(EntityReport::Answered { ask, result }));
+                Effect::Entity(EntityOrder::Deliver {
+                    payload, reply_to, ..
+                }) => {
+                    let answered = |ask| EntityReport::Answered {
+                        ask,
+                        result: Ok(payload),
+                    };
+                    inputs.extend(reply_to.map(answered).map(Input::Entity));
                 }
-                Output::Effect(_) => {}
-                // Timers: sleep until then, and say so. This clock is a number, so it jumps.
-                Output::Sleep(wake) => {
-                    now.mono = wake.map_or(Instant::MAX, |wake| wake.at);
-                    node.handle(now, Input::Tick);
+                Effect::Entity(EntityOrder::Stop { slot } | EntityOrder::Kill { slot }) => {
+                    inputs.push_back(Input::Entity(EntityReport::Stopped { slot }));
                 }
-            }
-        }
-    }
-
-    // The end: after `Halt` the node says nothing more.
-    loop {
-        match node.poll() {
-            Output::Effect(Effect::Halt(reason)) => return Ok((said, reason)),
-            Output::Effect(Effect::Entity(EntityOrder::Stop { slot } | EntityOrder::Kill { slot })) => {
-                node.handle(now, Input::Entity(EntityReport::Stopped { slot }));
-            }
-            Output::Effect(_) => {}
+                // The end: after it the node says nothing more.
+                Effect::Halt(reason) => return Ok((said, reason)),
+                // Nobody to talk to, nobody to tell, and nothing that lasts.
+                Effect::Entity(EntityOrder::Start { .. })
+                | Effect::Singleton(_)
+                | Effect::Send { .. }
+                | Effect::Notify(_)
+                | Effect::Lease(..)
+                | Effect::Store(..)
+                | Effect::Quarantine(_) => {}
+            },
+            // Then the next input. Without one: sleep until then, and say so. This clock is a number, so it jumps.
             Output::Sleep(wake) => {
-                now.mono = wake.ok_or("asleep for ever")?.at;
-                node.handle(now, Input::Tick);
+                let input = match inputs.pop_front() {
+                    Some(input) => input,
+                    None => {
+                        now.mono = wake.ok_or("asleep for ever")?.at;
+                        Input::Tick
+                    }
+                };
+                node.handle(now, input);
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::detector::protocol::Msg as DetectorMsg;
 use crate::lane::Tag;
 use crate::membership::protocol::Msg as MembershipMsg;
 use crate::sharding::protocol::Msg as ShardingMsg;
+use crate::singleton::protocol::Msg as SingletonMsg;
 
 pub use state::{Admission, AdmissionPolicy, Ask, Denied, Everybody, Proof, Request, Standing};
 
@@ -88,6 +89,9 @@ pub fn is_heard(kind: u16, of: Standing) -> bool {
         // Its host lets a link for entities wait until this node has heard of the sender. The rest of it is said to members;
         // answers and ends of hand-offs are the last words of one that has left.
         kind == ShardingMsg::ENTITY.kind || is_former
+    } else if is_one_of(SingletonMsg::TAGS, kind) {
+        // The same of messages to instances and of answers. A manager hears members only.
+        kind == SingletonMsg::SINGLETON_MESSAGE.kind || is_former
     } else {
         // Replicas are members. What nobody knows is counted as that.
         !is_one_of(DdataMsg::TAGS, kind)

@@ -16,19 +16,22 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub enum DrainPart {
     /// Shards go to other nodes, their entities stop.
     Sharding,
+    /// Singletons go to the next oldest member, their instances stop.
+    Singletons,
     /// Changes of replicated data that only this node has are told to the others.
     Ddata,
 }
 
 impl DrainPart {
-    /// All parts, in the order of the shutdown: entities may write replicated data until they have stopped.
-    pub const ALL: [Self; 2] = [Self::Sharding, Self::Ddata];
+    /// All parts, in the order of the shutdown: entities may ask singletons, and both may write replicated data, until they
+    /// have stopped.
+    pub const ALL: [Self; 3] = [Self::Sharding, Self::Singletons, Self::Ddata];
 
     /// How long it may take.
     #[must_use]
     pub const fn limit(self, config: &MembershipConfig) -> Duration {
         match self {
-            Self::Sharding => config.exit_drain_timeout,
+            Self::Sharding | Self::Singletons => config.exit_drain_timeout,
             Self::Ddata => LAST_WORDS,
         }
     }
@@ -37,7 +40,7 @@ impl DrainPart {
     #[must_use]
     pub const fn runs(self) -> bool {
         match self {
-            Self::Sharding => true,
+            Self::Sharding | Self::Singletons => true,
             Self::Ddata => false,
         }
     }
@@ -127,7 +130,7 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
-    use DrainPart::{Ddata, Sharding};
+    use DrainPart::{Ddata, Sharding, Singletons};
     use alloc::vec::Vec;
 
     use super::*;
@@ -155,14 +158,16 @@ mod tests {
             // In good order.
             &[
                 (Begins, ask(Sharding)),
-                (Done(Sharding), ask(Ddata)),
+                (Done(Sharding), ask(Singletons)),
+                (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(true)),
             ],
             // Asked again while it goes on, and after it.
             &[
                 (Begins, ask(Sharding)),
                 (Begins, None),
-                (Done(Sharding), ask(Ddata)),
+                (Done(Sharding), ask(Singletons)),
+                (Done(Singletons), ask(Ddata)),
                 (Done(Sharding), None),
                 (Done(Ddata), over(true)),
                 (Begins, None),
@@ -171,19 +176,22 @@ mod tests {
             // Entities that do not stop.
             &[
                 (Begins, ask(Sharding)),
-                (Timeout, ask(Ddata)),
+                (Timeout, ask(Singletons)),
+                (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(false)),
             ],
             // They stop late, before or after the end.
             &[
                 (Begins, ask(Sharding)),
-                (Timeout, ask(Ddata)),
+                (Timeout, ask(Singletons)),
+                (Done(Singletons), ask(Ddata)),
                 (Done(Sharding), None),
                 (Done(Ddata), over(true)),
             ],
             &[
                 (Begins, ask(Sharding)),
-                (Timeout, ask(Ddata)),
+                (Timeout, ask(Singletons)),
+                (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(false)),
                 (Done(Sharding), over(true)),
                 (Done(Sharding), None),
@@ -191,7 +199,8 @@ mod tests {
             // Data that could not be told runs nowhere.
             &[
                 (Begins, ask(Sharding)),
-                (Done(Sharding), ask(Ddata)),
+                (Done(Sharding), ask(Singletons)),
+                (Done(Singletons), ask(Ddata)),
                 (Timeout, over(true)),
                 (Timeout, None),
             ],
@@ -223,6 +232,7 @@ mod tests {
         let mut drain = Drain::default();
         drain.begin();
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Sharding));
+        assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Singletons));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Ddata));
         assert_eq!(drain.progress, Progress::Over);
     }

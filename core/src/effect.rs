@@ -13,6 +13,9 @@ use crate::owner::Owner;
 pub use crate::sharding::protocol::{
     Answer as ShardingAnswer, CommandError as ShardingCommandError, EntityOrder,
 };
+pub use crate::singleton::protocol::{
+    Answer as SingletonAnswer, CommandError as SingletonCommandError, Order as SingletonOrder,
+};
 use crate::store::StoreRequest;
 use crate::time::Instant;
 use crate::timer::Timer;
@@ -57,6 +60,8 @@ pub enum Effect {
     },
     /// Something for an entity.
     Entity(EntityOrder),
+    /// Something for an instance of a singleton; answered with [`crate::input::Input::Singleton`].
+    Singleton(SingletonOrder),
     /// Something for the keeper of a lease. The report carries the same owner.
     Lease(Owner, LeaseOrder),
     /// Something for the node's store; answered with [`crate::input::Input::Stored`] once it is durable.
@@ -78,6 +83,8 @@ pub enum Answer {
     Sharding(ShardingAnswer),
     /// What the replicator did or found.
     Ddata(DdataAnswer),
+    /// What a singleton answered.
+    Singleton(SingletonAnswer),
 }
 
 /// Why a command was refused. The caller's mistake, never the peer's.
@@ -93,6 +100,9 @@ pub enum CommandError {
     /// Sharding refused it.
     #[error(transparent)]
     Sharding(ShardingCommandError),
+    /// Singletons refused it.
+    #[error(transparent)]
+    Singleton(SingletonCommandError),
 }
 
 /// Why the node is finished.

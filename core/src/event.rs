@@ -1,5 +1,7 @@
 //! What users and operators hear about: facts, each with what is needed to act on it. One arm per machine.
 
+use core::convert::Infallible;
+
 pub use crate::ddata::protocol::{Change as DdataChange, Event as DdataEvent};
 pub use crate::detector::protocol::Event as DetectorEvent;
 pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningEvent};
@@ -10,6 +12,8 @@ pub use crate::membership::protocol::{
 use crate::reject::Rejection;
 pub use crate::sharding::protocol::Event as ShardingEvent;
 use crate::sharding::state::ids::KindId;
+pub use crate::singleton::protocol::Event as SingletonEvent;
+use crate::singleton::state::SingletonId;
 
 mod text;
 
@@ -32,6 +36,13 @@ pub enum Event {
     },
     /// Distributed data.
     Ddata(DdataEvent),
+    /// A singleton.
+    Singleton {
+        /// Which.
+        singleton: SingletonId,
+        /// What happened.
+        event: SingletonEvent,
+    },
     /// A peer did something wrong; nothing was changed by it.
     Rejected {
         /// The peer, if the link had one.
@@ -39,6 +50,13 @@ pub enum Event {
         /// What was wrong.
         rejection: Rejection,
     },
+}
+
+impl From<Infallible> for Event {
+    /// Of a machine that tells users nothing.
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
 }
 
 impl From<MembershipEvent> for Event {
@@ -62,6 +80,12 @@ impl From<DowningEvent> for Event {
 impl From<DdataEvent> for Event {
     fn from(event: DdataEvent) -> Self {
         Self::Ddata(event)
+    }
+}
+
+impl From<(SingletonId, SingletonEvent)> for Event {
+    fn from((singleton, event): (SingletonId, SingletonEvent)) -> Self {
+        Self::Singleton { singleton, event }
     }
 }
 

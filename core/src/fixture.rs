@@ -17,6 +17,7 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::Reach;
+use crate::oldest::Oldest;
 use crate::signal::Signal;
 use crate::time::{Instant, Now};
 use crate::timer::Timer;
@@ -53,6 +54,14 @@ impl Fixture {
         let next = self.timers.next().map(|(at, _)| at).filter(|at| *at <= until);
         self.now.mono = self.now.mono.max(next.unwrap_or(until));
         next.and_then(|_| self.timers.pop_due(self.now.mono))
+    }
+
+    /// Gives the machine under test another picture, with the ages that belong to it.
+    pub(crate) fn see(&mut self, after: View) -> (Arc<View>, Arc<View>) {
+        let after = Arc::new(after);
+        let before = core::mem::replace(&mut self.view, Arc::clone(&after));
+        Oldest.on_view_changed(&mut self.cx(), &before, &after);
+        (before, after)
     }
 
     /// Takes the effects so far.

@@ -9,6 +9,7 @@ use crate::message::{Lane, Message};
 use crate::owner::Owner;
 pub use crate::sharding::protocol::{Command as ShardingCommand, EntityReport, KindSettings};
 use crate::sharding::state::ids::{EntityId, KindId, Payload};
+pub use crate::singleton::protocol::{Command as SingletonCommand, Settings as SingletonSettings};
 use crate::store::StoreReport;
 
 /// The caller's name for a command; the node's answer carries it. Never reused by the host while it is open.
@@ -53,6 +54,8 @@ pub enum Input<'a> {
     },
     /// An entity's host reports.
     Entity(EntityReport),
+    /// The host of singletons' instances reports, as the host of entities does.
+    Singleton(EntityReport),
     /// The keeper of a lease reports to who asked for it.
     Lease(Owner, LeaseReport),
     /// The node's store answers a request of [`crate::effect::Effect::Store`].
@@ -62,13 +65,6 @@ pub enum Input<'a> {
 /// What happened to the links to a peer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkEvent {
-    /// A handshake completed.
-    Up {
-        /// The incarnation at the other end.
-        peer: UniqueAddress,
-        /// Counts the links to this peer; frames of an older epoch are dropped by the host.
-        epoch: u32,
-    },
     /// A message was addressed to an incarnation that is not at its address any more.
     WrongIncarnation {
         /// Who was meant.
@@ -81,7 +77,8 @@ pub enum LinkEvent {
         /// Who.
         peer: UniqueAddress,
     },
-    /// The links to this peer are gone; what was on the way is lost.
+    /// The links to this peer are gone, or the one for entity messages; what was on the way is lost. Not said of a control link
+    /// while entity messages go to the peer over a link that is open: nothing is known to be lost then.
     Down {
         /// The incarnation.
         peer: UniqueAddress,
@@ -139,4 +136,6 @@ pub enum Command {
     Sharding(ShardingCommand),
     /// Of the replicator.
     Ddata(DdataCommand),
+    /// Of singletons.
+    Singleton(SingletonCommand),
 }

@@ -13,6 +13,7 @@ pub use crate::membership::state::body::GossipBody;
 pub use crate::sharding::protocol::{
     AskReply, AskTicket, EntityEnvelope, Msg as ShardingMsg, ShardingBody, ShardingMessage,
 };
+pub use crate::singleton::protocol::Msg as SingletonMsg;
 
 /// One message between two nodes.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub enum Message {
     Sharding(ShardingMsg),
     /// Of the replicators.
     Ddata(DdataMsg),
+    /// Of the singletons.
+    Singleton(SingletonMsg),
 }
 
 impl From<MembershipMsg> for Message {
@@ -51,6 +54,12 @@ impl From<DdataMsg> for Message {
     }
 }
 
+impl From<SingletonMsg> for Message {
+    fn from(msg: SingletonMsg) -> Self {
+        Self::Singleton(msg)
+    }
+}
+
 impl From<Infallible> for Message {
     /// Of a machine that says nothing.
     fn from(never: Infallible) -> Self {
@@ -60,11 +69,12 @@ impl From<Infallible> for Message {
 
 impl Message {
     /// The tags of all messages, machine by machine.
-    pub const TAGS: [&'static [Tag]; 4] = [
+    pub const TAGS: [&'static [Tag]; 5] = [
         MembershipMsg::TAGS,
         DetectorMsg::TAGS,
         ShardingMsg::TAGS,
         DdataMsg::TAGS,
+        SingletonMsg::TAGS,
     ];
 
     /// The message's tag, as its protocol states it.
@@ -75,6 +85,7 @@ impl Message {
             Self::Detector(msg) => msg.tag(),
             Self::Sharding(msg) => msg.tag(),
             Self::Ddata(msg) => msg.tag(),
+            Self::Singleton(msg) => msg.tag(),
         }
     }
 
@@ -85,6 +96,7 @@ impl Message {
             Self::Membership(_) | Self::Detector(_) => 0,
             Self::Sharding(msg) => msg.payload_bytes(),
             Self::Ddata(msg) => msg.payload_bytes(),
+            Self::Singleton(msg) => msg.payload_bytes(),
         }
     }
 

@@ -13,14 +13,18 @@ use crate::cx::Base;
 use crate::ddata::Replicator;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
-use crate::effect::{Answer, CommandError, Effect, Output, ShardingAnswer, Wake};
+use crate::effect::{
+    Answer, CommandError, Effect, HaltReason, Output, ShardingAnswer, SingletonAnswer, Wake,
+};
 use crate::event::{DowningReport, Event, MembershipEvent};
 use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
-use crate::input::{Command, Input, ShardingCommand};
+use crate::input::{Command, EntityReport, Input, LinkEvent, ShardingCommand, SingletonCommand};
 use crate::membership::machine::Membership;
+use crate::oldest::Oldest;
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
+use crate::singleton::Singletons;
 use crate::stats::Stats;
 use crate::time::{Instant, Now};
 use crate::view::View;
@@ -42,6 +46,17 @@ pub struct Node<R> {
     pub(crate) machines: Machines,
     pub(crate) base: Base<R>,
     halted: bool,
+    last_words: Option<LastWords>,
+}
+
+/// What a node that has ended says when its other effects are done. In between its host gives back what was not sent: whoever
+/// asked may ask that again elsewhere.
+#[derive(Clone, Copy, Debug)]
+enum LastWords {
+    /// To whoever still waits for an answer.
+    Answers,
+    /// The same, and to the host that it is over.
+    AnswersAndHalt(HaltReason),
 }
 
 /// The machines. None of them knows another.
@@ -50,19 +65,23 @@ pub(crate) struct Machines {
     pub(crate) membership: Membership,
     pub(crate) detector: Detector,
     pub(crate) resolver: Resolver,
+    pub(crate) oldest: Oldest,
     pub(crate) sharding: Sharding,
     pub(crate) ddata: Replicator,
+    pub(crate) singletons: Singletons,
 }
 
 impl Machines {
     /// What each of them holds. All are named here, or it does not compile.
-    fn buffered(&self) -> [(&'static str, Buffered); 5] {
+    fn buffered(&self) -> [(&'static str, Buffered); 6] {
         let Self {
             membership,
             detector,
             resolver,
+            oldest: Oldest,
             sharding,
             ddata,
+            singletons,
         } = self;
         [
             ("membership", membership.buffered()),
@@ -70,6 +89,7 @@ impl Machines {
             ("resolver", resolver.buffered()),
             ("sharding", sharding.buffered()),
             ("ddata", ddata.buffered()),
+            ("singletons", singletons.buffered()),
         ]
     }
 }
@@ -93,14 +113,17 @@ impl<R: Rng> Node<R> {
             membership: Membership::new(),
             detector: Detector::new(&config),
             resolver: Resolver::new(&config),
+            oldest: Oldest,
             sharding: Sharding::new(),
             ddata: Replicator::new(&me),
+            singletons: Singletons::default(),
         };
         let base = Base::idle(config, me, rng, now);
         Self {
             machines,
             base,
             halted: false,
+            last_words: None,
         }
     }
 
@@ -110,7 +133,7 @@ impl<R: Rng> Node<R> {
         let mono = now.mono.max(self.base.now.mono);
         self.base.now = Now { mono, ..now };
         if self.halted {
-            return self.refuse(input);
+            return self.hear_after_the_end(input);
         }
         // Before anything is concluded from what this process knew before it stood still.
         if self.machines.detector.notice_pause(&mut self.base.cx()) {
@@ -138,14 +161,15 @@ impl<R: Rng> Node<R> {
             }
             Input::Lease(owner, report) => self.route_lease(owner, &report),
             Input::Stored(owner, report) => self.route_stored(owner, report),
+            Input::Singleton(report) => self.machines.singletons.on_report(&mut self.base.cx(), report),
             Input::Entity(report) => self.machines.sharding.on_report(&mut self.base.cx(), report),
         }
         self.route_until_quiet();
     }
 
-    /// The host goes away, without a word to others: whoever waits for an answer hears how far its message came, as far as this
-    /// node knows. Hand back what was not sent before ([`LinkEvent::Dropped`](crate::input::LinkEvent::Dropped)). Afterwards the
-    /// node is halted. Linear in what it holds.
+    /// The host goes away, without a word to others. Afterwards the node is halted, and takes back what was not sent
+    /// ([`LinkEvent::Dropped`]) or not begun with ([`EntityReport::Answered`]) until it is polled: then whoever still waits
+    /// for an answer hears how far its message came. Linear in what it holds.
     pub fn stop(&mut self, now: Now) {
         if self.halted {
             return;
@@ -153,12 +177,19 @@ impl<R: Rng> Node<R> {
         let mono = now.mono.max(self.base.now.mono);
         self.base.now = Now { mono, ..now };
         self.machines.sharding.halt(&mut self.base.cx());
+        self.machines.singletons.halt(&mut self.base.cx());
         self.halted = true;
+        self.last_words = Some(LastWords::Answers);
         self.base.timers.clear();
     }
 
-    /// The next thing to do, or until when to sleep. Constant time.
+    /// The next thing to do, or until when to sleep. Constant time, but for the answers to asks that are open at the node's end.
     pub fn poll(&mut self) -> Output {
+        if self.base.outbox.effects.is_empty()
+            && let Some(last) = self.last_words.take()
+        {
+            self.speak_last(last);
+        }
         if let Some(effect) = self.base.outbox.effects.pop_front() {
             return Output::Effect(effect);
         }
@@ -198,6 +229,12 @@ impl<R: Rng> Node<R> {
     #[must_use]
     pub const fn sharding(&self) -> &Sharding {
         &self.machines.sharding
+    }
+
+    /// Singletons, to look at.
+    #[must_use]
+    pub const fn singletons(&self) -> &Singletons {
+        &self.machines.singletons
     }
 
     /// Replicated data, to look at.
@@ -278,7 +315,11 @@ impl<R: Rng> Node<R> {
         let sharding = machines.sharding.check_invariants(&self.base.me);
         sharding.map_err(fault("sharding"))?;
         let ddata = machines.ddata.check_invariants(self.base.config.ddata.keys_max);
-        ddata.map_err(fault("ddata"))
+        ddata.map_err(fault("ddata"))?;
+        machines
+            .singletons
+            .check_invariants()
+            .map_err(fault("singletons"))
     }
 
     fn fire_due_timers(&mut self, now: Instant) {
@@ -312,10 +353,44 @@ impl<R: Rng> Node<R> {
             return;
         };
         self.halted = true;
+        self.last_words = Some(LastWords::AnswersAndHalt(reason));
         self.base.timers.clear();
         let effects = &mut self.base.outbox.effects;
         effects.push_back(Effect::Notify(Event::Membership(MembershipEvent::SelfRemoved)));
-        effects.push_back(Effect::Halt(reason));
+    }
+
+    fn speak_last(&mut self, last: LastWords) {
+        self.machines.sharding.answer_the_rest(&mut self.base.cx());
+        match last {
+            LastWords::Answers => {}
+            LastWords::AnswersAndHalt(reason) => self.base.outbox.effects.push_back(Effect::Halt(reason)),
+        }
+    }
+
+    /// Between its end and its last words the node hears what the host gives back. Everything else is refused.
+    fn hear_after_the_end(&mut self, input: Input<'_>) {
+        match input {
+            Input::Link(event @ LinkEvent::Dropped { .. }) if self.last_words.is_some() => {
+                self.route_link(event)
+            }
+            Input::Entity(report @ EntityReport::Answered { .. }) if self.last_words.is_some() => {
+                self.machines.sharding.on_report(&mut self.base.cx(), report);
+            }
+            Input::Tick
+            | Input::Frame { .. }
+            | Input::Link(_)
+            | Input::Command { .. }
+            | Input::Tell { .. }
+            | Input::Entity(_)
+            | Input::Singleton(_)
+            | Input::Lease(..)
+            | Input::Stored(..) => return self.refuse(input),
+        }
+        // Answers of entities here to callers here.
+        let me = self.base.me.clone();
+        while let Some(message) = self.base.outbox.loopback.pop_front() {
+            self.route_message(&me, message);
+        }
     }
 
     fn refuse(&mut self, input: Input<'_>) {
@@ -324,7 +399,11 @@ impl<R: Rng> Node<R> {
                 Command::Sharding(ShardingCommand::Ask { .. }) => {
                     Answer::Sharding(ShardingAnswer::Asked(Err(AskFailure::NodeStoppedUnsent)))
                 }
+                Command::Singleton(SingletonCommand::Ask { .. }) => {
+                    Answer::Singleton(SingletonAnswer::Asked(Err(AskFailure::NodeStoppedUnsent)))
+                }
                 Command::Membership(_)
+                | Command::Singleton(SingletonCommand::Register(_) | SingletonCommand::Tell { .. })
                 | Command::Sharding(ShardingCommand::RegisterKind(_))
                 | Command::Ddata(_) => Answer::Refused(CommandError::Stopped),
             };

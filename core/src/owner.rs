@@ -10,6 +10,8 @@ pub enum Owner {
     Resolver,
     /// The replicator, for the keys that are durable.
     Ddata,
+    /// The singletons, for their leases and for the terms that this node has promised.
+    Singleton,
 }
 
 impl Owner {
@@ -19,6 +21,7 @@ impl Owner {
         match self {
             Self::Resolver => Space(1),
             Self::Ddata => Space(2),
+            Self::Singleton => Space(3),
         }
     }
 }

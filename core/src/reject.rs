@@ -5,6 +5,7 @@ pub use crate::ddata::protocol::Rejection as DdataRejection;
 use crate::ident::UniqueAddress;
 pub use crate::membership::protocol::{JoinRefusal, Rejection as MembershipRejection};
 pub use crate::sharding::protocol::Rejection as ShardingRejection;
+pub use crate::singleton::protocol::Rejection as SingletonRejection;
 use crate::wire::WireError;
 
 /// What was wrong with a peer's message. Catalogue: reliability 3c.
@@ -35,4 +36,7 @@ pub enum Rejection {
     /// The replicator refused it.
     #[error(transparent)]
     Ddata(DdataRejection),
+    /// Singletons refused it.
+    #[error(transparent)]
+    Singleton(SingletonRejection),
 }

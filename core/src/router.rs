@@ -55,16 +55,18 @@ impl<R: Rng> Node<R> {
         let (machines, base) = (&mut self.machines, &mut self.base);
         match owner {
             Owner::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
+            Owner::Singleton => machines.singletons.on_lease(&mut base.cx(), report),
             // The replicator asks for none.
             Owner::Ddata => {}
         }
     }
 
-    /// Sends the store's answer home. No machine of today asks a store for anything: an answer is nobody's.
+    /// Sends the store's answer home. The resolver asks a store for nothing: an answer is nobody's.
     pub(crate) fn route_stored(&mut self, owner: Owner, report: StoreReport) {
         match owner {
             Owner::Resolver => drop(report),
             Owner::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
+            Owner::Singleton => self.machines.singletons.on_stored(&mut self.base.cx(), report),
         }
     }
 
@@ -75,6 +77,7 @@ impl<R: Rng> Node<R> {
             Message::Detector(msg) => machines.detector.on_message(&mut base.cx(), from, msg),
             Message::Sharding(msg) => machines.sharding.on_message(&mut base.cx(), from, msg),
             Message::Ddata(msg) => machines.ddata.on_message(&mut base.cx(), from, msg),
+            Message::Singleton(msg) => machines.singletons.on_message(&mut base.cx(), from, msg),
         }
     }
 
@@ -84,6 +87,7 @@ impl<R: Rng> Node<R> {
             Command::Membership(command) => machines.membership.on_command(&mut base.cx(), token, command),
             Command::Sharding(command) => machines.sharding.on_command(&mut base.cx(), token, command),
             Command::Ddata(command) => machines.ddata.on_command(&mut base.cx(), token, command),
+            Command::Singleton(command) => machines.singletons.on_command(&mut base.cx(), token, command),
         }
     }
 
@@ -93,8 +97,10 @@ impl<R: Rng> Node<R> {
             Timer::Membership(timer) => machines.membership.on_timer(&mut base.cx(), &timer),
             Timer::Detector(timer) => machines.detector.on_timer(&mut base.cx(), timer),
             Timer::Downing(timer) => machines.resolver.on_timer(&mut base.cx(), &timer),
+            Timer::Oldest(timer) => machines.oldest.on_timer(&mut base.cx(), &timer),
             Timer::Sharding(timer) => machines.sharding.on_timer(&mut base.cx(), timer),
             Timer::Ddata(timer) => machines.ddata.on_timer(&mut base.cx(), timer),
+            Timer::Singleton(timer) => machines.singletons.on_timer(&mut base.cx(), timer),
         }
     }
 
@@ -104,8 +110,18 @@ impl<R: Rng> Node<R> {
             Signal::ViewChanged { before, after } => {
                 machines.detector.on_view_changed(&mut base.cx(), &before, &after);
                 machines.resolver.on_view_changed(&mut base.cx(), &before, &after);
-                machines.sharding.on_view_changed(&mut base.cx(), &before, &after);
+                machines.oldest.on_view_changed(&mut base.cx(), &before, &after);
                 machines.ddata.on_view_changed(&mut base.cx(), &before, &after);
+            }
+            Signal::AgesChanged { before, after } => {
+                machines.sharding.on_view_changed(&mut base.cx(), &before, &after);
+                machines
+                    .singletons
+                    .on_ages_changed(&mut base.cx(), &before, &after);
+            }
+            Signal::MarginOver => {
+                machines.sharding.on_margin_over(&mut base.cx());
+                machines.singletons.on_margin_over(&mut base.cx());
             }
             Signal::GossipHeard(from) => machines.detector.on_gossip_heard(&mut base.cx(), &from),
             Signal::Verdicts(verdicts) => machines.membership.on_verdicts(&mut base.cx(), &verdicts),
@@ -113,15 +129,20 @@ impl<R: Rng> Node<R> {
             Signal::DrainRequested(DrainPart::Sharding) => {
                 machines.sharding.on_drain_requested(&mut base.cx())
             }
+            Signal::DrainRequested(DrainPart::Singletons) => {
+                machines.singletons.on_drain_requested(&mut base.cx());
+            }
             Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
             Signal::Drained(part) => machines.membership.on_drained(&mut base.cx(), part),
             Signal::Paused { since } => {
                 machines.resolver.on_paused(&mut base.cx(), since);
                 machines.sharding.on_paused();
+                machines.singletons.on_paused();
             }
             Signal::StillMember => {
                 machines.resolver.on_still_member(&base.cx());
                 machines.sharding.on_still_member(&mut base.cx());
+                machines.singletons.on_still_member(&mut base.cx());
             }
         }
     }
@@ -129,9 +150,9 @@ impl<R: Rng> Node<R> {
     pub(crate) fn route_link(&mut self, event: LinkEvent) {
         let (machines, base) = (&mut self.machines, &mut self.base);
         match event {
-            LinkEvent::Up { .. } => {}
             LinkEvent::WrongIncarnation { expected, .. } => {
                 machines.sharding.on_link_down(&mut base.cx(), &expected);
+                machines.singletons.on_link_down(&mut base.cx(), &expected);
             }
             LinkEvent::QuarantinedBy { peer } => {
                 machines.resolver.on_quarantined_by(&mut base.cx(), &peer);
@@ -140,11 +161,13 @@ impl<R: Rng> Node<R> {
             LinkEvent::Down { peer } => {
                 base.stats.node.links_lost += 1;
                 machines.sharding.on_link_down(&mut base.cx(), &peer);
+                machines.singletons.on_link_down(&mut base.cx(), &peer);
             }
             LinkEvent::Dropped { to, message, reason } => {
                 base.stats.node.messages_dropped_by_host += 1;
                 match message {
                     Message::Sharding(msg) => machines.sharding.on_dropped(&mut base.cx(), &to, msg, reason),
+                    Message::Singleton(msg) => machines.singletons.on_dropped(&mut base.cx(), msg, reason),
                     // Asked again, or overtaken by a later one, in any case.
                     Message::Membership(_) | Message::Detector(_) | Message::Ddata(_) => {}
                 }

@@ -12,14 +12,24 @@ use crate::view::View;
 /// A statement of one machine to the others.
 #[derive(Clone, Debug)]
 pub(crate) enum Signal {
-    /// Said by membership; heard by the detector, the resolver, regions, coordinators and the ask table. `after` is the
-    /// picture when it is heard.
+    /// Said by membership; heard by the detector, the resolver, the replicator and the room of age. `after` is the picture
+    /// when it is heard.
     ViewChanged {
         /// The picture when the machines heard last.
         before: Arc<View>,
         /// The picture now.
         after: Arc<View>,
     },
+    /// Said by the room of age once it knows who acts for whom in the new picture; heard by everything that acts for others:
+    /// regions, coordinators, the ask table and singletons.
+    AgesChanged {
+        /// The picture when they heard last.
+        before: Arc<View>,
+        /// The picture now.
+        after: Arc<View>,
+    },
+    /// Said by the room of age: the removal margin of a departed member is over; heard as `AgesChanged` is.
+    MarginOver,
     /// Said by membership; heard by the detector: this node sent a state or the version of one.
     GossipHeard(UniqueAddress),
     /// Said by the detector; heard by membership: whom I now observe as silent or back.
@@ -31,7 +41,7 @@ pub(crate) enum Signal {
     /// Said by a part that has handed over; heard by membership.
     Drained(DrainPart),
     /// Said by the detector when this process stood still; heard by the resolver and by everything that acts for others:
-    /// regions, coordinators, the registry of kinds.
+    /// regions, coordinators, the registry of kinds, singletons.
     Paused {
         /// The last moment it is known to have run.
         since: Instant,
@@ -53,6 +63,8 @@ pub(crate) struct Verdicts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signals {
     view_before: Option<Arc<View>>,
+    ages_before: Option<Arc<View>>,
+    margin_over: bool,
     gossip_heard: Option<UniqueAddress>,
     verdicts: Option<Verdicts>,
     down: Option<BTreeSet<UniqueAddress>>,
@@ -66,6 +78,16 @@ impl Signals {
     /// Says that the picture changed away from `before`; the oldest unheard `before` is kept.
     pub(crate) fn view_changed(&mut self, before: Arc<View>) {
         self.view_before.get_or_insert(before);
+    }
+
+    /// Says that the ages are those of the picture now; the oldest unheard `before` is kept.
+    pub(crate) fn ages_changed(&mut self, before: Arc<View>) {
+        self.ages_before.get_or_insert(before);
+    }
+
+    /// Says that the work of a departed member is free.
+    pub(crate) const fn margin_over(&mut self) {
+        self.margin_over = true;
     }
 
     /// Says that `from` gossips. The detector asks whether anybody does, so the last one is enough.
@@ -122,6 +144,15 @@ impl Signals {
                 before,
                 after: Arc::clone(now),
             });
+        }
+        if let Some(before) = self.ages_before.take() {
+            return Some(Signal::AgesChanged {
+                before,
+                after: Arc::clone(now),
+            });
+        }
+        if core::mem::take(&mut self.margin_over) {
+            return Some(Signal::MarginOver);
         }
         if let Some(since) = self.paused.take() {
             return Some(Signal::Paused { since });

@@ -6,7 +6,9 @@ pub use crate::ddata::protocol::counters::Counters as DdataCounters;
 pub use crate::detector::protocol::counters::Counters as DetectorCounters;
 pub use crate::downing::protocol::counters::Counters as DowningCounters;
 pub use crate::membership::protocol::counters::Counters as MembershipCounters;
+pub use crate::oldest::protocol::counters::Counters as OldestCounters;
 pub use crate::sharding::protocol::counters::Counters as ShardingCounters;
+pub use crate::singleton::protocol::counters::Counters as SingletonCounters;
 
 counters! {
 /// What the node counts before and after its machines.
@@ -50,10 +52,14 @@ all_counters! {
     detector: DetectorCounters,
     /// Of the split-brain resolver.
     downing: DowningCounters,
+    /// Of the room of age.
+    oldest: OldestCounters,
     /// Of regions, coordinators and the ask table.
     sharding: ShardingCounters,
     /// Of the replicator.
     ddata: DdataCounters,
+    /// Of managers and proxies of singletons.
+    singleton: SingletonCounters,
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ pub use crate::ddata::protocol::Timer as DdataTimer;
 pub use crate::detector::protocol::Timer as DetectorTimer;
 pub use crate::downing::protocol::Timer as DowningTimer;
 pub use crate::membership::protocol::Timer as MembershipTimer;
+pub use crate::oldest::protocol::Timer as OldestTimer;
 pub use crate::sharding::protocol::{CoordinatorTimer, RegionTimer, Timer as ShardingTimer};
+pub use crate::singleton::protocol::Timer as SingletonTimer;
 
 /// Everything that can be waited for. Setting a timer again moves it. Timers due at one instant fire in the order of
 /// this type, which makes a step deterministic.
@@ -16,15 +18,25 @@ pub enum Timer {
     Detector(DetectorTimer),
     /// The downing machine's stability tick.
     Downing(DowningTimer),
+    /// The room of age's.
+    Oldest(OldestTimer),
     /// Deadlines of asks, and what regions and coordinators wait for.
     Sharding(ShardingTimer),
     /// The replicator's.
     Ddata(DdataTimer),
+    /// Those of managers and proxies of singletons.
+    Singleton(SingletonTimer),
 }
 
 impl From<DdataTimer> for Timer {
     fn from(timer: DdataTimer) -> Self {
         Self::Ddata(timer)
+    }
+}
+
+impl From<SingletonTimer> for Timer {
+    fn from(timer: SingletonTimer) -> Self {
+        Self::Singleton(timer)
     }
 }
 
@@ -43,6 +55,12 @@ impl From<DetectorTimer> for Timer {
 impl From<DowningTimer> for Timer {
     fn from(timer: DowningTimer) -> Self {
         Self::Downing(timer)
+    }
+}
+
+impl From<OldestTimer> for Timer {
+    fn from(timer: OldestTimer) -> Self {
+        Self::Oldest(timer)
     }
 }
 

@@ -111,7 +111,7 @@ fn main() -> io::Result<()> {
         for delta in deltas.iter().skip(1).step_by(2) {
             gappy.merge_delta(delta).expect("one type");
         }
-        let [(left, minting), (right, _)] = &mut sides;
+        let [(left, _), (right, _)] = &mut sides;
         let [one, other] = [written(left), written(right)];
         write(&format!("{name}_value"), &[&[0], &one[..]].concat())?;
         write(&format!("{name}_gaps"), &[&[0], &written(&gappy)[..]].concat())?;
@@ -128,7 +128,7 @@ fn main() -> io::Result<()> {
         }
         left.merge(right).expect("one type");
         write(&format!("{name}_joined"), &[&[0], &written(left)[..]].concat())?;
-        left.prune(&node("bb"), minting).expect("it can be pruned");
+        left.settle(&node("bb")).expect("it can be settled");
         write(&format!("{name}_pruned"), &pair(3, &written(left), &other))?;
     }
     Ok(())

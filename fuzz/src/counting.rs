@@ -38,3 +38,10 @@ pub fn allocated<T>(work: impl FnOnce() -> T) -> (usize, usize, T) {
     let value = work();
     (PEAK.get() - before.0, CALLS.get() - before.1, value)
 }
+
+/// What `work` made, and how many bytes more are held after it than before.
+pub fn kept<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = LIVE.get();
+    let value = work();
+    (value, LIVE.get().saturating_sub(before))
+}

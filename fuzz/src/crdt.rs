@@ -1,7 +1,7 @@
 //! Values and deltas of replicated data: one written form, joins that do not depend on the order however the values were forged,
 //! no panic in anything that is done to them.
 
-use quorate_core::ddata::crdt::{CustomTypes, Data, Delta, Minting};
+use quorate_core::ddata::crdt::{CustomTypes, Data, Delta};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::wire::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};
 
@@ -72,16 +72,10 @@ fn check_value(value: &Data) {
     let nodes = value.nodes();
     for node in nodes.iter().take(3) {
         assert!(value.mentions(node), "a node that is named is mentioned");
-        let mut cleaned = value.clone();
-        cleaned.clean(node, None);
-        assert!(!cleaned.mentions(node), "what was cleaned is not mentioned");
-        written(&cleaned);
-        // More has been minted than anybody can claim of this node, unless somebody claims all there is.
-        let mut minting = Minting::resume(me(), 1 << 62);
-        let mut pruned = value.clone();
-        if *node != me() && pruned.prune(node, &mut minting).is_ok() {
-            assert!(!pruned.mentions(node), "what was pruned is not mentioned");
-            written(&pruned);
+        let mut settled = value.clone();
+        if settled.settle(node).is_ok() {
+            assert!(!settled.mentions(node), "what was settled is not mentioned");
+            written(&settled);
         }
     }
     let _ = (

@@ -17,7 +17,7 @@ use quorate_core::message::ShardingMsg;
 
 pub use crdt::crdt;
 pub use decode::{
-    frame_header, gossip_decode, handshake, mend_frame, mended_handshake, message_decode, sharding,
+    ddata, frame_header, gossip_decode, handshake, mend_frame, mended_handshake, message_decode, sharding,
 };
 pub use inflate::inflate_bound;
 pub use merge::gossip_merge;
@@ -27,7 +27,7 @@ pub use node::node;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, for whoever replays corpora.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("gossip_decode", gossip_decode),
     ("message_decode", message_decode),
     ("frame_header", frame_header),
@@ -37,6 +37,7 @@ pub const TARGETS: [Target; 9] = [
     ("inflate_bound", inflate_bound),
     ("node", node),
     ("crdt", crdt),
+    ("ddata", ddata),
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.

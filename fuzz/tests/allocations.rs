@@ -1,11 +1,18 @@
 //! What a decoder may allocate, measured by a counting allocator. A claim in a body never costs memory by itself; a legal
 //! body costs a bounded multiple of its bytes. Spec: reliability 3b.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use quorate_core::config::Limits;
+use quorate_core::ddata::crdt::{
+    Clock, Data, DataType, Element, GSetOp, LwwMapOp, Minting, Op, OrMapOp, ValueType,
+};
+use quorate_core::ddata::protocol::{Body, Carried, DeltaEntry, Msg};
+use quorate_core::ddata::state::key::Key;
+use quorate_core::ddata::state::{Envelope, Pruning};
 use quorate_core::ident::{Address, Role, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
@@ -13,7 +20,7 @@ use quorate_core::membership::member::Member;
 use quorate_core::membership::merge::merge;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::{ClockOrder, VectorClock};
-use quorate_core::message::{GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg};
+use quorate_core::message::{DdataMsg, GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg};
 use quorate_core::wire::{HEADER_BYTES, decode_message, encode_message, kind};
 use quorate_fuzz::counting::allocated;
 
@@ -131,6 +138,129 @@ fn every_message_of_the_corpus_costs_a_bounded_multiple_of_its_bytes() {
         assert!(bytes <= bound, "kind {kind}: {bytes} for {}", body.len());
     }
     assert!(decoded >= 15, "{decoded}");
+}
+
+/// Bytes held while a body of a message between replicators is read, and what came of it.
+fn read_ddata(body: &[u8]) -> (usize, Option<Message>) {
+    let (kind, lane) = (DdataMsg::DDATA.kind, DdataMsg::DDATA.lane);
+    let (bytes, _, message) = allocated(|| decode_message(kind, lane, body, &Limits::default()));
+    (bytes, message.ok())
+}
+
+/// A tree's node has room for eleven entries, however few there are: a value of one short element with one marker takes
+/// this many times what it is written as.
+const DDATA_TIMES: usize = 32;
+
+#[test]
+fn every_message_of_replicators_costs_a_bounded_multiple_of_its_bytes() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/ddata");
+    let mut decoded = 0;
+    for entry in fs::read_dir(corpus).expect("a corpus") {
+        let body = fs::read(entry.expect("an entry").path()).expect("a readable input");
+        let (bytes, message) = read_ddata(&body);
+        decoded += usize::from(message.is_some());
+        assert!(
+            bytes <= DDATA_TIMES * body.len() + 1_024,
+            "{bytes} for {}",
+            body.len()
+        );
+    }
+    assert!(decoded >= 50, "{decoded}");
+}
+
+/// The largest message of a liar of each kind that is costly to hold: many small values, one value of small values, markers
+/// and changes.
+fn heavy_messages() -> Vec<(&'static str, Body)> {
+    let key = |number: usize| Key::new(&format!("{number:x}")).expect("a legal key");
+    let carried = |number: usize, envelope| Carried {
+        key: key(number),
+        envelope,
+        idle_ms: None,
+    };
+    let gossip = |entries| Body::Gossip {
+        send_back: false,
+        entries,
+    };
+    let element = |number: usize| -> Element { Arc::from(format!("{number:x}").as_bytes()) };
+    let mut minting = Minting::new(node("a"));
+    let mut with = |op: Op, data_type: DataType| {
+        let mut data = Data::empty(data_type).expect("built in");
+        let applied = data.apply(&op, &mut minting).expect("a legal operation");
+        (data, applied.into_delta().expect("a delta"))
+    };
+    let marker = || Pruning::Initialized {
+        owner: node("a"),
+        seen: BTreeSet::from([node("a")]),
+    };
+    let mut small = Envelope::new(with(Op::GSet(GSetOp::Add(element(0))), DataType::GSet).0);
+    small.pruning = BTreeMap::from([(node("b"), marker())]);
+    small.deltas = BTreeMap::from([(node("c"), 1)]);
+    let mut marked = Envelope::new(Data::empty(DataType::Flag).expect("built in"));
+    marked.pruning = (0..60_000)
+        .map(|at| (node(&format!("{at:x}")), marker()))
+        .collect();
+    let put = LwwMapOp::Put {
+        key: element(0),
+        value: element(0),
+        clock: Clock::Forward,
+    };
+    let entry = DeltaEntry {
+        key: key(0),
+        after: 0,
+        upto: 1,
+        settled_ms: 0,
+        deltas: vec![with(Op::LwwMap(put), DataType::LwwMap).1; 10_000],
+    };
+    let mut nested = Data::empty(DataType::OrMap(ValueType::GSet)).expect("built in");
+    for number in 0..160_000 {
+        let op = Box::new(Op::GSet(GSetOp::Add(element(0))));
+        let update = Op::OrMap(OrMapOp::Update {
+            key: element(number),
+            op,
+        });
+        nested.apply(&update, &mut minting).expect("a legal operation");
+    }
+    vec![
+        (
+            "many values",
+            gossip((0..2_500).map(|at| carried(at, small.clone())).collect()),
+        ),
+        ("markers", gossip(vec![carried(0, marked)])),
+        (
+            "changes",
+            Body::Deltas {
+                operation: None,
+                entries: vec![entry],
+            },
+        ),
+        ("a map of sets", gossip(vec![carried(0, Envelope::new(nested))])),
+    ]
+}
+
+#[test]
+fn the_heaviest_message_of_a_lying_replicator_takes_at_most_twenty_four_times_a_frame() {
+    for (name, body) in heavy_messages() {
+        let mut frame = Vec::new();
+        let msg = Msg {
+            to_uid: 7,
+            body,
+            weight: 0,
+        };
+        encode_message(&Message::Ddata(msg), 0, &Limits::default(), &mut frame).expect("it fits");
+        let body = &frame[HEADER_BYTES..];
+        let (bytes, message) = read_ddata(body);
+        println!("{name}: {} bytes, {bytes} held", body.len());
+        assert!(message.is_some(), "{name}: as much as is read at all");
+        assert!(
+            bytes <= DDATA_TIMES * body.len(),
+            "{name}: {bytes} for {}",
+            body.len()
+        );
+        assert!(
+            bytes <= 24 * Limits::default().bulk_frame_bytes_max,
+            "{name}: {bytes}"
+        );
+    }
 }
 
 fn node(host: &str) -> UniqueAddress {

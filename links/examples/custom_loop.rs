@@ -129,7 +129,11 @@ impl Host {
             }
             Effect::Halt(reason) => self.halted = Some(reason),
             // Facts for people; leases, which only lease-majority asks for; and what links have done.
-            Effect::Notify(_) | Effect::Lease(..) | Effect::Send { .. } | Effect::Quarantine(_) => {}
+            Effect::Notify(_)
+            | Effect::Singleton(_)
+            | Effect::Lease(..)
+            | Effect::Send { .. }
+            | Effect::Quarantine(_) => {}
         }
     }
 

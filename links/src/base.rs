@@ -10,14 +10,22 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::Message;
 use quorate_core::time::{Instant, Now};
-use quorate_core::wire::handshake::FEATURES;
+use quorate_core::wire::handshake::{FEATURES, LinkKind};
 use rand_core::Rng;
 
 use crate::authentication::{Authentication, Plaintext};
+use crate::limits::OUT_BYTES_MAX;
 use crate::order::{LinkId, Order};
 use crate::report::{Report, Reports};
 use crate::stats::LinkStats;
 use crate::timers::Timers;
+
+/// What the node is to hear next.
+pub(crate) enum News {
+    Event(LinkEvent),
+    /// A control link with this peer is gone, the one or the other way. Whether that is news depends on the user link.
+    ControlLost(UniqueAddress),
+}
 
 /// See the module.
 pub(crate) struct Base {
@@ -25,6 +33,8 @@ pub(crate) struct Base {
     pub(crate) config: ValidConfig,
     /// What this node understands.
     pub(crate) features: u64,
+    /// Encoded bytes that one link gathers.
+    pub(crate) out_bytes_max: usize,
     /// What the ends of a link prove.
     pub(crate) authentication: Box<dyn Authentication>,
     /// How old a link may become; `None` where its ends prove nothing.
@@ -34,7 +44,7 @@ pub(crate) struct Base {
     pub(crate) stats: LinkStats,
     pub(crate) timers: Timers,
     pub(crate) orders: VecDeque<Order>,
-    pub(crate) events: VecDeque<LinkEvent>,
+    pub(crate) news: VecDeque<News>,
     pub(crate) reports: Reports,
     last_link: LinkId,
 }
@@ -45,6 +55,7 @@ impl Base {
             me,
             config,
             features: FEATURES,
+            out_bytes_max: OUT_BYTES_MAX,
             authentication: Box::new(Plaintext),
             max_link_age: None,
             now,
@@ -52,7 +63,7 @@ impl Base {
             stats: LinkStats::default(),
             timers: Timers::default(),
             orders: VecDeque::new(),
-            events: VecDeque::new(),
+            news: VecDeque::new(),
             reports: Reports::default(),
             last_link: 0,
         }
@@ -81,7 +92,17 @@ impl Base {
     }
 
     pub(crate) fn tell(&mut self, event: LinkEvent) {
-        self.events.push_back(event);
+        self.news.push_back(News::Event(event));
+    }
+
+    /// A link to or from a peer is gone.
+    pub(crate) fn lost(&mut self, kind: LinkKind, peer: UniqueAddress) {
+        match kind {
+            LinkKind::User => self.tell(LinkEvent::Down { peer }),
+            LinkKind::Control => self.news.push_back(News::ControlLost(peer)),
+            // No ask is under way on a bulk link; who sent something there sends it again.
+            LinkKind::Bulk => {}
+        }
     }
 
     pub(crate) fn report(&mut self, report: Report) {

@@ -11,7 +11,6 @@ use alloc::vec::Vec;
 
 use quorate_core::config::Limits;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::LinkEvent;
 use quorate_core::time::Instant;
 use quorate_core::view::View;
 
@@ -345,7 +344,7 @@ fn resume(base: &mut Base, budget: &mut Budget, link: LinkId, held: &mut InLink)
 /// Replies come over the peer's control link: without it those on the way are lost.
 fn lost(base: &mut Base, opened: Opened) {
     match opened.kind {
-        LinkKind::Control => base.tell(LinkEvent::Down { peer: opened.peer }),
+        LinkKind::Control => base.lost(LinkKind::Control, opened.peer),
         LinkKind::User | LinkKind::Bulk => {}
     }
 }

@@ -185,7 +185,7 @@ impl InBuffer {
                         }
                         return None;
                     }
-                    decoded => {
+                    decoded @ (Decoded::Frame { .. } | Decoded::Bad { .. }) => {
                         let used = used(&decoded).unwrap_or(rest.len());
                         let out = visit(decoded);
                         self.at = self.at.saturating_add(used);
@@ -209,7 +209,7 @@ impl InBuffer {
                     }
                     self.wanted = total.max(self.partial.len().saturating_add(1));
                 }
-                decoded => {
+                decoded @ (Decoded::Frame { .. } | Decoded::Bad { .. }) => {
                     let out = visit(decoded);
                     self.partial.clear();
                     // What is not drawn is not kept.

@@ -7,7 +7,8 @@ use core::time::Duration;
 pub const SLOW_PEER_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Encoded bytes that one link gathers while the bytes before them are being written. Beyond it messages wait unencoded,
-/// where they can still be shed or rejected, and a heartbeat never has more than twice this in front of it.
+/// where they can still be shed or rejected, and a heartbeat never has more than twice this in front of it. A host on slow
+/// lines takes less: [`Links::gathering`](crate::Links::gathering).
 pub(crate) const OUT_BYTES_MAX: usize = 256 << 10;
 
 /// A write buffer larger than this is not kept.

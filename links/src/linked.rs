@@ -3,6 +3,7 @@
 
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Effect, Output};
+use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Input;
 use quorate_core::node::Node;
@@ -37,11 +38,14 @@ pub struct LinkedNode<R> {
 impl<R: Rng + Send + 'static> LinkedNode<R> {
     /// A new node with links whose ends prove nothing, each with a generator of its own.
     pub fn new(config: ValidConfig, me: UniqueAddress, [ours, theirs]: [R; 2], now: Now) -> Self {
-        Self {
-            node: Node::new(config.clone(), me.clone(), ours, now),
-            links: Links::new(config, me, theirs, now),
-            frames: 0,
-        }
+        let links = Links::new(config.clone(), me.clone(), theirs, now);
+        Self::of(Node::new(config, me, ours, now), links)
+    }
+
+    /// The same of parts that the host has made. Both must be of the same node.
+    pub const fn of(node: Node<R>, links: Links) -> Self {
+        let frames = 0;
+        Self { node, links, frames }
     }
 
     /// A new turn begins. Read the clock anew after every sleep: so the node sees when its process stood still.
@@ -69,8 +73,19 @@ impl<R: Rng + Send + 'static> LinkedNode<R> {
                     let Some(effect) = self.links.perform(self.node.view(), effect) else {
                         continue;
                     };
-                    if matches!(effect, Effect::Halt(_)) {
-                        self.links.stop();
+                    match &effect {
+                        Effect::Notify(Event::Membership(MembershipEvent::SelfRemoved)) => {
+                            self.take_back_unsent()
+                        }
+                        Effect::Halt(_) => self.links.stop(),
+                        Effect::Send { .. }
+                        | Effect::Quarantine(_)
+                        | Effect::Notify(_)
+                        | Effect::Entity(_)
+                        | Effect::Singleton(_)
+                        | Effect::Reply { .. }
+                        | Effect::Lease(..)
+                        | Effect::Store(..) => {}
                     }
                     return Next::Effect(effect);
                 }
@@ -88,6 +103,15 @@ impl<R: Rng + Send + 'static> LinkedNode<R> {
                 self.links.flush(&self.node);
                 return Next::Sleep(self.sleep(wake, has_room));
             }
+        }
+    }
+
+    /// The node has ended and says next how far each ask has come: it hears before which of them no writer has.
+    fn take_back_unsent(&mut self) {
+        self.links.return_waiting_asks();
+        let now = self.links.now();
+        while let Some(event) = self.links.next_event() {
+            self.node.handle(now, Input::Link(event));
         }
     }
 

@@ -8,9 +8,10 @@ use core::time::Duration;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::Effect;
-use quorate_core::event::Event;
+use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{DropReason, Target};
+use quorate_core::membership::events::MembershipChange;
 use quorate_core::message::{Lane, Message};
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
@@ -81,6 +82,14 @@ impl Links {
     #[must_use]
     pub const fn with_features(mut self, features: u64) -> Self {
         self.base.features = features;
+        self
+    }
+
+    /// The same for slow lines: one link gathers so many encoded bytes (default 256 KiB, and at most one frame more) while those before
+    /// them are written; what comes on top waits in the queue of its lane.
+    #[must_use]
+    pub const fn gathering(mut self, bytes: usize) -> Self {
+        self.base.out_bytes_max = bytes;
         self
     }
 
@@ -183,6 +192,13 @@ impl Links {
             Effect::Send { to, message } => self.send(view, to, message),
             Effect::Quarantine(node) => self.cut_off(node),
             Effect::Notify(event) => {
+                if let Event::Membership(MembershipEvent::Changed {
+                    change: MembershipChange::Downed(member) | MembershipChange::Removed { member, .. },
+                    ..
+                }) = &event
+                {
+                    self.give_up_asks_of(&member.node);
+                }
                 if let Event::Rejected {
                     peer,
                     rejection: Rejection::Wire(error),
@@ -193,6 +209,7 @@ impl Links {
                 return Some(Effect::Notify(self.outbound.explain(event)));
             }
             other @ (Effect::Entity(_)
+            | Effect::Singleton(_)
             | Effect::Reply { .. }
             | Effect::Lease(..)
             | Effect::Store(..)
@@ -220,7 +237,7 @@ impl Links {
     /// Whether [`Self::next_event`] has one.
     #[must_use]
     pub fn has_events(&self) -> bool {
-        !self.base.events.is_empty()
+        !self.base.news.is_empty()
     }
 
     /// Turns what was encoded into writes: once per turn, when the node wants nothing more.

@@ -11,6 +11,7 @@ mod dialing;
 mod renewal;
 mod unsent;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -61,7 +62,8 @@ impl Peer {
 /// All links.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
-    peers: BTreeMap<Address, Peer>,
+    /// Boxed: a map keeps places for eleven, and most hosts with little memory have one peer or two.
+    peers: BTreeMap<Address, Box<Peer>>,
     links: BTreeMap<LinkId, (Address, LinkKind)>,
     /// Links with something to write.
     dirty: Vec<LinkId>,
@@ -102,7 +104,7 @@ impl Outbound {
     pub(crate) fn send_on(&mut self, base: &mut Base, view: &View, lane: Lane, to: Target, message: Message) {
         let kind = LinkKind::of(lane);
         if !self.peers.contains_key(to.address()) {
-            self.peers.insert(to.address().clone(), Peer::default());
+            self.peers.insert(to.address().clone(), Box::default());
         }
         let Some(peer_link) = self.peers.get_mut(to.address()).map(|peer| peer.link(kind)) else {
             return;
@@ -122,7 +124,7 @@ impl Outbound {
                 self.break_link(base, &address, kind);
             }
             (ConnectionState::Open { link, epoch, .. }, _)
-                if peer_link.queues.is_empty() && peer_link.has_room() =>
+                if peer_link.queues.is_empty() && peer_link.has_room(base.out_bytes_max) =>
             {
                 let (link, epoch) = (*link, *epoch);
                 let encoded = self.encoder.encode_for(
@@ -207,9 +209,8 @@ impl Outbound {
         self.end_renewal(base, address, kind);
         self.links.remove(&link);
         base.act(Order::Abort(link));
-        // No ask is under way on a bulk link; who sent something there sends it again.
-        if let Some(peer) = peer.filter(|_| kind != LinkKind::Bulk) {
-            base.tell(LinkEvent::Down { peer });
+        if let Some(peer) = peer {
+            base.lost(kind, peer);
         }
     }
 
@@ -398,7 +399,7 @@ impl Outbound {
 
 /// Moves waiting messages to the write buffer, up to its bound or, at the very end, all of them.
 fn encode_waiting(base: &mut Base, encoder: &mut Encoder, peer_link: &mut PeerLink, epoch: u32, all: bool) {
-    while all || peer_link.has_room() {
+    while all || peer_link.has_room(base.out_bytes_max) {
         let Some((to, message)) = peer_link.queues.pop() else {
             return;
         };
@@ -434,13 +435,13 @@ fn return_strays(
         base.drop_message(to, message, DropReason::Unreachable);
     }
     for peer in lost {
-        base.tell(match found {
-            Some(found) => LinkEvent::WrongIncarnation {
+        match found {
+            Some(found) => base.tell(LinkEvent::WrongIncarnation {
                 expected: peer,
                 found: found.clone(),
-            },
-            None => LinkEvent::Down { peer },
-        });
+            }),
+            None => base.lost(kind, peer),
+        }
     }
 }
 

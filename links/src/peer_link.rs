@@ -13,9 +13,7 @@ use quorate_core::time::Instant;
 use quorate_core::wire::handshake::Hello;
 
 use crate::authentication::Identity;
-use crate::limits::{
-    BUFFER_BYTES_KEPT_MAX, DIAL_BACKOFF_MAX, DIAL_BACKOFF_MIN, OUT_BYTES_MAX, SLOW_PEER_PATIENCE,
-};
+use crate::limits::{BUFFER_BYTES_KEPT_MAX, DIAL_BACKOFF_MAX, DIAL_BACKOFF_MIN, SLOW_PEER_PATIENCE};
 use crate::order::LinkId;
 use crate::queue::Queues;
 
@@ -178,8 +176,8 @@ impl PeerLink {
     }
 
     /// Whether a message may go straight to the write buffer.
-    pub(crate) fn has_room(&self) -> bool {
-        self.out.len() < OUT_BYTES_MAX
+    pub(crate) fn has_room(&self, bytes_max: usize) -> bool {
+        self.out.len() < bytes_max
     }
 
     /// Whether this node's senders should wait for this peer. One that takes nothing loses that right.

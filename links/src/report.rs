@@ -91,6 +91,20 @@ impl Refusal {
             Self::NoHandshake { error, .. } => match error {
                 WireError::BadMagic => &mut stats.refused_bad_magic,
                 WireError::TooLarge { .. } => &mut stats.refused_too_large,
+                WireError::UnsupportedVersion { .. }
+                | WireError::UnknownKind { .. }
+                | WireError::Checksum
+                | WireError::Incomplete
+                | WireError::Malformed { .. }
+                | WireError::NonCanonical { .. }
+                | WireError::TrailingBytes
+                | WireError::LimitExceeded { .. }
+                | WireError::DanglingIndex { .. }
+                | WireError::Duplicate { .. }
+                | WireError::Compression
+                | WireError::BadEntityId { .. }
+                | WireError::Unencodable { .. } => &mut stats.refused_malformed,
+                // What a later version of the core finds.
                 _ => &mut stats.refused_malformed,
             },
             Self::Rejected(reason) => match reason {
@@ -104,6 +118,10 @@ impl Refusal {
                 RejectReason::Unauthenticated | RejectReason::WrongIdentity => {
                     &mut stats.refused_unauthenticated
                 }
+                RejectReason::Features | RejectReason::ShuttingDown | RejectReason::Other { .. } => {
+                    &mut stats.refused_other
+                }
+                // What a later version of the core refuses.
                 _ => &mut stats.refused_other,
             },
             Self::Unproved(_) | Self::TurnedAway(_) => &mut stats.refused_unauthenticated,
@@ -307,6 +325,7 @@ pub(crate) const fn is_final(reason: RejectReason) -> bool {
         | RejectReason::AuthMethod
         | RejectReason::Features => false,
         // What a later version refuses.
+        RejectReason::Other { .. } => false,
         _ => false,
     }
 }
@@ -327,6 +346,7 @@ pub(crate) const fn is_mistake(reason: RejectReason) -> bool {
         | RejectReason::DuplicateUid
         | RejectReason::Features => true,
         // What a later version refuses.
+        RejectReason::Other { .. } => true,
         _ => true,
     }
 }

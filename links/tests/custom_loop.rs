@@ -44,12 +44,12 @@ fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
         command(&mut hosts[0], token, Command::Sharding(ask));
     }
     until(hosts, "thirty answers", |hosts| hosts[0].answers.len() == 30).expect("the example works");
-    let node = |answer: &Answer| match answer {
-        Answer::Sharding(ShardingAnswer::Asked(Ok(text))) => {
-            let text = String::from_utf8(text.to_vec()).expect("the example works");
-            text.split(' ').nth(2).expect("the example works").to_owned()
-        }
-        other => panic!("{other:?}"),
+    let node = |answer: &Answer| {
+        let Answer::Sharding(ShardingAnswer::Asked(Ok(text))) = answer else {
+            panic!("{answer:?}")
+        };
+        let text = String::from_utf8(text.to_vec()).expect("the example works");
+        text.split(' ').nth(2).expect("the example works").to_owned()
     };
     hosts[0].answers.values().map(node).collect()
 }

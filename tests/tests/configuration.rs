@@ -56,6 +56,7 @@ fn settings() -> Vec<Setting> {
         "failure_detector",
         "downing",
         "sharding",
+        "singleton",
         "executor",
         "ddata",
         "limits",
@@ -78,6 +79,11 @@ fn settings() -> Vec<Setting> {
         "core/src/config/sharding.rs",
         "ShardingConfig",
         "sharding.",
+    ));
+    all.extend(settings_of(
+        "core/src/config/singleton.rs",
+        "SingletonConfig",
+        "singleton.",
     ));
     all.extend(settings_of(
         "core/src/config/executor.rs",

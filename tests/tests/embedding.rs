@@ -54,10 +54,10 @@ fn hosts_name_only_steps_that_the_page_has() {
     let hosts = [
         "examples/examples/mio_host/host.rs",
         "examples/examples/mio_host/entities.rs",
-        "examples/examples/mio_host/incoming.rs",
-        "examples/examples/mio_host/outgoing.rs",
+        "examples/examples/mio_host/sockets.rs",
+        "links/examples/custom_loop.rs",
         "examples/embedded/src/board.rs",
-        "examples/embedded/src/board/links.rs",
+        "examples/embedded/src/board/lines.rs",
         "examples/embedded/src/lamps.rs",
     ];
     let mut named = 0;

@@ -67,7 +67,7 @@ fn i_61_to_i_68_hold_in_sixty_mixed_seeds_of_replicated_data_and_every_fault_fir
     let report = campaign::run(0..60, &plan, 2, true, &|_: &Outcome| {});
     assert_eq!(report.violations, []);
     let totals = report.totals;
-    for kind in FaultKind::every() {
+    for kind in Profile::Data.faults() {
         assert!(
             totals.faults.of(kind) >= 2,
             "{kind} fired {} times",
@@ -90,6 +90,24 @@ fn i_61_to_i_68_hold_in_sixty_mixed_seeds_of_replicated_data_and_every_fault_fir
             totals.branches.0[branch]
         );
     }
+}
+
+/// Seeds with a shard that two nodes claim: about two seconds each in debug.
+const CONFLICTS: u64 = 4;
+
+#[test]
+fn i_41_and_i_42_hold_while_two_nodes_claim_a_shard_and_one_of_them_outlives_the_time_for_a_hand_off() {
+    let plan = Plan::of(Profile::Sharding, 5, &[FaultKind::Conflict]);
+    let report = campaign::run(0..CONFLICTS, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let (begun, outlived) = (
+        report.totals.faults.of(FaultKind::Conflict),
+        report.totals.branches.0["conflicts that outlived a hand-off"],
+    );
+    assert!(
+        begun >= CONFLICTS && outlived >= CONFLICTS / 2,
+        "{begun} {outlived}"
+    );
 }
 
 #[test]

@@ -260,3 +260,23 @@ fn the_driver_and_the_links_decode_no_membership_message() {
         }
     }
 }
+
+#[test]
+fn no_two_programs_of_the_workspace_share_a_name() {
+    // They would be built into one file of the target folder, and whoever runs one may get the other.
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("cargo prints JSON");
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let targets = packages.iter().flat_map(|package| {
+        let targets = package["targets"].as_array();
+        targets.expect("a package has targets")
+    });
+    let mut seen = BTreeSet::new();
+    for target in targets {
+        let (kind, name) = (target["kind"][0].as_str(), target["name"].as_str());
+        if let Some(kind @ ("bin" | "example")) = kind {
+            assert!(seen.insert((kind, name)), "two programs of kind {kind}: {name:?}");
+        }
+    }
+    assert!(!seen.is_empty());
+}

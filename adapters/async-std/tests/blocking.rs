@@ -1,4 +1,5 @@
-//! Handlers that block their threads harm no node.
+//! Handlers that block their threads harm no node: the conformance suite's tests on async-std, in a program of their own because they
+//! hold its only executor.
 
 use quorate_async_std::{AsyncStd, Security};
 

@@ -13,6 +13,21 @@ mod tcp {
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
+    quorate_conformance::conformance_of_data!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
+    quorate_conformance::conformance_of_strangers!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
+    quorate_conformance::conformance_of_lanes!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
     quorate_conformance::conformance_of_connections!(
         AsyncStd,
         Security::insecure_plaintext(),

@@ -10,11 +10,12 @@
 //! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`] and
 //! [`nodes_of_different_security_do_not_meet`]. Spec: `ARCHITECTURE.md`, reliability 3c.
 //!
-//! `bad_inputs!` adds the catalogue of bad inputs, `conformance_of_blocking!` handlers that block their threads; transports on which
-//! every link is a connection of its own add `conformance_of_connections!`, those that can ask for a pre-shared key `conformance_of_keys!`, those with certificates
-//! `conformance_of_certificates!`. Which bad input is answered where: [`APPLICABILITY`].
-//!
-//! Not yet in the suite: a slow reader beside flowing heartbeats (tested in the pump and for tokio).
+//! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
+//! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
+//! `conformance_of_data!` (replicated data), `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
+//! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
+//! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
 #![forbid(unsafe_code)]
 
 mod bad_inputs;
@@ -26,6 +27,7 @@ mod cluster;
 mod data;
 mod disk;
 mod keys;
+mod lanes;
 mod leases;
 mod links;
 mod rotation;
@@ -73,6 +75,7 @@ pub use keys::{
     an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
     wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
 };
+pub use lanes::full_mailboxes_whose_handlers_await_majority_writes_go_on;
 pub use leases::{
     LEASE_TIME_TO_LIVE, a_lease_given_back_is_free_and_its_token_grows,
     a_stopped_holder_does_not_block_for_ever_and_a_resumed_one_has_lost_it,
@@ -108,7 +111,7 @@ pub use strangers::{
 };
 
 /// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
-/// runs a future to its end. See the module `conformance`.
+/// runs a future to its end. See the crate's page.
 #[macro_export]
 macro_rules! conformance {
     ($adapter:ty, $security:expr, $block_on:expr) => {
@@ -197,6 +200,7 @@ macro_rules! conformance_of_connections {
     ($adapter:ty, $security:expr, $block_on:expr) => {
         $crate::conformance!(@ $adapter, $security, $block_on,
             a_flood_of_connections_of_one_source_is_cut_off,
+            half_done_handshakes_up_to_the_budget_keep_no_honest_node_out,
             plain_bytes_on_a_protected_port_are_refused,
         );
     };
@@ -213,12 +217,21 @@ macro_rules! conformance_of_data {
     };
 }
 
-/// The same for strangers who come as far as they get, for transports on which every link is a connection of its own.
+/// The same for lanes that do not wait for each other: some hundred megabytes cross, so once for each transport.
+#[macro_export]
+macro_rules! conformance_of_lanes {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            full_mailboxes_whose_handlers_await_majority_writes_go_on,
+        );
+    };
+}
+
+/// The same for strangers who come as far as they get.
 #[macro_export]
 macro_rules! conformance_of_strangers {
     ($adapter:ty, $security:expr, $block_on:expr) => {
         $crate::conformance!(@ $adapter, $security, $block_on,
-            half_done_handshakes_up_to_the_budget_keep_no_honest_node_out,
             half_a_frame_of_a_stranger_draws_nothing_from_the_members_bytes,
             strangers_who_ask_for_nothing_are_closed_within_the_handshakes_limit,
             violations_of_strangers_count_for_their_source,

@@ -1,4 +1,5 @@
-//! The transport alone, and what it holds on to.
+//! The transport alone, without a node behind it: bytes both ways, the end of a link, and that links which come and go leave nothing
+//! behind in the node that they reach. Spec: `ARCHITECTURE.md` (links are one-way), reliability 3b.
 
 use std::time::Duration;
 

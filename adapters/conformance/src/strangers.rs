@@ -147,13 +147,15 @@ pub async fn a_dialer_for_another_cluster_is_told_so<A: Adapter>(security: &Secu
     let mut bytes = Vec::new();
     encode_hello(&hello, &mut bytes).expect("it is a hello");
     let heard = stranger.until_cut_off::<A>(to, &bytes).await;
-    match decode_answer(&heard) {
-        HandshakeDecoded::Done {
-            value: HelloAnswer::Reject(reject),
-            ..
-        } => assert_eq!(reject.reason, RejectReason::WrongCluster),
-        other => panic!("{other:?}"),
-    }
+    let answer = decode_answer(&heard);
+    let HandshakeDecoded::Done {
+        value: HelloAnswer::Reject(reject),
+        ..
+    } = answer
+    else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(reject.reason, RejectReason::WrongCluster);
     assert_eq!(links(&node).await.refused_cluster, 1);
     goes_on(&node, security).await;
 }

@@ -1,4 +1,5 @@
-//! An adapter in one type: which runtime and which transport a [`crate::Cluster`] uses. Spec: `ARCHITECTURE.md`.
+//! An adapter in one type: which runtime (executor and clock) and which transport (links over a network) a [`crate::Cluster`] uses.
+//! Decides nothing about the protocol. Spec: `ARCHITECTURE.md`.
 
 use std::future::Future;
 use std::io;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use quorate_core::admission::Admission;
 use quorate_core::agreement::{JoinChecker, Setting};
 use quorate_core::config::{Config, DowningStrategy, ValidConfig};
+use quorate_core::ddata::crdt::CustomType;
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
 use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::view::View;
@@ -54,6 +55,7 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     changes: Vec<Change>,
     leases: Option<Arc<dyn LeaseKeeper>>,
     store: Option<Box<dyn Store>>,
+    data_types: Vec<Arc<dyn CustomType>>,
     policy: Policy,
     join_checkers: Vec<Arc<dyn JoinChecker>>,
     security: S,
@@ -72,6 +74,7 @@ impl<A> ClusterBuilder<A, SecurityNotChosen> {
             changes: Vec::new(),
             leases: None,
             store: None,
+            data_types: Vec::new(),
             policy: Policy::default(),
             join_checkers: Vec::new(),
             security: SecurityNotChosen,
@@ -135,6 +138,13 @@ impl<A, S> ClusterBuilder<A, S> {
         self
     }
 
+    /// Makes a replicated type of your own known ([`crate::data::OwnType`]). The same types on every node: a node with others is
+    /// not taken in.
+    pub fn data_type(mut self, kind: impl CustomType + 'static) -> Self {
+        self.data_types.push(Arc::new(kind));
+        self
+    }
+
     /// Asks before a node is taken in (default: every node that gets a link and fits the configuration is). An error keeps it
     /// out, stands in the audit line, and the joiner hears that it was not admitted. Every node asks its own policy about those
     /// who join through it, so give all nodes the same one. Called on the node's loop: it must answer at once.
@@ -194,6 +204,7 @@ impl<A, S> ClusterBuilder<A, S> {
             changes: self.changes,
             leases: self.leases,
             store: self.store,
+            data_types: self.data_types,
             policy: self.policy,
             join_checkers: self.join_checkers,
             security,
@@ -257,7 +268,9 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let late = detector
             .acceptable_heartbeat_pause
             .max(detector.heartbeat_interval);
-        let gate = Gate::new(detector.heartbeat_interval + late);
+        // The users' runtime: it has the same clock, and the node's own must not live as long as an entity.
+        let clock = users.clone();
+        let gate = Gate::new(detector.heartbeat_interval + late, move || clock.now().mono);
         let reports = Arc::new(Reports::new(Arc::clone(&wake), gate));
         let (shared, commands) = Shared::new(
             me.clone(),
@@ -328,6 +341,9 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         }
         for checker in self.join_checkers.drain(..) {
             config.membership.join_checkers.add(checker)?;
+        }
+        for kind in self.data_types.drain(..) {
+            config.ddata.custom_types.register(kind)?;
         }
         let config = config.validate()?;
         if let Some(least) = config.stable_after_too_short_for_detector() {

@@ -1,4 +1,5 @@
-//! The handle of a running node: what users hold. Spec: `README.md`.
+//! The handle of a running node: what users hold. Every call becomes a command to the node's loop, or reads what the loop has published
+//! (`shared`, `hub`); nothing is decided here, and nothing waits for the loop under a lock. Spec: `README.md`.
 
 use std::fmt;
 use std::future::Future;
@@ -338,7 +339,8 @@ impl<A> Cluster<A> {
         self.shared().stats().await
     }
 
-    /// The links that this node dials, two per peer, in the order of the addresses.
+    /// The links that this node dials, in the order of the addresses: two per peer, and a third where there was bulk data
+    /// (`docs/adr/0001`).
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].

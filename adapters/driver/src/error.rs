@@ -6,6 +6,7 @@ use std::io;
 
 use quorate_core::agreement::SettingError;
 use quorate_core::config::ConfigError;
+use quorate_core::ddata::crdt::RegisterError;
 use quorate_core::effect::{CommandError, HaltReason};
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
@@ -31,6 +32,9 @@ pub enum StartError {
     /// A setting of the application that is checked on join is not legal.
     #[error("checked on join: {0}")]
     JoinCheck(#[from] SettingError),
+    /// A replicated type of the application's own cannot be made known.
+    #[error("replicated type: {0}")]
+    DataType(#[from] RegisterError),
     /// The address cannot be listened at; a port in use for instance.
     #[error("cannot listen at {address}: {error}")]
     Bind {

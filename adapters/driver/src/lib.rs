@@ -10,6 +10,13 @@
 //! | pump | nothing: it connects the node, its links (`quorate-links`) and its entities; no I/O, no clock |
 //! | loop | nothing: it moves bytes and time, in a fixed order |
 //! | [`Secured`] | nothing: it puts a stream transport inside Noise (feature `psk`) or mutual TLS (feature `tls`) if [`Security`] says so |
+#![cfg_attr(
+    test,
+    expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a test that wants one arm fails on every other"
+    )
+)]
 #![forbid(unsafe_code)]
 
 mod adapter;
@@ -64,7 +71,7 @@ pub use proved::{PeerKey, Proved};
 #[cfg(feature = "psk")]
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
 pub use pump::policy::{Joiner, Manager};
-pub use quorate_links::{Crowd, Source};
+pub use quorate_links::{Crowd, Pending, Source};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
@@ -77,8 +84,8 @@ pub use tls::DevCa;
 #[cfg(feature = "tls")]
 pub use tls::{Credentials, Mtls, TlsError};
 pub use transport::{
-    Accepted, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read, Transport,
-    Unproved,
+    Accepted, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read,
+    Transport, Unproved,
 };
 
 /// The core's types that the API speaks of.

@@ -13,7 +13,7 @@ use crate::psk::{self, NoiseReader, NoiseWriter};
 use crate::security::{Protection, Security};
 #[cfg(feature = "tls")]
 use crate::tls::{self, TlsReader, TlsWriter};
-use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+use crate::transport::{Accepted, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
 /// A transport `T` whose links are protected as a [`Security`] says. What an adapter of a stream transport names as its
 /// [`crate::Adapter::Transport`].
@@ -111,6 +111,10 @@ impl<T: Transport> Transport for Secured<T> {
 
     fn links_run_in_loop(&self) -> bool {
         self.inner.links_run_in_loop()
+    }
+
+    fn handshakes(&self) -> HandshakeStats {
+        self.inner.handshakes()
     }
 }
 

@@ -156,6 +156,8 @@ pub struct HandshakeLimits {
     pub pending_per_source_max: usize,
     /// `limits.links_max`.
     pub links_max: usize,
+    /// `limits.stranger_links_max`.
+    pub stranger_links_max: usize,
 }
 
 impl HandshakeLimits {
@@ -167,6 +169,7 @@ impl HandshakeLimits {
             pending_max: limits.pending_handshakes_max,
             pending_per_source_max: limits.pending_handshakes_per_source_max,
             links_max: limits.links_max,
+            stranger_links_max: limits.stranger_links_max,
         }
     }
 }

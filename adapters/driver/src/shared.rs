@@ -308,7 +308,12 @@ impl Shared {
 
 fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
-        Some(Answer::Done | Answer::Sharding(ShardingAnswer::Asked(_)) | Answer::Ddata(_)) => Ok(()),
+        Some(
+            Answer::Done
+            | Answer::Sharding(ShardingAnswer::Asked(_))
+            | Answer::Ddata(_)
+            | Answer::Singleton(_),
+        ) => Ok(()),
         Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
         None => Err(ClusterError::Stopped),
     }

@@ -132,6 +132,23 @@ pub trait Transport: Clone + Send + Sync + 'static {
     fn links_run_in_loop(&self) -> bool {
         false
     }
+
+    /// What became of handshakes that this transport does itself, before there is a link. It is added to what the driver counts of
+    /// links that shake hands. All zero unless an adapter says otherwise.
+    fn handshakes(&self) -> HandshakeStats {
+        HandshakeStats::default()
+    }
+}
+
+/// Handshakes below links: see [`Transport::handshakes`]. Counted since the transport was made; gauges say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandshakeStats {
+    /// Gauge: handshakes that peers began and that are not finished.
+    pub pending: u64,
+    /// Peers without a link that had to go for others.
+    pub displaced: u64,
+    /// Handshakes that were not finished in time.
+    pub timed_out: u64,
 }
 
 /// A link that a peer opened.

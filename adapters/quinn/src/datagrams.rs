@@ -2,11 +2,11 @@
 //! HTTP/3 has it. Decides nothing about what is in them. Spec: `docs/WIRE.md` 3.6.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quinn::{Connection, SendStream, StreamId, VarInt};
 use quorate_driver::Datagrams;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// Bytes of the stream's number.
 const NUMBER_BYTES: usize = 8;
@@ -49,16 +49,28 @@ impl Datagrams for Sending {
     }
 }
 
-type Links = Arc<Mutex<BTreeMap<u64, mpsc::Sender<Vec<u8>>>>>;
+/// The open links of one accepted connection.
+#[derive(Debug, Default)]
+struct Links {
+    senders: Mutex<BTreeMap<u64, mpsc::Sender<Vec<u8>>>>,
+    /// The last one has gone.
+    none_left: Notify,
+}
+
+impl Links {
+    fn senders(&self) -> MutexGuard<'_, BTreeMap<u64, mpsc::Sender<Vec<u8>>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Who gets the datagrams of one accepted connection.
 #[derive(Debug, Default)]
-pub(crate) struct Receivers(Links);
+pub(crate) struct Receivers(Arc<Links>);
 
 /// The receiving side of one link; takes itself out of the list when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Receiving {
-    links: Links,
+    links: Arc<Links>,
     stream: u64,
     waiting: mpsc::Receiver<Vec<u8>>,
 }
@@ -68,12 +80,22 @@ impl Receivers {
     pub(crate) fn of(&self, stream: StreamId) -> Receiving {
         let (sender, waiting) = mpsc::channel(WAITING_MAX);
         let stream = number(stream);
-        locked(&self.0).insert(stream, sender);
+        self.0.senders().insert(stream, sender);
         Receiving {
             links: Arc::clone(&self.0),
             stream,
             waiting,
         }
+    }
+
+    /// Whether no link is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.senders().is_empty()
+    }
+
+    /// Returns when that may have become so. Loses nothing when it is dropped.
+    pub(crate) async fn emptied(&self) {
+        self.0.none_left.notified().await;
     }
 
     /// Gives a datagram to its link. One without a link, too long or too short is dropped.
@@ -84,7 +106,7 @@ impl Receivers {
         if bytes.len() > BYTES_MAX {
             return;
         }
-        if let Some(link) = locked(&self.0).get(&u64::from_be_bytes(*stream)) {
+        if let Some(link) = self.0.senders().get(&u64::from_be_bytes(*stream)) {
             // Full: lost, as any datagram may be.
             let _ = link.try_send(bytes.to_vec());
         }
@@ -103,10 +125,10 @@ impl Receiving {
 
 impl Drop for Receiving {
     fn drop(&mut self) {
-        locked(&self.links).remove(&self.stream);
+        let mut senders = self.links.senders();
+        senders.remove(&self.stream);
+        if senders.is_empty() {
+            self.links.none_left.notify_one();
+        }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

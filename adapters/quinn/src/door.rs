@@ -1,6 +1,7 @@
-//! Who may shake hands at the port, and how many may at once. Peers that have proved nothing yet have places of their own and
-//! take none of those who have; when there are too many of them, one goes at random, of the source that has the most. Decides
-//! that and nothing else; it never closes a connection whose peer has proved who it is. Spec: reliability 3b, B-52.
+//! Who may shake hands at the port, and how many may at once. Peers that have no link have places of their own and take none of those
+//! who have: handshakes, and connections of peers that have proved who they are and have no link open. When there are too many of
+//! either, one goes at random, of the source that has the most. Decides that and nothing else; it never closes a connection that
+//! has a link. Spec: reliability 3b, B-52.
 //!
 //! The driver has the same rule for what comes after: links on which peers say who they are. Here a peer counts as proved when
 //! its certificate holds, for the driver alone knows who is a member.
@@ -10,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_driver::{Crowd, HandshakeLimits, Source};
+use quorate_driver::{Crowd, HandshakeLimits, HandshakeStats, Pending, Source};
 use tokio::sync::oneshot;
 
 /// Connections that are neither proved nor dialed, for each that may be in its handshake: those, and those given up, which linger
@@ -33,50 +34,71 @@ struct Known {
 #[derive(Debug)]
 struct Places {
     limits: HandshakeLimits,
-    unfinished: Crowd,
-    /// Dropped: the handshake is over, for another one needs the place.
+    /// Handshakes.
+    unfinished: Pending,
+    /// Connections of proved peers on which no link is open.
+    vacant: Crowd,
+    /// Those of both. Dropped: it is over, for another one needs the place.
     holders: BTreeMap<u64, (Source, oneshot::Sender<()>)>,
     next: u64,
+    /// Connections of proved peers, the vacant ones included.
     proved: usize,
     sources: BTreeMap<Source, Known>,
+    displaced: u64,
+    timed_out: u64,
 }
 
 impl Places {
     fn new(limits: HandshakeLimits) -> Self {
         Self {
             limits,
-            unfinished: Crowd::default(),
+            unfinished: Pending::default(),
+            vacant: Crowd::default(),
             holders: BTreeMap::new(),
             next: 0,
             proved: 0,
             sources: BTreeMap::new(),
+            displaced: 0,
+            timed_out: 0,
         }
     }
 
-    /// A place for one more, and what becomes ready when it has to go.
+    /// A place for one more handshake, and what becomes ready when it has to go.
     fn enter(&mut self, source: Source, now: Instant, random: u64) -> (u64, oneshot::Receiver<()>) {
-        let is_throttled = !self.is_known(source, now);
-        let victim = if is_throttled && self.unfinished.count(source) >= self.limits.pending_per_source_max {
-            self.unfinished.one_of(source, random)
-        } else if self.unfinished.len() >= self.limits.pending_max {
-            self.unfinished.one_of_the_most(random)
-        } else {
-            None
-        };
+        let is_known = self.is_known(source, now);
+        let max = (self.limits.pending_max, self.limits.pending_per_source_max);
+        let victim = self.unfinished.victim((source, is_known), max, random);
+        let (id, displaced) = self.hold(source, victim);
+        self.unfinished.add(id, source, is_known);
+        (id, displaced)
+    }
+
+    /// The same for a connection of a proved peer without a link.
+    fn vacate(&mut self, source: Source, random: u64) -> (u64, oneshot::Receiver<()>) {
+        let is_full = self.vacant.len() >= self.limits.pending_max;
+        let victim = is_full.then(|| self.vacant.one_of_the_most(random)).flatten();
+        let (id, displaced) = self.hold(source, victim);
+        self.vacant.add(id, source);
+        (id, displaced)
+    }
+
+    fn hold(&mut self, source: Source, victim: Option<u64>) -> (u64, oneshot::Receiver<()>) {
         if let Some(victim) = victim {
             self.leave(victim);
+            self.displaced += 1;
         }
         self.next += 1;
         let (sender, displaced) = oneshot::channel();
-        self.unfinished.add(self.next, source);
         self.holders.insert(self.next, (source, sender));
         (self.next, displaced)
     }
 
     /// The place is free again, if it was not before.
     fn leave(&mut self, id: u64) {
-        if let Some((source, _)) = self.holders.remove(&id) {
-            self.unfinished.remove(id, source);
+        if let Some((source, _)) = self.holders.remove(&id)
+            && !self.unfinished.remove(id, source)
+        {
+            self.vacant.remove(id, source);
         }
     }
 
@@ -85,12 +107,9 @@ impl Places {
         self.sources.get(&source).is_some_and(recent)
     }
 
-    /// A peer has proved who it is; says whether there is room for it.
-    fn prove(&mut self, source: Source, now: Instant) -> bool {
-        if self.proved >= self.limits.links_max {
-            return false;
-        }
-        // As many sources are known as connections may be open: one is forgotten that has nobody at the moment.
+    /// A peer has proved who it is.
+    fn prove(&mut self, source: Source, now: Instant) {
+        // So many sources are known: one is forgotten that has nobody at the moment.
         if self.sources.len() >= self.limits.links_max && !self.sources.contains_key(&source) {
             let vacant = self.sources.iter().filter(|(_, known)| known.open == 0);
             let oldest = vacant.min_by_key(|(_, known)| known.last);
@@ -101,7 +120,6 @@ impl Places {
         self.proved += 1;
         let known = self.sources.entry(source).or_insert(Known { open: 0, last: now });
         (known.open, known.last) = (known.open + 1, now);
-        true
     }
 
     fn end(&mut self, source: Source, now: Instant) {
@@ -109,6 +127,14 @@ impl Places {
         if let Some(known) = self.sources.get_mut(&source) {
             (known.open, known.last) = (known.open - 1, now);
         }
+    }
+
+    /// Whether so many connections may have links. The driver's own limits, for members' links, strangers' and those in their
+    /// handshake, are reached before, so that none of these keeps another from its places.
+    fn has_room_for_links(&self) -> bool {
+        let limits = &self.limits;
+        let max = limits.links_max + limits.pending_max + limits.stranger_links_max;
+        self.proved - self.vacant.len() <= max
     }
 }
 
@@ -132,13 +158,25 @@ impl Door {
         open.saturating_sub(dialed + places.proved) < LINGERING_TIMES * places.limits.pending_max
     }
 
+    /// What is under way, and what was counted.
+    pub(crate) fn stats(&self) -> HandshakeStats {
+        let places = self.places();
+        HandshakeStats {
+            pending: places.unfinished.len() as u64,
+            displaced: places.displaced,
+            timed_out: places.timed_out,
+        }
+    }
+
     /// Somebody begins a handshake. Another one may have to go for it.
-    pub(crate) fn enter(&self, from: SocketAddr) -> Unfinished {
-        // Only if the system has no entropy is it always the same one.
-        let random = getrandom::u64().unwrap_or_default();
+    pub(crate) fn enter(&self, from: SocketAddr) -> Place {
         let source = Source::of(from.ip());
-        let (id, displaced) = self.places().enter(source, Instant::now(), random);
-        Unfinished {
+        self.place(source, |places| places.enter(source, Instant::now(), random()))
+    }
+
+    fn place(&self, source: Source, take: impl FnOnce(&mut Places) -> (u64, oneshot::Receiver<()>)) -> Place {
+        let (id, displaced) = take(&mut self.places());
+        Place {
             door: self.clone(),
             id,
             source,
@@ -147,41 +185,64 @@ impl Door {
     }
 }
 
-/// The place of a handshake, given back when this is dropped.
+/// Only if the system has no entropy is it always the same one who goes.
+fn random() -> u64 {
+    getrandom::u64().unwrap_or_default()
+}
+
+/// The place of somebody without a link, given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct Place {
     door: Door,
     id: u64,
     source: Source,
     displaced: oneshot::Receiver<()>,
 }
 
-impl Unfinished {
+impl Place {
     /// Returns when another one needs the place. Loses nothing when it is dropped.
     pub(crate) async fn displaced(&mut self) {
         // Nothing is ever sent.
         let _ = (&mut self.displaced).await;
     }
 
-    /// The peer has proved who it is. `None`: there are too many who have.
-    pub(crate) fn prove(self) -> Option<Proved> {
+    /// The handshake was not finished in time.
+    pub(crate) fn time_out(self) {
+        self.door.places().timed_out += 1;
+    }
+
+    /// The peer has proved who it is.
+    pub(crate) fn prove(self) -> Proved {
         let (door, source) = (self.door.clone(), self.source);
-        let has_room = door.places().prove(source, Instant::now());
-        has_room.then_some(Proved { door, source })
+        door.places().prove(source, Instant::now());
+        Proved { door, source }
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for Place {
     fn drop(&mut self) {
         self.door.places().leave(self.id);
     }
 }
 
-/// The place of a peer that has proved who it is, given back when this is dropped.
+/// A connection whose peer has proved who it is, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Proved {
     door: Door,
     source: Source,
+}
+
+impl Proved {
+    /// No link is open on the connection: another one may need its place.
+    pub(crate) fn vacate(&self) -> Place {
+        let source = self.source;
+        self.door.place(source, |places| places.vacate(source, random()))
+    }
+
+    /// Whether the connection, which is not vacant, may have links.
+    pub(crate) fn may_have_links(&self) -> bool {
+        self.door.places().has_room_for_links()
+    }
 }
 
 impl Drop for Proved {
@@ -199,7 +260,7 @@ mod tests {
     /// The defaults.
     const HANDSHAKES_MAX: usize = 512;
     const HANDSHAKES_PER_SOURCE_MAX: usize = 16;
-    const PROVED_MAX: usize = 4_096;
+    const LINKS_MAX: usize = 4_096;
 
     fn places() -> Places {
         Places::new(HandshakeLimits::default())
@@ -245,7 +306,7 @@ mod tests {
     #[test]
     fn b_52_strangers_behind_a_peers_address_neither_fill_the_places_nor_throttle_it() {
         let (mut places, now) = (places(), Instant::now());
-        assert!(places.prove(from(1), now));
+        places.prove(from(1), now);
         let _strangers = crowd(&mut places, from(1), 5_000, now);
         assert_eq!(places.unfinished.len(), HANDSHAKES_MAX);
         let (_, mut elsewhere) = places.enter(from(2), now, 7);
@@ -264,7 +325,7 @@ mod tests {
     #[test]
     fn b_52_a_source_is_known_for_a_while_after_its_last_peer_has_gone() {
         let (mut places, now) = (places(), Instant::now());
-        assert!(places.prove(from(1), now));
+        places.prove(from(1), now);
         places.end(from(1), now);
         assert!(places.is_known(from(1), now + Duration::from_secs(60)));
         assert!(!places.is_known(from(1), now + REMEMBERED_FOR));
@@ -272,18 +333,57 @@ mod tests {
     }
 
     #[test]
-    fn proved_connections_and_known_sources_are_bounded() {
+    fn b_52_no_flood_from_elsewhere_displaces_the_handshake_of_a_peer_that_comes_back() {
         let (mut places, now) = (places(), Instant::now());
-        for number in 0..u32::try_from(2 * PROVED_MAX).unwrap() {
+        places.prove(from(1), now);
+        places.end(from(1), now);
+        let (_, mut back) = places.enter(from(1), now, 7);
+        for source in 2..=255 {
+            let _strangers = crowd(&mut places, from(source), 16, now);
+        }
+        assert_eq!(places.unfinished.len(), HANDSHAKES_MAX);
+        assert!(!is_displaced(&mut back));
+    }
+
+    #[test]
+    fn b_52_connections_without_a_link_are_bounded_and_take_no_place_from_those_with_one() {
+        let (mut places, now) = (places(), Instant::now());
+        let all = u64::try_from(2 * LINKS_MAX).unwrap();
+        let mut held: Held = Vec::new();
+        for number in 0..all {
+            places.prove(from(1), now);
+            held.push(places.vacate(from(1), random(number)));
+            held.retain_mut(|(_, displaced)| {
+                let gone = is_displaced(displaced);
+                if gone {
+                    places.end(from(1), now);
+                }
+                !gone
+            });
+            assert!(places.has_room_for_links());
+        }
+        assert_eq!(
+            (places.vacant.len(), held.len()),
+            (HANDSHAKES_MAX, HANDSHAKES_MAX)
+        );
+        assert_eq!(places.displaced, all - 512);
+        // Somebody from elsewhere is not the one who goes.
+        let (_, mut elsewhere) = places.vacate(from(2), 7);
+        for number in 0..1_000 {
+            held.push(places.vacate(from(1), random(number)));
+        }
+        assert!(!is_displaced(&mut elsewhere));
+    }
+
+    #[test]
+    fn known_sources_are_bounded() {
+        let (mut places, now) = (places(), Instant::now());
+        for number in 0..u32::try_from(2 * LINKS_MAX).unwrap() {
             let source = Source::of(std::net::Ipv4Addr::from(number).into());
-            assert!(places.prove(source, now));
+            places.prove(source, now);
             places.end(source, now + Duration::from_millis(number.into()));
         }
-        assert_eq!(places.sources.len(), PROVED_MAX);
-        for _ in 0..PROVED_MAX {
-            assert!(places.prove(from(1), now));
-        }
-        assert!(!places.prove(from(1), now));
+        assert_eq!(places.sources.len(), LINKS_MAX);
     }
 
     #[test]
@@ -292,7 +392,7 @@ mod tests {
         let unproved_max = LINGERING_TIMES * HANDSHAKES_MAX;
         let proved: Vec<Proved> = (0..100_u16)
             .map(|port| door.enter(SocketAddr::from(([10, 0, 0, 1], port))))
-            .map(|unfinished| unfinished.prove().unwrap())
+            .map(Place::prove)
             .collect();
         assert!(door.has_room(150 + unproved_max - 1, 50));
         assert!(!door.has_room(150 + unproved_max, 50));
@@ -301,14 +401,12 @@ mod tests {
         let places = door.places();
         assert!(places.holders.is_empty() && places.unfinished.is_empty() && places.proved == 0);
     }
+
     #[test]
     fn the_settings_of_tcp_bound_handshakes_here_too() {
         let mut limits = HandshakeLimits::default();
-        (
-            limits.pending_max,
-            limits.pending_per_source_max,
-            limits.links_max,
-        ) = (40, 4, 16);
+        (limits.pending_max, limits.pending_per_source_max) = (40, 4);
+        (limits.links_max, limits.stranger_links_max) = (16, 20);
         let (mut places, now) = (Places::new(limits), Instant::now());
         let _one = crowd(&mut places, from(1), 100, now);
         assert_eq!(places.unfinished.len(), 4);
@@ -316,8 +414,12 @@ mod tests {
             let _more = crowd(&mut places, from(source), 4, now);
         }
         assert_eq!(places.unfinished.len(), 40);
-        let proved = (0..100).filter(|source| places.prove(from(*source), now)).count();
-        assert_eq!((proved, places.sources.len()), (16, 16));
+        let mut with_links = 0;
+        while places.has_room_for_links() {
+            places.prove(from(1), now);
+            with_links += 1;
+        }
+        assert_eq!(with_links, 16 + 40 + 20 + 1, "the last one has none");
         let door = Door::new(limits);
         assert!(door.has_room(159, 0) && !door.has_room(160, 0));
     }

@@ -1,4 +1,5 @@
-//! One link: a bidirectional stream. Decides nothing.
+//! One link: a bidirectional stream of the one connection to a peer. Decides only that a connection on which nobody acknowledges
+//! anything is closed, so that the next dial opens a new one; never what is on a link. Spec: `docs/adr/0001`, `docs/WIRE.md` 3.6.
 
 use std::io;
 use std::sync::Arc;
@@ -81,7 +82,12 @@ pub(crate) fn lost(error: ConnectionError) -> io::Error {
     let code = match &error {
         ConnectionError::TransportError(error) => Some(u64::from(error.code)),
         ConnectionError::ConnectionClosed(close) => Some(u64::from(close.error_code)),
-        _ => None,
+        ConnectionError::VersionMismatch
+        | ConnectionError::ApplicationClosed(_)
+        | ConnectionError::Reset
+        | ConnectionError::TimedOut
+        | ConnectionError::LocallyClosed
+        | ConnectionError::CidsExhausted => None,
     };
     match code {
         Some(code) if TLS_ALERTS.contains(&code) => Unproved::error(error),
@@ -126,7 +132,10 @@ impl LinkReader for QuicReader {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.stream.read(buffer).await.map_err(|error| match error {
             ReadError::ConnectionLost(error) => lost(error),
-            error => error.into(),
+            error @ (ReadError::Reset(_)
+            | ReadError::ClosedStream
+            | ReadError::IllegalOrderedRead
+            | ReadError::ZeroRttRejected) => error.into(),
         })?;
         self.unanswered = None;
         Ok(count.unwrap_or(0))

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 use quorate_driver::core::Address;
-use quorate_driver::{HandshakeLimits, LinkKind, Mtls, Transport};
+use quorate_driver::{HandshakeLimits, HandshakeStats, LinkKind, Mtls, Transport};
 use quorate_tokio::TokioRuntime;
 
+use crate::door::Door;
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::port::QuicPort;
 use crate::runtime::{QuicRuntime, Timer};
@@ -64,6 +65,7 @@ struct Inside<R> {
     /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates would stay.
     connection_age_max: Option<Duration>,
     limits: HandshakeLimits,
+    door: Door,
     dialing: Arc<TransportConfig>,
     accepting: Arc<TransportConfig>,
     endpoint: OnceLock<Endpoint>,
@@ -103,6 +105,7 @@ impl<R: QuicRuntime> QuicLinks<R> {
                 // The driver renews links after seven eighths of their time at the latest.
                 connection_age_max: max_link_age.map(|age| age / 8),
                 limits,
+                door: Door::new(limits),
                 // Only who dials sends frames; what cannot receive datagrams may not send any either.
                 dialing: Arc::new(transport(Some(DATAGRAM_BUFFER_BYTES))),
                 accepting: Arc::new(transport(datagrams)),
@@ -118,6 +121,10 @@ impl<R: QuicRuntime> QuicLinks<R> {
 
     pub(crate) fn handshake_limits(&self) -> HandshakeLimits {
         self.inside.limits
+    }
+
+    pub(crate) fn door(&self) -> Door {
+        self.inside.door.clone()
     }
 
     pub(crate) fn timer(&self) -> Timer {
@@ -256,6 +263,10 @@ impl<R: QuicRuntime> Transport for QuicLinks<R> {
     /// Reading and writing a stream copies bytes; what takes the processor is the work of the connection's own task.
     fn links_run_in_loop(&self) -> bool {
         true
+    }
+
+    fn handshakes(&self) -> HandshakeStats {
+        self.inside.door.stats()
     }
 }
 

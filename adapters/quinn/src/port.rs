@@ -10,7 +10,7 @@ use quorate_driver::{Accepted, Listener, Unproved};
 use tokio::sync::mpsc;
 
 use crate::datagrams::Receivers;
-use crate::door::{Door, Proved, Unfinished};
+use crate::door::{Place, Proved};
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::links::QuicLinks;
 use crate::runtime::{QuicRuntime, Timer};
@@ -55,7 +55,7 @@ impl Listener for QuicPort {
 }
 
 async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint, links: mpsc::Sender<Knock>) {
-    let door = Door::new(transport.handshake_limits());
+    let door = transport.door();
     loop {
         let incoming = tokio::select! {
             () = links.closed() => return,
@@ -83,16 +83,16 @@ async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint,
 async fn serve<R: QuicRuntime>(
     transport: QuicLinks<R>,
     incoming: Incoming,
-    place: Unfinished,
+    place: Place,
     links: mpsc::Sender<Knock>,
 ) {
     let remote = incoming.remote_address();
     match shake_hands(&transport, incoming, place).await {
-        Ok((connection, _proved)) => {
+        Ok((connection, proved)) => {
             let (timer, limit) = (transport.timer(), transport.handshake_limits().timeout);
             drop(transport);
             tokio::select! {
-                () = hand_out(&connection, &links, &timer, limit) => {}
+                () = hand_out(&connection, &proved, &links, (&timer, limit)) => {}
                 () = links.closed() => {}
             }
         }
@@ -111,31 +111,44 @@ async fn serve<R: QuicRuntime>(
 async fn shake_hands<R: QuicRuntime>(
     transport: &QuicLinks<R>,
     incoming: Incoming,
-    mut place: Unfinished,
+    mut place: Place,
 ) -> io::Result<(Connection, Proved)> {
     let connecting = incoming.accept_with(transport.server_config()?).map_err(lost)?;
     let (timer, limit) = (transport.timer(), transport.handshake_limits().timeout);
     let connected = tokio::select! {
-        connected = timer.within(limit, connecting) => connected?,
+        connected = timer.within(limit, connecting) => connected,
         () = place.displaced() => return Err(io::Error::other("too many unfinished handshakes")),
     };
-    let connection = connected.map_err(lost)?;
-    match place.prove() {
-        Some(proved) => Ok((connection, proved)),
-        None => {
-            connection.close(VarInt::from_u32(0), b"too many connections");
-            Err(io::Error::other("too many connections"))
+    match connected {
+        Ok(connected) => Ok((connected.map_err(lost)?, place.prove())),
+        Err(late) => {
+            place.time_out();
+            Err(late)
         }
     }
 }
 
-/// `limit`: how long a peer that has proved who it is may take to open its first link.
-async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>, timer: &Timer, limit: Duration) {
+/// Hands out a connection's links. `limit`: how long there may be none, before the first one or after the last.
+async fn hand_out(
+    connection: &Connection,
+    proved: &Proved,
+    links: &mpsc::Sender<Knock>,
+    (timer, limit): (&Timer, Duration),
+) {
     let receivers = Receivers::default();
-    // Whoever connects has something to say at once.
-    let first = timer.within(limit, next_stream(connection, &receivers));
-    let mut next = first.await.ok().flatten();
-    while let Some((writer, reader)) = next {
+    loop {
+        let next = if receivers.is_empty() {
+            first_stream(connection, proved, &receivers, (timer, limit)).await
+        } else {
+            tokio::select! {
+                biased;
+                next = next_stream(connection, &receivers) => next,
+                () = receivers.emptied() => continue,
+            }
+        };
+        let Some((writer, reader)) = next else {
+            break;
+        };
         let receiving = receivers.of(reader.id());
         let link = Accepted {
             remote: connection.remote_address(),
@@ -145,8 +158,25 @@ async fn hand_out(connection: &Connection, links: &mpsc::Sender<Knock>, timer: &
         if links.send(Ok(link)).await.is_err() {
             return;
         }
-        next = next_stream(connection, &receivers).await;
     }
+    connection.close(VarInt::from_u32(0), b"no link");
+}
+
+/// The first stream on a connection that has no link. `None`: it did not come in time, or somebody else needs the place.
+async fn first_stream(
+    connection: &Connection,
+    proved: &Proved,
+    receivers: &Receivers,
+    (timer, limit): (&Timer, Duration),
+) -> Option<(SendStream, RecvStream)> {
+    let mut place = proved.vacate();
+    let next = tokio::select! {
+        biased;
+        next = timer.within(limit, next_stream(connection, receivers)) => next.ok().flatten(),
+        () = place.displaced() => None,
+    };
+    drop(place);
+    next.filter(|_| proved.may_have_links())
 }
 
 /// The next stream that the peer opens. `None`: the connection has ended.

@@ -1,6 +1,8 @@
 //! The suite that every adapter passes, over QUIC.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod strangers;
+
 use quorate_conformance::nodes_of_different_security_do_not_meet;
 use quorate_quinn::{Cluster, DevCa, Quinn, Security, StartError};
 
@@ -19,6 +21,9 @@ fn mtls() -> Security {
 
 quorate_conformance::conformance!(Quinn, mtls(), block_on);
 quorate_conformance::bad_inputs!(Quinn, mtls(), block_on);
+quorate_conformance::conformance_of_data!(Quinn, mtls(), block_on);
+quorate_conformance::conformance_of_strangers!(Quinn, mtls(), block_on);
+quorate_conformance::conformance_of_lanes!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_certificates!(Quinn, block_on);
 
 #[test]

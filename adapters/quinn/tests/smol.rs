@@ -11,6 +11,9 @@ fn mtls() -> Security {
 
 quorate_conformance::conformance!(QuinnSmol, mtls(), smol::block_on);
 quorate_conformance::bad_inputs!(QuinnSmol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_data!(QuinnSmol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_strangers!(QuinnSmol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_lanes!(QuinnSmol, mtls(), smol::block_on);
 quorate_conformance::conformance_of_certificates!(QuinnSmol, smol::block_on);
 
 /// Waits in tokio, whose runtime its nodes need; smol's nodes bring their threads along.

@@ -13,6 +13,9 @@ fn mtls() -> Security {
 
 quorate_conformance::conformance!(Smol, mtls(), smol::block_on);
 quorate_conformance::bad_inputs!(Smol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_data!(Smol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_strangers!(Smol, mtls(), smol::block_on);
+quorate_conformance::conformance_of_lanes!(Smol, mtls(), smol::block_on);
 quorate_conformance::conformance_of_connections!(Smol, mtls(), smol::block_on);
 quorate_conformance::conformance_of_certificates!(Smol, smol::block_on);
 

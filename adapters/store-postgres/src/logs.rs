@@ -101,9 +101,12 @@ pub(crate) async fn open(
     };
     let Some(row) = row else {
         // An equal token is another opener's.
-        return Ok(Err(match refusal(transaction, space, log, token).await? {
-            StoreError::SequenceConflict { .. } => StoreError::Fenced { held: token },
-            other => other,
+        let refused = refusal(transaction, space, log, token).await?;
+        let is_taken = matches!(refused, StoreError::SequenceConflict { .. });
+        return Ok(Err(if is_taken {
+            StoreError::Fenced { held: token }
+        } else {
+            refused
         }));
     };
     let covers: Option<i64> = row.try_get(2)?;

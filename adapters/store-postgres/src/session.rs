@@ -36,7 +36,11 @@ impl From<tokio_postgres::Error> for Fault {
 impl From<Fault> for io::Error {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Server(error) => Self::other(error),
+            // Its own text is "db error", with what the server said behind it.
+            Fault::Server(error) => match error.as_db_error() {
+                Some(said) => Self::other(format!("{said} ({})", said.code().code())),
+                None => Self::other(error),
+            },
             Fault::Io(error) => error,
             Fault::Damaged(what) => Self::new(io::ErrorKind::InvalidData, format!("{what} is damaged")),
         }

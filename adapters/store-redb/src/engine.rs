@@ -32,14 +32,7 @@ impl Engine {
             .set_check_integrity_on_open(true);
         let database = builder
             .create_with_backend(Watched::new(backend, flags))
-            .map_err(|error| match error {
-                DatabaseError::DatabaseAlreadyOpen => io::Error::new(
-                    io::ErrorKind::ResourceBusy,
-                    "the file is in use by another process or node",
-                ),
-                DatabaseError::Storage(error) => io_error(error),
-                other => io::Error::other(other),
-            })?;
+            .map_err(open_error)?;
         Ok(Self { database })
     }
 
@@ -84,10 +77,7 @@ impl Engine {
         let mut writing = Writing(table);
         let changed = change(&mut writing)?;
         drop(writing);
-        transaction.commit().map_err(|error| match error {
-            redb::CommitError::Storage(error) => io_error(error),
-            other => io::Error::other(other),
-        })?;
+        transaction.commit().map_err(commit_error)?;
         Ok(changed)
     }
 }
@@ -166,15 +156,33 @@ fn range(
 
 /// Keeps what the system said: whether the disk is full.
 fn io_error(error: StorageError) -> io::Error {
-    match error {
-        StorageError::Io(error) => error,
-        other => io::Error::other(other),
+    if let StorageError::Io(error) = error {
+        return error;
     }
+    io::Error::other(error)
+}
+
+fn open_error(error: DatabaseError) -> io::Error {
+    if let DatabaseError::Storage(error) = error {
+        return io_error(error);
+    }
+    if matches!(error, DatabaseError::DatabaseAlreadyOpen) {
+        let why = "the file is in use by another process or node";
+        return io::Error::new(io::ErrorKind::ResourceBusy, why);
+    }
+    io::Error::other(error)
+}
+
+fn commit_error(error: redb::CommitError) -> io::Error {
+    if let redb::CommitError::Storage(error) = error {
+        return io_error(error);
+    }
+    io::Error::other(error)
 }
 
 fn table_error(error: TableError) -> io::Error {
-    match error {
-        TableError::Storage(error) => io_error(error),
-        other => io::Error::other(other),
+    if let TableError::Storage(error) = error {
+        return io_error(error);
     }
+    io::Error::other(error)
 }

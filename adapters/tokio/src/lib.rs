@@ -88,6 +88,11 @@ impl Adapter for Tokio {
 #[doc = include_str!("../../../docs/entities.md")]
 struct Entities;
 
+/// The chapter about replicated data compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/ddata.md")]
+struct ReplicatedData;
+
 /// The README's example is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

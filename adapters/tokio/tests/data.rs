@@ -4,7 +4,12 @@
 mod common;
 
 use common::{cluster, node, within};
-use quorate_tokio::data::{DataReadError, FlagKind, ObservedSet, Read, ValueChange, Write};
+use quorate_tokio::core::WriteError;
+use quorate_tokio::data::{
+    CustomChange, CustomError, CustomType, DataReadError, DataWriteError, FlagKind, Minting, ObservedSet,
+    OwnType, Read, ValueChange, Write,
+};
+use quorate_tokio::{Cluster, Security, StartError};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counters_and_sets_changed_on_three_nodes_are_read_on_all_of_them() {
@@ -105,4 +110,91 @@ async fn a_stream_of_changes_that_cannot_be_had_says_why_and_ends() {
         }
     };
     assert_eq!(within(again).await, Some(Ok(ValueChange::Value(1))));
+}
+
+/// The greatest number that anybody said.
+#[derive(Debug, Default)]
+struct Maximum;
+
+fn number(bytes: &[u8]) -> Result<u64, CustomError> {
+    let bytes = bytes.try_into();
+    Ok(u64::from_be_bytes(bytes.map_err(|_| {
+        CustomError("a number has eight bytes".to_owned())
+    })?))
+}
+
+impl CustomType for Maximum {
+    fn name(&self) -> &str {
+        "maximum"
+    }
+
+    fn initial(&self) -> Vec<u8> {
+        vec![0; 8]
+    }
+
+    fn check(&self, state: &[u8]) -> Result<(), CustomError> {
+        number(state).map(drop)
+    }
+
+    fn apply(&self, state: &[u8], op: &[u8], _: &mut Minting) -> Result<CustomChange, CustomError> {
+        let state = self.merge(state, op)?;
+        let delta = None;
+        Ok(CustomChange { state, delta })
+    }
+
+    fn merge(&self, left: &[u8], right: &[u8]) -> Result<Vec<u8>, CustomError> {
+        Ok(number(left)?.max(number(right)?).to_be_bytes().to_vec())
+    }
+}
+
+impl OwnType for Maximum {
+    type Value = u64;
+
+    fn value(&self, state: &[u8]) -> Option<u64> {
+        number(state).ok()
+    }
+}
+
+fn builder() -> quorate_tokio::ClusterBuilder<quorate_tokio::Tokio, Security> {
+    Cluster::builder("own")
+        .bind("127.0.0.1:0")
+        .security(Security::insecure_plaintext())
+        .fast_profile()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_type_of_ones_own_is_merged_on_two_nodes_and_refused_where_nobody_made_it_known() {
+    let mut nodes = Vec::<Cluster>::new();
+    for _ in 0..2 {
+        let node = within(builder().data_type(Maximum).start()).await.unwrap();
+        let seed = nodes.first().map_or_else(|| node.address(), Cluster::address);
+        node.join([seed.address()]).await.unwrap();
+        within(node.up()).await.unwrap();
+        nodes.push(node);
+    }
+    for (node, bid) in nodes.iter().zip([7_u64, 5]) {
+        let highest = node.data().own::<Maximum>("highest");
+        within(highest.apply(&bid.to_be_bytes(), Write::All))
+            .await
+            .unwrap();
+        assert_eq!(within(highest.read(Read::All)).await, Ok(7));
+        let refused = within(highest.apply(b"no number", Write::Local)).await;
+        assert!(
+            matches!(&refused, Err(DataWriteError::Failed(WriteError::Refused(_)))),
+            "{refused:?}"
+        );
+        assert!(!refused.unwrap_err().is_applied());
+    }
+    let counter = within(nodes[0].data().counter("highest").read(Read::Local)).await;
+    assert_eq!(counter, Err(DataReadError::WrongType));
+
+    let stranger = within(builder().start()).await.unwrap();
+    stranger.join([stranger.address().address()]).await.unwrap();
+    within(stranger.up()).await.unwrap();
+    let unknown = stranger.data().own::<Maximum>("highest");
+    let refused = within(unknown.apply(&[0; 8], Write::Local)).await;
+    assert!(format!("{}", refused.unwrap_err()).contains("`maximum` is not registered"));
+
+    let twice = builder().data_type(Maximum).data_type(Maximum).start().await;
+    assert!(matches!(twice, Err(StartError::DataType(_))));
 }

@@ -96,3 +96,32 @@ async fn a_node_that_stops_tells_its_callers_what_it_has_not_sent() {
     assert_eq!(failures.len() as u64, ASKS);
     assert_eq!(say(&failures), 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_downed_tells_its_callers_what_it_has_not_sent() {
+    let (asker, host, region) = asker_and_host().await;
+    host.stop().await;
+    let failures = ask_all(&region, async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        asker.down(asker.address()).await.unwrap();
+        asker.terminated().await;
+    })
+    .await;
+    assert_eq!(failures.len() as u64, ASKS);
+    assert_eq!(say(&failures), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asks_that_wait_for_a_member_which_is_removed_say_that_they_were_not_handled() {
+    let (asker, host, region) = asker_and_host().await;
+    host.stop().await;
+    let failures = ask_all(&region, async {
+        asker.remove(host.address()).await.unwrap();
+        // Those asked before waited for a link; those asked after wait for a home.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        asker.stop().await;
+    })
+    .await;
+    assert_eq!(failures.len() as u64, ASKS);
+    assert_eq!(say(&failures), 0);
+}

@@ -78,13 +78,15 @@ async fn links(target: &Cluster) -> LinkStats {
 }
 
 fn rejected(heard: &[u8]) -> RejectReason {
-    match decode_answer(heard) {
-        HandshakeDecoded::Done {
-            value: HelloAnswer::Reject(reject),
-            ..
-        } => reject.reason,
-        other => panic!("{other:?}"),
-    }
+    let answer = decode_answer(heard);
+    let HandshakeDecoded::Done {
+        value: HelloAnswer::Reject(reject),
+        ..
+    } = answer
+    else {
+        panic!("{answer:?}")
+    };
+    reject.reason
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

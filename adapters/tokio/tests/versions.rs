@@ -123,7 +123,9 @@ fn translated(version: Version, bytes: &[u8]) -> Vec<u8> {
                 extended_handshake(version, out)
             }
             // An answer: its version is what both speak.
-            _ => extended_handshake(version, bytes.to_vec()),
+            HandshakeDecoded::NeedMore(_) | HandshakeDecoded::Bad(_) => {
+                extended_handshake(version, bytes.to_vec())
+            }
         };
     }
     if !version.has_news {

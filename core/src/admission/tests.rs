@@ -53,6 +53,7 @@ fn of_a_stranger_what_a_join_needs_is_heard_and_heartbeats_and_what_waits_for_it
     ]);
     wanted.extend(kinds(DetectorMsg::TAGS));
     wanted.push(ShardingMsg::ENTITY.kind);
+    wanted.push(SingletonMsg::SINGLETON_MESSAGE.kind);
     assert_eq!(heard(UNASKED), wanted);
     for kind in kinds(DdataMsg::TAGS) {
         assert!(
@@ -79,7 +80,9 @@ fn of_a_former_member_the_last_words_about_entities_are_heard() {
         .filter(|kind| !is_heard(*kind, UNASKED))
         .collect();
     let mut wanted = kinds(ShardingMsg::TAGS);
-    wanted.retain(|kind| *kind != ShardingMsg::ENTITY.kind);
+    wanted.extend(kinds(SingletonMsg::TAGS));
+    let at_once = [ShardingMsg::ENTITY.kind, SingletonMsg::SINGLETON_MESSAGE.kind];
+    wanted.retain(|kind| !at_once.contains(kind));
     assert_eq!(more, wanted);
 }
 

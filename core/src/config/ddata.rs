@@ -54,8 +54,8 @@ pub struct DdataConfig {
     /// writes are confirmed before they are on disk. Mirrors `durable.lmdb.write-behind-interval`.
     pub write_behind_interval: Option<Duration>,
     /// Whether a store is loaded whose replica was away for longer than `durable_pruning_marker_time_to_live` (default false).
-    /// Right after the whole cluster was stopped for so long; wrong if others ran on: what they took over from removed nodes
-    /// would be counted twice.
+    /// Right after the whole cluster was stopped for so long; wrong if others ran on: what they settled of removed nodes would
+    /// be counted twice.
     pub load_outdated: bool,
     /// The user's own types (default none). The same on every node.
     pub custom_types: CustomTypes,
@@ -71,8 +71,8 @@ pub struct DdataConfig {
     /// Bytes of one value, encoded, from which on updates are refused (default 1 MiB, 1 KiB to 8 MiB, and at most half of
     /// what fits a frame, so that two replicas at the limit can still be merged and sent).
     pub value_bytes_max: usize,
-    /// Bytes of all values, encoded (default 256 MiB, >= `value_bytes_max`). Memory is about three times that for sets of
-    /// short elements.
+    /// Bytes of all values, encoded, with 200 per key (default 256 MiB, >= `value_bytes_max`). Memory is about three times that
+    /// for sets of short elements, and four times for many small counters.
     pub bytes_max: usize,
     /// Subscriptions (default 10,000, >= 1).
     pub subscribers_max: usize,

@@ -38,8 +38,8 @@ pub struct MembershipConfig {
     /// How long the leader keeps the tombstone of a removed member, on its own clock (default 24 h, > 0). Mirrors
     /// `prune-gossip-tombstones-after`.
     pub prune_gossip_tombstones_after: Duration,
-    /// How long a leaving or exiting node waits for its shards to be handed over (default 10 s, > 0). Mirrors the timeout
-    /// of the `cluster-sharding-shutdown-region` phase.
+    /// How long a leaving or exiting node waits for its shards to be handed over, and then for its singletons (default 10 s,
+    /// > 0, each). Mirrors the timeouts of the phases `cluster-sharding-shutdown-region` and `cluster-exiting`.
     pub exit_drain_timeout: Duration,
     /// How long a leaving node that has handed over its work waits for the leader to move it on; after that it goes all
     /// the same, and the others find it unreachable (default 10 s, > 0). Mirrors the timeout of the `cluster-exiting`

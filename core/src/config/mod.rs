@@ -10,6 +10,7 @@ mod limits;
 mod membership;
 mod presets;
 mod sharding;
+mod singleton;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -21,6 +22,7 @@ pub use executor::ExecutorConfig;
 pub use limits::Limits;
 pub use membership::MembershipConfig;
 pub use sharding::ShardingConfig;
+pub use singleton::SingletonConfig;
 pub use validate::{ConfigError, ValidConfig};
 
 use alloc::string::String;
@@ -49,6 +51,8 @@ pub struct Config {
     pub downing: DowningConfig,
     /// Sharding.
     pub sharding: ShardingConfig,
+    /// Singletons.
+    pub singleton: SingletonConfig,
     /// The executor that runs the application's handlers.
     pub executor: ExecutorConfig,
     /// Replicated data.

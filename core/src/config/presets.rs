@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{
     Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, Limits, MembershipConfig,
-    ShardingConfig,
+    ShardingConfig, SingletonConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -23,6 +23,7 @@ impl Config {
             failure_detector: FailureDetectorConfig::default(),
             downing: DowningConfig::default(),
             sharding: ShardingConfig::default(),
+            singleton: SingletonConfig::default(),
             executor: ExecutorConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
@@ -38,6 +39,7 @@ impl Config {
             failure_detector: FailureDetectorConfig::fast(),
             downing: DowningConfig::fast(),
             sharding: ShardingConfig::fast(),
+            singleton: SingletonConfig::fast(),
             executor: ExecutorConfig::fast(),
             ddata: DdataConfig::fast(),
             ..Self::lan(cluster)

@@ -39,7 +39,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 25] = [
+    let keys: [(&str, Set<Duration>); 30] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -105,6 +105,19 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         }),
         ("sharding.rebalance_interval", |c, v| {
             c.sharding.rebalance_interval = v
+        }),
+        ("singleton.hand_over_retry_interval", |c, v| {
+            c.singleton.hand_over_retry_interval = v
+        }),
+        ("singleton.stop_timeout", |c, v| c.singleton.stop_timeout = v),
+        ("singleton.lease_retry_interval", |c, v| {
+            c.singleton.lease_retry_interval = v
+        }),
+        ("singleton.lease_time_to_live", |c, v| {
+            c.singleton.lease_time_to_live = v
+        }),
+        ("singleton.identification_interval", |c, v| {
+            c.singleton.identification_interval = v
         }),
         ("limits.handshake_timeout", |c, v| c.limits.handshake_timeout = v),
     ];

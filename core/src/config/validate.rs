@@ -185,6 +185,7 @@ impl Config {
         self.membership.check()?;
         self.failure_detector.check()?;
         self.sharding.check()?;
+        self.singleton.check()?;
         self.executor.check()?;
         self.check_limits()?;
         self.ddata.check(self.ddata_frame_bytes_max())?;

@@ -11,6 +11,7 @@ use crate::config::ValidConfig;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
+use crate::oldest::state::Succession;
 use crate::outbox::Outbox;
 use crate::reject::Rejection;
 use crate::signal::Signals;
@@ -31,6 +32,7 @@ pub(crate) struct Base<R> {
     pub(crate) timers: Timers,
     pub(crate) outbox: Outbox,
     pub(crate) view: Arc<View>,
+    pub(crate) succession: Arc<Succession>,
 }
 
 impl<R: Rng> Base<R> {
@@ -46,6 +48,7 @@ impl<R: Rng> Base<R> {
             signals: Signals::default(),
             timers: Timers::default(),
             outbox: Outbox::default(),
+            succession: Arc::default(),
         }
     }
 
@@ -61,6 +64,7 @@ impl<R: Rng> Base<R> {
             timers: &mut self.timers,
             outbox: &mut self.outbox,
             view: &mut self.view,
+            succession: &mut self.succession,
             words: PhantomData,
         }
     }

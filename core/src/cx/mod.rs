@@ -11,11 +11,14 @@ use core::marker::PhantomData;
 use rand_core::Rng;
 
 pub(crate) use self::base::Base;
-pub(crate) use self::words::{OfDdata, OfDetector, OfDowning, OfMembership, OfSharding, Words};
+pub(crate) use self::words::{
+    OfDdata, OfDetector, OfDowning, OfMembership, OfOldest, OfSharding, OfSingleton, Words,
+};
 use crate::config::ValidConfig;
 use crate::effect::{Answer, Effect};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{Target, Token};
+use crate::oldest::state::Succession;
 use crate::outbox::Outbox;
 use crate::reject::Rejection;
 use crate::signal::Signals;
@@ -36,6 +39,7 @@ pub(crate) struct Cx<'a, W> {
     timers: &'a mut Timers,
     outbox: &'a mut Outbox,
     view: &'a mut Arc<View>,
+    succession: &'a mut Arc<Succession>,
     words: PhantomData<fn(W)>,
 }
 
@@ -135,6 +139,11 @@ impl<'a, W: Words> Cx<'a, W> {
     /// The current picture.
     pub(crate) const fn view(&self) -> &Arc<View> {
         self.view
+    }
+
+    /// Who acts for whom, in the current picture.
+    pub(crate) const fn succession(&self) -> &Arc<Succession> {
+        self.succession
     }
 
     fn push(&mut self, effect: Effect) {

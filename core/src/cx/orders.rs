@@ -4,12 +4,13 @@
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
-use super::{Cx, OfDdata, OfDetector, OfDowning, OfMembership, OfSharding};
+use super::{Cx, OfDdata, OfDetector, OfDowning, OfMembership, OfOldest, OfSharding, OfSingleton};
 use crate::drain::DrainPart;
-use crate::effect::{Effect, EntityOrder};
+use crate::effect::{Effect, EntityOrder, SingletonOrder};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::LeaseOrder;
+use crate::oldest::state::Succession;
 use crate::owner::Owner;
 use crate::sharding::state::ids::KindId;
 use crate::signal::Verdicts;
@@ -69,6 +70,23 @@ impl Cx<'_, OfDowning> {
     }
 }
 
+impl Cx<'_, OfOldest> {
+    /// Replaces who acts for whom.
+    pub(crate) fn publish_succession(&mut self, succession: Succession) {
+        *self.succession = Arc::new(succession);
+    }
+
+    /// Says that the ages are those of the picture now.
+    pub(crate) fn say_ages_changed(&mut self, before: Arc<View>) {
+        self.signals.ages_changed(before);
+    }
+
+    /// Says that the work of a departed member is free.
+    pub(crate) fn say_margin_over(&mut self) {
+        self.signals.margin_over();
+    }
+}
+
 impl Cx<'_, OfSharding> {
     /// Tells users a fact about a kind.
     pub(crate) fn notify_sharding(&mut self, kind: KindId, event: ShardingEvent) {
@@ -95,5 +113,27 @@ impl Cx<'_, OfDdata> {
     /// Asks the node's store for something; its answer comes home to the replicator.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
         self.push(Effect::Store(Owner::Ddata, request));
+    }
+}
+
+impl Cx<'_, OfSingleton> {
+    /// Says that nothing runs here any more.
+    pub(crate) fn say_drained(&mut self) {
+        self.signals.drained(DrainPart::Singletons);
+    }
+
+    /// Has the host do something with an instance.
+    pub(crate) fn order_instance(&mut self, order: SingletonOrder) {
+        self.push(Effect::Singleton(order));
+    }
+
+    /// Asks the keeper of a lease for something; its report comes home to the singletons.
+    pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
+        self.push(Effect::Lease(Owner::Singleton, order));
+    }
+
+    /// Asks the node's store for something; its answer comes home to the singletons.
+    pub(crate) fn order_store(&mut self, request: StoreRequest) {
+        self.push(Effect::Store(Owner::Singleton, request));
     }
 }

@@ -2,13 +2,20 @@
 
 use core::convert::Infallible;
 
-use crate::event::{DdataEvent, DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
-use crate::message::{DdataMsg, DetectorMsg, MembershipMsg, Message, ShardingMsg};
-use crate::sharding::state::ids::KindId;
-use crate::stats::{
-    DdataCounters, DetectorCounters, DowningCounters, MembershipCounters, ShardingCounters, Stats,
+use crate::event::{
+    DdataEvent, DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent, SingletonEvent,
 };
-use crate::timer::{DdataTimer, DetectorTimer, DowningTimer, MembershipTimer, ShardingTimer, Timer};
+use crate::message::{DdataMsg, DetectorMsg, MembershipMsg, Message, ShardingMsg, SingletonMsg};
+use crate::sharding::state::ids::KindId;
+use crate::singleton::state::SingletonId;
+use crate::stats::{
+    DdataCounters, DetectorCounters, DowningCounters, MembershipCounters, OldestCounters, ShardingCounters,
+    SingletonCounters, Stats,
+};
+use crate::timer::{
+    DdataTimer, DetectorTimer, DowningTimer, MembershipTimer, OldestTimer, ShardingTimer, SingletonTimer,
+    Timer,
+};
 
 /// The words of one machine, as its `protocol` states them.
 pub(crate) trait Words {
@@ -51,8 +58,12 @@ words! {
     OfDetector: detector, DetectorMsg, DetectorTimer, DetectorEvent, DetectorCounters;
     /// Of the split-brain resolver, which says nothing to other nodes.
     OfDowning: downing, Infallible, DowningTimer, DowningEvent, DowningCounters;
+    /// Of the room of age, which says nothing to other nodes and nothing to users.
+    OfOldest: oldest, Infallible, OldestTimer, Infallible, OldestCounters;
     /// Of sharding, whose events are about a kind.
     OfSharding: sharding, ShardingMsg, ShardingTimer, (KindId, ShardingEvent), ShardingCounters;
     /// Of the replicator.
     OfDdata: ddata, DdataMsg, DdataTimer, DdataEvent, DdataCounters;
+    /// Of singletons, whose events are about one of them.
+    OfSingleton: singleton, SingletonMsg, SingletonTimer, (SingletonId, SingletonEvent), SingletonCounters;
 }

@@ -3,9 +3,10 @@
 //! I-65, I-68.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::durable::Waiter;
-use super::measure::data_len;
+use super::measure::envelope_len;
 use super::protocol::{Body, Event, Msg, Nack, Rejection};
 use super::pruning::is_abandoned;
 use super::state::key::Key;
@@ -51,7 +52,6 @@ impl Replicator {
         let view = Arc::clone(cx.view());
         let is_dead = |_: &UniqueAddress, owner: &UniqueAddress| is_abandoned(&view, owner);
         envelope.abandon_pruning(is_dead);
-        envelope.drop_obsolete(cx.now().unix_ms);
         let incoming = envelope_len(&envelope);
         let Some(entry) = self.entries.get(key) else {
             if !self.entries.has_room(
@@ -79,21 +79,20 @@ impl Replicator {
         // A value that may pass a limit is merged beside the one that is held, so that it can be left.
         let may_pass = bytes + incoming > merged_bytes_max(cx)
             || self.entries.bytes() + incoming > cx.config().ddata.bytes_max;
-        let has_markers = !(held.pruning.is_empty() && envelope.pruning.is_empty());
+        let has_markers = !(held.pruning.is_empty() && envelope.pruning.is_empty())
+            || held.settled_ms != envelope.settled_ms;
         let before = (may_pass || has_markers).then(|| held.clone());
         let marked = held.pruning.len();
         held.abandon_pruning(is_dead);
         let has_abandoned = held.pruning.len() < marked;
-        let has_gone = |owner: &UniqueAddress| is_abandoned(&view, owner);
-        let has_given_back = held.undo_double(&mut envelope, has_gone);
-        let has_new_owner = held.hand_over(&mut envelope, has_gone) || has_given_back;
+        let (settled_ms, markers) = (held.settled_ms, held.pruning.clone());
         let outcome = held.merge(envelope);
         let refuse = |replicator: &mut Self, held, rejection| {
             replicator.entries.put_back(key, held);
             Err(rejection)
         };
         let changed = match outcome {
-            Ok(changed) => held.add_seen(cx.me()) || changed || has_abandoned || has_new_owner,
+            Ok(changed) => held.add_seen(cx.me()) || changed || has_abandoned,
             Err(error) => return refuse(self, before.unwrap_or(held), Rejection::merge(key, error)),
         };
         if let Some(entry) = self.entries.get_mut(key) {
@@ -112,6 +111,11 @@ impl Replicator {
             if self.entries.bytes() - bytes + exact > cx.config().ddata.bytes_max {
                 return refuse(self, before, Rejection::Full { key: key.clone() });
             }
+        }
+        if held.settled_ms > settled_ms {
+            let mut nodes: Vec<UniqueAddress> = markers.into_keys().collect();
+            nodes.retain(|node| !held.pruning.contains_key(node));
+            self.on_settled(cx, key, &mut held, nodes);
         }
         self.changed(cx, key, held, exact, used.max(held_used));
         Ok(true)
@@ -167,20 +171,8 @@ impl Replicator {
 
     /// Answers what waits for an answer although this node takes no part, so that the asker need not wait for nothing.
     pub(super) fn refuse(&self, cx: &mut Cx<'_>, from: &UniqueAddress, message: &Msg) {
-        let operation = match &message.body {
-            Body::Write { operation, .. } => Some(*operation),
-            Body::Deltas { operation, .. } => *operation,
-            Body::Read { .. }
-            | Body::ReadResult { .. }
-            | Body::WriteAck { .. }
-            | Body::WriteNack { .. }
-            | Body::Repair { .. }
-            | Body::Status { .. }
-            | Body::Request { .. }
-            | Body::Gossip { .. } => None,
-        };
         let is_member = cx.view().member(from).is_some();
-        if let Some(operation) = operation
+        if let Some(operation) = message.body.awaited_write()
             && is_member
         {
             let reason = Nack::NotServing;
@@ -227,14 +219,18 @@ fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rej
     let Some(data) = &envelope.data else {
         return Ok(());
     };
-    let nodes = data.nodes().len() + envelope.pruning.len() + envelope.deltas.len();
+    let unmarked = data.nodes();
+    let unmarked = unmarked
+        .iter()
+        .filter(|node| !envelope.pruning.contains_key(*node));
+    let nodes = unmarked.count() + envelope.pruning.len() + envelope.deltas.len();
     if nodes > CONTRIBUTORS_MAX {
         let key = key.clone();
         return Err(Rejection::TooManyContributors { key, nodes });
     }
     let seen = |marker: &Pruning| match marker {
         Pruning::Initialized { seen, .. } => seen.len(),
-        Pruning::Performed { folds, .. } => folds.len(),
+        Pruning::Performed { .. } => 0,
     };
     let marked: usize = envelope.pruning.values().map(seen).sum();
     if marked > CONTRIBUTORS_MAX {
@@ -249,9 +245,4 @@ fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rej
 /// How far ahead stamps may be.
 pub(super) fn skew_ms(cx: &Cx<'_>) -> i64 {
     i64::try_from(cx.config().ddata.clock_skew_max.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// The length of an encoded value.
-pub(super) fn envelope_len(envelope: &Envelope) -> usize {
-    envelope.data.as_ref().map_or(0, |data| data_len(data))
 }

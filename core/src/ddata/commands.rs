@@ -5,10 +5,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::crdt::{Applied, Data, Delta, Op};
+use super::crdt::{Applied, CustomError, Data, Delta, Op, OpError};
 use super::delta_log;
 use super::durable::Waiter;
-use super::measure::{data_len, delta_len, op_len};
+use super::measure::{around_len, data_len, delta_len, op_len, version_len};
 use super::operations::{Kept, Operation, Plan, Work};
 use super::protocol::{Answer, Body, Command, DeltaEntry, ReadError, SubscribeError, Timer, WriteError};
 use super::replicas::Replicas;
@@ -252,6 +252,7 @@ impl Replicator {
         initial: Data,
         op: &Op,
     ) -> Result<Option<DeltaEntry>, WriteError> {
+        check_type(cx, &initial)?;
         let settings = &cx.config().ddata;
         let (value_max, keys_max, bytes_max) =
             (settings.value_bytes_max, settings.keys_max, settings.bytes_max);
@@ -282,11 +283,12 @@ impl Replicator {
             Err(error) => return refuse(self, envelope, WriteError::Refused(error)),
         };
         if let Some(before) = before {
-            bytes = data_len(data);
-            if bytes > value_max {
+            let written = data_len(data);
+            if written > value_max {
                 let bytes_max = value_max;
                 return refuse(self, before, WriteError::TooLarge { bytes_max });
             }
+            bytes = written + around_len(&envelope);
         }
         let delta = match applied {
             Applied::Delta(delta) => Some(delta),
@@ -299,7 +301,9 @@ impl Replicator {
                 return Ok(None);
             }
         };
+        let versions = envelope.deltas.len();
         let entry = self.log_change(cx, key, &mut envelope, delta);
+        bytes += (envelope.deltas.len() - versions) * version_len(cx.me());
         self.changed(cx, key, envelope, bytes, cx.mono());
         match entry {
             Some(_) => self.note_on_its_way(cx, key),
@@ -322,12 +326,14 @@ impl Replicator {
         let after = envelope.deltas.get(cx.me()).copied().unwrap_or(0);
         let size_max = cx.config().ddata.max_delta_size;
         let delta = delta.filter(|delta| delta_len(delta) <= delta_log::DELTA_BYTES_MAX);
-        let upto = self.log.push(key, after, delta.clone(), size_max);
+        let settled_ms = envelope.settled_ms;
+        let upto = self.log.push(key, (after, settled_ms), delta.clone(), size_max);
         envelope.deltas.insert(cx.me().clone(), upto);
         delta.map(|delta| DeltaEntry {
             key: key.clone(),
             after,
             upto,
+            settled_ms,
             deltas: alloc::vec![delta],
         })
     }
@@ -435,5 +441,26 @@ fn alone(cx: &Cx<'_>, timeout: Duration) -> Plan {
         targets: Targets::default(),
         deadline: cx.mono() + timeout,
         retry_at: cx.mono() + timeout,
+    }
+}
+
+/// A type that this node was not told of is not written: what it is called on the wire would mean nothing to the others.
+fn check_type(cx: &Cx<'_>, initial: &Data) -> Result<(), WriteError> {
+    match initial {
+        Data::Custom(own) if cx.config().ddata.custom_types.get(own.name()).is_none() => {
+            let what = alloc::format!("the type `{}` is not registered on this node", own.name());
+            Err(WriteError::Refused(OpError::Custom(CustomError(what))))
+        }
+        Data::Custom(_)
+        | Data::GCounter(_)
+        | Data::PnCounter(_)
+        | Data::GSet(_)
+        | Data::OrSet(_)
+        | Data::OrMap(_)
+        | Data::OrMultiMap(_)
+        | Data::PnCounterMap(_)
+        | Data::LwwRegister(_)
+        | Data::LwwMap(_)
+        | Data::Flag(_) => Ok(()),
     }
 }

@@ -26,6 +26,8 @@ struct Change {
 struct KeyLog {
     /// The number before the first change that is kept.
     after: u64,
+    /// Up to when the value was settled at the last change. What was logged before it was is behind one that only gossip brings.
+    settled_ms: u64,
     /// The last change that was dropped before everybody had it.
     lost: u64,
     changes: VecDeque<Change>,
@@ -44,9 +46,15 @@ pub(super) struct DeltaLog {
 }
 
 impl DeltaLog {
-    /// Logs a change of a key whose last number was `before`; the number of this one. `None` stands for a change that only
+    /// Logs a change of a key whose last number was `before`, and which is settled up to `settled_ms`; the number of this one. `None` stands for a change that only
     /// gossip brings.
-    pub(super) fn push(&mut self, key: &Key, before: u64, delta: Option<Delta>, size_max: usize) -> u64 {
+    pub(super) fn push(
+        &mut self,
+        key: &Key,
+        (before, settled_ms): (u64, u64),
+        delta: Option<Delta>,
+        size_max: usize,
+    ) -> u64 {
         self.last += 1;
         let upto = self.last;
         let room = self.changes < CHANGES_MAX;
@@ -54,6 +62,7 @@ impl DeltaLog {
             after: before,
             ..KeyLog::default()
         });
+        log.settled_ms = settled_ms;
         let delta = delta.filter(|_| room);
         log.size += size_of(delta.as_ref());
         log.changes.push_back(Change { upto, delta });
@@ -136,6 +145,7 @@ impl KeyLog {
             key: key.clone(),
             after: self.after.max(sent),
             upto: last,
+            settled_ms: self.settled_ms,
             deltas: Vec::new(),
         };
         for change in self.changes.iter().filter(|change| change.upto > sent) {

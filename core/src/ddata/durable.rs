@@ -12,11 +12,17 @@ use super::{Replicator, Stage, send};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::store::limits::{ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX, ORDER_BYTES_MAX};
-use crate::store::{Bytes, Change, StoreAnswer, StoreOrder, StoreReport, StoreRequest};
+use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::wire;
 
 /// Keys of values begin with this byte; the note below stands before them.
 const VALUE: u8 = b'v';
+
+/// A store that cannot be read for the time being is asked again after the first of these, then after twice as long, up to the
+/// second: a store that is being opened takes a moment, a database that is down minutes, and nobody is to wait for long
+/// once it is there.
+const LOAD_AGAIN_MIN: Duration = Duration::from_millis(100);
+const LOAD_AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// When this replica was last known to be alive, by the wall clock.
 const ALIVE: &[u8] = b"a";
@@ -52,6 +58,9 @@ pub(super) struct Durable {
     gathering: bool,
     /// The store refused; the next gossip tick tries again.
     held_back: bool,
+    /// What was asked last while the store is read, to be asked again, and the time until then.
+    loading: Option<(Request, StoreOrder)>,
+    load_again: Duration,
 }
 
 impl Durable {
@@ -106,7 +115,29 @@ impl Durable {
         self.ask(cx, Request::Load, order);
     }
 
+    /// The part of the store that could not be read is asked for again.
+    pub(super) fn load_again(&mut self, cx: &mut Cx<'_>) {
+        if let Some((request, order)) = self.loading.take() {
+            self.ask(cx, request, order);
+        }
+    }
+
+    /// The store cannot be read for the time being; whether that is news.
+    fn wait_for_store(&mut self, cx: &mut Cx<'_>, request: Request) -> bool {
+        let is_news = self.load_again.is_zero();
+        self.load_again = (self.load_again * 2).clamp(LOAD_AGAIN_MIN, LOAD_AGAIN_MAX);
+        if let Some((asked, _)) = &mut self.loading {
+            *asked = request;
+        }
+        cx.wake(Timer::Load, cx.mono() + self.load_again);
+        is_news
+    }
+
     fn ask(&mut self, cx: &mut Cx<'_>, request: Request, order: StoreOrder) {
+        match request {
+            Request::Load | Request::Age => self.loading = Some((request.clone(), order.clone())),
+            Request::Write(_) => {}
+        }
         self.last += 1;
         self.open = Some((self.last, request));
         let request = StoreRequest { id: self.last, order };
@@ -136,6 +167,14 @@ impl Replicator {
             }
             (Request::Load, Ok(StoreAnswer::Items { items, more })) => self.on_loaded(cx, &items, more),
             (Request::Write(waiters), outcome) => self.on_batch_done(cx, waiters, outcome.is_ok()),
+            (
+                request @ (Request::Age | Request::Load),
+                Err(error @ (StoreError::Busy | StoreError::Full | StoreError::Unavailable)),
+            ) => {
+                if self.durable.wait_for_store(cx, request) {
+                    cx.notify(Event::StoreAwaited { error });
+                }
+            }
             // Nothing can be served without what is stored.
             (Request::Age | Request::Load, _) => self.on_store_lost(cx),
         }
@@ -161,6 +200,10 @@ impl Replicator {
                 // What was loaded need not be stored again.
                 self.durable.dirty.clear();
                 self.durable.alive_due = true;
+                self.durable.loading = None;
+                if !core::mem::take(&mut self.durable.load_again).is_zero() {
+                    cx.notify(Event::StoreRead);
+                }
                 self.serve(cx);
             }
         }

@@ -74,6 +74,7 @@ pub(super) fn digest_of(envelope: &Envelope) -> Digest {
 }
 
 fn put_markers(envelope: &Envelope, out: &mut Vec<u8>) {
+    out.extend_from_slice(&envelope.settled_ms.to_le_bytes());
     for (node, marker) in &envelope.pruning {
         // A node in a marker was decoded or is a member: it can be written.
         let _ = bytes::put_node(out, node);
@@ -85,10 +86,9 @@ fn put_markers(envelope: &Envelope, out: &mut Vec<u8>) {
                     let _ = bytes::put_node(out, node);
                 }
             }
-            Pruning::Performed { owner, folds, .. } => {
+            Pruning::Performed { obsolete_at_ms } => {
                 out.push(2);
-                let _ = bytes::put_node(out, owner);
-                out.push(u8::try_from(folds.len()).unwrap_or(u8::MAX));
+                out.extend_from_slice(&obsolete_at_ms.to_le_bytes());
             }
         }
     }

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::entries::Entry;
-use super::protocol::{Body, Carried, Digested, Rejection};
+use super::protocol::{Body, Carried, Digested, MESSAGE_BYTES, Rejection};
 use super::replicas::Replicas;
-use super::slices::{CHUNKS_PER_TICK_MAX, chunk_of, chunks_per_tick, chunks_total};
+use super::slices::{CHUNKS_PER_TICK_MAX, Chunks, chunk_of};
 use super::state::Digest;
 use super::state::key::Key;
 use super::{Replicator, send_weighed};
@@ -18,13 +18,11 @@ use crate::ident::UniqueAddress;
 use crate::rng;
 use crate::time::Instant;
 
-/// Bytes of values in one message, but for a single larger value: a frame of this size is on its way in a few milliseconds.
-const MESSAGE_BYTES: usize = 64 << 10;
-
 /// Bytes of a key and its digest beside the key's text.
 const DIGESTED_BYTES: usize = 32;
 
-/// A chunk holds less than twice the keys that one is meant to hold; so much is sent of one, and no more is answered.
+/// A chunk holds about as many keys as it is meant to, and up to twice that while they become more; so much is sent of what a
+/// peer lacks of one.
 const KEYS_PER_CHUNK_FACTOR: usize = 2;
 
 /// Statuses that a peer may send between two ticks of this node: a tick's chunks, twice, because ticks of two nodes drift,
@@ -50,10 +48,8 @@ impl Replicator {
 
     /// Sends the digests of the next chunks.
     fn send_statuses(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
-        let total = chunks_total(self.entries.len(), cx.config().ddata.max_delta_elements);
-        let count = chunks_per_tick(total);
-        let first = self.chunks_compared % total;
-        self.chunks_compared = (first + count) % total;
+        let per_chunk = cx.config().ddata.max_delta_elements;
+        let Chunks { first, count, total } = self.rounds.advance(self.entries.len(), per_chunk);
         let mut chunks: Vec<Vec<Digested>> = alloc::vec![Vec::new(); count];
         let now = cx.mono();
         for (key, entry) in self.entries.iter_mut() {

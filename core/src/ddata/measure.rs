@@ -5,10 +5,41 @@ use alloc::vec::Vec;
 use super::crdt::{
     Data, Delta, GSetOp, LwwMapOp, LwwRegisterOp, Op, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp,
 };
+use super::state::{Envelope, Pruning};
+use crate::ident::UniqueAddress;
 use crate::wire::{encode_data, encode_delta};
 
 /// What an operation adds to a value beside its elements, at most: lengths, a dot, and this node's name once.
 const AROUND_ELEMENT_BYTES: usize = 320;
+
+/// The length of an encoded value with all that travels beside it. Costs an encoding.
+pub(super) fn envelope_len(envelope: &Envelope) -> usize {
+    envelope.data.as_ref().map_or(0, |data| data_len(data)) + around_len(envelope)
+}
+
+/// What markers and delta versions take: they name nodes, and a peer may name many that never were.
+pub(super) fn around_len(envelope: &Envelope) -> usize {
+    let marked = |(node, marker): (&UniqueAddress, &Pruning)| {
+        let beside = match marker {
+            Pruning::Initialized { owner, seen } => {
+                node_len(owner) + seen.iter().map(node_len).sum::<usize>()
+            }
+            Pruning::Performed { .. } => 0,
+        };
+        node_len(node) + beside + 16
+    };
+    let markers: usize = envelope.pruning.iter().map(marked).sum();
+    markers + envelope.deltas.keys().map(version_len).sum::<usize>()
+}
+
+/// What the delta version of one node takes.
+pub(super) fn version_len(node: &UniqueAddress) -> usize {
+    node_len(node) + 8
+}
+
+fn node_len(node: &UniqueAddress) -> usize {
+    node.address().host().len() + 11
+}
 
 /// The length of an encoded value. Costs an encoding.
 pub(super) fn data_len(data: &Data) -> usize {

@@ -39,7 +39,7 @@ use crate::ddata::operations::Operations;
 use crate::ddata::protocol::{Body, Event, Msg, Timer};
 use crate::ddata::pruning::Departed;
 use crate::ddata::replicas::Replicas;
-use crate::ddata::slices::RoundRobin;
+use crate::ddata::slices::{RoundRobin, Rounds};
 use crate::ddata::state::Digest;
 use crate::ddata::state::key::Key;
 use crate::ddata::subscriptions::Subscriptions;
@@ -63,7 +63,7 @@ pub struct Replicator {
     minting: Minting,
     turns: RoundRobin,
     delta_ticks: u64,
-    chunks_compared: usize,
+    rounds: Rounds,
     /// Statuses heard of each peer since the last gossip tick.
     statuses: BTreeMap<UniqueAddress, u32>,
     departed: Departed,
@@ -95,7 +95,7 @@ impl Replicator {
             minting: Minting::new(me.clone()),
             turns: RoundRobin::default(),
             delta_ticks: 0,
-            chunks_compared: 0,
+            rounds: Rounds::default(),
             statuses: BTreeMap::new(),
             departed: Departed::default(),
             durable: Durable::default(),
@@ -187,6 +187,8 @@ impl Replicator {
             Timer::Pruning => self.on_pruning_tick(cx),
             Timer::Operations => self.on_operations_due(cx),
             Timer::WriteBehind => self.durable.on_write_behind(),
+            Timer::Load if self.stage == Stage::Loading => self.durable.load_again(cx),
+            Timer::Load => {}
         }
         self.after_input(cx);
     }
@@ -277,8 +279,8 @@ impl Replicator {
 
 impl Buffers for Replicator {
     fn buffered(&self) -> Buffered {
-        // What it holds came over bulk links or
-        // from callers, and has bounds of its own (`ddata.open_operations_max`, `ddata.bytes_max`).
+        // What it holds came over bulk links or from callers, and has bounds of its own (`ddata.open_operations_max`,
+        // `ddata.bytes_max`).
         Buffered::NOTHING
     }
 }

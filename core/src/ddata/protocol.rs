@@ -13,8 +13,15 @@ use super::state::consistency::Consistency;
 use super::state::key::{Key, Pattern};
 use super::state::{Digest, Envelope};
 use crate::lane::{Tag, tags};
+use crate::store::StoreError;
 
 pub use rejection::Rejection;
+
+/// Changes of one key in a message: a sender gathers fewer than its `ddata.max_delta_size`, whose largest value this is.
+pub(crate) const DELTAS_PER_ENTRY_MAX: usize = 10_000;
+
+/// Bytes of values in one message, but for a single larger value: a frame of this size is on its way in a few milliseconds.
+pub(crate) const MESSAGE_BYTES: usize = 64 << 10;
 
 /// One message between replicators.
 #[derive(Clone, Debug)]
@@ -127,6 +134,24 @@ pub enum Body {
     },
 }
 
+impl Body {
+    /// The number of the operation for which the sender waits for `WriteAck` or `WriteNack`; `None` if it waits for neither.
+    pub(crate) const fn awaited_write(&self) -> Option<u64> {
+        match self {
+            Self::Write { operation, .. } => Some(*operation),
+            Self::Deltas { operation, .. } => *operation,
+            Self::Read { .. }
+            | Self::ReadResult { .. }
+            | Self::WriteAck { .. }
+            | Self::WriteNack { .. }
+            | Self::Repair { .. }
+            | Self::Status { .. }
+            | Self::Request { .. }
+            | Self::Gossip { .. } => None,
+        }
+    }
+}
+
 /// Why a write was not accepted by a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nack {
@@ -173,6 +198,8 @@ pub struct DeltaEntry {
     pub after: u64,
     /// The last of these.
     pub upto: u64,
+    /// Up to when the sender's value is settled: they cannot be joined with a value that is settled further or less far.
+    pub settled_ms: u64,
     /// The changes, oldest first.
     pub deltas: Vec<Delta>,
 }
@@ -192,6 +219,8 @@ pub enum Timer {
     Operations,
     /// Store what was gathered.
     WriteBehind,
+    /// Ask the store again for what it could not give.
+    Load,
 }
 
 /// What an application asks of the replicator.
@@ -390,17 +419,25 @@ pub enum Event {
         /// About so many bytes.
         bytes: usize,
     },
-    /// The contributions of a removed node to a key are its owner's now.
+    /// The contributions of a removed node to a key are nobody's here now.
     Pruned {
         /// The key.
         key: Key,
         /// Whose they were.
         node: crate::ident::UniqueAddress,
     },
+    /// The store cannot be read for the time being. It is asked again, first after a tenth of a second, later every five; this
+    /// node takes no part until then. Said once.
+    StoreAwaited {
+        /// What it says.
+        error: StoreError,
+    },
+    /// The store that had to be waited for is read: this node takes part.
+    StoreRead,
     /// The store could not be read, or holds what is no replica's: this node takes no part until it is started again.
     StoreLost,
-    /// What the store holds is older than markers of pruned nodes live, so that it could count twice what others have taken
-    /// over. This node takes no part; start it with `ddata.load_outdated`, or without the old store.
+    /// What the store holds is older than markers of pruned nodes live, so that it could count twice what others have
+    /// settled. This node takes no part; start it with `ddata.load_outdated`, or without the old store.
     StoreOutdated {
         /// For so long the replica was not alive.
         away: Duration,

@@ -1,18 +1,18 @@
-//! Taking over what removed nodes contributed. Starts when their last changes had time to reach everybody, is done by one
-//! owner once all know, and leaves a marker by which late data is told apart. Nothing happens while anybody is
-//! unreachable. Spec: sharding 1.12 (pruning), 10.8.
+//! Forgetting who contributed what, once a node is removed. It is announced to all; when all know, it is said when it ends;
+//! then every replica on its own gives what stands under that name to nobody. Nothing happens while anybody is
+//! unreachable. Never moves anything before the end. Spec: sharding 1.12 (pruning), 10.8; `docs/adr/0012`.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::admission::envelope_len;
+use super::Replicator;
+use super::measure::envelope_len;
 use super::protocol::Event;
 use super::replicas::Replicas;
 use super::state::key::Key;
 use super::state::{Envelope, Pruning};
-use super::{Replicator, wall_ms};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::time::Instant;
@@ -20,9 +20,6 @@ use crate::view::View;
 
 /// Removed nodes that are remembered: as many as there are tombstones. Past it the rest waits for the next look.
 const DEPARTED_MAX: usize = 10_000;
-
-/// Late data is taken over at most so often beside one marker; what comes then waits until the marker has gone.
-const FOLDS_MAX: usize = 64;
 
 /// Who was removed, and how much time has passed in which everybody could hear of it.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +30,9 @@ pub(super) struct Departed {
     all_reachable: Duration,
     /// Until when that is counted, and whether it was running.
     counted: Option<(Instant, bool)>,
+    /// When each marker was first found to have ended, by the clock above. A wall clock that jumps ends it here before others
+    /// may have heard of it: they get the time that everything gets to spread.
+    ended: BTreeMap<(Key, UniqueAddress), Duration>,
 }
 
 impl Departed {
@@ -69,18 +69,34 @@ impl Departed {
         let ripe = self
             .since
             .iter()
-            .filter(|(_, since)| self.all_reachable.saturating_sub(**since) > after);
+            .filter(|(_, since)| self.is_over(**since, after));
         ripe.map(|(node, _)| node.clone()).collect()
+    }
+
+    fn is_over(&self, since: Duration, after: Duration) -> bool {
+        self.all_reachable.saturating_sub(since) > after
+    }
+
+    /// Up to when a key is settled: the latest of its markers that ended so long ago. `ended` is all of them.
+    fn settles(&mut self, key: &Key, ended: Vec<(UniqueAddress, u64)>, after: Duration) -> Option<u64> {
+        let mut until = None;
+        for (node, obsolete_at_ms) in ended {
+            let now = self.all_reachable;
+            let since = *self.ended.entry((key.clone(), node)).or_insert(now);
+            if self.is_over(since, after) {
+                until = until.max(Some(obsolete_at_ms));
+            }
+        }
+        until
     }
 }
 
 /// What one look finds to do for a key.
 enum Step {
     Start(UniqueAddress),
-    Take(UniqueAddress),
-    Adopt(UniqueAddress),
+    Perform(UniqueAddress),
     Abandon(UniqueAddress),
-    Forget,
+    Settle(u64),
 }
 
 impl Replicator {
@@ -99,25 +115,29 @@ impl Replicator {
         }
         let told: BTreeSet<UniqueAddress> = replicas.told().cloned().collect();
         let ripe = self.departed.ripe(cx.config().ddata.max_pruning_dissemination);
+        let dissemination = cx.config().ddata.max_pruning_dissemination;
+        let now_ms = cx.now().unix_ms;
         let mut steps: Vec<(Key, Step)> = Vec::new();
         for (key, entry) in self.entries.iter() {
             let durable = cx.config().ddata.is_durable(key);
             let may_start = leads && (!durable || has_quorate_stores(cx, &view));
-            let found = steps_for(
-                cx.me(),
-                &view,
-                &entry.envelope,
-                (&told, &ripe),
-                (leads, may_start),
-                cx.now().unix_ms,
-            );
+            let found = steps_for(cx.me(), &view, &entry.envelope, (&told, &ripe), may_start);
             steps.extend(found.into_iter().map(|step| (key.clone(), step)));
+            let ended = ended(&entry.envelope, now_ms);
+            if let Some(until_ms) = self.departed.settles(key, ended, dissemination) {
+                steps.push((key.clone(), Step::Settle(until_ms)));
+            }
         }
         for (key, step) in steps {
             self.take_step(cx, &key, step);
         }
         let named: BTreeSet<UniqueAddress> = self.named_nodes();
         self.departed.since.retain(|node, _| named.contains(node));
+        let entries = &self.entries;
+        self.departed.ended.retain(|(key, node), _| {
+            let held = entries.get(key);
+            held.is_some_and(|held| held.envelope.pruning.contains_key(node))
+        });
     }
 
     /// Nodes that values name although they are no members and nobody was seen leaving: of an earlier life of the cluster.
@@ -150,30 +170,35 @@ impl Replicator {
         };
         match step {
             Step::Start(node) => envelope.start_pruning(&node, cx.me()),
-            Step::Adopt(node) => envelope.adopt(&node, cx.me()),
             Step::Abandon(node) => envelope.abandon_pruning(|of, _| *of == node),
-            Step::Take(node) => {
-                self.minting.set_now(wall_ms(cx));
+            Step::Perform(node) => {
                 let until_ms = cx.now().unix_ms.saturating_add(marker_life_ms(cx, key));
-                match envelope.prune(&node, &mut self.minting, until_ms) {
-                    Ok(()) => {
-                        cx.counters().pruned += 1;
-                        // A later delta of this node would bring what it took over to replicas that do not know yet that
-                        // it did, and count it there once more (I-64): only the whole value, with its marker, may follow.
-                        let _ = self.log_change(cx, key, &mut envelope, None);
-                        let key = key.clone();
-                        cx.notify(Event::Pruned { key, node });
-                    }
-                    // Forged, and refused on every change as well; a later look tries again.
-                    Err(_) => return self.entries.put_back(key, envelope),
-                }
+                envelope.perform_pruning(&node, until_ms);
             }
-            Step::Forget => {
-                envelope.drop_obsolete(cx.now().unix_ms);
+            Step::Settle(until_ms) => {
+                let nodes = envelope.settle(until_ms);
+                self.on_settled(cx, key, &mut envelope, nodes);
             }
         }
         let bytes = envelope_len(&envelope);
         self.changed(cx, key, envelope, bytes, used);
+    }
+
+    /// What some nodes contributed to a key has become nobody's here. What this node has logged of it is about the value as it
+    /// was before: whoever lacks that needs the whole value.
+    pub(super) fn on_settled(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: &Key,
+        envelope: &mut Envelope,
+        nodes: Vec<UniqueAddress>,
+    ) {
+        let _ = self.log_change(cx, key, envelope, None);
+        for node in nodes {
+            cx.counters().pruned += 1;
+            let key = key.clone();
+            cx.notify(Event::Pruned { key, node });
+        }
     }
 }
 
@@ -183,41 +208,27 @@ pub(super) fn is_abandoned(view: &View, owner: &UniqueAddress) -> bool {
     view.member(owner).is_none()
 }
 
-/// What is to be done for one value.
+/// What is to be done for one value before its markers end.
 fn steps_for(
     me: &UniqueAddress,
     view: &View,
     envelope: &Envelope,
     (told, ripe): (&BTreeSet<UniqueAddress>, &BTreeSet<UniqueAddress>),
-    (leads, may_start): (bool, bool),
-    now_ms: u64,
+    may_start: bool,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
     for (node, marker) in &envelope.pruning {
         match marker {
             Pruning::Initialized { owner, seen } => {
                 if owner == me && told.iter().all(|node| seen.contains(node)) {
-                    steps.push(Step::Take(node.clone()));
+                    steps.push(Step::Perform(node.clone()));
                 } else if is_abandoned(view, owner) {
                     let again = may_start && ripe.contains(node);
                     let step = if again { Step::Start } else { Step::Abandon };
                     steps.push(step(node.clone()));
                 }
             }
-            Pruning::Performed {
-                owner,
-                obsolete_at_ms,
-                folds,
-            } => {
-                let is_late = envelope.mentions(node);
-                if is_late && owner == me && folds.len() < FOLDS_MAX {
-                    steps.push(Step::Take(node.clone()));
-                } else if is_late && leads && view.member(owner).is_none() {
-                    steps.push(Step::Adopt(node.clone()));
-                } else if !is_late && *obsolete_at_ms <= now_ms {
-                    steps.push(Step::Forget);
-                }
-            }
+            Pruning::Performed { .. } => {}
         }
     }
     if may_start {
@@ -226,6 +237,17 @@ fn steps_for(
         steps.extend(named.map(|node| Step::Start(node.clone())));
     }
     steps
+}
+
+/// The markers of a value that have ended by a wall clock, with their ends.
+fn ended(envelope: &Envelope, now_ms: u64) -> Vec<(UniqueAddress, u64)> {
+    let ended = envelope.pruning.iter().filter_map(|(node, marker)| match marker {
+        Pruning::Performed { obsolete_at_ms } if *obsolete_at_ms <= now_ms => {
+            Some((node.clone(), *obsolete_at_ms))
+        }
+        Pruning::Performed { .. } | Pruning::Initialized { .. } => None,
+    });
+    ended.collect()
 }
 
 /// Whether as many replicas are there as the cluster needs to begin: before that, the disks of others may hold what this

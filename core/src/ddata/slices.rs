@@ -57,6 +57,46 @@ pub const fn chunks_per_tick(total: usize) -> usize {
     }
 }
 
+/// The chunks of one tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunks {
+    /// The first of them.
+    pub first: usize,
+    /// How many; after the last one of all comes the first.
+    pub count: usize,
+    /// Of how many.
+    pub total: usize,
+}
+
+/// Goes round the chunks of a node's keys, some per tick. A round keeps the number of chunks with which it began: with another
+/// number every key has another chunk, so that a node whose keys become more with every tick, as after a heal, would look at
+/// chance parts of them and miss some for several rounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rounds {
+    total: usize,
+    next: usize,
+}
+
+impl Rounds {
+    /// The chunks of this tick, for so many entries. A round is given up when its chunks would be twice as large as is meant.
+    pub const fn advance(&mut self, entries: usize, max_delta_elements: usize) -> Chunks {
+        let wanted = chunks_total(entries, max_delta_elements);
+        if self.next >= self.total || wanted >= 2 * self.total {
+            // What was looked at beyond the end is the beginning of the same round again.
+            self.next = if wanted == self.total {
+                self.next - self.total
+            } else {
+                0
+            };
+            self.total = wanted;
+        }
+        let (first, total) = (self.next, self.total);
+        let count = chunks_per_tick(total);
+        self.next += count;
+        Chunks { first, count, total }
+    }
+}
+
 /// The chunk of a key with this hash.
 #[must_use]
 pub const fn chunk_of(hash: u64, total: usize) -> usize {
@@ -106,5 +146,29 @@ mod tests {
             ),
             (1, 200, 10)
         );
+    }
+
+    #[test]
+    fn a_round_keeps_its_chunks_while_keys_come_and_is_given_up_when_they_are_twice_as_many() {
+        let mut rounds = Rounds::default();
+        let mut seen = Vec::new();
+        for tick in 0..4 {
+            let Chunks { first, count, total } = rounds.advance(20_000 + 1_000 * tick, 500);
+            assert_eq!(total, 40);
+            seen.extend((first..first + count).map(|chunk| chunk % total));
+        }
+        assert_eq!(seen, (0..40).collect::<Vec<_>>());
+        let of = |first, count, total| Chunks { first, count, total };
+        assert_eq!(rounds.advance(24_000, 500), of(0, 10, 48));
+        assert_eq!(
+            rounds.advance(48_000, 500),
+            of(0, 10, 96),
+            "its chunks were too large"
+        );
+        // Where nothing changes the next round begins where the last one ended.
+        let mut rounds = Rounds::default();
+        let firsts: Vec<usize> = (0..5).map(|_| rounds.advance(6_000, 500).first).collect();
+        assert_eq!(firsts, [0, 10, 8, 6, 4]);
+        assert_eq!(Rounds::default().advance(0, 500), of(0, 1, 1));
     }
 }

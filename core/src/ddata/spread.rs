@@ -5,11 +5,11 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::admission::{envelope_len, merged_bytes_max, skew_ms};
+use super::admission::{merged_bytes_max, skew_ms};
 use super::crdt::{Custom, Data, Delta, MergeError};
 use super::gossip::split;
-use super::measure::delta_len;
-use super::protocol::{Body, DeltaEntry, Nack, Rejection};
+use super::measure::{delta_len, envelope_len, version_len};
+use super::protocol::{Body, DELTAS_PER_ENTRY_MAX, DeltaEntry, Nack, Rejection};
 use super::replicas::Replicas;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, send_weighed, wall_ms};
@@ -18,9 +18,6 @@ use crate::ident::UniqueAddress;
 
 /// Every so many ticks what everybody was sent is dropped.
 const CLEAN_UP_EVERY: u64 = 5;
-
-/// Changes of one key in a message: a sender gathers fewer than its `max_delta_size`, whose largest value this is.
-const DELTAS_PER_ENTRY_MAX: usize = 10_000;
 
 /// What became of a change from another node.
 enum Outcome {
@@ -109,8 +106,9 @@ impl Replicator {
                 .map_err(|ahead| Rejection::stamp(key, ahead))?;
         }
         let held = self.entries.get(key);
-        let (current, bytes) = held.map_or((0, 0), |held| {
-            (held.envelope.deltas.get(from).copied().unwrap_or(0), held.bytes)
+        let (current, settled_ms, bytes) = held.map_or((0, 0, 0), |held| {
+            let current = held.envelope.deltas.get(from).copied().unwrap_or(0);
+            (current, held.envelope.settled_ms, held.bytes)
         });
         if let Some(held) = held {
             let is_pruned = matches!(
@@ -121,11 +119,15 @@ impl Replicator {
                 return Ok(Outcome::Known);
             }
         }
-        if entry.after > current {
+        // A change of a value that is settled further, or less far, than the one here would bring what stands here already, or
+        // no more, under another name (I-64).
+        if entry.after > current || entry.settled_ms != settled_ms {
             self.note_gap(key);
             return Ok(Outcome::Gap);
         }
-        let more: usize = entry.deltas.iter().map(delta_len).sum();
+        let is_named = held.is_some_and(|held| held.envelope.deltas.contains_key(from));
+        let version = if is_named { 0 } else { version_len(from) };
+        let more = version + entry.deltas.iter().map(delta_len).sum::<usize>();
         let settings = &cx.config().ddata;
         if !self
             .entries

@@ -4,7 +4,7 @@ use core::fmt::{self, Display, Formatter};
 
 use super::{
     Audit, DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure,
-    MembershipEvent, SeedCause, SeedFailure, ShardingEvent, ShutdownPhase,
+    MembershipEvent, SeedCause, SeedFailure, ShardingEvent, ShutdownPhase, SingletonEvent,
 };
 use crate::membership::state::events::MembershipChange;
 
@@ -32,6 +32,7 @@ impl Display for Event {
             Self::Detector(event) => event.fmt(f),
             Self::Downing(event) => event.fmt(f),
             Self::Ddata(event) => event.fmt(f),
+            Self::Singleton { singleton, event } => write!(f, "singleton {singleton:?}: {event}"),
             Self::Sharding { kind, event } => write!(f, "kind {kind:?}: {event}"),
             Self::Rejected { peer, rejection } => write!(f, "a message of {peer} was rejected: {rejection}"),
         }
@@ -73,9 +74,43 @@ impl Display for ShutdownPhase {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sharding => "handing the shards over",
+            Self::Singletons => "handing the singletons over",
             Self::Ddata => "telling others the last changes of replicated data",
             Self::Exiting => "waiting for the leader to move this node to Exiting",
         })
+    }
+}
+
+impl Display for SingletonEvent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { token } => write!(f, "instance {token} was started"),
+            Self::Stopped { token } => write!(f, "instance {token} has stopped"),
+            Self::Failed { token, restart_after } => {
+                write!(
+                    f,
+                    "instance {token} ended by itself; the next one follows in {restart_after:?}"
+                )
+            }
+            Self::StopTimeout { token } => {
+                write!(
+                    f,
+                    "instance {token} did not stop in time and is killed; its successor waits for its end"
+                )
+            }
+            Self::Superseded { token, term } => {
+                write!(
+                    f,
+                    "another node took the term {term}: instance {token} is void and stopped"
+                )
+            }
+            Self::HandedOver { to } => write!(f, "handed over to {to}"),
+            Self::LeaseLost => f.write_str("the lease was lost"),
+            Self::HandOverStuck => {
+                f.write_str("nobody answers, and nobody is known to be gone: the hand-over begins anew")
+            }
+            Self::DeadLetter { reason } => write!(f, "a message was not handled: {reason}"),
+        }
     }
 }
 
@@ -212,10 +247,14 @@ impl Display for DdataEvent {
             Self::Pruned { key, node } => {
                 write!(
                     f,
-                    "what {node} gave to {} is its owner's now",
+                    "what {node} gave to {} is nobody's now",
                     key.as_str().escape_debug()
                 )
             }
+            Self::StoreAwaited { error } => {
+                write!(f, "the store of replicated data is waited for: {error}")
+            }
+            Self::StoreRead => f.write_str("the store of replicated data is read now; this node takes part"),
             Self::StoreLost => {
                 f.write_str("the store of replicated data cannot be read; this node takes no part")
             }

@@ -17,8 +17,7 @@ mod spread;
 mod tests;
 
 pub use state::{
-    app_version, clock_pruning, convergence, events, gossip, leader, member, member_set, merge, reachability,
-    vector_clock,
+    app_version, convergence, events, gossip, leader, member, member_set, merge, reachability, vector_clock,
 };
 
 /// What the machine may touch outside itself.

@@ -320,7 +320,8 @@ pub enum Event {
     },
     /// This node has become Up.
     SelfUp,
-    /// This node is no longer a member. Said exactly once, after its shards were told to stop.
+    /// This node is no longer a member. Said exactly once, after its shards were told to stop and before the answers to asks
+    /// that are still open: a host that gives back now what it has not sent tells those callers that they may ask again.
     SelfRemoved,
     /// A join attempt failed; the node goes on trying.
     JoinFailed {
@@ -360,6 +361,8 @@ pub struct Audit {
 pub enum ShutdownPhase {
     /// Shards are handed over (`exit_drain_timeout`).
     Sharding,
+    /// Singletons are handed over (`exit_drain_timeout`).
+    Singletons,
     /// The last changes of replicated data are told to others (1 s).
     Ddata,
     /// The leader moves the leaving node to Exiting (`exiting_timeout`).
@@ -372,6 +375,7 @@ impl ShutdownPhase {
     pub const fn of(part: DrainPart) -> Self {
         match part {
             DrainPart::Sharding => Self::Sharding,
+            DrainPart::Singletons => Self::Singletons,
             DrainPart::Ddata => Self::Ddata,
         }
     }

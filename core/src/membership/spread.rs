@@ -8,9 +8,9 @@ use crate::membership::Cx;
 use crate::membership::machine::{CLOCK_JUMP_MAX, Exit, Membership};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
-use crate::membership::state::merge;
 use crate::membership::state::reachability::Reach;
 use crate::membership::state::vector_clock::ClockOrder;
+use crate::membership::state::{merge, relation};
 use crate::membership::targets;
 use crate::message::{GossipBody, GossipEnvelope, GossipStatus, MembershipMsg};
 use crate::reject::{MembershipRejection, Rejection};
@@ -161,8 +161,10 @@ impl Membership {
                 merge::with_merged_seen(&self.gossip, remote),
                 !about_me.seen && !in_progress,
             ),
-            ClockOrder::Before if !merge::misses(&self.gossip, remote) => (Gossip::clone(&self.gossip), true),
-            ClockOrder::After if !merge::misses(remote, &self.gossip) => {
+            ClockOrder::Before if !relation::adds_member(remote, &self.gossip) => {
+                (Gossip::clone(&self.gossip), true)
+            }
+            ClockOrder::After if !relation::adds_member(&*self.gossip, remote) => {
                 if merge::turns_back(remote, &self.gossip) {
                     cx.counters().gossip_merges += 1;
                     return self.adopt_with_own_change(cx, from, merge::merge(&self.gossip, remote));

@@ -1,5 +1,6 @@
-//! What the facade adds up over its machines.
+//! What the facade adds up over its machines, and how a node ends. Spec: I-44, I-45.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
@@ -7,10 +8,12 @@ use rand_core::SeedableRng;
 
 use super::*;
 use crate::config::Config;
+use crate::effect::EntityOrder;
 use crate::fixture;
 use crate::ident::ClusterName;
-use crate::input::KindSettings;
-use crate::sharding::state::ids::{EntityId, KindId, Payload};
+use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, Target};
+use crate::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
 const KINDS: [&str; 2] = ["cart", "order"];
 
@@ -60,6 +63,7 @@ fn i_45_what_is_buffered_is_the_sum_of_what_each_machine_buffers() {
         ("resolver", Buffered::NOTHING),
         ("sharding", all),
         ("ddata", Buffered::NOTHING),
+        ("singletons", Buffered::NOTHING),
     ];
     assert_eq!((shares, node.buffered()), (expected, all));
 }
@@ -86,4 +90,135 @@ fn i_45_two_kinds_that_are_half_full_each_stop_the_reading_of_user_links() {
     };
     node.handle(later, Input::Tick);
     assert!(!node.has_capacity(), "they still wait");
+}
+
+/// Four asks of entities on this node, which is alone and Up; who waits for the answers.
+fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
+    let mut now = Now::default();
+    let mut node = node_with_room_for(100, 1_000);
+    let me = node.me().address().clone();
+    let join = Command::Membership(MembershipCommand::Join(me));
+    node.handle(
+        now,
+        Input::Command {
+            token: 3,
+            command: join,
+        },
+    );
+    let ask = |token| {
+        let command = Command::Sharding(ShardingCommand::Ask {
+            kind: KindId::of(KINDS[0]),
+            entity: EntityId::from("e"),
+            payload: Payload::from(b"?".as_slice()),
+            timeout: Duration::from_secs(3_600),
+        });
+        Input::Command { token, command }
+    };
+    for token in 10..14 {
+        node.handle(now, ask(token));
+    }
+    let mut asked = Vec::new();
+    while asked.len() < 4 {
+        match node.poll() {
+            Output::Effect(Effect::Entity(EntityOrder::Deliver { reply_to, .. })) => asked.extend(reply_to),
+            Output::Effect(_) => {}
+            Output::Sleep(wake) => {
+                now.mono = wake.unwrap().at;
+                node.handle(now, Input::Tick);
+            }
+        }
+    }
+    (node, now, asked)
+}
+
+/// What a host gives back when the node has ended: the first ask was not sent, the second not begun with, the third answered.
+fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef]) {
+    let message = EntityEnvelope {
+        kind: KindId::of(KINDS[0]),
+        shard: ShardId::of(&EntityId::from("e"), 8),
+        entity: EntityId::from("e"),
+        payload: Payload::from(b"?".as_slice()),
+        ask: Some(AskTicket {
+            ask: asked[0].clone(),
+            remaining_ms: 1,
+        }),
+        hops: 0,
+    };
+    let unsent = LinkEvent::Dropped {
+        to: Target::Node(node.me().clone()),
+        message: Message::Sharding(ShardingMsg::Entity(message)),
+        reason: DropReason::Unreachable,
+    };
+    node.handle(now, Input::Link(unsent));
+    let not_begun = Err(AskFailure::EntityStoppedUnhandled);
+    let done = Ok(Payload::from(b"!".as_slice()));
+    for (ask, result) in [(&asked[1], not_begun), (&asked[2], done)] {
+        let ask = ask.clone();
+        node.handle(now, Input::Entity(EntityReport::Answered { ask, result }));
+    }
+}
+
+/// The answers to asks until the node says nothing more, and how often it halts.
+fn last_words(node: &mut Node<ChaCha8Rng>) -> (Vec<(u64, Option<AskFailure>)>, usize) {
+    let (mut answers, mut halts) = (Vec::new(), 0);
+    while let Output::Effect(effect) = node.poll() {
+        assert_eq!(halts, 0, "nothing follows: {effect:?}");
+        match effect {
+            Effect::Reply {
+                token,
+                answer: Answer::Sharding(ShardingAnswer::Asked(result)),
+            } => answers.push((token, result.err())),
+            Effect::Halt(_) => halts += 1,
+            _ => {}
+        }
+    }
+    answers.sort_by_key(|(token, _)| *token);
+    (answers, halts)
+}
+
+const TRUTH: [(u64, Option<AskFailure>); 4] = [
+    (10, Some(AskFailure::NodeStoppedUnsent)),
+    (11, Some(AskFailure::EntityStoppedUnhandled)),
+    (12, None),
+    (13, Some(AskFailure::NodeStopped)),
+];
+
+#[test]
+fn i_44_a_downed_node_tells_its_callers_what_its_host_gives_back_before_it_halts() {
+    let (mut node, mut now, asked) = node_with_open_asks();
+    let target = DownTarget::Node(node.me().clone());
+    let command = Command::Membership(MembershipCommand::Down(target));
+    node.handle(now, Input::Command { token: 4, command });
+    loop {
+        match node.poll() {
+            Output::Effect(Effect::Notify(Event::Membership(MembershipEvent::SelfRemoved))) => break,
+            Output::Effect(Effect::Reply { token: 10.., answer }) => panic!("too early: {answer:?}"),
+            Output::Effect(_) => {}
+            Output::Sleep(wake) => {
+                now.mono = wake.unwrap().at;
+                node.handle(now, Input::Tick);
+            }
+        }
+    }
+    give_back(&mut node, now, &asked);
+    assert_eq!(last_words(&mut node), (TRUTH.to_vec(), 1));
+    give_back(&mut node, now, &asked);
+    assert!(matches!(node.poll(), Output::Sleep(None)), "said is said");
+}
+
+#[test]
+fn i_44_a_node_that_is_stopped_tells_its_callers_what_its_host_gives_back() {
+    let (mut node, now, asked) = node_with_open_asks();
+    node.stop(now);
+    give_back(&mut node, now, &asked);
+    assert_eq!(last_words(&mut node), (TRUTH.to_vec(), 0));
+    assert_eq!(node.check_invariants(), Ok(()));
+}
+
+#[test]
+fn i_44_a_host_that_gives_nothing_back_hears_of_every_ask_all_the_same() {
+    let (mut node, now, _) = node_with_open_asks();
+    node.stop(now);
+    let stopped = |token| (token, Some(AskFailure::NodeStopped));
+    assert_eq!(last_words(&mut node), ((10..14).map(stopped).collect(), 0));
 }

@@ -66,9 +66,7 @@ impl Sharding {
             return;
         }
         let running = running(&self.kinds);
-        let decided = self
-            .registry
-            .on_message(cx, &self.departures, from, message, running);
+        let decided = self.registry.on_message(cx, from, message, running);
         for decided in decided {
             self.apply(cx, decided);
         }
@@ -78,7 +76,7 @@ impl Sharding {
     /// A timer of the registry is due.
     pub(super) fn on_registry_timer(&mut self, cx: &mut Cx<'_>, timer: RegistryTimer) {
         let running = running(&self.kinds);
-        self.registry.on_timer(cx, &self.departures, timer, running);
+        self.registry.on_timer(cx, timer, running);
     }
 
     /// Whether a kind's machines take part.
@@ -191,7 +189,7 @@ impl Sharding {
 
     fn begin(&mut self, cx: &mut Cx<'_>, kind: KindId) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
-            machines.coordinator.on_view_changed(cx, &self.departures);
+            machines.coordinator.on_view_changed(cx);
             machines.region.on_kind_accepted(cx);
         }
     }

@@ -19,6 +19,10 @@ use crate::timer::ShardingTimer;
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 
+/// How long an ask of a node that is no member any more is kept open: the host has its turn, and gives back what of it it has
+/// not sent, before anything else is due.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_micros(1);
+
 /// How far an ask's message has come. What the caller hears on a timeout depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -26,6 +30,18 @@ pub(crate) enum Stage {
     Buffered,
     /// Given to this node's region or entities: may have been handled.
     Sent(UniqueAddress),
+    /// The same, and the node is no member any more: answered in a moment, unless the host gives the message back.
+    Lost(UniqueAddress),
+}
+
+impl Stage {
+    /// Whether the message was given to this node.
+    fn is_with(&self, node: &UniqueAddress) -> bool {
+        match self {
+            Self::Sent(to) | Self::Lost(to) => to == node,
+            Self::Buffered => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -103,13 +119,11 @@ impl Asks {
         let Some(open) = self.open.get_mut(&id) else {
             return Err(None);
         };
-        match &open.stage {
-            Stage::Sent(to) if to == node => {
-                open.stage = Stage::Buffered;
-                Ok(open.deadline)
-            }
-            Stage::Sent(_) | Stage::Buffered => Err(Some("message of an ask that was not sent there")),
+        if !open.stage.is_with(node) {
+            return Err(Some("message of an ask that was not sent there"));
         }
+        open.stage = Stage::Buffered;
+        Ok(open.deadline)
     }
 
     /// How far an ask's message has come; `None` for one that is not open.
@@ -156,6 +170,7 @@ impl Asks {
                     }
                 }
                 Stage::Sent(_) => AskFailure::TimeoutSent,
+                Stage::Lost(_) => AskFailure::PeerLost,
             };
             self.close(cx, id, Err(reason));
         }
@@ -165,11 +180,10 @@ impl Asks {
 
     /// Answers at once every ask whose message went to a node that is lost. Linear in the open asks.
     pub(crate) fn on_node_lost(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
-        let lost = |open: &Open| matches!(&open.stage, Stage::Sent(to) if to == node);
         let ids: Vec<u64> = self
             .open
             .iter()
-            .filter(|(_, open)| lost(open))
+            .filter(|(_, open)| open.stage.is_with(node))
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
@@ -177,16 +191,35 @@ impl Asks {
         }
     }
 
-    /// Answers everything: this node has stopped.
+    /// A node is no member any more: asks whose messages went there are answered as soon as the host has said which of them it
+    /// has not sent. Linear in the open asks.
+    pub(crate) fn give_up_on(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let at = cx.mono() + GIVEN_BACK_WITHIN;
+        for (id, open) in self.open.iter_mut().filter(|(_, open)| open.stage.is_with(node)) {
+            self.deadlines.remove(&(open.deadline, *id));
+            open.deadline = open.deadline.min(at);
+            open.stage = Stage::Lost(node.clone());
+            self.deadlines.insert((open.deadline, *id));
+        }
+        self.arm(cx);
+    }
+
+    /// Answers every ask whose message has not left this node: it stops. Linear in the open asks.
+    pub(crate) fn give_up_unsent(&mut self, cx: &mut Cx<'_>) {
+        let unsent = |open: &Open| open.stage == Stage::Buffered;
+        let all = self.open.iter().filter(|(_, open)| unsent(open));
+        let ids: Vec<u64> = all.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.close(cx, id, Err(AskFailure::NodeStoppedUnsent));
+        }
+    }
+
+    /// Answers everything: this node has stopped, and what it had not sent has come back.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
-        let stages = self.open.iter().map(|(id, open)| (*id, &open.stage));
-        let reason = |stage: &Stage| match stage {
-            Stage::Buffered => AskFailure::NodeStoppedUnsent,
-            Stage::Sent(_) => AskFailure::NodeStopped,
-        };
-        let all: Vec<(u64, AskFailure)> = stages.map(|(id, stage)| (id, reason(stage))).collect();
-        for (id, reason) in all {
-            self.close(cx, id, Err(reason));
+        self.give_up_unsent(cx);
+        let ids: Vec<u64> = self.open.keys().copied().collect();
+        for id in ids {
+            self.close(cx, id, Err(AskFailure::NodeStopped));
         }
         self.armed = None;
         cx.cancel(ShardingTimer::AskDeadline);

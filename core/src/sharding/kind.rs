@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use crate::ident::UniqueAddress;
 use crate::input::KindSettings;
 use crate::membership::state::member::Status;
+use crate::oldest::state::candidates;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::view::View;
@@ -24,19 +25,9 @@ impl Kind {
         shard.0 < self.settings.shards
     }
 
-    /// Members that run the coordinator now or will soon, oldest first: up to the first that is Up, so that the successor
-    /// of a leaving one hears everything too (P-4). A member that is Down runs nothing any more.
+    /// Members that run the coordinator now or will soon, oldest first.
     pub(crate) fn coordinator_candidates(&self, view: &View) -> Vec<UniqueAddress> {
-        let mut candidates = Vec::new();
-        for member in view.by_age(self.settings.role.as_ref()) {
-            if member.status != Status::Down {
-                candidates.push(member.node.clone());
-            }
-            if member.status == Status::Up {
-                break;
-            }
-        }
-        candidates
+        candidates(view, self.settings.role.as_ref())
     }
 }
 
@@ -56,18 +47,6 @@ impl KindFields {
                 remember_entities: false,
             }),
         }
-    }
-}
-
-/// Whether a member with this status may have a region: a full member or one on its way out in good order.
-pub(crate) const fn may_register(status: Status) -> bool {
-    match status {
-        Status::Up
-        | Status::PreparingForShutdown
-        | Status::ReadyForShutdown
-        | Status::Leaving
-        | Status::Exiting => true,
-        Status::Joining | Status::WeaklyUp | Status::Down | Status::Removed => false,
     }
 }
 

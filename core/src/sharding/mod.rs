@@ -17,7 +17,6 @@ mod admission;
 pub mod allocation;
 mod asks;
 mod coordinator;
-mod departures;
 mod inspect;
 mod kind;
 mod pending_message;
@@ -41,7 +40,6 @@ use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, Sh
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::{Asks, Stage};
 use crate::sharding::coordinator::{Coordinator, Registration};
-use crate::sharding::departures::Departures;
 use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::region::Region;
@@ -68,7 +66,6 @@ pub struct Sharding {
     kinds: BTreeMap<KindId, Machines>,
     asks: Asks,
     slots: Slots,
-    departures: Departures,
     registry: Registry,
     draining: bool,
     drained: bool,
@@ -187,7 +184,7 @@ impl Sharding {
                 let what = "answer to an ask that was not sent";
                 cx.reject(from, Rejection::Unexpected { what });
             }
-            Some(Stage::Sent(_)) => {
+            Some(Stage::Sent(_) | Stage::Lost(_)) => {
                 self.asks.close(cx, id, result);
             }
         }
@@ -230,10 +227,6 @@ impl Sharding {
 
     /// The picture changed.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
-        // Whoever is cut off decides by the members it knows: those before the removal.
-        let members = before.members().len().max(after.members().len());
-        let margin = cx.config().removal_margin(members);
-        self.departures.on_view_changed(cx.mono(), margin, before, after);
         if self.halted {
             return;
         }
@@ -246,8 +239,7 @@ impl Sharding {
             return;
         }
         let running = admission::running(&self.kinds);
-        self.registry
-            .on_view_changed(cx, &self.departures, (before, after), running);
+        self.registry.on_view_changed(cx, (before, after), running);
         if core::ptr::eq(before.members(), after.members()) {
             // Only reachability or the seen set changed; nothing here follows those.
             return;
@@ -258,17 +250,29 @@ impl Sharding {
             .cloned()
             .collect();
         for node in &lost {
-            self.asks.on_node_lost(cx, node);
+            self.asks.give_up_on(cx, node);
         }
         for (kind, machines) in &mut self.kinds {
             machines
                 .region
                 .on_view_changed(shared!(self, cx), (before, after), &lost);
             if matches!(self.registry.standing(*kind), Some(Standing::Accepted { .. })) {
-                machines.coordinator.on_view_changed(cx, &self.departures);
+                machines.coordinator.on_view_changed(cx);
             }
         }
         self.say_if_drained(cx);
+    }
+
+    /// The removal margin of somebody is over: what he did may be done here, if this node is the oldest now.
+    pub(crate) fn on_margin_over(&mut self, cx: &mut Cx<'_>) {
+        if self.halted {
+            return;
+        }
+        for (kind, machines) in &mut self.kinds {
+            if matches!(self.registry.standing(*kind), Some(Standing::Accepted { .. })) {
+                machines.coordinator.consider_takeover(cx);
+            }
+        }
     }
 
     /// This process stood still: whatever acts for others begins nothing new.
@@ -302,7 +306,8 @@ impl Sharding {
         self.say_if_drained(cx);
     }
 
-    /// Everything stops at once: this node is Down, removed or finished. Nothing is accepted afterwards.
+    /// Everything stops at once: this node is Down, removed or finished. Nothing is accepted afterwards. Asks whose messages are
+    /// under way stay open until [`Self::answer_the_rest`]: their answers may still come, or the messages themselves, unsent.
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
         if core::mem::replace(&mut self.halted, true) {
             return;
@@ -313,6 +318,11 @@ impl Sharding {
             machines.coordinator.halt(cx);
             machines.region.halt(shared!(self, cx));
         }
+        self.asks.give_up_unsent(cx);
+    }
+
+    /// The node says nothing more after this: whoever still waits for an answer hears how far its message came.
+    pub(crate) fn answer_the_rest(&mut self, cx: &mut Cx<'_>) {
         self.asks.stop(cx);
     }
 
@@ -327,8 +337,11 @@ impl Sharding {
         match msg {
             ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope) => {
                 let failure = match reason {
-                    DropReason::QueueFull => AskFailure::MailboxFull,
                     DropReason::TooLarge => AskFailure::TooLarge,
+                    DropReason::QueueFull | DropReason::Unreachable if self.halted => {
+                        AskFailure::NodeStoppedUnsent
+                    }
+                    DropReason::QueueFull => AskFailure::MailboxFull,
                     DropReason::Unreachable => AskFailure::Unreachable,
                 };
                 fail(cx, &mut self.asks, envelope, failure);
@@ -349,7 +362,7 @@ impl Sharding {
     /// A coordinator's timer is due.
     fn on_coordinator_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: &CoordinatorTimer) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
-            machines.coordinator.on_timer(cx, &self.departures, timer);
+            machines.coordinator.on_timer(cx, timer);
         }
     }
 
@@ -418,7 +431,6 @@ impl Sharding {
         let Some(machines) = self.kinds.get_mut(&kind) else {
             return;
         };
-        let departures = &self.departures;
         let Machines { region, coordinator } = machines;
         match body {
             ShardingBody::Register {
@@ -431,9 +443,9 @@ impl Sharding {
                     hosted,
                     draining,
                 };
-                coordinator.on_register(cx, departures, from, said);
+                coordinator.on_register(cx, from, said);
             }
-            ShardingBody::NoRegion { term } => coordinator.on_no_region(cx, departures, from, &term),
+            ShardingBody::NoRegion { term } => coordinator.on_no_region(cx, from, &term),
             ShardingBody::GetShardHome { shard } => coordinator.on_get_shard_home(cx, from, shard),
             ShardingBody::ShardStarted { term, shard } => {
                 coordinator.on_shard_started(cx, from, &term, shard);
@@ -445,7 +457,7 @@ impl Sharding {
                 coordinator.on_shard_stopped(cx, from, (&term, shard));
             }
             ShardingBody::GracefulShutdownReq => coordinator.on_graceful_shutdown(cx, from),
-            ShardingBody::RegionStopped => coordinator.on_region_stopped(cx, departures, from),
+            ShardingBody::RegionStopped => coordinator.on_region_stopped(cx, from),
             ShardingBody::RegisterAck { term } => region.on_register_ack(shared!(self, cx), from, term),
             ShardingBody::RegisterRefused { term, fields } => {
                 region.on_register_refused(shared!(self, cx), from, (term, &fields));

@@ -50,11 +50,10 @@ impl PendingMessage {
     /// Gives a message to the node whose user sent it, unhandled: this region does not serve its shard. That node asks for
     /// the home again. Nothing that another node sent is ever given back twice: it leaves this node here.
     pub(crate) fn hand_back(self, shared: &mut Shared<'_, '_>) {
-        let cx = &mut *shared.cx;
-        if self.is_expired(cx) {
-            cx.counters().entity_messages_expired += 1;
-            return;
+        if self.is_expired(shared.cx) {
+            return self.expire(shared);
         }
+        let cx = &mut *shared.cx;
         let Self { envelope, from, .. } = self;
         let asker = envelope.ask.as_ref().map(|ticket| ticket.ask.asker.clone());
         match asker.or(from) {
@@ -80,10 +79,18 @@ impl PendingMessage {
         (ask.asker == *cx.me()).then_some(ask.id)
     }
 
-    /// Whether another node asked and has stopped waiting. This node's own asks, also those that were sent away and came
-    /// back, are taken out of the buffer when they expire.
+    /// Whether its asker has stopped waiting. This node's own asks are taken out of the buffer when their time is over, but
+    /// after a pause whatever else was due may come first.
     pub(crate) fn is_expired(&self, cx: &Cx<'_>) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= cx.mono()) && self.own_ask(cx).is_none()
+        self.deadline.is_some_and(|deadline| deadline <= cx.mono())
+    }
+
+    /// Ends it undelivered because its time is over. An asker elsewhere has been told by its own node.
+    pub(crate) fn expire(self, shared: &mut Shared<'_, '_>) {
+        shared.cx.counters().entity_messages_expired += 1;
+        if self.own_ask(shared.cx).is_some() {
+            self.fail(shared, AskFailure::TimeoutBuffered);
+        }
     }
 
     /// Ends it undelivered.

@@ -370,8 +370,6 @@ pub enum RegionTimer {
 /// Timers of a shard coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CoordinatorTimer {
-    /// The removal margin after the last older member's removal has passed.
-    Takeover,
     /// Ask the members that have not registered yet once more.
     Recovery,
     /// More shards wait for a home than one step may allocate.

@@ -1,6 +1,6 @@
 //! Who may start the instance and when: the stages of a singleton's manager and every step between them, as a pure function of
-//! stage, event and facts. Sends nothing, waits for nothing, reads no time; whoever calls it does what the steps say. Nobody
-//! does yet: the manager is not written, and only the conformance vectors and tests call this. Spec: sharding 1.10.
+//! stage, event and facts. Sends nothing, waits for nothing, reads no time; the manager does what the steps say. Spec: sharding
+//! 1.10.
 
 mod stages;
 

@@ -12,11 +12,11 @@ use alloc::vec::Vec;
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
 use super::handshake::{FEATURE_GONE, FEATURE_SETTINGS, FEATURES};
-use super::{WireError, ddata, detector, kind, membership, sharding};
+use super::{WireError, ddata, detector, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
-use crate::message::{DdataMsg, DetectorMsg, Lane, Message, ShardingMsg};
+use crate::message::{DdataMsg, DetectorMsg, Lane, Message, ShardingMsg, SingletonMsg};
 
 /// Appends one whole frame. Hosts that send gossip keep an [`Encoder`] instead: it reuses its compressor.
 ///
@@ -99,6 +99,7 @@ impl Encoder {
             Message::Detector(msg) => detector::put(msg, out),
             Message::Sharding(msg) => sharding::put(msg, limits, out),
             Message::Ddata(msg) => ddata::put(msg, out),
+            Message::Singleton(msg) => singleton::put(msg, out),
         }
     }
 }
@@ -131,6 +132,8 @@ pub fn decode_message_with(
         Message::Sharding(sharding::read(tag, &mut reader, limits)?)
     } else if DdataMsg::TAGS.contains(&tag) {
         Message::Ddata(ddata::read(&mut reader, types)?)
+    } else if SingletonMsg::TAGS.contains(&tag) {
+        Message::Singleton(singleton::read(tag, &mut reader)?)
     } else if DetectorMsg::TAGS.contains(&tag) {
         Message::Detector(detector::read(tag, &mut reader)?)
     } else {

@@ -1,6 +1,6 @@
 //! What replicators say, as bytes. Unstable: these layouts may change with any version until they are declared stable.
 //! Checks form and canonical order; whether a value is wanted is the replicator's to say. Spec: sharding 2.3, `docs/WIRE.md`
-//! 4.4.
+//! 4.6.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -12,12 +12,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::values::{
-    DataLimits, decode_data, decode_delta, decode_pruned, encode_data, encode_delta, encode_pruned,
-};
+use super::values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};
 use crate::bytes::{Reader, WireError, count_u16, put_node, put_text};
-use crate::ddata::crdt::{CustomTypes, Data, Delta, Pruned};
-use crate::ddata::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Nack};
+use crate::ddata::crdt::{CustomTypes, Data, Delta};
+use crate::ddata::protocol::{
+    Body, Carried, DELTAS_PER_ENTRY_MAX, DeltaEntry, Digested, MESSAGE_BYTES, Msg, Nack,
+};
 use crate::ddata::state::key::Key;
 use crate::ddata::state::{Digest, Envelope, Pruning};
 use crate::ident::UniqueAddress;
@@ -47,8 +47,12 @@ const LIMITS: DataLimits = DataLimits {
     cloud_max: 1 << 12,
 };
 
+/// Bytes of a message with several values or changes: four times what a sender gathers, whose estimate may be short. Many
+/// small values take up to thirty times their bytes in memory, each with trees of its own; so much is a few megabytes.
+const SEVERAL_BYTES_MAX: usize = 4 * MESSAGE_BYTES;
+
 /// The version of what is written into stores.
-const STORED_VERSION: u8 = 1;
+const STORED_VERSION: u8 = 2;
 
 pub(super) fn put(msg: &Msg, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&msg.to_uid.to_le_bytes());
@@ -152,11 +156,11 @@ pub(super) fn read(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Msg, 
         },
         GOSSIP => Body::Gossip {
             send_back: reader.bool("send back")?,
-            entries: read_list(reader, |reader| read_carried(reader, types))?,
+            entries: read_several(reader, |reader| read_carried(reader, types))?,
         },
         DELTAS => Body::Deltas {
             operation: read_option(reader, |reader| reader.u64())?,
-            entries: read_list(reader, |reader| read_delta_entry(reader, types))?,
+            entries: read_several(reader, |reader| read_delta_entry(reader, types))?,
         },
         _ => {
             return Err(WireError::Malformed {
@@ -232,12 +236,33 @@ fn put_list<T>(
     list.iter().try_for_each(|item| put(item, out))
 }
 
-/// Grows with what was read, never by what was claimed.
+/// One value or change of any size, or several that are small.
+fn read_several<'a, T>(
+    reader: &mut Reader<'a>,
+    read: impl FnMut(&mut Reader<'a>) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    let is_large = reader.rest().len() > SEVERAL_BYTES_MAX;
+    let count_max = if is_large { 1 } else { usize::from(u16::MAX) };
+    read_list_up_to(reader, count_max, read)
+}
+
 fn read_list<'a, T>(
     reader: &mut Reader<'a>,
+    read: impl FnMut(&mut Reader<'a>) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    read_list_up_to(reader, usize::from(u16::MAX), read)
+}
+
+/// Grows with what was read, never by what was claimed.
+fn read_list_up_to<'a, T>(
+    reader: &mut Reader<'a>,
+    count_max: usize,
     mut read: impl FnMut(&mut Reader<'a>) -> Result<T, WireError>,
 ) -> Result<Vec<T>, WireError> {
     let count = reader.u16()?;
+    if usize::from(count) > count_max {
+        return Err(WireError::LimitExceeded { what: "list" });
+    }
     let mut list = Vec::new();
     for _ in 0..count {
         list.push(read(reader)?);
@@ -288,6 +313,7 @@ fn put_delta_entry(entry: &DeltaEntry, out: &mut Vec<u8>) -> Result<(), WireErro
     put_key(&entry.key, out)?;
     out.extend_from_slice(&entry.after.to_le_bytes());
     out.extend_from_slice(&entry.upto.to_le_bytes());
+    out.extend_from_slice(&entry.settled_ms.to_le_bytes());
     put_list(&entry.deltas, out, put_delta)
 }
 
@@ -296,7 +322,8 @@ fn read_delta_entry(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Delt
         key: read_key(reader)?,
         after: reader.u64()?,
         upto: reader.u64()?,
-        deltas: read_list(reader, |reader| read_delta(reader, types))?,
+        settled_ms: reader.u64()?,
+        deltas: read_list_up_to(reader, DELTAS_PER_ENTRY_MAX, |reader| read_delta(reader, types))?,
     })
 }
 
@@ -308,6 +335,7 @@ fn put_envelope(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), WireError>
         put_node(out, node)?;
         put_marker(marker, out)?;
     }
+    out.extend_from_slice(&envelope.settled_ms.to_le_bytes());
     let count = count_u16(envelope.deltas.len(), "delta versions")?;
     out.extend_from_slice(&count.to_le_bytes());
     for (node, upto) in &envelope.deltas {
@@ -320,13 +348,15 @@ fn put_envelope(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), WireError>
 fn read_envelope(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Envelope, WireError> {
     let data = read_option(reader, |reader| read_data(reader, types))?.map(Arc::new);
     let pruning = read_map(reader, "markers", read_marker)?;
+    let settled_ms = reader.u64()?;
     let deltas = read_map(reader, "delta versions", |reader| reader.u64())?;
-    if data.is_none() && !(pruning.is_empty() && deltas.is_empty()) {
+    if data.is_none() && !(pruning.is_empty() && settled_ms == 0 && deltas.is_empty()) {
         return Err(WireError::NonCanonical { what: "tombstone" });
     }
     Ok(Envelope {
         data,
         pruning,
+        settled_ms,
         deltas,
     })
 }
@@ -359,20 +389,10 @@ fn put_marker(marker: &Pruning, out: &mut Vec<u8>) -> Result<(), WireError> {
             out.extend_from_slice(&count.to_le_bytes());
             seen.iter().try_for_each(|node| put_node(out, node))
         }
-        Pruning::Performed {
-            owner,
-            obsolete_at_ms,
-            folds,
-        } => {
+        Pruning::Performed { obsolete_at_ms } => {
             out.push(PERFORMED);
-            put_node(out, owner)?;
             out.extend_from_slice(&obsolete_at_ms.to_le_bytes());
-            put_list(folds, out, |fold, out| {
-                put_sized(out, |out| {
-                    encode_pruned(fold, out);
-                    Ok(())
-                })
-            })
+            Ok(())
         }
     }
 }
@@ -393,18 +413,9 @@ fn read_marker(reader: &mut Reader<'_>) -> Result<Pruning, WireError> {
             Ok(Pruning::Initialized { owner, seen })
         }
         PERFORMED => Ok(Pruning::Performed {
-            owner: reader.node()?,
             obsolete_at_ms: reader.u64()?,
-            folds: read_list(reader, read_fold)?,
         }),
         _ => Err(WireError::Malformed { what: "marker" }),
-    }
-}
-
-fn read_fold(reader: &mut Reader<'_>) -> Result<Pruned, WireError> {
-    match decode_pruned(read_sized(reader)?)? {
-        (fold, []) => Ok(fold),
-        (_, _) => Err(WireError::TrailingBytes),
     }
 }
 

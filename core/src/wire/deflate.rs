@@ -91,7 +91,12 @@ pub(super) fn inflate(packed: &[u8], claimed: usize, limits: &Limits) -> Result<
         TINFLStatus::HasMoreOutput => Err(WireError::LimitExceeded {
             what: "inflated bytes",
         }),
-        // A foreign enum that may grow; everything else is a stream that cannot be finished.
+        TINFLStatus::FailedCannotMakeProgress
+        | TINFLStatus::BadParam
+        | TINFLStatus::Adler32Mismatch
+        | TINFLStatus::Failed
+        | TINFLStatus::NeedsMoreInput => Err(WireError::Compression),
+        // A foreign enum that may grow: a stream that cannot be finished.
         _ => Err(WireError::Compression),
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies of the failure detector's messages. Spec: membership 5, `docs/WIRE.md` 4.1.
+//! Bodies of the failure detector's messages. Spec: membership 5, `docs/WIRE.md` 4.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
 //! The hot path: messages to entities and their answers. The payload is the rest of the body, so it is copied once on
-//! each side and its length is the frame's business. Spec: sharding 10.5, `docs/WIRE.md` 4.4.
+//! each side and its length is the frame's business. Spec: sharding 10.5, `docs/WIRE.md` 4.3, 4.4.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -40,12 +40,7 @@ pub(super) fn put_envelope(
     out.extend_from_slice(&body.kind.raw().to_le_bytes());
     put_shard(body.shard, out)?;
     out.push(body.hops);
-    out.push(if body.ask.is_some() { FLAG_ASK } else { 0 });
-    if let Some(ticket) = &body.ask {
-        out.extend_from_slice(&ticket.ask.id.to_le_bytes());
-        out.extend_from_slice(&ticket.remaining_ms.to_le_bytes());
-        put_node(out, &ticket.ask.asker)?;
-    }
+    put_ticket(body.ask.as_ref(), out)?;
     out.extend_from_slice(&entity_len.to_le_bytes());
     out.extend_from_slice(entity);
     out.extend_from_slice(&body.payload);
@@ -56,20 +51,7 @@ pub(super) fn read_envelope(reader: &mut Reader<'_>, limits: &Limits) -> Result<
     let kind = KindId::from_raw(reader.u64()?);
     let shard = read_shard(reader)?;
     let hops = reader.u8()?;
-    let ask = match reader.u8()? {
-        0 => None,
-        FLAG_ASK => {
-            let (id, remaining_ms) = (reader.u64()?, reader.u32()?);
-            Some(AskTicket {
-                ask: AskRef {
-                    asker: reader.node()?,
-                    id,
-                },
-                remaining_ms,
-            })
-        }
-        _ => return Err(WireError::Malformed { what: "entity flags" }),
-    };
+    let ask = read_ticket(reader)?;
     let bytes = usize::from(reader.u16()?);
     if bytes == 0 || bytes > limits.entity_id_bytes_max {
         return Err(WireError::BadEntityId { bytes });
@@ -83,6 +65,32 @@ pub(super) fn read_envelope(reader: &mut Reader<'_>, limits: &Limits) -> Result<
         payload,
         ask,
         hops,
+    })
+}
+
+/// The flags, and what travels with an ask.
+pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut Vec<u8>) -> Result<(), WireError> {
+    out.push(if ask.is_some() { FLAG_ASK } else { 0 });
+    let Some(ticket) = ask else {
+        return Ok(());
+    };
+    out.extend_from_slice(&ticket.ask.id.to_le_bytes());
+    out.extend_from_slice(&ticket.remaining_ms.to_le_bytes());
+    put_node(out, &ticket.ask.asker)
+}
+
+pub(super) fn read_ticket(reader: &mut Reader<'_>) -> Result<Option<AskTicket>, WireError> {
+    Ok(match reader.u8()? {
+        0 => None,
+        FLAG_ASK => {
+            let (id, remaining_ms) = (reader.u64()?, reader.u32()?);
+            let asker = reader.node()?;
+            Some(AskTicket {
+                ask: AskRef { asker, id },
+                remaining_ms,
+            })
+        }
+        _ => return Err(WireError::Malformed { what: "entity flags" }),
     })
 }
 
@@ -109,7 +117,7 @@ pub(super) fn read_reply(reader: &mut Reader<'_>) -> Result<AskReply, WireError>
     Ok(AskReply { id, to, result })
 }
 
-fn take_payload(reader: &mut Reader<'_>) -> Payload {
+pub(super) fn take_payload(reader: &mut Reader<'_>) -> Payload {
     let payload = Payload::from(reader.rest());
     *reader = Reader::new(&[]);
     payload

@@ -1,5 +1,5 @@
 //! Bodies of the small membership messages: fixed fields, little endian, nothing behind the last one.
-//! Spec: membership 5, `docs/WIRE.md` 4.1.
+//! Spec: membership 5, `docs/WIRE.md` 4, 4.1.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

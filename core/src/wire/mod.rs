@@ -15,6 +15,7 @@ mod membership;
 mod registry;
 mod settings;
 mod sharding;
+mod singleton;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -28,6 +29,4 @@ pub use frame::{
     decode_frame, frame_kind,
 };
 pub(crate) use gossip::has_room;
-pub use values::{
-    DataLimits, decode_data, decode_delta, decode_pruned, encode_data, encode_delta, encode_pruned,
-};
+pub use values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};

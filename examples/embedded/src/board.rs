@@ -1,28 +1,32 @@
 //! The main loop of a board: takes what interrupts have queued, feeds the node, does its effects in their order, says until
 //! when it may sleep. Decides nothing about the protocol. The numbers are those of the steps in `docs/embedding.md`.
 
-mod links;
+mod lines;
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
 
 use heapless::spsc::Consumer;
 use quorate_core::config::ValidConfig;
-use quorate_core::effect::{Answer, Effect, HaltReason, Output};
+use quorate_core::effect::{Answer, Effect, HaltReason};
 use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::input::{Command, Input, LinkEvent, Token};
+use quorate_core::input::{Command, Input, Token};
 use quorate_core::node::Node;
 use quorate_core::stats::Stats;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
-use quorate_core::wire::Encoder;
+use quorate_core::wire::handshake::{FEATURE_BULK, FEATURES};
+use quorate_links::{LinkedNode, Links, Next};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::interrupts::{Chunk, QUEUE_ENTRIES, Shared};
 use crate::lamps::Lamps;
-use crate::line::Line;
+use lines::Lines;
+
+/// Encoded bytes that a link gathers while those before them wait for the line: a tenth of a second of it. The rest waits as
+/// messages, and old gossip is shed.
+const GATHERED_BYTES_MAX: usize = 1 << 10;
 
 /// The sending side of the serial ports.
 pub trait Wire {
@@ -37,7 +41,7 @@ pub struct Counters {
     pub packets_damaged: u32,
     /// Frames of no link, or of one that is over.
     pub frames_of_nobody: u32,
-    /// Entity messages that came while the node had no room for them.
+    /// Frames, of entity messages as a rule, that came while there was no room for more of their link.
     pub user_frames_dropped: u32,
     /// Gossip that was not sent because the line was slow.
     pub gossip_shed: u32,
@@ -48,19 +52,16 @@ pub struct Counters {
 /// A node on a board.
 #[derive(Debug)]
 pub struct Board {
-    node: Node<ChaCha8Rng>,
+    linked: LinkedNode<ChaCha8Rng>,
     me: UniqueAddress,
-    lines: Vec<Line>,
-    encoder: Encoder,
+    lines: Lines,
     /// Inputs that effects have caused.
     inputs: VecDeque<Input<'static>>,
     answers: BTreeMap<Token, Answer>,
     lamps: Lamps,
-    quarantined: VecDeque<UniqueAddress>,
     now: Now,
     last_millis: u32,
     last_token: Token,
-    last_epoch: u32,
     counters: Counters,
     halted: Option<HaltReason>,
 }
@@ -78,20 +79,21 @@ impl Board {
         shared: &Shared,
     ) -> Self {
         let now = Now::default();
-        let lines = peers.iter().take(usize::from(u8::MAX));
+        let mut rng = ChaCha8Rng::from_seed(seed);
+        let node = Node::new(config.clone(), me.clone(), ChaCha8Rng::from_rng(&mut rng), now);
+        let links = Links::new(config, me.clone(), rng, now)
+            .with_features(FEATURES & !FEATURE_BULK) // a slow line has no room for bulk data
+            .gathering(GATHERED_BYTES_MAX);
         Self {
-            node: Node::new(config, me.clone(), ChaCha8Rng::from_seed(seed), now),
+            linked: LinkedNode::of(node, links),
             me,
-            lines: lines.cloned().map(Line::new).collect(),
-            encoder: Encoder::new(),
+            lines: Lines::new(peers),
             inputs: VecDeque::new(),
             answers: BTreeMap::new(),
             lamps: Lamps::default(),
-            quarantined: VecDeque::new(),
             now,
             last_millis: shared.millis(),
             last_token: 0,
-            last_epoch: 0,
             counters: Counters::default(),
             halted: None,
         }
@@ -128,16 +130,30 @@ impl Board {
             self.on_chunk(&chunk);
         }
         let mut wake = self.work();
-        if wake <= self.now.mono {
-            self.node.handle(self.now, Input::Tick);
+        loop {
+            let limits = &self.linked.node.config().limits;
+            self.lines.flush(limits, |line, bytes| wire.send(line, bytes));
+            if self.lines.happened.is_empty() {
+                break;
+            }
+            // What was written makes room for what waits.
             wake = self.work();
         }
-        wake = wake.min(self.repeat_hellos());
-        for (number, line) in (0..).zip(&mut self.lines) {
-            line.flush(|bytes| wire.send(number, bytes));
-        }
-        let is_busy = queue.ready() || !self.inputs.is_empty() || self.lines.iter().any(Line::has_unsent);
+        let is_busy = queue.ready() || self.lines.has_unsent();
         (!is_busy).then_some(wake)
+    }
+
+    /// One packet after the other: what a link has heard is worked off before it hears more.
+    fn on_chunk(&mut self, chunk: &Chunk) {
+        let mut rest = chunk.bytes.as_slice();
+        while !rest.is_empty() {
+            let LinkedNode { node, links, .. } = &mut self.linked;
+            let limits = &node.config().limits;
+            rest = self
+                .lines
+                .take(links, limits, &mut self.counters, chunk.line, rest);
+            self.work();
+        }
     }
 
     /// Step 1: the counter of the interrupt wraps, the node's clock does not. A turn every 49 days is enough.
@@ -151,24 +167,35 @@ impl Board {
             mono: Instant::from_millis(mono),
             unix_ms: 0,
         };
+        self.linked.set_time(self.now);
     }
 
-    /// Steps 3 and 4: effects out until the node lets its host sleep, then the next input; what effects cause are inputs too.
+    /// Steps 3 and 4: effects out until the node lets its host sleep, then what links want, then the next input; what effects cause
+    /// are inputs too.
     fn work(&mut self) -> Instant {
         loop {
-            match self.node.poll() {
-                Output::Effect(effect) => self.perform(effect),
-                Output::Sleep(wake) => match self.inputs.pop_front() {
-                    Some(input) => self.node.handle(self.now, input),
-                    None => return wake.map_or(Instant::MAX, |wake| wake.at),
-                },
+            match self.linked.poll(!self.lamps.is_holding()) {
+                Next::Effect(effect) => self.perform(effect),
+                Next::Sleep(wake) => {
+                    while let Some(order) = self.linked.links.next_order() {
+                        self.lines.obey(order);
+                    }
+                    // Facts for people; a board with a console would print them.
+                    while self.linked.links.next_report().is_some() {}
+                    if let Some(input) = self.lines.happened.pop_front() {
+                        self.linked.link(input);
+                    } else if let Some(input) = self.inputs.pop_front() {
+                        self.linked.handle(input);
+                    } else {
+                        return wake.unwrap_or(Instant::MAX);
+                    }
+                }
             }
         }
     }
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Send { to, message } => self.send(to, message),
             Effect::Entity(order) => {
                 self.counters.orders_held += u32::from(self.lamps.is_holding());
                 let report = self.lamps.order(order);
@@ -183,25 +210,22 @@ impl Board {
                 self.inputs.extend(reports.into_iter().map(Input::Entity));
             }
             Effect::Notify(_) => {} // facts for people; a board with a console would print them
+            Effect::Singleton(_) => {} // no singleton is registered here
             Effect::Lease(..) => {} // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
                 // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
                 let report = request.without_a_store();
                 self.inputs.push_back(Input::Stored(owner, report));
             }
-            Effect::Quarantine(node) => self.quarantine(node),
             Effect::Halt(reason) => self.halted = Some(reason),
+            Effect::Send { .. } | Effect::Quarantine(_) => {} // links have done it
         }
-    }
-
-    fn tell(&mut self, event: LinkEvent) {
-        self.inputs.push_back(Input::Link(event));
     }
 
     /// The cluster as this node sees it.
     #[must_use]
     pub fn view(&self) -> &View {
-        self.node.view()
+        self.linked.node.view()
     }
 
     /// How it ended, if it has: then [`Board::turn`] until it returns an instant, and stop.
@@ -213,24 +237,23 @@ impl Board {
     /// What the node has counted.
     #[must_use]
     pub const fn stats(&self) -> &Stats {
-        self.node.stats()
+        self.linked.node.stats()
     }
 
     /// What went wrong on the lines.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
-        self.counters
+    pub fn counters(&self) -> Counters {
+        let gossip_shed = u32::try_from(self.linked.links.stats().gossip_shed).unwrap_or(u32::MAX);
+        Counters {
+            gossip_shed,
+            ..self.counters
+        }
     }
 
     /// Who this is.
     #[must_use]
     pub const fn address(&self) -> &UniqueAddress {
         &self.me
-    }
-
-    /// Whether it takes entity messages from the line.
-    pub(crate) fn has_room(&self) -> bool {
-        self.node.has_capacity() && !self.lamps.is_holding()
     }
 
     /// Lamps on this board.

@@ -49,7 +49,10 @@ impl Lamps {
                     reason: AskFailure::MailboxFull,
                 })
             }
-            order => {
+            order @ (EntityOrder::Start { .. }
+            | EntityOrder::Deliver { .. }
+            | EntityOrder::Stop { .. }
+            | EntityOrder::Kill { .. }) => {
                 held.push_back(order);
                 None
             }

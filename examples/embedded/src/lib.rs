@@ -3,7 +3,7 @@
 //!
 //! * [`interrupts`]: all that runs in interrupt handlers: push or count, tick. Never waits, never allocates.
 //! * [`mod@line`]: packets on a serial line: where one begins after bytes were lost, and what may wait to be sent.
-//! * [`board`]: the main loop.
+//! * [`board`]: the main loop. Its links are those of `quorate-links`.
 //!
 //! `no_std`, no unsafe code. It builds for `thumbv7em-none-eabihf` (`.ci/run`), and `tests/boards.rs` runs the very same source
 //! on the machine you build on, two boards beside each other, with bytes for a wire and numbers for a clock.
@@ -22,6 +22,8 @@ pub mod board;
 pub mod interrupts;
 mod lamps;
 pub mod line;
+
+use core::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::ident::ClusterName;
@@ -45,6 +47,14 @@ pub fn small(cluster: ClusterName) -> Config {
     config.ddata.subscribers_max = 8;
     config.ddata.open_operations_max = 8;
     config.limits.compress_from_bytes = usize::MAX;
+    // A hello that got lost is said again after so long.
+    config.limits.handshake_timeout = Duration::from_secs(2);
+    config.limits.gossip_queue_messages_max = 1;
+    config.limits.control_queue_messages_max = 100;
+    config.limits.reply_queue_messages_max = 32;
+    config.limits.reply_queue_bytes_max = 4 << 10;
+    config.limits.user_queue_messages_max = 32;
+    config.limits.user_queue_bytes_max = 4 << 10;
     config.limits.members_max = 8;
     config.limits.tombstones_max = 8;
     config.limits.entity_id_bytes_max = 32;

@@ -58,7 +58,10 @@ impl Greeters {
                     reason: AskFailure::MailboxFull,
                 })
             }
-            order => {
+            order @ (EntityOrder::Start { .. }
+            | EntityOrder::Deliver { .. }
+            | EntityOrder::Stop { .. }
+            | EntityOrder::Kill { .. }) => {
                 held.push_back(order);
                 None
             }

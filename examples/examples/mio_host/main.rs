@@ -2,9 +2,7 @@
 //! are those of `docs/embedding.md`, in the order of that page; it decides nothing about the protocol.
 //!
 //! * [`host`]: the loop: inputs in, effects out, sleep until the deadline or a socket.
-//! * [`outgoing`]: links that this node dials and writes on.
-//! * [`incoming`]: links that peers opened and this node reads.
-//! * [`link`]: one connection with its two bounded buffers.
+//! * [`sockets`]: bytes between links and the system.
 //! * [`entities`]: what it hosts, and how their messages are written.
 //! * [`program`]: what the example does with it.
 //!
@@ -12,10 +10,8 @@
 
 pub mod entities;
 pub mod host;
-mod incoming;
-mod link;
-mod outgoing;
 pub mod program;
+mod sockets;
 
 /// Anything that ends the program.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -37,9 +37,9 @@ pub struct Outcome {
     /// Answers to both after all links of the host were cut.
     pub asked_after_cut: Vec<String>,
     /// Links that the host dialed before the cut, and after it.
-    pub dials: u32,
+    pub dials: u64,
     /// See `dials`.
-    pub dials_after_cut: u32,
+    pub dials_after_cut: u64,
     /// How the host ended.
     pub end: HaltReason,
     /// Members that the first node saw after that.
@@ -117,7 +117,11 @@ pub fn run() -> Result<Outcome, Failure> {
     host.cut_links();
     let mut asked_after_cut = ask_from_mio(&mut host)?;
     asked_after_cut.extend(ask_from_tokio(&runtime, &region, &mut host)?);
-    let dials_after_cut = host.dials() - dials;
+    // Control links come back with the next heartbeat.
+    let dials_after_cut = until(&mut host, "links to both others", |host| {
+        let dialed = host.dials() - dials;
+        (dialed >= 4).then_some(dialed)
+    })?;
 
     host.command(Command::Membership(MembershipCommand::Leave));
     let end = until(&mut host, "its end", |host| host.halted())?;
@@ -178,12 +182,11 @@ pub fn ask_from_mio(host: &mut Host) -> Result<Vec<String>, Failure> {
             payload: postcard::to_allocvec("you")?.into(),
             timeout: Duration::from_secs(10),
         }));
-        match until(host, "an answer", |host| host.answer(token))? {
-            Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) => {
-                lines.push(entities::read_answer(&payload)?)
-            }
-            other => return Err(format!("an ask ended with {other:?}").into()),
-        }
+        let answer = until(host, "an answer", |host| host.answer(token))?;
+        let Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) = answer else {
+            return Err(format!("an ask ended with {answer:?}").into());
+        };
+        lines.push(entities::read_answer(&payload)?);
     }
     Ok(lines)
 }

@@ -73,6 +73,10 @@ fn parse() -> Result<Option<(String, Duration)>, lexopt::Error> {
     let (mut transport, mut minutes) = ("tokio".to_owned(), 10.0_f64);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "a string is matched, and there is always another one"
+        )]
         match argument {
             Short('h') | Long("help") => return Ok(None),
             Long("minutes") => minutes = parser.value()?.parse()?,

@@ -127,15 +127,13 @@ async fn run(options: Options) -> ExitCode {
     };
     // The stream ends with the node; what it still holds is printed first.
     let _ = printing.await;
-    match termination {
-        Termination::Halted(_) if termination.is_graceful() => ExitCode::SUCCESS,
-        // It was asked to end before it had joined.
-        Termination::Stopped if cluster.view().self_member().is_none() => ExitCode::SUCCESS,
-        ended => {
-            eprintln!("node: ended without leaving: {ended:?}");
-            ExitCode::FAILURE
-        }
+    // Stopped: it was asked to end before it had joined.
+    let never_joined = termination == Termination::Stopped && cluster.view().self_member().is_none();
+    if never_joined || termination.is_graceful() {
+        return ExitCode::SUCCESS;
     }
+    eprintln!("node: ended without leaving: {termination:?}");
+    ExitCode::FAILURE
 }
 
 /// Prints an explanation for every SIGUSR1.
@@ -165,6 +163,8 @@ async fn print_events(mut events: Events, idle: View) {
                     .for_each(print);
                 last = view;
             }
+            ClusterEvent::Event(_) | ClusterEvent::Terminated(_) => {}
+            // What a later version tells.
             _ => {}
         }
     }
@@ -182,6 +182,14 @@ fn print(change: &MembershipChange) {
         MembershipChange::Downed(member) => ("down", &member.node),
         MembershipChange::Removed { member, .. } => ("removed", &member.node),
         MembershipChange::LeaderChanged(Some(leader)) => ("leader", leader),
+        MembershipChange::LeaderChanged(_)
+        | MembershipChange::TombstonesChanged
+        | MembershipChange::PreparingForShutdown(_)
+        | MembershipChange::ReadyForShutdown(_)
+        | MembershipChange::RoleLeaderChanged { .. }
+        | MembershipChange::SeenChanged { .. }
+        | MembershipChange::ReachabilityChanged => return,
+        // What a later version tells.
         _ => return,
     };
     let mut out = std::io::stdout().lock();

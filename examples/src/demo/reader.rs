@@ -341,6 +341,14 @@ impl<A: Adapter> Reader<A> {
             MembershipChange::Reachable(member) => (&member.node, "is reachable again"),
             MembershipChange::LeaderChanged(Some(leader)) => (leader, "leads"),
             // Who has seen what is for the curious (`node` and the log show more).
+            MembershipChange::LeaderChanged(_)
+            | MembershipChange::TombstonesChanged
+            | MembershipChange::PreparingForShutdown(_)
+            | MembershipChange::ReadyForShutdown(_)
+            | MembershipChange::RoleLeaderChanged { .. }
+            | MembershipChange::SeenChanged { .. }
+            | MembershipChange::ReachabilityChanged => return,
+            // What a later version tells.
             _ => return,
         };
         let name = self.nodes.name(node.address());

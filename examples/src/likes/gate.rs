@@ -11,8 +11,8 @@ use async_channel::{Receiver, Sender};
 use futures_lite::future;
 use quorate_driver::core::Address;
 use quorate_driver::{
-    Accepted, Adapter, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read, Security,
-    Transport,
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read,
+    Security, Transport,
 };
 
 /// Whether this process is connected. Nothing is ever sent: closing the channel wakes every link.
@@ -117,6 +117,10 @@ impl<T: Transport> Transport for Gated<T> {
 
     fn links_run_in_loop(&self) -> bool {
         self.0.links_run_in_loop()
+    }
+
+    fn handshakes(&self) -> HandshakeStats {
+        self.0.handshakes()
     }
 }
 

@@ -12,6 +12,7 @@ use super::{InLink, Inbound, Opened};
 use crate::base::Base;
 use crate::crowd::{Crowd, Source};
 use crate::order::LinkId;
+use crate::pending::Pending;
 use crate::report::{Party, Refusal};
 use crate::timers::Due;
 use crate::violations::Violations;
@@ -23,7 +24,7 @@ const LOOKED_AT_MAX: usize = 4;
 /// The places and who has them.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    pub(super) pending: Crowd,
+    pub(super) pending: Pending,
     pub(super) strangers: Crowd,
     /// Links of members.
     pub(super) members: usize,
@@ -74,18 +75,18 @@ impl Places {
         }
     }
 
-    /// Who has to go before another one of this source can come.
+    /// Which stranger has to go before another one of this source can come.
     fn victim(
         &self,
-        crowd: &Crowd,
         source: Source,
         (max, per_source): (usize, Option<usize>),
         random: u64,
     ) -> Option<LinkId> {
-        if per_source.is_some_and(|max| crowd.count(source) >= max) {
-            crowd.one_of(source, random)
-        } else if crowd.len() >= max {
-            crowd.one_of_the_most(random)
+        let strangers = &self.strangers;
+        if per_source.is_some_and(|max| strangers.count(source) >= max) {
+            strangers.one_of(source, random)
+        } else if strangers.len() >= max {
+            strangers.one_of_the_most(random)
         } else {
             None
         }
@@ -101,16 +102,16 @@ impl Inbound {
             return None;
         }
         let random = base.rng.next_u64();
-        let limits = &base.config.limits;
+        let (limits, known) = (&base.config.limits, places.has_members(source));
         let per_source = limits.pending_handshakes_per_source_max;
-        let max = (limits.pending_handshakes_max, places.counted(source, per_source));
-        if let Some(victim) = places.victim(&places.pending, source, max, random) {
+        let max = (limits.pending_handshakes_max, per_source);
+        if let Some(victim) = places.pending.victim((source, known), max, random) {
             self.refuse_silently(base, victim, Refusal::TooManyPending);
         }
         let link = base.next_link();
         let deadline = base.now.mono + base.config.limits.handshake_timeout;
         base.timers.arm(deadline, Due::Inbound(link));
-        self.places.pending.add(link, source);
+        self.places.pending.add(link, source, known);
         self.links.insert(link, InLink::new(base, source, deadline));
         Some(link)
     }
@@ -139,7 +140,7 @@ impl Inbound {
             false => places.counted(source, limits.stranger_links_per_source_max),
         };
         let max = (limits.stranger_links_max, per_source);
-        let victim = |random| places.victim(&places.strangers, source, max, random);
+        let victim = |random| places.victim(source, max, random);
         let looked_at = core::iter::from_fn(|| victim(base.rng.next_u64())).take(LOOKED_AT_MAX);
         let mut last = None;
         for found in looked_at {

@@ -29,7 +29,16 @@ pub(super) fn cause_of_refusal(reason: RejectReason) -> SeedCause {
         RejectReason::AuthMethod | RejectReason::Unauthenticated | RejectReason::WrongIdentity => {
             SeedCause::Security(reason.to_string())
         }
-        // Every other reason, those of later versions included.
+        RejectReason::Version
+        | RejectReason::WrongAddress
+        | RejectReason::WrongIncarnation { .. }
+        | RejectReason::Quarantined
+        | RejectReason::TooManyLinks
+        | RejectReason::DuplicateUid
+        | RejectReason::Features
+        | RejectReason::ShuttingDown
+        | RejectReason::Other { .. } => SeedCause::Other(reason.to_string()),
+        // What a later version refuses.
         _ => SeedCause::Other(reason.to_string()),
     }
 }

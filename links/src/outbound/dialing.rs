@@ -243,7 +243,6 @@ impl Outbound {
         });
         return_strays(base, kind, strays, Some(&peer));
         if kind == LinkKind::Control {
-            base.tell(LinkEvent::Up { peer, epoch });
             self.learn_of_bulk(base, &address, &ack);
         }
         self.refill(base, link);

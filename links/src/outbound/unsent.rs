@@ -6,11 +6,12 @@ use alloc::vec::Vec;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, LinkEvent, Target};
-use quorate_core::message::{EntityEnvelope, Lane, Message, ShardingMsg};
+use quorate_core::message::{EntityEnvelope, Lane, Message, ShardingMsg, SingletonMsg};
+use quorate_core::singleton::protocol::Delivery;
 use quorate_core::wire::{Decoded, decode_frame, decode_message};
 
 use super::{Outbound, Peer};
-use crate::base::Base;
+use crate::base::{Base, News};
 use crate::links::Links;
 use crate::peer_link::PeerLink;
 
@@ -20,11 +21,24 @@ fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
         Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
             ask: Some(ticket), ..
         })) => ticket.ask.asker == *me,
-        Message::Sharding(_) | Message::Membership(_) | Message::Detector(_) | Message::Ddata(_) => false,
+        Message::Singleton(SingletonMsg::Delivery(Delivery {
+            ask: Some(ticket), ..
+        })) => ticket.ask.asker == *me,
+        Message::Singleton(_)
+        | Message::Sharding(_)
+        | Message::Membership(_)
+        | Message::Detector(_)
+        | Message::Ddata(_) => false,
     }
 }
 
 impl Outbound {
+    /// Whether this incarnation's user link is open.
+    fn asks_reach(&self, node: &UniqueAddress) -> bool {
+        let peer = self.peers.get(node.address());
+        peer.is_some_and(|peer| peer.user.state.peer() == Some(node))
+    }
+
     /// Takes out this node's own asks that wait for a link to a peer which the core is about to take for lost.
     pub(crate) fn take_waiting_asks(
         &mut self,
@@ -56,12 +70,20 @@ impl Outbound {
 impl Links {
     /// What the node has to hear next, as [`Input::Link`](quorate_core::input::Input::Link). Its own asks that still wait for a
     /// link come back before the news that their peer is lost: else it would tell their callers that they may have been handled.
+    /// A control link is no such news while asks go to the peer over a user link that is open: nothing of them is lost, and an
+    /// answer that is was on its way is missed when its time is over. A peer that is gone has no user link for long.
     pub fn next_event(&mut self) -> Option<LinkEvent> {
-        let event = self.base.events.pop_front()?;
+        let event = loop {
+            match self.base.news.pop_front()? {
+                News::Event(event) => break event,
+                News::ControlLost(peer) if self.outbound.asks_reach(&peer) => {}
+                News::ControlLost(peer) => break LinkEvent::Down { peer },
+            }
+        };
         let peer = match &event {
             LinkEvent::Down { peer } => peer,
             LinkEvent::WrongIncarnation { expected, .. } => expected,
-            LinkEvent::Up { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Dropped { .. } => {
+            LinkEvent::QuarantinedBy { .. } | LinkEvent::Dropped { .. } => {
                 return Some(event);
             }
         };
@@ -69,14 +91,21 @@ impl Links {
         if unsent.is_empty() {
             return Some(event);
         }
-        self.base.events.push_front(event);
+        self.base.news.push_front(News::Event(event));
         for (to, message) in unsent.into_iter().rev() {
             self.base.stats.dropped_unreachable += 1;
             let reason = DropReason::Unreachable;
             let dropped = LinkEvent::Dropped { to, message, reason };
-            self.base.events.push_front(dropped);
+            self.base.news.push_front(News::Event(dropped));
         }
-        self.base.events.pop_front()
+        self.next_event()
+    }
+
+    /// A node is no member any more: this node's asks that wait for a link to it come back, before the node takes them for lost.
+    pub(crate) fn give_up_asks_of(&mut self, node: &UniqueAddress) {
+        for (to, message) in self.outbound.take_waiting_asks(&self.base.me, node) {
+            self.base.drop_message(to, message, DropReason::Unreachable);
+        }
     }
 
     /// The node is about to end: gives back its own asks that no writer has. Nobody would be there for their answers.

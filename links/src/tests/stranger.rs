@@ -83,11 +83,27 @@ fn a_fast_flood_from_many_sources_evicts_an_honest_handshake_rarely() {
     let mut opened = 0;
     for uid in 0..200 {
         // A hundred knocks of others within this one's handshake.
-        let link = bench.knock_from(HOME).unwrap();
+        let link = bench
+            .knock_from(elsewhere(10_000 + usize::try_from(uid).unwrap()))
+            .unwrap();
         flood(&mut bench, 100);
         opened += u64::from(bench.greet(link, node(2, uid), LinkKind::Control));
     }
     assert!(opened >= 140, "{opened} of 200 at the first try");
+}
+
+#[test]
+fn no_flood_from_elsewhere_displaces_the_handshake_of_a_member_that_comes_back() {
+    let mut bench = Bench::new();
+    bench.member(peer(), HOME).unwrap();
+    for uid in 100..120 {
+        let link = bench.knock_from(HOME).unwrap();
+        // All places change hands twice within its handshake.
+        for number in 0..1_024 {
+            bench.knock_from(elsewhere(number));
+        }
+        assert!(bench.greet(link, node(2, uid), LinkKind::Control), "{uid}");
+    }
 }
 
 #[test]

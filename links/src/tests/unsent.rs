@@ -1,7 +1,15 @@
 //! What was certainly not sent: it comes back before its peer is taken for lost, whichever link that news comes from.
 //! Spec: I-44, issue 12 point 11.
 
-use quorate_core::input::{DropReason, LinkEvent};
+use alloc::sync::Arc;
+
+use quorate_core::effect::Effect;
+use quorate_core::event::{Event, MembershipEvent};
+use quorate_core::ident::Roles;
+use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::membership::app_version::AppVersion;
+use quorate_core::membership::events::MembershipChange;
+use quorate_core::membership::member::{Member, Status};
 use quorate_core::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
 use quorate_core::wire::handshake::LinkKind;
@@ -108,6 +116,54 @@ fn i_44_what_was_encoded_and_handed_to_no_writer_comes_back_when_its_link_breaks
         (usize::try_from(in_all).unwrap(), 0)
     );
     assert_eq!(bench.links.stats().frames_sent, 1, "the first message");
+}
+
+#[test]
+fn i_44_asks_on_a_user_link_that_is_fine_outlive_a_control_link_that_breaks() {
+    let mut bench = Bench::new();
+    let user = opened(&mut bench);
+    bench.send(&peer(), heartbeat(peer()));
+    let control = bench.dial();
+    bench.answer(control, &peer());
+    let theirs = bench.accepted(LinkKind::Control, 1);
+    for id in 0..10 {
+        bench.send(&peer(), ask(id));
+    }
+    bench.flush();
+    bench.heard();
+    for link in [control, theirs] {
+        bench.link(LinkInput::Broken(link));
+        bench.flush();
+        assert_eq!(bench.heard(), [], "nothing is known to be lost");
+    }
+    bench.link(LinkInput::Broken(user));
+    bench.flush();
+    let down = Heard::Link(LinkEvent::Down { peer: peer() });
+    assert_eq!(bench.heard().last(), Some(&down), "now it is");
+}
+
+#[test]
+fn i_44_asks_that_wait_for_a_member_come_back_when_it_is_downed_or_removed() {
+    let member = Member::joining(peer(), Roles::default(), AppVersion::default());
+    let removed = MembershipChange::Removed {
+        member: member.clone(),
+        previous: Status::Exiting,
+    };
+    for change in [MembershipChange::Downed(member), removed] {
+        let mut bench = Bench::new();
+        bench.send(&peer(), ask(1));
+        bench.send(&peer(), tell());
+        bench.send(&node(3, 3), ask(2));
+        let view = Arc::clone(&bench.node.view);
+        let change = Effect::Notify(Event::Membership(MembershipEvent::Changed { change, view }));
+        bench.node.says.push_back(change);
+        bench.drive_node();
+        let heard = bench.heard();
+        let [Heard::Link(LinkEvent::Dropped { to, reason, .. })] = heard.as_slice() else {
+            panic!("{heard:?}");
+        };
+        assert_eq!((to, *reason), (&Target::Node(peer()), DropReason::Unreachable));
+    }
 }
 
 #[test]

@@ -26,8 +26,8 @@ Runs the deterministic cluster simulator.
                    to run them again (with --json the object takes its place)
   --faults LIST    faults that may happen, separated by commas: crash, restart, partition, loss,
                    delay, leave, reset, pause, slow, wall-clock, tick, one-way, partial, flap, clog,
-                   burst, reorder, duplicate; with data blackout, slow-disk, full-disk, failed-sync
-                   (default: all of the profile), or `none`
+                   burst, reorder, duplicate; with data blackout, slow-disk, full-disk, failed-sync (default: all of
+                   the profile), with sharding conflict (never by default), or `none`
   --coverage N     fail if a kind of fault that may happen fired less than N times
   --shrink         make the first failing run smaller before it is shown
   --threads T      threads (default 2)
@@ -170,6 +170,10 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "a string is matched, and there is always another one"
+        )]
         match argument {
             Long("nodes") => options.nodes = parser.value()?.parse_with(|text| in_range(text, 1, 10_000))?,
             Long("scenario") => options.scenario = Some(parser.value()?.parse_with(parse_scenario)?),
@@ -335,7 +339,8 @@ fn print_report(report: &Report, options: &Options) {
         seeds_per_s,
         totals.steps
     );
-    let kinds = options.profile.faults().into_iter();
+    let (asked, ordinary) = (faults_of(options), options.profile.faults());
+    let kinds = FaultKind::every().filter(|kind| asked.contains(kind) || ordinary.contains(kind));
     let fired: Vec<String> = kinds
         .map(|kind| format!("{kind} {}", totals.faults.of(kind)))
         .collect();

@@ -308,7 +308,13 @@ impl World {
                 let verdict = judge(strategy, &view, rule.1);
                 let after = match verdict.decision {
                     Decision::AcquireLeaseAndDownUnreachable { after } => after,
-                    _ => Duration::ZERO,
+                    Decision::AcquireLeaseAndDownIndirectlyConnected
+                    | Decision::DownUnreachable
+                    | Decision::DownReachable
+                    | Decision::DownAll
+                    | Decision::DownIndirectlyConnected
+                    | Decision::DownSelfQuarantinedByRemote
+                    | Decision::DownNobody => Duration::ZERO,
                 };
                 verdicts.push((after, self.chance.number(), at, verdict));
             }

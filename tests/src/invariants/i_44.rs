@@ -126,3 +126,39 @@ pub(super) fn at_rest(history: &History) -> Result<(), (ProcessId, String)> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000;
+
+    /// A message sent in second 10, of which somebody waits five seconds, and that was between nodes for two.
+    fn message(timeout: Option<u64>) -> MessageRecord {
+        MessageRecord {
+            sender: 0,
+            entity: EntityId::from("e"),
+            ask: timeout.is_some(),
+            sent_at: 10 * SECOND,
+            timeout,
+            left_at: 10 * SECOND,
+            in_transit: 2 * SECOND,
+            whereabouts: Whereabouts::InFlight,
+            handled: 0,
+            outcome: None,
+        }
+    }
+
+    #[test]
+    fn i_44_a_delivery_after_its_asker_stopped_waiting_is_seen_and_its_way_does_not_count() {
+        let ask = message(Some(5 * SECOND));
+        assert_eq!(on_delivered(&ask, 12 * SECOND), Ok(()));
+        assert_eq!(on_delivered(&ask, 17 * SECOND), Ok(()), "in the last moment");
+        assert!(on_delivered(&ask, 17 * SECOND + 1).is_err());
+        assert_eq!(
+            on_delivered(&message(None), 1_000 * SECOND),
+            Ok(()),
+            "nobody waits"
+        );
+    }
+}

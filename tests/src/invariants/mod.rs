@@ -34,7 +34,7 @@ use std::sync::Arc;
 use quorate_core::effect::EntityOrder;
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, ShardingEvent};
 use quorate_core::membership::gossip::Gossip;
-use quorate_core::sharding::ids::KindId;
+use quorate_core::sharding::ids::{KindId, ShardId, Term};
 use quorate_core::view::{Phase, View};
 
 use crate::lease::MemoryLeases;
@@ -217,6 +217,14 @@ impl Checks {
                 named("I-24", i_24::on_downing(event, moment.view))?;
                 named("I-26", i_26::on_downing(moment, event))?;
             }
+            Event::Membership(_)
+            | Event::Detector(_)
+            | Event::Downing(_)
+            | Event::Sharding { .. }
+            | Event::Ddata(_)
+            | Event::Singleton { .. }
+            | Event::Rejected { .. } => {}
+            // A later version's; its checker is still to be written.
             _ => {}
         }
         named("I-13", i_13::on_event(process, event, unstopped, history))
@@ -247,6 +255,11 @@ impl Checks {
         Ok(homes + shards)
     }
 
+    /// A fault is about to give a shard to somebody, in the name of this term's coordinator.
+    pub fn plant_home(&mut self, kind: KindId, term: Term, shard: ShardId, process: ProcessId) {
+        self.i41.plant(kind, term, shard, process);
+    }
+
     /// A node orders something of its entities. Yields how many overlaps there are that need not be violations.
     ///
     /// # Errors
@@ -275,6 +288,8 @@ impl Checks {
             let result = i_01::check_at_rest(view.gossip());
             result.map_err(|what| ("I-01", *process, what))?;
         }
+        let result = i_42::at_rest(nodes, history);
+        result.map_err(|(process, what)| ("I-42", process, what))?;
         let result = i_44::at_rest(history);
         result.map_err(|(process, what)| ("I-44", process, what))
     }

@@ -104,6 +104,10 @@ impl Branches {
                 "majority writes that a majority read had to find",
                 sim.data.counts.included,
             ),
+            (
+                "conflicts that outlived a hand-off",
+                sim.sum(|stats| stats.sharding.conflicts_timed_out),
+            ),
             ("runs whose replicas were compared", sim.data.counts.compared),
             ("delta gaps", sim.sum(|stats| stats.ddata.delta_gaps)),
             ("read repairs", sim.sum(|stats| stats.ddata.repairs_received)),

@@ -19,6 +19,8 @@ pub enum Purpose {
     Processes,
     /// How long disks take, and what a crash leaves on them.
     Stores,
+    /// Which shard gets a second home, and when.
+    Conflicts,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -32,6 +34,7 @@ impl Purpose {
             Self::Entities => 4,
             Self::Processes => 5,
             Self::Stores => 6,
+            Self::Conflicts => 7,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

@@ -2,6 +2,7 @@
 //! nodes agree on one table, every ask is answered, nothing is buffered. Spec: reliability 1c.
 
 use super::chance::{Chance, Purpose};
+use super::conflicts::Conflict;
 use super::engine::Sim;
 use super::faults::FaultKind;
 use super::network::Weather;
@@ -49,6 +50,7 @@ struct Director<'a> {
     cut_until: u64,
     next_fault: u64,
     next_message: u64,
+    conflict: Conflict,
 }
 
 impl Sim {
@@ -76,6 +78,7 @@ impl Sim {
             cut_until: 0,
             next_fault: 0,
             next_message: 0,
+            conflict: Conflict::draw(self.seed, plan),
             sim: self,
             plan,
             chance,
@@ -113,6 +116,7 @@ impl Director<'_> {
             }
             self.pass(LOOK);
             self.go_on();
+            self.conflict.go_on(self.sim);
             self.supervise();
             if self.sim.now >= self.next_fault {
                 self.fault();
@@ -128,9 +132,12 @@ impl Director<'_> {
         self.sim.weather(Weather::FINE);
         self.later.clear();
         self.sim.repair_stores(self.plan.nodes);
+        self.conflict.finish(self.sim);
         let limit = self.sim.now + REST_MAX;
         let at_least = self.plan.total_seconds * SECOND;
-        let last_message = at_least.saturating_sub(10 * SECOND);
+        // Replicated data is to be equal so many rounds after the last write, so that it is written to until it is looked at.
+        let idle = if self.sim.has_data { 0 } else { 10 * SECOND };
+        let last_message = at_least.saturating_sub(idle);
         self.revive();
         let mut settled = false;
         while self.sim.violation.is_none() && self.sim.now < limit {
@@ -264,7 +271,8 @@ impl Director<'_> {
             }
             FaultKind::Leave => self.sim.leave(index),
             FaultKind::Reset if index != other => self.sim.reset(index, other),
-            FaultKind::Reset => {}
+            // The second has a schedule of its own.
+            FaultKind::Reset | FaultKind::Conflict => {}
             FaultKind::Pause => self.sim.pause(index, micros(length * 3 / 4)),
             FaultKind::Slow => self
                 .sim
@@ -361,7 +369,8 @@ impl Director<'_> {
             | FaultKind::Blackout
             | FaultKind::SlowDisk
             | FaultKind::FullDisk
-            | FaultKind::FailedSync => return,
+            | FaultKind::FailedSync
+            | FaultKind::Conflict => return,
         }
         if kind != FaultKind::Partition {
             self.sim.faults.add(kind);

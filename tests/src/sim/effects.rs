@@ -59,6 +59,8 @@ impl Sim {
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Entity(order) => self.on_order(process, order),
+            // The simulated users have no singleton.
+            Effect::Singleton(_) => {}
             Effect::Lease(owner, order) => self.on_lease_order(process, owner, order),
             Effect::Store(owner, request) => self.on_store_order(process, owner, request),
             Effect::Quarantine(node) => {
@@ -131,6 +133,7 @@ impl Sim {
             | Message::Membership(MembershipMsg::GossipStatus(_))
             | Message::Sharding(ShardingMsg::Kind(_))
             | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_))
+            | Message::Singleton(_)
             | Message::Ddata(_) => {}
         }
         self.send(process, to, message);
@@ -160,7 +163,8 @@ impl Sim {
         }
         match event {
             Event::Membership(MembershipEvent::SelfRemoved) => {
-                self.history.processes[process as usize].self_removed += 1
+                self.history.processes[process as usize].self_removed += 1;
+                self.give_back_unsent(process);
             }
             Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
             Event::Ddata(event) => self.on_data_event(process, event),
@@ -169,6 +173,12 @@ impl Sim {
             }
             Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
             Event::Detector(DetectorEvent::StillMember) => self.processes[process as usize].in_doubt = false,
+            Event::Membership(_)
+            | Event::Detector(_)
+            | Event::Downing(_)
+            | Event::Singleton { .. }
+            | Event::Rejected { .. } => {}
+            // A later version's.
             _ => {}
         }
         let unstopped = self.processes[process as usize].entities.unstopped();
@@ -202,6 +212,18 @@ impl Sim {
                 record.shards.remove(&(kind, *shard));
             }
             ShardingEvent::DeadLetter { .. } => record.dead_letters += 1,
+            ShardingEvent::RegionRegistered { .. }
+            | ShardingEvent::KindRefused { .. }
+            | ShardingEvent::KindRefusedOn { .. }
+            | ShardingEvent::CoordinatorStarted { .. }
+            | ShardingEvent::CoordinatorRecovered { .. }
+            | ShardingEvent::ShardAllocated { .. }
+            | ShardingEvent::ShardStopTimeout { .. }
+            | ShardingEvent::HandOffTimeout { .. }
+            | ShardingEvent::ShardConflict { .. }
+            | ShardingEvent::BufferFull { .. }
+            | ShardingEvent::Drained => {}
+            // A later version's.
             _ => {}
         }
     }
@@ -221,7 +243,7 @@ impl Sim {
                     self.violated("I-44", process, what);
                 }
             }
-            (Open::Ask(at), Answer::Done | Answer::Refused(_) | Answer::Ddata(_)) => {
+            (Open::Ask(at), Answer::Done | Answer::Refused(_) | Answer::Ddata(_) | Answer::Singleton(_)) => {
                 let what = format!("ask {at} is answered like a command");
                 self.violated("I-44", process, what);
             }
@@ -271,15 +293,18 @@ impl Sim {
     }
 
     fn show_event(&self, process: ProcessId, event: &Event) {
-        match event {
-            Event::Membership(MembershipEvent::Changed { change, .. }) => match change {
-                MembershipChange::SeenChanged { .. }
+        let Event::Membership(MembershipEvent::Changed { change, .. }) = event else {
+            return self.say(process, format_args!("{event:?}"));
+        };
+        let is_noise = matches!(
+            change,
+            MembershipChange::SeenChanged { .. }
                 | MembershipChange::ReachabilityChanged
                 | MembershipChange::TombstonesChanged
-                | MembershipChange::RoleLeaderChanged { .. } => {}
-                other => self.say(process, format_args!("{other:?}")),
-            },
-            other => self.say(process, format_args!("{other:?}")),
+                | MembershipChange::RoleLeaderChanged { .. }
+        );
+        if !is_noise {
+            self.say(process, format_args!("{change:?}"));
         }
     }
 }

@@ -320,10 +320,9 @@ impl Sim {
     pub(crate) fn tell_link(&mut self, to: ProcessId, event: LinkEvent) {
         let dropped = match &event {
             LinkEvent::Dropped { message, .. } => entity_message(message),
-            LinkEvent::Up { .. }
-            | LinkEvent::WrongIncarnation { .. }
-            | LinkEvent::QuarantinedBy { .. }
-            | LinkEvent::Down { .. } => None,
+            LinkEvent::WrongIncarnation { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Down { .. } => {
+                None
+            }
         };
         let runs = self.processes[to as usize].runs();
         if let Some(at) = dropped.filter(|at| *at < self.history.messages.len()) {
@@ -474,10 +473,7 @@ impl core::fmt::Debug for LinkName<'_> {
                 let kind = super::links::name(message);
                 write!(f, "Dropped {kind} to {to:?}: {reason:?}")
             }
-            LinkEvent::Up { .. }
-            | LinkEvent::WrongIncarnation { .. }
-            | LinkEvent::QuarantinedBy { .. }
-            | LinkEvent::Down { .. } => {
+            LinkEvent::WrongIncarnation { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Down { .. } => {
                 write!(f, "{:?}", self.0)
             }
         }

@@ -19,6 +19,8 @@ pub(crate) struct Entity {
     mailbox: VecDeque<Letter>,
     /// It was told to stop and takes nothing new.
     pub(crate) stopping: bool,
+    /// It was told to stop at once, and its handler runs on.
+    runs_on: bool,
     /// A turn is scheduled.
     busy: bool,
 }
@@ -76,6 +78,7 @@ impl Entities {
                     id: entity,
                     mailbox: VecDeque::new(),
                     stopping: false,
+                    runs_on: false,
                     busy: false,
                 },
             ),
@@ -120,7 +123,15 @@ impl Entities {
 
     /// Entities that nobody has told to stop.
     pub(crate) fn unstopped(&self) -> usize {
-        self.running.values().filter(|entity| !entity.stopping).count()
+        let was_told = |entity: &&Entity| entity.stopping || entity.runs_on;
+        self.running.values().filter(|entity| !was_told(entity)).count()
+    }
+
+    /// An entity is told to stop at once, and its handler runs on.
+    pub(crate) fn runs_on(&mut self, slot: Slot) {
+        if let Some(entity) = self.running.get_mut(&slot) {
+            entity.runs_on = true;
+        }
     }
 
     pub(crate) fn clear(&mut self) {

@@ -50,10 +50,12 @@ pub enum FaultKind {
     FullDisk,
     /// F-22: the next commit of a disk fails, and is there or not.
     FailedSync,
+    /// F-30: a member gives a shard a second home, and one of the two does not stop it in time.
+    Conflict,
 }
 
 impl FaultKind {
-    /// All kinds that need no disk.
+    /// All kinds that need no disk and no shards.
     pub const ALL: [Self; 18] = [
         Self::Crash,
         Self::Restart,
@@ -78,9 +80,18 @@ impl FaultKind {
     /// Those that matter where something is on a disk.
     pub const STORES: [Self; 4] = [Self::Blackout, Self::SlowDisk, Self::FullDisk, Self::FailedSync];
 
+    /// Those of shards.
+    pub const SHARDS: [Self; 1] = [Self::Conflict];
+
     /// Every kind there is.
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::STORES)
+        Self::ALL.into_iter().chain(Self::STORES).chain(Self::SHARDS)
+    }
+
+    /// Whether a seed mixes it with others. The rest follows a schedule of its own.
+    #[must_use]
+    pub const fn is_mixed(self) -> bool {
+        !matches!(self, Self::Conflict)
     }
 
     /// Its name on the command line and in reports.
@@ -109,6 +120,7 @@ impl FaultKind {
             Self::SlowDisk => "slow-disk",
             Self::FullDisk => "full-disk",
             Self::FailedSync => "failed-sync",
+            Self::Conflict => "conflict",
         }
     }
 
@@ -137,7 +149,8 @@ impl FaultKind {
             | Self::OneWay
             | Self::Partial
             | Self::Flap
-            | Self::Clog => false,
+            | Self::Clog
+            | Self::Conflict => false,
         }
     }
 }
@@ -162,7 +175,7 @@ impl fmt::Display for FaultKind {
 
 /// How often each kind fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FaultCounts([u64; FaultKind::ALL.len() + FaultKind::STORES.len()]);
+pub struct FaultCounts([u64; FaultKind::ALL.len() + FaultKind::STORES.len() + FaultKind::SHARDS.len()]);
 
 impl FaultCounts {
     /// Counts one.

@@ -280,7 +280,7 @@ fn finished(sim: &Sim, nodes: usize) -> Gossip {
 
 impl Sim {
     /// A node gets a message that no process sent, through the codec.
-    fn hear(&mut self, process: u32, from: &UniqueAddress, message: &Message) {
+    pub(crate) fn hear(&mut self, process: u32, from: &UniqueAddress, message: &Message) {
         let mut bytes = Vec::new();
         let limits = self.processes[process as usize].node.config().limits.clone();
         wire::encode_message(message, 0, &limits, &mut bytes).expect("invariant: the message fits a frame");

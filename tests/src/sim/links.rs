@@ -50,17 +50,16 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::Registry(_)) => "Registry",
         Message::Sharding(ShardingMsg::HandBack(_)) => "HandBack",
         Message::Ddata(_) => "Ddata",
+        Message::Singleton(_) => "Singleton",
     }
 }
 
 /// The workload's message in a message between nodes.
 pub(crate) fn entity_message(message: &Message) -> Option<usize> {
-    match message {
-        Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
-            message_number(&envelope.payload)
-        }
-        _ => None,
-    }
+    let Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) = message else {
+        return None;
+    };
+    message_number(&envelope.payload)
 }
 
 /// What a transport may send without order and without a guarantee that it comes once.
@@ -122,14 +121,6 @@ impl Sim {
             return;
         };
         link.epoch += 1;
-        let (epoch, peer_node) = (link.epoch, self.processes[peer as usize].me.clone());
-        self.tell_link(
-            from,
-            LinkEvent::Up {
-                peer: peer_node,
-                epoch,
-            },
-        );
         for (target, message) in waiting {
             self.send_on_link(from, to, peer, target, message);
         }
@@ -378,6 +369,19 @@ impl Sim {
         self.tell_soon(from, LinkEvent::Dropped { to, message, reason });
     }
 
+    /// A node has ended: its host gives back its asks that still wait for a dial, before the node says how far each has come.
+    pub(crate) fn give_back_unsent(&mut self, process: ProcessId) {
+        for (to, message) in self.network.take_waiting_asks(process) {
+            if let Some(at) = entity_message(&message).filter(|at| *at < self.history.messages.len()) {
+                self.history.arrives(at, process, self.now);
+            }
+            let reason = DropReason::Unreachable;
+            let event = LinkEvent::Dropped { to, message, reason };
+            let host = &mut self.processes[process as usize];
+            host.node.handle(host.now(self.now), Input::Link(event));
+        }
+    }
+
     /// A host tells its node something, but never in the middle of its effects.
     fn tell_soon(&mut self, to: ProcessId, event: LinkEvent) {
         let event = Box::new(event);
@@ -422,7 +426,11 @@ impl core::fmt::Display for Brief<'_> {
                 write!(f, "HandBack {} in {:?}", envelope.entity, envelope.shard)
             }
             Message::Sharding(ShardingMsg::AskReply(reply)) => write!(f, "AskReply {}", reply.id),
-            other => f.write_str(name(other)),
+            other @ (Message::Sharding(_)
+            | Message::Membership(_)
+            | Message::Detector(_)
+            | Message::Singleton(_)
+            | Message::Ddata(_)) => f.write_str(name(other)),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod campaign;
 mod chance;
+pub mod conflicts;
 mod data;
 pub mod digest;
 mod director;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::input::Target;
-use quorate_core::message::{Lane, Message};
+use quorate_core::message::{Lane, Message, ShardingMsg};
 
 use super::chance::{Chance, Purpose};
 use super::history::ProcessId;
@@ -188,6 +188,20 @@ impl Network {
             }
         }
         lost
+    }
+
+    /// Takes the asks that wait for a dial of a process.
+    pub(crate) fn take_waiting_asks(&mut self, process: ProcessId) -> Vec<(Target, Message)> {
+        let is_ask = |(_, message): &(Target, Message)| matches!(message, Message::Sharding(ShardingMsg::Entity(envelope)) if envelope.ask.is_some());
+        let mut taken = Vec::new();
+        for ((from, _), link) in &mut self.links {
+            if let (true, LinkState::Dialling(waiting)) = (*from == process, &mut link.state) {
+                let (asks, others) = waiting.drain(..).partition(is_ask);
+                *waiting = others;
+                taken.extend::<Vec<_>>(asks);
+            }
+        }
+        taken
     }
 
     /// How long something small is on the way.

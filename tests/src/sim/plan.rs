@@ -39,7 +39,7 @@ impl Profile {
     pub fn faults(self) -> Vec<FaultKind> {
         match self {
             Self::Sharding | Self::Membership => FaultKind::ALL.to_vec(),
-            Self::Data => FaultKind::every().collect(),
+            Self::Data => FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect(),
         }
     }
 }
@@ -139,13 +139,19 @@ impl Mix {
                 kinds.push(kind);
             }
         }
-        let fallback = chance.index(plan.faults.len());
+        let mixed: Vec<FaultKind> = plan
+            .faults
+            .iter()
+            .copied()
+            .filter(|kind| kind.is_mixed())
+            .collect();
+        let fallback = chance.index(mixed.len());
         let orderly = chance.per_mille(500);
         if orderly {
             kinds.retain(|kind| kind.is_orderly());
         }
         if kinds.is_empty() {
-            kinds.extend(plan.faults.get(fallback).copied());
+            kinds.extend(mixed.get(fallback).copied());
         }
         let mut mix = Self {
             kinds,

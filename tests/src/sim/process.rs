@@ -63,11 +63,10 @@ impl Times {
         /// A tick of the resolver, and a moment.
         const TICK: Duration = Duration::from_millis(1_010);
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let lease = match &config.downing.strategy {
-            DowningStrategy::LeaseMajority(lease) => {
-                lease.acquire_lease_delay_for_minority + lease.operation_timeout
-            }
-            _ => Duration::ZERO,
+        let lease = if let DowningStrategy::LeaseMajority(lease) = &config.downing.strategy {
+            lease.acquire_lease_delay_for_minority + lease.operation_timeout
+        } else {
+            Duration::ZERO
         };
         Self {
             stable_after: micros(config.stable_after(members)),

@@ -8,7 +8,7 @@ use quorate_core::effect::EntityOrder;
 use quorate_core::ident::Role;
 use quorate_core::input::{Command, EntityReport, Input, KindSettings, ShardingCommand};
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{EntityId, KindId, Slot};
+use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 
 use super::engine::{Happening, Sim};
 use super::entities::{Letter, Obeyed, Turn};
@@ -23,6 +23,12 @@ pub const KIND: &str = "orders";
 pub const SHARDS: u32 = 16;
 /// The workload's entities are `e0` up to this number, exclusive.
 pub const ENTITIES: u64 = 20;
+
+/// The workload's entities of a shard.
+pub(crate) fn entities_in(shard: ShardId) -> impl Iterator<Item = String> {
+    let entities = (0..ENTITIES).map(|entity| format!("e{entity}"));
+    entities.filter(move |entity| ShardId::of(&EntityId::from(entity.as_str()), SHARDS) == shard)
+}
 
 /// The role of the node whose kind differs.
 fn role_of_one() -> Role {
@@ -152,7 +158,7 @@ impl Sim {
         }
         if self.processes[process as usize].is_stuck && matches!(order, EntityOrder::Kill { .. }) {
             // Its handler runs on all the same, and nobody hears that it has ended.
-            return;
+            return self.processes[process as usize].entities.runs_on(slot_of(&order));
         }
         let slot = slot_of(&order);
         let number = match &order {

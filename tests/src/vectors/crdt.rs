@@ -198,10 +198,7 @@ fn prune(replicas: &mut BTreeMap<&str, Replica>, owner: &str, removed: &UniqueAd
     let replica = replicas
         .get_mut(owner)
         .ok_or_else(|| format!("`{owner}` is no replica"))?;
-    let mut minting = Minting::resume(replica.node.clone(), replica.minted);
-    let pruned = replica.data.prune(removed, &mut minting);
-    replica.minted = minting.minted();
-    pruned.map(|_| ()).map_err(|error| error.to_string())
+    replica.data.settle(removed).map_err(|error| error.to_string())
 }
 
 fn merge(
@@ -213,7 +210,7 @@ fn merge(
     let theirs = with(replicas, from, |data| copy(data))?;
     with(replicas, to, |data| {
         if let Some(removed) = removed {
-            data.clean(removed, None);
+            data.settle(removed).map_err(|error| error.to_string())?;
         }
         data.merge(&theirs).map(|_| ()).map_err(|error| error.to_string())
     })

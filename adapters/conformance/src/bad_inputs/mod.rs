@@ -320,9 +320,10 @@ async fn play<A: Adapter>(
             async move || (counter.read)(&stats(target).await) == before + times,
         )
     };
-    let mut scene = match row.speaker {
-        Speaker::Member => member.clone(),
-        speaker => attacker.somebody(speaker),
+    let mut scene = if row.speaker == Speaker::Member {
+        member.clone()
+    } else {
+        attacker.somebody(row.speaker)
     };
     let user = row.speaker == Speaker::UserLink;
     let mut acks = 0;
@@ -386,7 +387,7 @@ async fn play<A: Adapter>(
 fn refusal(heard: &[u8]) -> RejectReason {
     match decode_answer(heard) {
         HandshakeDecoded::Done { value, .. } => refusal_of(&value).expect("it is refused"),
-        other => panic!("{other:?}"),
+        other @ (HandshakeDecoded::NeedMore(_) | HandshakeDecoded::Bad(_)) => panic!("{other:?}"),
     }
 }
 

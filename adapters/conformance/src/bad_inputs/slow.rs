@@ -207,12 +207,14 @@ pub async fn a_joiner_with_other_settings_is_told_and_stops<A: Adapter>(security
     assert_eq!(causes, [seen.clone(), seen]);
     let differences = within::<A, _>("the seed's users hear of it", async {
         loop {
-            match events.next().await.expect("the node runs") {
-                ClusterEvent::Event(Event::Rejected {
-                    rejection: Rejection::Membership(MembershipRejection::SettingsDiffer(found)),
-                    peer,
-                }) if peer == *joiner.address() => return found,
-                _ => {}
+            let event = events.next().await.expect("the node runs");
+            if let ClusterEvent::Event(Event::Rejected {
+                rejection: Rejection::Membership(MembershipRejection::SettingsDiffer(found)),
+                peer,
+            }) = event
+                && peer == *joiner.address()
+            {
+                return found;
             }
         }
     })

@@ -1,4 +1,5 @@
-//! The handle of one replicated value: what all types have in common. Spec: sharding 1.12.
+//! The handle of one replicated value: what all types (counter, set, map, register) have in common. Holds a name and asks the core; never
+//! keeps a value of its own. Spec: sharding 1.12.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -16,8 +16,8 @@ use super::handle::{CoreData, Replicated};
 use super::level::Write;
 use crate::codec;
 
-/// What a replicated value is to its users. The kinds of this crate cover the core's types; implement it for the others (maps
-/// of merged values, types of your own) and use [`Replicated::update`].
+/// What a replicated value is to its users. The kinds of this crate cover the core's types, and [`super::OwnKind`] those of
+/// your own.
 pub trait DataKind {
     /// What [`Replicated::read`] gives.
     type Value;

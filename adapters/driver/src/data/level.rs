@@ -1,4 +1,5 @@
-//! How many replicas an operation needs, and how long it waits. Spec: sharding 1.12 (consistency arithmetic).
+//! How many replicas an operation on replicated data needs, and how long it waits, in the words of the user's API. Which members count and
+//! how many a majority is, the core decides. Spec: sharding 1.12 (consistency arithmetic).
 
 use std::time::Duration;
 

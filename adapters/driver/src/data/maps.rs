@@ -56,15 +56,16 @@ impl<K: DeserializeOwned, T: MapValue> DataKind for MergeMapKind<K, T> {
     }
 
     fn value(data: &CoreData) -> Result<Self::Value, DataReadError> {
-        match data {
-            CoreData::OrMap(held) if held.value_type() == T::VALUES => {
-                let values = held.iter();
-                values
-                    .map(|(key, value)| Ok((decode(key)?, T::value(value)?)))
-                    .collect()
-            }
-            _ => Err(DataReadError::WrongType),
+        let CoreData::OrMap(held) = data else {
+            return Err(DataReadError::WrongType);
+        };
+        if held.value_type() != T::VALUES {
+            return Err(DataReadError::WrongType);
         }
+        let values = held.iter();
+        values
+            .map(|(key, value)| Ok((decode(key)?, T::value(value)?)))
+            .collect()
     }
 }
 

@@ -8,6 +8,7 @@ mod hub;
 mod kinds;
 mod level;
 mod maps;
+mod own;
 
 pub use changes::{Changes, ValueChange};
 pub use error::{DataReadError, DataWriteError};
@@ -20,6 +21,7 @@ pub use kinds::{
 };
 pub use level::{DATA_TIMEOUT_DEFAULT, Read, Write};
 pub use maps::{MapValue, MergeMap, MergeMapKind};
+pub use own::{CustomChange, CustomError, CustomType, Minting, Own, OwnKind, OwnType, RegisterError};
 
 use std::fmt;
 use std::sync::Arc;
@@ -120,7 +122,14 @@ impl Data {
         self.of(key)
     }
 
-    /// A value of a kind of your own: see [`DataKind`].
+    /// A value of a type of your own, which every node was told of with [`crate::ClusterBuilder::data_type`]: a write on one
+    /// that was not is refused.
+    #[must_use]
+    pub fn own<T: OwnType>(&self, key: impl AsRef<str>) -> Own<T> {
+        self.of(key)
+    }
+
+    /// A value of any kind: see [`DataKind`].
     #[must_use]
     pub fn of<T>(&self, key: impl AsRef<str>) -> Replicated<T> {
         Replicated::new(Arc::clone(&self.shared), key.as_ref())

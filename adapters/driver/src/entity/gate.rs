@@ -2,20 +2,23 @@
 //! process is accepted, and after such a pause until the node knows that it is still a member: its entities may run
 //! elsewhere by then. The loop opens and closes it; entities only ask. Spec: membership 8.5.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use quorate_core::time::Instant;
 
 use crate::sync::lock;
 
 /// See the module.
-#[derive(Debug)]
 pub(crate) struct Gate {
-    begun: Instant,
+    /// The runtime's, which the loop goes by.
+    clock: Box<dyn Fn() -> Instant + Send + Sync>,
     /// How long the loop may be silent.
     patience: Duration,
-    /// When the loop ran last, in microseconds since the beginning.
+    /// When the loop ran last, in microseconds of that clock.
     beat: AtomicU64,
     /// The process stood still, and whether the node is still a member is not known.
     held: AtomicBool,
@@ -26,17 +29,18 @@ pub(crate) struct Gate {
 impl Default for Gate {
     /// One that closes only when told.
     fn default() -> Self {
-        Self::new(Duration::MAX)
+        Self::new(Duration::MAX, Instant::default)
     }
 }
 
 impl Gate {
     /// A gate that closes when the loop is silent for longer than `patience`.
-    pub(crate) fn new(patience: Duration) -> Self {
+    pub(crate) fn new(patience: Duration, clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
+        let beat = AtomicU64::new(clock().as_micros());
         Self {
-            begun: Instant::now(),
+            clock: Box::new(clock),
             patience,
-            beat: AtomicU64::new(0),
+            beat,
             held: AtomicBool::new(false),
             has_waiting: AtomicBool::new(false),
             waiting: Mutex::default(),
@@ -87,7 +91,7 @@ impl Gate {
     }
 
     fn micros(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+        (self.clock)().as_micros()
     }
 
     fn wake(&self) {
@@ -98,8 +102,19 @@ impl Gate {
     }
 }
 
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("patience", &self.patience)
+            .field("held", &self.held)
+            .finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn poll(gate: &Gate) -> Poll<()> {
@@ -108,9 +123,14 @@ mod tests {
 
     #[test]
     fn s_8_5_nobody_begins_while_the_loop_is_silent_or_the_node_in_doubt() {
-        let gate = Gate::new(Duration::from_millis(20));
+        let micros = Arc::new(AtomicU64::new(7_000_000));
+        let clock = Arc::clone(&micros);
+        let now = move || Instant::from_micros(clock.load(Ordering::SeqCst));
+        let gate = Gate::new(Duration::from_millis(20), now);
         assert_eq!(poll(&gate), Poll::Ready(()));
-        std::thread::sleep(Duration::from_millis(40));
+        micros.fetch_add(20_000, Ordering::SeqCst);
+        assert_eq!(poll(&gate), Poll::Ready(()));
+        micros.fetch_add(1, Ordering::SeqCst);
         assert_eq!(poll(&gate), Poll::Pending);
         gate.hold();
         gate.beat();

@@ -1,9 +1,10 @@
 //! Where messages to one entity wait. Bounded by a count here and by bytes over the whole node; past either bound the newest
-//! is refused. Spec: sharding 10.3, reliability 3b.
+//! is refused. Never waits, and never decides whether an entity lives: the pump (the driver's loop body) puts in and orders, the
+//! entity's task takes out. Spec: sharding 10.3, reliability 3b.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use quorate_core::sharding::ids::{AskRef, Payload};
@@ -11,11 +12,12 @@ use quorate_core::sharding::ids::{AskRef, Payload};
 use crate::sync::lock;
 
 /// Messages that may wait for one entity: enough for a burst of all asks a client usually has in flight, small enough that
-/// the last of them is answered in time by a handler of a few milliseconds. Mirrors the reference's default of 1,000 for
-/// bounded mailboxes.
+/// the last of them is answered in time by a handler of a few milliseconds. Akka's default for bounded mailboxes
+/// is 1,000 as well.
 pub(crate) const MAILBOX_MESSAGES_MAX: usize = 1_000;
 
-/// Bytes that may wait in all mailboxes of a node before its user links are paused. Mirrors the region buffer's limit.
+/// Bytes that may wait in all mailboxes of a node before its user links are paused. As much as the core's region
+/// buffers while a shard moves (`sharding.buffer_bytes_max`).
 const MAILBOX_BYTES_SOFT_MAX: usize = 64 << 20;
 
 /// Bytes from which every mailbox refuses: what was already read from the user links when they were paused, and what this
@@ -200,11 +202,20 @@ impl Mailbox {
     pub(crate) fn close(&self, budget: &Budget) -> (VecDeque<Delivery>, bool) {
         let mut inside = lock(&self.inside);
         inside.lifecycle = Lifecycle::Gone;
-        let left = std::mem::take(&mut inside.queue);
-        drop(inside);
-        let bytes = left.iter().map(Delivery::bytes).sum();
-        (left, budget.give_back(bytes))
+        take_all(inside, budget)
     }
+
+    /// Takes what its entity has not begun with.
+    pub(crate) fn take_all(&self, budget: &Budget) -> VecDeque<Delivery> {
+        take_all(lock(&self.inside), budget).0
+    }
+}
+
+fn take_all(mut inside: MutexGuard<'_, Inside>, budget: &Budget) -> (VecDeque<Delivery>, bool) {
+    let left = std::mem::take(&mut inside.queue);
+    drop(inside);
+    let bytes = left.iter().map(Delivery::bytes).sum();
+    (left, budget.give_back(bytes))
 }
 
 fn wake(waker: Option<Waker>) {

@@ -1,7 +1,9 @@
 //! What the log says about events: one line per change of the membership with a stable `event` field, nothing per message.
 //! Decides nothing. Spec: `README.md`.
 
-use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
+use quorate_core::event::{
+    DdataEvent, DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent, SingletonEvent,
+};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Member;
@@ -76,8 +78,21 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
                 );
             }
         }
-        other => tracing::debug!(target: "cluster::membership", event = "other", %me, ?other),
+        Event::Membership(MembershipEvent::ShutdownPhaseTimedOut { .. }) => {
+            tracing::warn!(target: "cluster::membership", event = "shutdown_phase_timed_out", %me, "{event}");
+        }
+        // The door's audit has written it down.
+        Event::Membership(MembershipEvent::Asked(_)) => {}
+        Event::Ddata(event) => ddata(me, event),
+        Event::Singleton { singleton, event } => self::singleton(me, &format_args!("{singleton:?}"), event),
+        // What a later version of the core says.
+        Event::Membership(_) | Event::Downing(_) | Event::Detector(_) => unknown(me, event),
+        _ => unknown(me, event),
     }
+}
+
+fn unknown(me: &UniqueAddress, event: &Event) {
+    tracing::debug!(target: "cluster::membership", event = "other", %me, other = ?event);
 }
 
 fn membership(me: &UniqueAddress, change: &MembershipChange) {
@@ -112,6 +127,32 @@ fn membership(me: &UniqueAddress, change: &MembershipChange) {
     }
 }
 
+fn singleton(me: &UniqueAddress, id: &dyn std::fmt::Display, event: &SingletonEvent) {
+    match event {
+        SingletonEvent::Started { token } => {
+            tracing::info!(target: "cluster::singleton", event = "singleton_started", %me, %id, %token);
+        }
+        SingletonEvent::Stopped { token } => {
+            tracing::info!(target: "cluster::singleton", event = "singleton_terminated", %me, %id, %token);
+        }
+        SingletonEvent::HandedOver { to } => {
+            tracing::info!(target: "cluster::singleton", event = "singleton_handed_over", %me, %id, %to);
+        }
+        SingletonEvent::Failed { .. }
+        | SingletonEvent::StopTimeout { .. }
+        | SingletonEvent::Superseded { .. }
+        | SingletonEvent::LeaseLost
+        | SingletonEvent::HandOverStuck => {
+            tracing::warn!(target: "cluster::singleton", event = "singleton_trouble", %me, %id, "{event}");
+        }
+        SingletonEvent::DeadLetter { .. } => {
+            tracing::debug!(target: "cluster::singleton", event = "dead_letter", %me, %id, "{event}");
+        }
+        // What a later version of the core says.
+        _ => tracing::debug!(target: "cluster::singleton", event = "other", %me, %id, what = ?event),
+    }
+}
+
 fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEvent) {
     match event {
         ShardingEvent::KindRefused { difference } => tracing::error!(
@@ -134,6 +175,40 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
         ShardingEvent::CoordinatorStarted { .. } | ShardingEvent::CoordinatorRecovered { .. } => {
             tracing::info!(target: "cluster::sharding", event = "coordinator", %me, %kind, what = ?event);
         }
-        other => tracing::debug!(target: "cluster::sharding", event = "sharding", %me, %kind, what = ?other),
+        ShardingEvent::RegionRegistered { .. }
+        | ShardingEvent::ShardAllocated { .. }
+        | ShardingEvent::ShardStarted { .. }
+        | ShardingEvent::ShardStopped { .. }
+        | ShardingEvent::ShardConflict { .. }
+        | ShardingEvent::DeadLetter { .. }
+        | ShardingEvent::Drained => {
+            tracing::debug!(target: "cluster::sharding", event = "sharding", %me, %kind, what = ?event);
+        }
+        // What a later version of the core says.
+        _ => tracing::debug!(target: "cluster::sharding", event = "other", %me, %kind, what = ?event),
+    }
+}
+
+fn ddata(me: &UniqueAddress, event: &DdataEvent) {
+    match event {
+        DdataEvent::StoreLost | DdataEvent::StoreOutdated { .. } => {
+            tracing::error!(target: "cluster::ddata", event = "store_lost", %me, "{event}");
+        }
+        DdataEvent::StoreAwaited { .. } => {
+            tracing::warn!(target: "cluster::ddata", event = "store_awaited", %me, "{event}");
+        }
+        DdataEvent::StoreRead => {
+            tracing::info!(target: "cluster::ddata", event = "store_read", %me, "{event}");
+        }
+        DdataEvent::LargeValue { .. } => {
+            tracing::warn!(target: "cluster::ddata", event = "large_value", %me, "{event}");
+        }
+        DdataEvent::Pruned { .. } => {
+            tracing::debug!(target: "cluster::ddata", event = "pruned", %me, "{event}");
+        }
+        // Every write of anybody is one.
+        DdataEvent::Changed { .. } => {}
+        // What a later version of the core says.
+        other => tracing::debug!(target: "cluster::ddata", event = "other", %me, ?other),
     }
 }

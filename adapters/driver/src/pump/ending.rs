@@ -3,21 +3,18 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::input::EntityReport;
+use quorate_core::input::{EntityReport, Input};
 
 use super::Pump;
+use super::base::Feedback;
 use super::machine::Machine;
 
 impl<M: Machine> Pump<M> {
     /// Ends everything without a word to other nodes: for a host that goes away. Whoever asked hears how far that has come.
     pub(crate) fn stop(&mut self) {
         if self.halted.is_none() {
-            self.links.return_waiting_asks();
-            // Ends: what comes back is given to callers, and no ask is sent again.
-            while self.links.has_events() || !self.base.feedback.is_empty() {
-                self.drive_node();
-            }
             self.node.stop(self.base.now);
+            self.take_back();
             self.drive_node();
         }
         self.links.stop();
@@ -25,6 +22,33 @@ impl<M: Machine> Pump<M> {
         self.leases.stop();
         self.stores.stop();
         self.replies.clear();
+    }
+
+    /// The node has ended and says next how far each ask has come. It hears before which of them no writer has, which ones
+    /// their entities have not begun with, and which ones are answered.
+    pub(super) fn take_back(&mut self) {
+        self.links.return_waiting_asks();
+        while let Some(event) = self.links.next_event() {
+            self.node.handle(self.base.now, Input::Link(event));
+        }
+        let left = self.entities.kill_all();
+        let mut said = std::mem::take(&mut self.reports);
+        let mut later = VecDeque::new();
+        self.entities.take_reports(&mut later);
+        said.extend(later);
+        for feedback in self.base.feedback.drain(..) {
+            match feedback {
+                Feedback::Entity(report) => said.push_back(report),
+                // Nobody is there any more for whom the node asked.
+                Feedback::Lease(..) | Feedback::Stored(..) => {}
+            }
+        }
+        for report in said.into_iter().chain(left) {
+            if let EntityReport::Stopped { slot } = &report {
+                self.entities.stopped(*slot);
+            }
+            self.node.handle(self.base.now, Input::Entity(report));
+        }
     }
 
     /// Whether all entities have ended.

@@ -83,6 +83,14 @@ impl Entities {
         match event {
             Event::Detector(DetectorEvent::Paused { .. }) => self.reports.gate.hold(),
             Event::Detector(DetectorEvent::StillMember) => self.reports.gate.release(),
+            Event::Detector(_)
+            | Event::Membership(_)
+            | Event::Downing(_)
+            | Event::Sharding { .. }
+            | Event::Ddata(_)
+            | Event::Singleton { .. }
+            | Event::Rejected { .. } => {}
+            // What a later version of the core says.
             _ => {}
         }
     }
@@ -140,11 +148,20 @@ impl Entities {
         }
     }
 
-    /// Stops all of them now.
-    pub(crate) fn kill_all(&self) {
+    /// Stops all of them now. What to say of the asks that they have not begun with.
+    pub(crate) fn kill_all(&self) -> Vec<EntityReport> {
+        let mut left = Vec::new();
         for live in self.slots.iter().flatten() {
             live.mailbox.kill();
+            left.extend(live.mailbox.take_all(&self.reports.budget));
         }
+        let unhandled = |delivery: Delivery| {
+            let result = Err(AskFailure::EntityStoppedUnhandled);
+            delivery
+                .reply_to
+                .map(|ask| EntityReport::Answered { ask, result })
+        };
+        left.into_iter().filter_map(unhandled).collect()
     }
 
     fn start(

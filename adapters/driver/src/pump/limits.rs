@@ -4,6 +4,9 @@
 /// Things a node hears back about one drained batch of effects before it turns to the sockets again.
 pub(crate) const FEEDBACK_PER_TURN: usize = 1_024;
 
+/// Such batches at most before a node hears that time has passed: more than wait for one peer by default.
+pub(crate) const FEEDBACK_BEFORE_TICK: usize = 64;
+
 /// Reports of entities in one turn: about as long as a batch of messages takes.
 pub(crate) const REPORTS_PER_TURN: usize = 1_024;
 

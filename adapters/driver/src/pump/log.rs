@@ -66,11 +66,20 @@ pub(crate) fn report(report: &Report, log: &mut LogLimit, now: Instant) {
         Report::Quarantined { node } => {
             tracing::info!(target: "cluster::transport", event = "quarantined", peer = %node);
         }
-        limited => {
-            if let Some(left_out) = log.take_line(now) {
-                line(limited, left_out);
-            }
-        }
+        Report::Refused { .. }
+        | Report::Closed { .. }
+        | Report::DialRefused { .. }
+        | Report::RenewalFailed { .. }
+        | Report::Kept { .. }
+        | Report::Expired { .. } => limited(report, log, now),
+        // What a later version of the links reports.
+        _ => limited(report, log, now),
+    }
+}
+
+fn limited(report: &Report, log: &mut LogLimit, now: Instant) {
+    if let Some(left_out) = log.take_line(now) {
+        line(report, left_out);
     }
 }
 
@@ -103,7 +112,15 @@ fn line(report: &Report, left_out: u64) {
             target: "cluster::transport", event = "link_expired", %peer, ?kind, left_out,
             "a link was not renewed in time: {why}"
         ),
-        other => tracing::debug!(target: "cluster::transport", event = "other", left_out, ?other),
+        Report::DialFailed { .. }
+        | Report::Opened { .. }
+        | Report::Accepted { .. }
+        | Report::Renewed { .. }
+        | Report::Quarantined { .. } => {
+            tracing::debug!(target: "cluster::transport", event = "unlimited", left_out, ?report);
+        }
+        // What a later version of the links reports.
+        _ => tracing::debug!(target: "cluster::transport", event = "other", left_out, ?report),
     }
 }
 

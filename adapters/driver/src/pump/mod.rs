@@ -47,7 +47,7 @@ use base::{Base, Feedback};
 use door::Door;
 use entities::Entities;
 use executor::Executor;
-use limits::{FEEDBACK_PER_TURN, REPORTS_PER_TURN};
+use limits::{FEEDBACK_BEFORE_TICK, FEEDBACK_PER_TURN, REPORTS_PER_TURN};
 use machine::Machine;
 use replies::{Replies, Waiting};
 
@@ -58,6 +58,7 @@ use crate::security::{Authentication, Security};
 use crate::shared::{ControlCommand, UserCommand};
 use crate::stats::NodeStats;
 use crate::store::Stores;
+use crate::transport::HandshakeStats;
 
 /// The node with everything between it and the sockets.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     node: M,
     base: Base,
     links: Links,
+    /// Handshakes that the transport does below them.
+    below: HandshakeStats,
     entities: Entities,
     executor: Executor,
     replies: Replies,
@@ -123,6 +126,7 @@ impl<M: Machine> Pump<M> {
             node,
             base,
             links,
+            below: HandshakeStats::default(),
             entities: Entities::new(reports),
             executor: Executor::default(),
             replies: Replies::default(),
@@ -153,6 +157,13 @@ impl<M: Machine> Pump<M> {
     /// Fires what is due.
     pub(crate) fn tick(&mut self) {
         if self.wake.is_some_and(|at| at <= self.base.now.mono) {
+            // What came back unsent is heard before the node takes it for lost, however much it is.
+            for _ in 0..FEEDBACK_BEFORE_TICK {
+                if !self.links.has_events() {
+                    break;
+                }
+                self.drive_node();
+            }
             self.node.handle(self.base.now, Input::Tick);
             self.drive_node();
         }
@@ -205,6 +216,11 @@ impl<M: Machine> Pump<M> {
     /// The transport has turned strangers away before they had a link: how many, and why the last one.
     pub(crate) fn turned_away(&mut self, count: u64, reason: String) {
         self.links.turned_away(count, reason);
+    }
+
+    /// What the transport has counted of handshakes that never reach a link.
+    pub(crate) const fn handshakes_below(&mut self, below: HandshakeStats) {
+        self.below = below;
     }
 
     /// A message from one of this node's callers.
@@ -349,9 +365,14 @@ impl<M: Machine> Pump<M> {
         let mut host = self.base.stats;
         host.entities = self.entities.live();
         host.log_lines_left_out = self.base.log.left_out_ever;
+        let (mut links, below) = (self.links.stats(), self.below);
+        links.handshakes_pending += below.pending;
+        links.handshakes_refused += below.displaced + below.timed_out;
+        links.refused_too_many += below.displaced;
+        links.refused_timeout += below.timed_out;
         NodeStats {
             core: *self.node.stats(),
-            links: self.links.stats(),
+            links,
             host,
         }
     }
@@ -402,6 +423,9 @@ impl<M: Machine> Pump<M> {
                 policy::audited(&audit, &mut self.base.log, self.base.now.mono);
             }
             Effect::Notify(event) => {
+                if matches!(event, Event::Membership(MembershipEvent::SelfRemoved)) {
+                    self.take_back();
+                }
                 self.entities.heed(&event);
                 announce::event(&self.base.me, &event, &mut self.base.log, self.base.now.mono);
                 self.base.act(Action::Publish(event));
@@ -421,6 +445,8 @@ impl<M: Machine> Pump<M> {
                     self.base.feedback.push_back(Feedback::Entity(report));
                 }
             },
+            // Nobody can register a singleton through this API yet.
+            Effect::Singleton(_) => {}
             Effect::Lease(owner, order) => {
                 let answer = self.leases.order(owner, order);
                 let answer = answer.map(|report| Feedback::Lease(owner, report));

@@ -119,7 +119,10 @@ pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
         Command::Membership(MembershipCommand::Down(target)) => ("down", named(target)),
         Command::Membership(MembershipCommand::Remove(target)) => ("remove", named(target)),
         Command::Membership(MembershipCommand::PrepareForShutdown) => ("prepare_for_shutdown", me),
-        _ => return,
+        Command::Membership(MembershipCommand::Join(_) | MembershipCommand::JoinSeeds(_))
+        | Command::Sharding(_)
+        | Command::Singleton(_)
+        | Command::Ddata(_) => return,
     };
     audit(what, &"this program", whom, &Ok(()), 0);
 }

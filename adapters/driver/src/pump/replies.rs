@@ -52,7 +52,9 @@ impl Replies {
             Waiting::Ask(reply) => {
                 reply.send(match answer {
                     Answer::Sharding(ShardingAnswer::Asked(result)) => result,
-                    Answer::Done | Answer::Refused(_) | Answer::Ddata(_) => Err(AskFailure::NodeStopped),
+                    Answer::Done | Answer::Refused(_) | Answer::Ddata(_) | Answer::Singleton(_) => {
+                        Err(AskFailure::NodeStopped)
+                    }
                 });
                 None
             }
@@ -60,7 +62,9 @@ impl Replies {
                 match answer {
                     Answer::Ddata(answer) => reply.send(answer),
                     // The node has stopped: so says the closed end.
-                    Answer::Done | Answer::Refused(_) | Answer::Sharding(_) => drop(reply),
+                    Answer::Done | Answer::Refused(_) | Answer::Sharding(_) | Answer::Singleton(_) => {
+                        drop(reply)
+                    }
                 }
                 None
             }

@@ -9,7 +9,8 @@ use crate::stats::KindState;
 use quorate_core::config::{Config, Limits};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::{LinkEvent, Target};
-use quorate_core::message::{DetectorMsg, Heartbeat, Lane, Message};
+use quorate_core::message::{AskTicket, DetectorMsg, EntityEnvelope, Heartbeat, Lane, Message, ShardingMsg};
+use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
 use quorate_core::stats::Stats;
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{
@@ -53,6 +54,7 @@ impl Machine for Script {
             | Input::Command { .. }
             | Input::Tell { .. }
             | Input::Entity(_)
+            | Input::Singleton(_)
             | Input::Lease(..) => Heard::Other,
         });
     }
@@ -400,6 +402,48 @@ fn a_node_that_halts_writes_what_waits_and_closes() {
         "{wrote:?} {finished:?}"
     );
     assert!(bench.knock().is_none());
+}
+
+/// An ask of this node to an entity over there.
+fn own_ask(id: u64) -> Message {
+    Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
+        kind: KindId::of("files"),
+        shard: ShardId(0),
+        entity: EntityId::from("e"),
+        payload: vec![7; 10].into(),
+        ask: Some(AskTicket {
+            ask: AskRef { asker: me(), id },
+            remaining_ms: 5_000,
+        }),
+        hops: 0,
+    }))
+}
+
+#[test]
+fn i_44_a_node_that_ends_hears_what_no_writer_has_before_it_answers_the_rest() {
+    for stops in [false, true] {
+        let mut bench = Bench::new();
+        bench.send(&peer(), own_ask(1));
+        bench.send(&peer(), own_ask(2));
+        bench.pump.reports.push_back(EntityReport::Answered {
+            ask: AskRef { asker: me(), id: 3 },
+            result: Ok(Box::from([1])),
+        });
+        bench.heard();
+        if stops {
+            bench.pump.stop();
+        } else {
+            let ends = MembershipEvent::SelfRemoved;
+            bench.says(Effect::Notify(Event::Membership(ends)));
+        }
+        let heard = bench.heard();
+        let heard = heard.strip_prefix([Heard::Stop].as_slice()).unwrap_or(&heard);
+        let dropped = |heard: &Heard| matches!(heard, Heard::Link(LinkEvent::Dropped { .. }));
+        assert!(
+            heard.len() == 3 && heard[..2].iter().all(dropped) && heard[2] == Heard::Other,
+            "stops: {stops}, {heard:?}"
+        );
+    }
 }
 
 #[test]

@@ -11,6 +11,10 @@ pub(super) fn cause_of(error: &io::Error) -> SeedCause {
     if let Some(why) = Unproved::of(error) {
         return SeedCause::Security(why.to_string());
     }
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the standard library's kinds: forty of them, and everything else is told by its text"
+    )]
     match error.kind() {
         io::ErrorKind::ConnectionRefused => SeedCause::Refused,
         io::ErrorKind::TimedOut => SeedCause::NoAnswer,

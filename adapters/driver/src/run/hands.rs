@@ -17,7 +17,9 @@ use super::causes::cause_of;
 use super::link::{Control, Inputs, broken, serve};
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, TaskSet, lock, race};
-use crate::transport::{Accepted, LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved};
+use crate::transport::{
+    Accepted, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved,
+};
 
 /// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -154,6 +156,11 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
             };
             race(stop.notified(), accepting).await;
         });
+    }
+
+    /// What became of handshakes below the links.
+    pub(crate) fn handshakes(&self) -> HandshakeStats {
+        self.transport.handshakes()
     }
 
     pub(crate) fn stop_accepting(&self) {

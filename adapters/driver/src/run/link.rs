@@ -242,9 +242,9 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
             Either::Right(Ok(Read::Stream(len))) => {
                 if !identified {
                     identified = true;
-                    match reader.proved() {
-                        Proved::Nothing => {}
-                        proved => inputs.push(LinkInput::Identified(link, Identity::new(proved))),
+                    let proved = reader.proved();
+                    if proved != Proved::Nothing {
+                        inputs.push(LinkInput::Identified(link, Identity::new(proved)));
                     }
                 }
                 chunk.len = len;

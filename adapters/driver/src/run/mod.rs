@@ -165,7 +165,10 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 Ok(ControlCommand::Stop) => {
                     self.ended.get_or_insert(Termination::Stopped);
                 }
-                Ok(command) => self.pump.control(command),
+                Ok(command) => {
+                    self.pump.handshakes_below(self.hands.handshakes());
+                    self.pump.control(command);
+                }
                 Err(_) => break,
             }
         }
@@ -185,12 +188,13 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         }
     }
 
-    /// Says whether there are more that may come in at once.
+    /// Says whether there are more that may come in at once. Asks after each message whether the next one may: a batch of large ones
+    /// is more than may wait for a link, and what is beyond that is refused.
     fn take_messages(&mut self) -> bool {
-        if !self.pump.takes_user_commands() {
-            return false;
-        }
         for _ in 0..MESSAGES_PER_TURN {
+            if !self.pump.takes_user_commands() {
+                return false;
+            }
             match self.commands.user.try_recv() {
                 Ok(command) => self.pump.user(command),
                 Err(_) => return false,

@@ -198,16 +198,14 @@ impl<R: LinkReader> Cipher<R> {
         let mut rest = self.buffer.get(self.taken..self.filled).unwrap_or_default();
         self.taken += session.read_tls(&mut rest)?;
         let shaking = session.is_handshaking();
-        session
-            .process_new_packets()
-            .map(drop)
-            .map_err(|error| match error {
-                // Encrypted by now: the peer says so itself.
-                rustls::Error::AlertReceived(_) => invalid(error),
-                _ if shaking => invalid(error),
-                // Whoever is on the way can change a record, and that is no word of the peer.
-                _ => io::Error::new(io::ErrorKind::InvalidData, error),
-            })
+        session.process_new_packets().map(drop).map_err(|error| {
+            // An alert is encrypted by now: the peer says so itself.
+            if shaking || matches!(error, rustls::Error::AlertReceived(_)) {
+                return invalid(error);
+            }
+            // Whoever is on the way can change a record, and that is no word of the peer.
+            io::Error::new(io::ErrorKind::InvalidData, error)
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Counters: per incarnation what it has counted, joined by the larger total. Never below zero per node; the totals are 128
-//! bits wide, so that sums of 64-bit amounts cannot wrap. Spec: sharding 1.13.
+//! bits wide, so that sums of 64-bit amounts cannot wrap. Spec: sharding 1.13; `docs/adr/0012`.
 
 use alloc::vec::Vec;
 
+use super::minting::nobody;
 use super::op::{GCounterOp, PnCounterOp};
 use crate::ident::UniqueAddress;
 
@@ -20,13 +21,6 @@ impl Tally {
         Self {
             up: self.up.saturating_add(other.up),
             down: self.down.saturating_add(other.down),
-        }
-    }
-
-    const fn minus(self, other: Self) -> Self {
-        Self {
-            up: self.up.saturating_sub(other.up),
-            down: self.down.saturating_sub(other.down),
         }
     }
 
@@ -108,29 +102,12 @@ impl Tallies {
         changed
     }
 
-    fn prune(&mut self, removed: &UniqueAddress, into: &UniqueAddress) -> Tally {
-        let folded = self.get(removed);
+    /// Moves what a node counted to nobody's share.
+    fn settle(&mut self, removed: &UniqueAddress) {
+        let share = self.get(removed);
         self.set(removed, Tally::default());
-        self.set(into, self.get(into).plus(folded));
-        folded
-    }
-
-    /// Gives back what was taken over; nothing if `into` never had that much.
-    fn unprune(&mut self, removed: &UniqueAddress, into: &UniqueAddress, folded: Tally) -> bool {
-        let held = self.get(into);
-        if held.joined(folded) != held {
-            return false;
-        }
-        self.set(into, held.minus(folded));
-        self.set(removed, self.get(removed).joined(folded));
-        true
-    }
-
-    fn clean(&mut self, removed: &UniqueAddress, folded: Option<Tally>) -> bool {
-        let before = self.get(removed);
-        let left = folded.map_or(Tally::default(), |folded| before.minus(folded));
-        self.set(removed, left);
-        left != before
+        let nobody = nobody();
+        self.set(&nobody, self.get(&nobody).plus(share));
     }
 
     fn total(&self) -> Tally {
@@ -159,7 +136,7 @@ macro_rules! counter {
                 &self.0
             }
 
-            /// How many nodes have counted.
+            /// How many nodes have counted, all that are [settled](super::Data::settle) as one.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.0.0.len()
@@ -171,7 +148,7 @@ macro_rules! counter {
                 self.0.0.is_empty()
             }
 
-            /// The nodes that have counted, in order.
+            /// The nodes that have counted, in order, [nobody](super::nobody) included.
             pub fn nodes(&self) -> impl Iterator<Item = &UniqueAddress> {
                 self.0.0.iter().map(|(node, _)| node)
             }
@@ -180,16 +157,8 @@ macro_rules! counter {
                 self.0.merge(&other.0)
             }
 
-            pub(super) fn prune(&mut self, removed: &UniqueAddress, into: &UniqueAddress) -> Tally {
-                self.0.prune(removed, into)
-            }
-
-            pub(super) fn unprune(&mut self, removed: &UniqueAddress, into: &UniqueAddress, folded: Tally) -> bool {
-                self.0.unprune(removed, into, folded)
-            }
-
-            pub(super) fn clean(&mut self, removed: &UniqueAddress, folded: Option<Tally>) -> bool {
-                self.0.clean(removed, folded)
+            pub(super) fn settle(&mut self, removed: &UniqueAddress) {
+                self.0.settle(removed);
             }
         }
     };

@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::minting::nobody;
 use super::{Element, MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
 
@@ -97,22 +98,18 @@ pub trait CustomType: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Folds what `removed` contributed into the contribution of the minting node. By default there is nothing to fold.
+    /// Moves what `removed` contributed to what stands under the name `into`, which is nobody's. Every replica does so on its
+    /// own, so that it must come to the same wherever the same is known. By default there is nothing to move.
     ///
     /// # Errors
-    /// It cannot be folded; it is tried again later.
-    fn prune(
+    /// It cannot be moved; the value stays as it is.
+    fn settle(
         &self,
         state: &[u8],
         _removed: &UniqueAddress,
-        _minting: &mut Minting,
+        _into: &UniqueAddress,
     ) -> Result<Vec<u8>, CustomError> {
         Ok(state.to_vec())
-    }
-
-    /// Drops what `removed` contributed from data that comes after its pruning. By default there is nothing to drop.
-    fn clean(&self, state: &[u8], _removed: &UniqueAddress) -> Vec<u8> {
-        state.to_vec()
     }
 }
 
@@ -259,14 +256,10 @@ impl Custom {
         Ok(self.take(merged))
     }
 
-    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<bool, OpError> {
-        let pruned = self.kind.prune(&self.state, removed, minting)?;
-        Ok(self.take(pruned))
-    }
-
-    pub(super) fn clean(&mut self, removed: &UniqueAddress) -> bool {
-        let cleaned = self.kind.clean(&self.state, removed);
-        self.take(cleaned)
+    pub(super) fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
+        let settled = self.kind.settle(&self.state, removed, &nobody())?;
+        self.take(settled);
+        Ok(())
     }
 }
 

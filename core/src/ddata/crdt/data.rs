@@ -1,10 +1,10 @@
-//! A value of any type, and what all types can do: be changed, be merged, be pruned. Never knows keys, peers or bytes.
+//! A value of any type, and what all types can do: be changed, be merged, be settled. Never knows keys, peers or bytes.
 //! Spec: sharding 1.13, 10.6, 10.8, 10.21.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::counters::Tally;
+use super::minting::is_nobody;
 use super::op::Op;
 use super::{
     Custom, CustomError, Delta, Flag, GCounter, GSet, LwwMap, LwwRegister, Minting, OpError, OrMap,
@@ -166,19 +166,6 @@ pub enum MergeError {
     /// The user's own type refused.
     #[error(transparent)]
     Custom(#[from] CustomError),
-}
-
-/// What of a removed node was folded into another: the marker keeps it, so that late data can be told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pruned {
-    /// The type does not know what came from whom.
-    Nothing,
-    /// Of a counter: the totals that were added to the new owner's.
-    Counted(Tally),
-    /// Of a register: the stamp of its write, if it had one.
-    Stamped(Option<i64>),
-    /// Of sets with removal and maps: its highest version.
-    Seen(u64),
 }
 
 /// A stamp of the future.
@@ -352,75 +339,32 @@ impl Data {
         Ok(Merged { changed })
     }
 
-    /// Folds what `removed` contributed into the contribution of the minting node, once every member has seen all of it.
-    /// The value stays what it was and no longer mentions `removed`. Cost: one walk.
+    /// Moves what `removed` contributed to [nobody](super::nobody), once nobody can come with more of it. The value stays what
+    /// it was and no longer mentions `removed`. Replicas that know the same of the node come to the same, each on its own.
+    /// Cost: one walk.
     ///
     /// # Errors
-    /// [`OpError`]; a later attempt may succeed.
-    pub fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<Pruned, OpError> {
-        Ok(match self {
-            Self::GCounter(held) => Pruned::Counted(held.prune(removed, minting.me())),
-            Self::PnCounter(held) => Pruned::Counted(held.prune(removed, minting.me())),
-            Self::GSet(_) | Self::Flag(_) => Pruned::Nothing,
-            Self::OrSet(held) => Pruned::Seen(held.0.prune(removed, minting)?),
-            Self::OrMap(held) => Pruned::Seen(held.map.prune(removed, minting)?),
-            Self::OrMultiMap(held) => Pruned::Seen(held.0.prune(removed, minting)?),
-            Self::PnCounterMap(held) => Pruned::Seen(held.0.prune(removed, minting)?),
-            Self::LwwRegister(held) => Pruned::Stamped(held.prune(removed, minting.me())),
-            Self::LwwMap(held) => Pruned::Seen(held.0.prune(removed, minting)?),
-            Self::Custom(held) => {
-                held.prune(removed, minting)?;
-                Pruned::Nothing
-            }
-        })
-    }
-
-    /// Gives `removed` back what `owner` has taken over of it in one step; whether that was possible. It is for counters,
-    /// which name what was added.
-    pub(crate) fn unprune(
-        &mut self,
-        removed: &UniqueAddress,
-        owner: &UniqueAddress,
-        folded: &Pruned,
-    ) -> bool {
-        match (self, folded) {
-            (Self::GCounter(held), Pruned::Counted(tally)) => held.unprune(removed, owner, *tally),
-            (Self::PnCounter(held), Pruned::Counted(tally)) => held.unprune(removed, owner, *tally),
-            (_, Pruned::Nothing | Pruned::Counted(_) | Pruned::Stamped(_) | Pruned::Seen(_)) => false,
+    /// [`OpError`]: the value was forged, or a user's type refused. What could be moved was.
+    pub fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
+        if is_nobody(removed) {
+            return Ok(());
         }
-    }
-
-    /// Takes away what `removed` contributed and somebody has folded already. With `folded`, what `removed` did after that
-    /// stays and the value still [mentions](Self::mentions) it: it is to be pruned again. Without, everything goes.
-    /// Whether anything changed. A user's type drops everything; so does a map of counters with what was counted in it.
-    pub fn clean(&mut self, removed: &UniqueAddress, folded: Option<&Pruned>) -> bool {
-        let tally = folded.and_then(|folded| match folded {
-            Pruned::Counted(tally) => Some(*tally),
-            Pruned::Nothing | Pruned::Stamped(_) | Pruned::Seen(_) => None,
-        });
-        let stamp = folded.and_then(|folded| match folded {
-            Pruned::Stamped(stamp) => Some(*stamp),
-            Pruned::Nothing | Pruned::Counted(_) | Pruned::Seen(_) => None,
-        });
-        let version = folded.and_then(|folded| match folded {
-            Pruned::Seen(version) => Some(*version),
-            Pruned::Nothing | Pruned::Counted(_) | Pruned::Stamped(_) => None,
-        });
         match self {
-            Self::GCounter(held) => held.clean(removed, tally),
-            Self::PnCounter(held) => held.clean(removed, tally),
-            Self::GSet(_) | Self::Flag(_) => false,
-            Self::OrSet(held) => held.0.clean(removed, version),
-            Self::OrMap(held) => held.map.clean(removed, version),
-            Self::OrMultiMap(held) => held.0.clean(removed, version),
-            Self::PnCounterMap(held) => held.0.clean(removed, version),
-            Self::LwwRegister(held) => held.clean(removed, stamp),
-            Self::LwwMap(held) => held.0.clean(removed, version),
-            Self::Custom(held) => held.clean(removed),
+            Self::GCounter(held) => held.settle(removed),
+            Self::PnCounter(held) => held.settle(removed),
+            Self::GSet(_) | Self::Flag(_) => {}
+            Self::OrSet(held) => held.0.settle(removed)?,
+            Self::OrMap(held) => held.map.settle(removed)?,
+            Self::OrMultiMap(held) => held.0.settle(removed)?,
+            Self::PnCounterMap(held) => held.0.settle(removed)?,
+            Self::LwwRegister(held) => held.settle(removed),
+            Self::LwwMap(held) => held.0.settle(removed)?,
+            Self::Custom(held) => held.settle(removed)?,
         }
+        Ok(())
     }
 
-    /// The nodes that this value mentions, in order.
+    /// The nodes that this value mentions, in order, without [nobody](super::nobody).
     #[must_use]
     pub fn nodes(&self) -> Vec<UniqueAddress> {
         let nodes: BTreeSet<UniqueAddress> = match self {
@@ -435,7 +379,7 @@ impl Data {
             Self::LwwMap(held) => held.0.nodes(),
             Self::Custom(held) => held.kind.nodes(&held.state).into_iter().collect(),
         };
-        nodes.into_iter().collect()
+        nodes.into_iter().filter(|node| !is_nobody(node)).collect()
     }
 
     /// Whether this value mentions the node.

@@ -1,12 +1,13 @@
 //! Entries by key, each alive as long as one of its dots is, and what was seen: what sets with removal and all maps are made
 //! of. A dot survives a join if both sides have it, or one has it and the other has not seen it. Never knows what a key
-//! means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018); `docs/adr/0010`.
+//! means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018); `docs/adr/0010`, `docs/adr/0012`.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt::Debug;
 
 use super::context::{CLOUD_MAX, Context, Dot, NODES_MAX, Range, Translation};
 use super::few::Few;
+use super::minting::{VERSION_MAX, nobody};
 use super::{MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
 
@@ -23,17 +24,9 @@ pub(crate) trait Value: Clone + Debug + PartialEq {
     /// The nodes that it mentions.
     fn nodes(&self, _all: &mut BTreeSet<UniqueAddress>) {}
 
-    /// Folds what a node contributed into the minting node's part.
-    fn prune(&mut self, _removed: &UniqueAddress, _minting: &mut Minting) -> Result<(), OpError> {
+    /// Moves what a node contributed to nobody's part.
+    fn settle(&mut self, _removed: &UniqueAddress) -> Result<(), OpError> {
         Ok(())
-    }
-
-    /// Drops what a node contributed and somebody has folded.
-    fn clean(&mut self, _removed: &UniqueAddress) {}
-
-    /// Whether what is folded twice counts twice.
-    fn counts(&self) -> bool {
-        false
     }
 
     /// The greatest stamp in it.
@@ -247,30 +240,6 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
         stamps.max().flatten()
     }
 
-    /// Forgets what came from a node up to the version `folded`, or all of it. What came later stays, to be pruned again,
-    /// but for what would be counted twice.
-    pub(super) fn clean(&mut self, removed: &UniqueAddress, folded: Option<u64>) -> bool {
-        if !self.mentions(removed) {
-            return false;
-        }
-        let index = self.context.index(removed);
-        self.entries.retain(|_, entry| {
-            let is_theirs = |dot: &Dot| Some(dot.node) == index;
-            entry
-                .dots
-                .retain(|dot| !is_theirs(dot) || folded.is_some_and(|folded| dot.version > folded));
-            let is_late = entry.dots.iter().any(is_theirs);
-            if !is_late || entry.value.counts() {
-                entry.value.clean(removed);
-            }
-            !entry.dots.is_empty()
-        });
-        if folded.is_none_or(|folded| self.context.highest(removed) <= folded) {
-            self.forget(removed);
-        }
-        true
-    }
-
     /// Takes a node out of the table; no entry has a dot of it.
     fn forget(&mut self, removed: &UniqueAddress) {
         if let Some(shift) = self.context.forget(removed) {
@@ -282,24 +251,37 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
         }
     }
 
-    /// Writes anew, as the minting node, every entry that mentions the removed one, then forgets that. Says its highest
-    /// version.
-    pub(super) fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<u64, OpError> {
-        minting.check(self.context.highest(minting.me()))?;
-        let folded = self.context.highest(removed);
-        let index = self.context.index(removed);
+    /// Gives the dots of a node to nobody: behind those that nobody has already, in their order. Replicas that know the same
+    /// of the node come to the same, each on its own, so that a removal that one of them has seen and another one has not
+    /// stays a removal.
+    pub(super) fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
         for entry in self.entries.values_mut() {
-            let wrote = entry.dots.iter().any(|dot| Some(dot.node) == index);
-            if !wrote && !entry.value.mentions(removed) {
-                continue;
-            }
-            entry.value.prune(removed, minting)?;
-            let version = minting.next();
-            let (dot, _) = self.context.mint(minting.me(), version);
-            entry.dots = Few::One(dot);
+            entry.value.settle(removed)?;
+        }
+        let Some(index) = self.context.index(removed) else {
+            return Ok(());
+        };
+        let nobody = nobody();
+        let (before, versions) = (self.context.highest(&nobody), self.context.highest(removed));
+        if versions > VERSION_MAX - before.min(VERSION_MAX) {
+            return Err(OpError::DotsExhausted);
+        }
+        // What was not seen of the node by now never will be: nothing is left above a gap.
+        let all = Range {
+            from: before + 1,
+            to: before + versions,
+        };
+        let node = self.context.add(&nobody, all).node;
+        let dots = self
+            .entries
+            .values_mut()
+            .flat_map(|entry| entry.dots.as_mut_slice());
+        for dot in dots.filter(|dot| dot.node == index) {
+            let version = before + dot.version;
+            *dot = Dot { node, version };
         }
         self.forget(removed);
-        Ok(folded)
+        Ok(())
     }
 }
 

@@ -20,13 +20,9 @@ impl Value for LwwRegister {
         all.extend(self.get().map(|held| held.node.clone()));
     }
 
-    fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<(), OpError> {
-        self.prune(removed, minting.me());
+    fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
+        self.settle(removed);
         Ok(())
-    }
-
-    fn clean(&mut self, removed: &UniqueAddress) {
-        self.clean(removed, None);
     }
 
     fn newest_stamp(&self) -> Option<i64> {

@@ -5,6 +5,7 @@
 use core::cmp::Ordering;
 
 use super::Minting;
+use super::minting::nobody;
 use super::op::{Element, LwwRegisterOp};
 use crate::ident::UniqueAddress;
 
@@ -76,20 +77,10 @@ impl LwwRegister {
         wins
     }
 
-    /// The owner takes the write over as it is. Says the stamp.
-    pub(super) fn prune(&mut self, removed: &UniqueAddress, into: &UniqueAddress) -> Option<i64> {
-        let held = self.0.as_mut().filter(|held| held.node == *removed)?;
-        held.node = into.clone();
-        Some(held.stamp)
-    }
-
-    pub(super) fn clean(&mut self, removed: &UniqueAddress, folded: Option<Option<i64>>) -> bool {
-        let is_folded = self.0.as_ref().is_some_and(|held| {
-            held.node == *removed && folded.is_none_or(|stamp| stamp.is_some_and(|stamp| held.stamp <= stamp))
-        });
-        if is_folded {
-            self.0 = None;
+    /// The write stays and becomes nobody's.
+    pub(super) fn settle(&mut self, removed: &UniqueAddress) {
+        if let Some(held) = self.0.as_mut().filter(|held| held.node == *removed) {
+            held.node = nobody();
         }
-        is_folded
     }
 }

@@ -2,13 +2,30 @@
 //! and a clock that never falls. Never reads a clock and never knows a key. Spec: sharding 1.13, reliability I-68.
 
 use super::OpError;
-use crate::ident::UniqueAddress;
+use crate::ident::{Address, UniqueAddress};
 
 /// Highest version of a dot. Eight bytes hold more; the highest bit stays free so that a range's end can be counted past.
 pub const VERSION_MAX: u64 = (1 << 63) - 1;
 
-/// More dots than one operation can mint: pruning mints one per element, and no value has that many.
+/// A host that resolves nowhere.
+const NOBODY_HOST: &str = "-";
+const NOBODY_PORT: u16 = 1;
+
+/// More dots than one operation can mint: one per element, and no value has that many.
 const OPERATION_DOTS_MAX: u64 = 1 << 32;
+
+/// Under whose name stands what removed nodes contributed once they are settled ([`Data::settle`](super::Data::settle)). No
+/// node listens at this address.
+#[must_use]
+pub fn nobody() -> UniqueAddress {
+    let address = Address::new(NOBODY_HOST, NOBODY_PORT).expect("invariant: the name is legal");
+    UniqueAddress::new(address, 0)
+}
+
+pub(super) fn is_nobody(node: &UniqueAddress) -> bool {
+    let address = node.address();
+    node.uid() == 0 && address.port() == NOBODY_PORT && address.host() == NOBODY_HOST
+}
 
 /// The one source of dots and stamps of a node incarnation. The replicator keeps one for all its keys and hands it to
 /// every [`Data::apply`](super::Data::apply): a counter per key would use a dot again after the key was removed.

@@ -32,12 +32,12 @@ pub use custom::{
     CUSTOM_NAME_BYTES_MAX, CUSTOM_TYPES_MAX, Custom, CustomChange, CustomDelta, CustomError, CustomType,
     CustomTypes, RegisterError,
 };
-pub use data::{Applied, Data, DataType, FutureStamp, MergeError, Merged, Pruned, ValueType};
+pub use data::{Applied, Data, DataType, FutureStamp, MergeError, Merged, ValueType};
 pub use delta::Delta;
 pub use gset::{Flag, GSet};
 pub use lww_map::{LwwMap, LwwMapDelta};
 pub use lww_register::{LwwRegister, Written};
-pub use minting::{Minting, VERSION_MAX};
+pub use minting::{Minting, VERSION_MAX, nobody};
 pub use op::{
     Clock, ELEMENT_BYTES_MAX, Element, FlagOp, GCounterOp, GSetOp, LwwMapOp, LwwRegisterOp, Op, OpError,
     OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp,

@@ -22,27 +22,8 @@ impl Value for Data {
         all.extend(self.nodes());
     }
 
-    fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<(), OpError> {
-        self.prune(removed, minting).map(|_| ())
-    }
-
-    fn clean(&mut self, removed: &UniqueAddress) {
-        self.clean(removed, None);
-    }
-
-    fn counts(&self) -> bool {
-        match self.data_type() {
-            DataType::GCounter | DataType::PnCounter => true,
-            DataType::GSet
-            | DataType::OrSet
-            | DataType::OrMap(_)
-            | DataType::OrMultiMap
-            | DataType::PnCounterMap
-            | DataType::LwwRegister
-            | DataType::LwwMap
-            | DataType::Flag
-            | DataType::Custom => false,
-        }
+    fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
+        self.settle(removed)
     }
 
     fn newest_stamp(&self) -> Option<i64> {

@@ -20,17 +20,9 @@ impl Value for PnCounter {
         all.extend(self.nodes().cloned());
     }
 
-    fn prune(&mut self, removed: &UniqueAddress, minting: &mut Minting) -> Result<(), OpError> {
-        self.prune(removed, minting.me());
+    fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
+        self.settle(removed);
         Ok(())
-    }
-
-    fn clean(&mut self, removed: &UniqueAddress) {
-        self.clean(removed, None);
-    }
-
-    fn counts(&self) -> bool {
-        true
     }
 }
 

@@ -1,12 +1,13 @@
 //! What replicas hold and exchange: a value with what is known about its pruning and about the deltas in it. Pure; the
-//! rule of every merge is here and nowhere else. Never sends, never reads a clock. Spec: sharding 1.12, 2.3, 10.8.
+//! rule of every merge is here and nowhere else. Never sends, never reads a clock. Spec: sharding 1.12, 2.3, 10.8; why
+//! nothing is taken over before a marker ends, `docs/adr/0012` says.
 
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::ddata::crdt::{Data, MergeError, Minting, OpError, Pruned};
+use crate::ddata::crdt::{Data, MergeError};
 use crate::ident::UniqueAddress;
 
 /// A value as replicas hold it.
@@ -14,8 +15,12 @@ use crate::ident::UniqueAddress;
 pub struct Envelope {
     /// The value; `None`: the key was deleted, for good.
     pub data: Option<Arc<Data>>,
-    /// What became of the contributions of removed nodes.
+    /// What becomes of the contributions of removed nodes. Until a marker ends they stay what they are, under the names of
+    /// their nodes, so that late data is merged like any other and nothing can be taken over twice.
     pub pruning: BTreeMap<UniqueAddress, Pruning>,
+    /// Markers that ended by this time, milliseconds since the Unix epoch, are gone, and what they stood for is nobody's (0:
+    /// none yet). Two replicas that meet bring each other to the later one before their values are merged.
+    pub settled_ms: u64,
     /// The last delta of each node that is in `data`. Not part of the digest.
     pub deltas: BTreeMap<UniqueAddress, u64>,
 }
@@ -23,22 +28,17 @@ pub struct Envelope {
 /// How far the pruning of one removed node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pruning {
-    /// `owner` will take over the contributions once every member has said that it knows.
+    /// `owner` will say when it ends once every member has said that it knows.
     Initialized {
-        /// Who takes them over.
+        /// Who says it.
         owner: UniqueAddress,
         /// Who knows, without the owner.
         seen: BTreeSet<UniqueAddress>,
     },
-    /// They are the owner's.
+    /// Every member knows. What the node contributed becomes nobody's when the marker ends.
     Performed {
-        /// Who took them over, and takes over what turns up later.
-        owner: UniqueAddress,
-        /// The marker may go at this time, milliseconds since the Unix epoch.
+        /// When it ends, milliseconds since the Unix epoch: until then somebody may come with more of that node.
         obsolete_at_ms: u64,
-        /// What was taken over, in the order in which it was: late data is told from what is in the owner's own part by
-        /// these. A value beside this marker holds only what none of them covers.
-        folds: Vec<Pruned>,
     },
 }
 
@@ -61,6 +61,7 @@ impl Envelope {
         Self {
             data: Some(Arc::new(data)),
             pruning: BTreeMap::new(),
+            settled_ms: 0,
             deltas: BTreeMap::new(),
         }
     }
@@ -71,6 +72,7 @@ impl Envelope {
         Self {
             data: None,
             pruning: BTreeMap::new(),
+            settled_ms: 0,
             deltas: BTreeMap::new(),
         }
     }
@@ -81,36 +83,51 @@ impl Envelope {
         self.data.is_none()
     }
 
-    /// The value with what another replica holds; whether anything changed. Late data of a pruned node is reduced to what
-    /// its owner has not taken over yet, on both sides, before values meet.
+    /// The value with what another replica holds; whether anything changed. What is settled on one side is settled on the other
+    /// before values meet, so that nothing stands in two places.
     ///
     /// # Errors
-    /// The values are of different types; nothing changed then.
+    /// The values are of different types; nothing of the value changed then.
     pub fn merge(&mut self, mut other: Self) -> Result<bool, MergeError> {
-        let (Some(mine), Some(theirs)) = (&mut self.data, &mut other.data) else {
-            let is_news = self.data.is_some() && other.data.is_none();
+        if self.is_deleted() || other.is_deleted() {
+            let is_news = !self.is_deleted() && other.is_deleted();
             if is_news {
                 *self = Self::deleted();
             }
             return Ok(is_news);
-        };
-        let mut changed = false;
-        for (node, marker) in join_markers(&self.pruning, &other.pruning) {
-            if let Pruning::Performed { folds, .. } = &marker {
-                clean(mine, &node, folds, folds_of(self.pruning.get(&node)));
-                clean(theirs, &node, folds, folds_of(other.pruning.get(&node)));
-                self.deltas.remove(&node);
-                other.deltas.remove(&node);
-            }
-            changed |= self.pruning.get(&node) != Some(&marker);
-            self.pruning.insert(node, marker);
         }
-        if !Arc::ptr_eq(mine, theirs) && mine != theirs {
+        let settled_ms = self.settled_ms.max(other.settled_ms);
+        let mut changed = self.settled_ms < settled_ms;
+        self.settle(settled_ms);
+        other.settle(settled_ms);
+        for (node, marker) in other.pruning {
+            match self.pruning.entry(node) {
+                Entry::Vacant(place) => {
+                    place.insert(marker);
+                    changed = true;
+                }
+                Entry::Occupied(mut held) => {
+                    let both = join(held.get(), &marker);
+                    if *held.get() != both {
+                        held.insert(both);
+                        changed = true;
+                    }
+                }
+            }
+        }
+        if let (Some(mine), Some(theirs)) = (&mut self.data, &other.data)
+            && !Arc::ptr_eq(mine, theirs)
+            && mine != theirs
+        {
             changed |= Arc::make_mut(mine).merge(theirs)?.changed;
         }
         for (node, upto) in other.deltas {
             let held = self.deltas.entry(node).or_default();
             *held = upto.max(*held);
+        }
+        // Late changes of a removed node come with whole values only.
+        for node in self.pruning.keys() {
+            self.deltas.remove(node);
         }
         Ok(changed)
     }
@@ -152,204 +169,60 @@ impl Envelope {
         });
     }
 
-    /// Another node takes over what turns up late, because the owner was removed itself.
-    pub fn adopt(&mut self, removed: &UniqueAddress, by: &UniqueAddress) {
-        match self.pruning.get_mut(removed) {
-            Some(Pruning::Performed { owner, .. }) => *owner = by.clone(),
-            Some(Pruning::Initialized { .. }) | None => {}
-        }
+    /// All know that the node was removed: what it contributed is settled at `until_ms`, or later, because a marker ends after
+    /// all that are known. Otherwise one that was made by a clock ahead of others would end this one with it, also where nobody
+    /// has heard yet that this one was performed.
+    pub fn perform_pruning(&mut self, removed: &UniqueAddress, until_ms: u64) {
+        self.deltas.remove(removed);
+        let known = self.pruning.values().map(|marker| match marker {
+            Pruning::Performed { obsolete_at_ms } => *obsolete_at_ms,
+            Pruning::Initialized { .. } => 0,
+        });
+        let last = known.max().unwrap_or(0).max(self.settled_ms);
+        let obsolete_at_ms = until_ms.max(last.saturating_add(1));
+        self.pruning
+            .insert(removed.clone(), Pruning::Performed { obsolete_at_ms });
     }
 
-    /// Where both know of the same taking over and name two owners, one of which has gone, the other one is the owner on
-    /// both sides; whether that changed anything here. Otherwise the lower of the two would win ([`Self::merge`]), and who
-    /// adopted a marker would lose it again to everybody who has not heard of that (I-66).
-    pub fn hand_over(&mut self, other: &mut Self, has_gone: impl Fn(&UniqueAddress) -> bool) -> bool {
-        let mut changed = false;
-        for (node, marker) in &mut self.pruning {
-            let (
-                Pruning::Performed {
-                    owner: mine,
-                    folds: my_folds,
-                    ..
-                },
-                Some(Pruning::Performed {
-                    owner: theirs,
-                    folds: their_folds,
-                    ..
-                }),
-            ) = (marker, other.pruning.get_mut(node))
-            else {
-                continue;
-            };
-            if mine == theirs || my_folds != their_folds {
-                continue;
-            }
-            match (has_gone(mine), has_gone(theirs)) {
-                (true, false) => {
-                    mine.clone_from(theirs);
-                    changed = true;
-                }
-                (false, true) => theirs.clone_from(mine),
-                (true, true) | (false, false) => {}
-            }
-        }
-        changed
-    }
-
-    /// Where two owners took over the share of the same node without hearing of each other, the one that has gone gives it
-    /// back; whether that changed anything here. One of them was cut off and removed, and a store kept what it had done:
-    /// nothing in its total would tell that it holds what the other one holds as well (I-64). Who adopted a marker has late
-    /// data beside it, which tells the two cases apart. For counters, whose markers say what was added.
-    pub fn undo_double(&mut self, other: &mut Self, has_gone: impl Fn(&UniqueAddress) -> bool) -> bool {
-        let mut doubles = Vec::new();
-        for node in self.pruning.keys() {
-            if let (Some(mine), Some(theirs)) = (self.taken_over_by(node), other.taken_over_by(node))
-                && mine != theirs
-            {
-                match (has_gone(mine), has_gone(theirs)) {
-                    (true, false) => doubles.push((node.clone(), true)),
-                    (false, true) => doubles.push((node.clone(), false)),
-                    (true, true) | (false, false) => {}
-                }
-            }
-        }
-        let mut changed = false;
-        for (node, is_mine) in doubles {
-            let side = if is_mine { &mut *self } else { &mut *other };
-            changed |= side.give_back(&node) && is_mine;
-        }
-        changed
-    }
-
-    /// Who took over the share of a node in one step, with nothing of it left beside.
-    fn taken_over_by(&self, node: &UniqueAddress) -> Option<&UniqueAddress> {
-        match self.pruning.get(node)? {
-            Pruning::Performed { owner, folds, .. } if folds.len() == 1 && !self.mentions(node) => {
-                Some(owner)
+    /// Ends the markers up to a time: what their nodes contributed becomes nobody's. Says whose, in the order in which it was
+    /// done, which is the same on every replica. Where a value refuses, its node is named on and pruned anew.
+    pub fn settle(&mut self, settled_ms: u64) -> Vec<UniqueAddress> {
+        let Some(data) = &mut self.data else {
+            return Vec::new();
+        };
+        self.settled_ms = self.settled_ms.max(settled_ms);
+        let ended = self.pruning.iter().filter_map(|(node, marker)| match marker {
+            Pruning::Performed { obsolete_at_ms } if *obsolete_at_ms <= settled_ms => {
+                Some((*obsolete_at_ms, node.clone()))
             }
             Pruning::Performed { .. } | Pruning::Initialized { .. } => None,
-        }
-    }
-
-    fn give_back(&mut self, node: &UniqueAddress) -> bool {
-        let (Some(Pruning::Performed { owner, folds, .. }), Some(data)) =
-            (self.pruning.get(node), &mut self.data)
-        else {
-            return false;
-        };
-        let is_back = folds
-            .first()
-            .is_some_and(|fold| Arc::make_mut(data).unprune(node, owner, fold));
-        if is_back {
-            self.pruning.remove(node);
-        }
-        is_back
-    }
-
-    /// The owner takes over what there is of a removed node, now or once more when late data came.
-    ///
-    /// # Errors
-    /// The value was forged; see [`Data::prune`].
-    pub fn prune(
-        &mut self,
-        removed: &UniqueAddress,
-        minting: &mut Minting,
-        until_ms: u64,
-    ) -> Result<(), OpError> {
-        let Some(data) = &mut self.data else {
-            return Ok(());
-        };
-        let fold = Arc::make_mut(data).prune(removed, minting)?;
-        let mut done = match self.pruning.remove(removed) {
-            Some(Pruning::Performed { folds, .. }) => folds,
-            Some(Pruning::Initialized { .. }) | None => Vec::new(),
-        };
-        done.push(fold);
-        self.deltas.remove(removed);
-        let marker = Pruning::Performed {
-            owner: minting.me().clone(),
-            obsolete_at_ms: until_ms,
-            folds: done,
-        };
-        self.pruning.insert(removed.clone(), marker);
-        Ok(())
-    }
-
-    /// Forgets markers whose time has passed and beside which nothing late has turned up; whether there were any.
-    pub fn drop_obsolete(&mut self, now_ms: u64) -> bool {
-        let before = self.pruning.len();
-        let data = self.data.clone();
-        self.pruning.retain(|node, marker| match marker {
-            Pruning::Initialized { .. } => true,
-            Pruning::Performed { obsolete_at_ms, .. } => {
-                *obsolete_at_ms > now_ms || data.as_ref().is_some_and(|data| data.mentions(node))
-            }
         });
-        self.pruning.len() != before
-    }
-}
-
-fn folds_of(marker: Option<&Pruning>) -> usize {
-    match marker {
-        Some(Pruning::Performed { folds, .. }) => folds.len(),
-        Some(Pruning::Initialized { .. }) | None => 0,
-    }
-}
-
-/// Takes out of `data` what the folds behind the first `known` cover.
-fn clean(data: &mut Arc<Data>, node: &UniqueAddress, folds: &[Pruned], known: usize) {
-    if known >= folds.len() || !data.mentions(node) {
-        return;
-    }
-    let data = Arc::make_mut(data);
-    for fold in folds.iter().skip(known) {
-        data.clean(node, Some(fold));
-    }
-}
-
-fn join_markers(
-    mine: &BTreeMap<UniqueAddress, Pruning>,
-    theirs: &BTreeMap<UniqueAddress, Pruning>,
-) -> BTreeMap<UniqueAddress, Pruning> {
-    let mut joined = mine.clone();
-    for (node, marker) in theirs {
-        match joined.entry(node.clone()) {
-            Entry::Vacant(place) => {
-                place.insert(marker.clone());
+        let ended: BTreeSet<(u64, UniqueAddress)> = ended.collect();
+        let mut nodes = Vec::new();
+        for (_, node) in ended {
+            if data.mentions(&node) {
+                let _ = Arc::make_mut(data).settle(&node);
             }
-            Entry::Occupied(mut held) => {
-                let both = join(held.get(), marker);
-                held.insert(both);
-            }
+            self.pruning.remove(&node);
+            self.deltas.remove(&node);
+            nodes.push(node);
         }
+        nodes
     }
-    joined
 }
 
-/// Performed beats initialized; of two performed the one that took over more, with the later time; of two initialized by
-/// one owner both, otherwise that of the lower owner.
+/// Performed beats initialized; of two performed the later end; of two initialized by one owner both, otherwise that of the
+/// lower owner.
 fn join(left: &Pruning, right: &Pruning) -> Pruning {
     match (left, right) {
         (
+            Pruning::Performed { obsolete_at_ms: left },
             Pruning::Performed {
-                owner: left_owner,
-                obsolete_at_ms: left_until,
-                folds: left_folds,
+                obsolete_at_ms: right,
             },
-            Pruning::Performed {
-                owner: right_owner,
-                obsolete_at_ms: right_until,
-                folds: right_folds,
-            },
-        ) => {
-            let left_rank = (left_folds.len(), core::cmp::Reverse(left_owner));
-            let wins = left_rank >= (right_folds.len(), core::cmp::Reverse(right_owner));
-            Pruning::Performed {
-                owner: if wins { left_owner } else { right_owner }.clone(),
-                obsolete_at_ms: *left_until.max(right_until),
-                folds: if wins { left_folds } else { right_folds }.clone(),
-            }
-        }
+        ) => Pruning::Performed {
+            obsolete_at_ms: *left.max(right),
+        },
         (Pruning::Performed { .. }, Pruning::Initialized { .. }) => left.clone(),
         (Pruning::Initialized { .. }, Pruning::Performed { .. }) => right.clone(),
         (

@@ -2,19 +2,27 @@
 
 use alloc::vec::Vec;
 
+use super::super::crdt::Data;
 use super::super::protocol::{Answer, Command, Event, ReadError, WriteError};
 use super::super::state::Pruning;
 use super::super::state::consistency::Consistency::{All, Local, Majority};
 use super::super::state::key::Pattern;
-use super::world::{Disk, SECOND, World, add, increment, key};
+use super::world::{Disk, SECOND, World, add, increment, increment_in_map, key, remove};
 use crate::config::Config;
 use crate::membership::state::member::Status;
+use crate::store::StoreError;
 use crate::store::memory::MemoryMap;
 
 const DONE: Answer = Answer::Written(Ok(()));
 
 fn durable(config: &mut Config) {
     config.ddata.durable_keys = Vec::from([Pattern::parse("d*").unwrap()]);
+}
+
+/// Markers of durable keys live for an hour.
+fn an_hour(config: &mut Config) {
+    durable(config);
+    config.ddata.durable_pruning_marker_time_to_live = 3600 * SECOND;
 }
 
 fn world(count: usize) -> World {
@@ -129,6 +137,43 @@ fn s_227_a_store_that_cannot_be_read_keeps_the_replicator_from_serving() {
     assert_eq!(world.changes(0), [Event::StoreLost]);
     let token = world.command(0, Command::Replicas);
     assert_eq!(*world.answer(0, token), Answer::Replicas(0));
+}
+
+#[test]
+fn s_227_a_store_that_is_away_while_it_is_read_is_waited_for_and_then_all_of_it_is_served() {
+    let mut world = world(1);
+    world.update(0, "d", increment(5), Local);
+    world.run(SECOND);
+    let stored = world.peers[0].store.clone();
+    let mut world = World::new(0, durable);
+    let mut config = super::world::config();
+    durable(&mut config);
+    world.add_peer(crate::fixture::node("n0", 77), config, stored);
+    world.peers[0].disk = Disk::Away;
+    world.all_up();
+    let asked = |world: &World| world.peers[0].requests;
+    world.run(SECOND);
+    let awaited = Event::StoreAwaited {
+        error: StoreError::Unavailable,
+    };
+    assert_eq!(world.changes(0), core::slice::from_ref(&awaited));
+    assert_eq!(asked(&world), 1 + 3, "after 0.1, 0.3 and 0.7 s");
+    world.run(99 * SECOND);
+    assert!(
+        (20..30).contains(&asked(&world)),
+        "later every five seconds: {}",
+        asked(&world)
+    );
+    // It comes back between two parts of the reading as well.
+    let early = world.update(0, "d", increment(1), Local);
+    world.peers[0].disk = Disk::Works;
+    world.run(6 * SECOND);
+    assert_eq!(world.changes(0)[..2], [awaited, Event::StoreRead]);
+    assert_eq!(
+        *world.answer(0, early),
+        Answer::Written(Err(WriteError::NotServing))
+    );
+    assert_eq!(world.count(0, "d"), 5);
 }
 
 #[test]
@@ -264,7 +309,8 @@ fn a_read_of_a_durable_key_waits_until_what_it_found_is_stored_here() {
 
 /// Three nodes that counted 3 each; as long after some of them have gone as it takes to take over what was theirs.
 fn without_the_first(stays: fn(usize) -> bool) -> World {
-    let mut world = world(3);
+    let mut world = World::new(3, an_hour);
+    world.run(SECOND / 10);
     for index in 0..3 {
         world.update(index, "d", increment(3), All);
         world.run(SECOND);
@@ -277,18 +323,17 @@ fn without_the_first(stays: fn(usize) -> bool) -> World {
     world
 }
 
-/// The second one takes over the part of the first, stores that, is cut off before anybody hears of it, and comes back.
+/// The second one knows when the marker of the first ends, stores that, is cut off before anybody hears of it, and comes back.
 #[test]
-fn i_64_a_store_that_knows_of_a_taking_over_of_which_nobody_heard_does_not_count_it_again() {
+fn i_64_a_store_that_knows_of_a_pruning_of_which_nobody_heard_does_not_count_it_again() {
     let cut_off = without_the_first(|index| index > 0);
     let gone = cut_off.peers[0].fixture.me.clone();
-    let owner = cut_off.peers[1].fixture.me.clone();
     let marker = &cut_off.peers[1].machine.envelope(&key("d")).unwrap().pruning[&gone];
-    assert!(matches!(marker, Pruning::Performed { owner: by, .. } if *by == owner));
+    assert!(matches!(marker, Pruning::Performed { .. }));
     let mut world = without_the_first(|index| index == 2);
     world.peers.drain(..2);
     let mut config = super::world::config();
-    durable(&mut config);
+    an_hour(&mut config);
     world.add_peer(
         crate::fixture::node("n1", 55),
         config,
@@ -300,16 +345,97 @@ fn i_64_a_store_that_knows_of_a_taking_over_of_which_nobody_heard_does_not_count
     assert_eq!(world.counts("d"), [9; 2]);
     world.run(900 * SECOND);
     assert_eq!(world.counts("d"), [9; 2]);
+    world.run(5_000 * SECOND);
+    assert_eq!(world.counts("d"), [9; 2]);
     world.assert_equal();
+}
+
+/// An address is removed and comes back with its disk, four times, each time with something that nobody else has heard of.
+#[test]
+fn i_64_counters_are_exact_while_one_address_is_removed_and_comes_back_again_and_again() {
+    let mut world = World::new(3, an_hour);
+    world.run(SECOND / 10);
+    let mut sum: u32 = 0;
+    for life in 0..5 {
+        for index in 0..3 {
+            world.update(index, "d", increment(1), All);
+            world.update(index, "dm", increment_in_map(1), All);
+            world.run(SECOND);
+            sum += 1;
+        }
+        world.run(5 * SECOND);
+        assert_eq!(world.counts("d"), [u128::from(sum); 3], "life {life}");
+        if life == 4 {
+            break;
+        }
+        world.partition(&[0, 1], &[2]);
+        world.update(2, "d", increment(1), Local);
+        world.update(2, "dm", increment_in_map(1), Local);
+        sum += 1;
+        world.run(SECOND);
+        world.see(|index| (index < 2).then_some(Status::Up), &[]);
+        // Long enough for the marker to be performed, in one life also for its end to come near.
+        world.run(if life == 2 { 3000 * SECOND } else { 900 * SECOND });
+        let last = world.peers.pop().unwrap();
+        let mut config = super::world::config();
+        an_hour(&mut config);
+        world.add_peer(crate::fixture::node("n2", 100 + life), config, last.store);
+        world.heal();
+        world.all_up();
+        world.run(10 * SECOND);
+    }
+    for wait in [60, 20_000] {
+        world.run(wait * SECOND);
+        assert_eq!(world.counts("d"), [u128::from(sum); 3]);
+        assert_eq!(
+            [0, 1, 2].map(|index| world.mapped(index, "dm")),
+            [i128::from(sum); 3]
+        );
+        world.assert_equal();
+    }
+    for name in ["d", "dm"] {
+        let named = world.peers[0].machine.get(&key(name)).unwrap().nodes();
+        assert_eq!(named.len(), 3, "{named:?}");
+    }
+}
+
+/// The disk of a node that was cut off and removed has a removal that nobody else has heard of.
+#[test]
+fn i_63_a_removal_on_the_disk_of_a_removed_node_holds_while_its_marker_lives() {
+    let mut world = world(2);
+    world.update(0, "ds", add("x"), All);
+    world.run(10 * SECOND);
+    world.partition(&[0], &[1]);
+    world.update(0, "ds", remove("x"), Local);
+    world.run(SECOND);
+    let disk = world.peers[0].store.clone();
+    world.see(|index| (index == 1).then_some(Status::Up), &[]);
+    world.run(900 * SECOND);
+    let gone = world.peers[0].fixture.me.clone();
+    let marker = &world.peers[1].machine.envelope(&key("ds")).unwrap().pruning[&gone];
+    assert!(matches!(marker, Pruning::Performed { .. }));
+    world.peers.remove(0);
+    let mut config = super::world::config();
+    durable(&mut config);
+    world.add_peer(crate::fixture::node("n0", 55), config, disk);
+    world.heal();
+    world.all_up();
+    world.run(60 * SECOND);
+    world.assert_equal();
+    for peer in &world.peers {
+        assert!(
+            matches!(peer.machine.get(&key("ds")).map(|data| &**data), Some(Data::OrSet(set)) if set.is_empty())
+        );
+    }
 }
 
 #[test]
 fn i_64_a_whole_cluster_that_restarts_after_a_taking_over_counts_on() {
     let before = without_the_first(|index| index > 0);
-    let mut world = World::new(0, durable);
+    let mut world = World::new(0, an_hour);
     for (uid, peer) in before.peers.iter().skip(1).enumerate() {
         let mut config = super::world::config();
-        durable(&mut config);
+        an_hour(&mut config);
         let node = crate::fixture::node(&alloc::format!("n{}", uid + 1), 55 + uid as u64);
         world.add_peer(node, config, peer.store.clone());
     }
@@ -317,9 +443,9 @@ fn i_64_a_whole_cluster_that_restarts_after_a_taking_over_counts_on() {
     world.run(60 * SECOND);
     assert_eq!(world.counts("d"), [9; 2]);
     world.update(0, "d", increment(1), All);
-    world.run(2000 * SECOND);
+    world.run(5_000 * SECOND);
     assert_eq!(world.counts("d"), [10; 2]);
-    // The leader has taken over what all earlier lives counted.
+    // What all earlier lives counted is nobody's.
     for peer in &world.peers {
         assert_eq!(
             peer.machine

@@ -149,6 +149,8 @@ fn s_224_s_225_expired_keys_are_told_and_may_come_back() {
             } => Some("deleted"),
             Event::LargeValue { .. }
             | Event::Pruned { .. }
+            | Event::StoreAwaited { .. }
+            | Event::StoreRead
             | Event::StoreLost
             | Event::StoreOutdated { .. } => None,
         })
@@ -174,26 +176,54 @@ fn s_234_a_restarted_node_gets_everything_back() {
     assert_eq!(world.peers[2].machine.keys().count(), 50);
 }
 
-#[test]
-fn i_62_many_keys_converge_after_a_heal_within_the_bound() {
-    const KEYS: usize = 6_000;
-    let mut world = World::new(3, |config| config.ddata.deltas = false);
+/// Three nodes that hold half, a quarter and a quarter of so many keys when they meet again; the world, after how many rounds
+/// they are equal at most, and the bound for it.
+fn heal(keys: usize, per_chunk: usize) -> (World, usize, usize) {
+    let mut world = World::new(3, |config| {
+        config.ddata.deltas = false;
+        config.ddata.max_delta_elements = per_chunk;
+    });
+    world.checks = false;
     world.partition(&[0], &[1, 2]);
-    for number in 0..KEYS {
-        let side = if number % 2 == 0 { 0 } else { 1 + number % 2 };
-        world.update(
-            side,
-            &alloc::format!("key-{number}"),
-            increment(number as u64 + 1),
-            Local,
-        );
+    world.partition(&[1], &[2]);
+    for number in 0..keys {
+        let side = if number % 2 == 0 { 0 } else { 1 + number / 2 % 2 };
+        let name = alloc::format!("key-{number}");
+        world.update(side, &name, increment(number as u64 + 1), Local);
     }
     world.heal();
-    // ceil(keys / 5000) * (log2(3) + 3) rounds of 2 s.
-    let rounds = KEYS.div_ceil(5000) * 46 / 10;
-    world.run(u32::try_from(rounds * 2).unwrap() * SECOND);
+    // ceil(keys / 5000) * (log2(3) + 3) rounds of 2 s, where 5,000 are ten chunks of five hundred.
+    let bound = keys.div_ceil(10 * per_chunk) * 4585 / 1000;
+    let step = bound.div_ceil(30);
+    let mut rounds = 0;
+    while rounds < bound && !world.is_equal() {
+        let more = step.min(bound - rounds);
+        world.run(u32::try_from(more * 2).unwrap() * SECOND);
+        rounds += more;
+    }
     world.assert_equal();
-    assert_eq!(world.peers[0].machine.keys().count(), KEYS);
+    (0..3).for_each(|index| world.check(index));
+    assert_eq!(world.peers[0].machine.keys().count(), keys);
+    let bytes: usize = world.sent_bytes.iter().sum();
+    std::println!(
+        "{keys} keys are equal after at most {rounds} rounds, the bound is {bound}; {} messages, {bytes} bytes",
+        world.sent.len()
+    );
+    (world, rounds, bound)
+}
+
+/// As many chunks as a hundred thousand keys have.
+#[test]
+fn i_62_a_hundred_thousand_keys_in_small_converge_in_three_quarters_of_the_bound() {
+    let (_, rounds, bound) = heal(4_000, 20);
+    assert!(rounds <= bound * 3 / 4, "{rounds} of {bound}");
+}
+
+/// `QUORATE_KEYS` asks for more keys than a debug build has time for.
+#[test]
+fn i_62_many_keys_converge_after_a_heal_within_the_bound() {
+    let keys = std::env::var("QUORATE_KEYS").map_or(6_000, |keys| keys.parse().unwrap());
+    let (world, _, _) = heal(keys, 500);
     let largest = world
         .sent
         .iter()
@@ -210,7 +240,8 @@ fn i_62_many_keys_converge_after_a_heal_within_the_bound() {
             | Body::Deltas { .. } => 0,
         })
         .max();
-    assert!(largest < Some(1000), "{largest:?}");
+    // A round keeps its chunks until they are twice as large as is meant; the receiver refuses four times that.
+    assert!(largest < Some(1_200), "{largest:?}");
 }
 
 #[test]

@@ -7,9 +7,12 @@ use alloc::vec::Vec;
 use super::super::crdt::{Clock, Data, DataType, LwwRegisterOp, Minting, Op};
 use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
 use super::super::state::consistency::Consistency::Local;
-use super::super::state::{Digest, Envelope};
+use super::super::state::{Digest, Envelope, Pruning};
 use super::world::{World, add, add_for_good, increment, key};
+use crate::bytes::WireError;
 use crate::fixture::node;
+use crate::message::Message;
+use crate::wire;
 
 /// The second node says this to the first.
 fn say(world: &mut World, body: Body) {
@@ -61,6 +64,7 @@ fn s_232_a_value_of_another_type_is_refused_and_the_local_one_stays() {
             .unwrap()
     };
     let entry = DeltaEntry {
+        settled_ms: 0,
         key: key("a"),
         after: 0,
         upto: 1,
@@ -196,4 +200,107 @@ fn a_value_that_claims_changes_of_mine_that_i_never_made_is_refused() {
     ));
     world.update(0, "a", add("y"), Local);
     assert!(world.peers[0].machine.get(&key("a")).is_some());
+}
+
+#[test]
+fn ghosts_in_markers_and_versions_count_towards_the_limit_on_bytes() {
+    let mut world = World::new(2, |config| {
+        config.ddata.value_bytes_max = 1 << 10;
+        config.ddata.bytes_max = 1 << 20;
+    });
+    let ghosts = || (0..1_000_u64).map(|uid| node("ghost-with-a-long-name", uid));
+    for number in 0..200 {
+        let mut envelope = Envelope::new(value(increment(1), 2));
+        if number % 2 == 0 {
+            envelope.deltas = ghosts().map(|ghost| (ghost, 1)).collect();
+        } else {
+            let seen = ghosts().collect();
+            let owner = node("n1", 2);
+            let marker = Pruning::Initialized { owner, seen };
+            envelope.pruning = BTreeMap::from([(node("gone", 5), marker)]);
+        }
+        say(&mut world, gossip(&alloc::format!("{number}"), envelope));
+    }
+    let held = world.peers[0].machine.keys().count();
+    assert!((20..40).contains(&held), "{held} keys of some 35 kB each");
+    assert!(world.peers[0].machine.bytes() <= 1 << 20);
+    assert_eq!(world.rejections(0).len(), 200 - held);
+    assert!(
+        world
+            .rejections(0)
+            .iter()
+            .all(|rejection| matches!(rejection, Rejection::Full { .. }))
+    );
+}
+
+/// What a peer's frame is for this node.
+fn read(body: Body) -> Result<Message, WireError> {
+    let msg = Msg {
+        to_uid: 1,
+        body,
+        weight: 0,
+    };
+    let (message, limits) = (Message::Ddata(msg), super::world::config().limits);
+    let mut frame = Vec::new();
+    wire::encode_message(&message, 0, &limits, &mut frame).unwrap();
+    let tag = message.tag();
+    wire::decode_message(tag.kind, tag.lane, &frame[wire::HEADER_BYTES..], &limits)
+}
+
+#[test]
+fn many_values_in_one_message_are_read_up_to_four_times_what_an_honest_peer_gathers() {
+    let carried = |bytes: usize| Carried {
+        key: key("a"),
+        envelope: Envelope::new(value(add_for_good(&alloc::vec![7; bytes]), 2)),
+        idle_ms: None,
+    };
+    let gossip = |sizes: &[usize]| Body::Gossip {
+        send_back: false,
+        entries: sizes.iter().map(|bytes| carried(*bytes)).collect(),
+    };
+    assert!(read(gossip(&[60_000; 4])).is_ok());
+    let what = "list";
+    assert_eq!(
+        read(gossip(&[60_000; 5])),
+        Err(WireError::LimitExceeded { what }),
+        "no honest peer sends that"
+    );
+    // One value may be as large as its frame.
+    let mut large = Data::empty(DataType::GSet).unwrap();
+    for number in 0..20_u8 {
+        let (_, op) = add_for_good(&[number; 60_000]);
+        large.apply(&op, &mut Minting::new(node("n1", 2))).unwrap();
+    }
+    let whole = Carried {
+        envelope: Envelope::new(large),
+        ..carried(1)
+    };
+    let entries = Vec::from([whole]);
+    let send_back = false;
+    assert!(read(Body::Gossip { send_back, entries }).is_ok());
+}
+
+#[test]
+fn more_changes_of_a_key_than_any_peer_gathers_are_not_read() {
+    let delta = {
+        let (mut data, op) = increment(1);
+        let applied = data.apply(&op, &mut Minting::new(node("n1", 2))).unwrap();
+        applied.into_delta().unwrap()
+    };
+    let deltas = |count: usize| {
+        let entry = DeltaEntry {
+            settled_ms: 0,
+            key: key("a"),
+            after: 0,
+            upto: 1,
+            deltas: alloc::vec![delta.clone(); count],
+        };
+        Body::Deltas {
+            operation: None,
+            entries: Vec::from([entry]),
+        }
+    };
+    assert!(read(deltas(10_000)).is_ok());
+    let what = "list";
+    assert_eq!(read(deltas(10_001)), Err(WireError::LimitExceeded { what }));
 }

@@ -1,12 +1,18 @@
-//! What removed nodes contributed is taken over once, and late data is not counted twice. Spec: sharding 1.12, 6.9, 10.8;
-//! reliability I-64, I-66.
+//! What removed nodes contributed is given to nobody once, and late data is not counted twice. Spec: sharding 1.12, 6.9, 10.8;
+//! reliability I-64, I-66; `docs/adr/0012`.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
-use super::super::protocol::{Body, Carried, Event, Msg};
+use super::super::crdt::{
+    Data, DataType, Minting, Op, OrMap, OrMapOp, PnCounterMapOp, PnCounterOp, ValueType,
+};
+use super::super::protocol::{Answer, Body, Carried, Msg};
 use super::super::state::consistency::Consistency::{All, Local};
 use super::super::state::{Envelope, Pruning};
-use super::world::{SECOND, World, add, increment, key};
+use super::world::{SECOND, World, add, increment, increment_in_map, key};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 
@@ -23,6 +29,7 @@ fn before_a_removal() -> (World, UniqueAddress) {
     for index in 0..3 {
         world.update(index, "a", increment(3), All);
         world.update(index, "s", add(&alloc::format!("e{index}")), All);
+        world.update(index, "m", increment_in_map(3), All);
         world.run(SECOND);
     }
     world.run(5 * SECOND);
@@ -40,15 +47,46 @@ fn mentions(world: &World, index: usize, name: &str, node: &UniqueAddress) -> bo
         .mentions(node)
 }
 
+/// Until its marker ends after six hours, what a node contributed stays what it is.
+const MARKER_ENDS: Duration = Duration::from_secs(6 * 3600 + 1800);
+
+fn marker<'a>(world: &'a World, index: usize, name: &str, node: &UniqueAddress) -> Option<&'a Pruning> {
+    let envelope = world.peers[index].machine.envelope(&key(name)).unwrap();
+    envelope.pruning.get(node)
+}
+
+fn is_performed(world: &World, index: usize, name: &str, node: &UniqueAddress) -> bool {
+    matches!(marker(world, index, name, node), Some(Pruning::Performed { .. }))
+}
+
+/// Another replica's gossip arrives.
+fn tell(world: &mut World, index: usize, name: &str, envelope: Envelope) {
+    let carried = Carried {
+        key: key(name),
+        envelope,
+        idle_ms: None,
+    };
+    let body = Body::Gossip {
+        send_back: false,
+        entries: Vec::from([carried]),
+    };
+    let to_uid = world.peers[index].fixture.me.uid();
+    let from = world.peers[usize::from(index == 0)].fixture.me.clone();
+    let weight = 0;
+    world.with(index, |machine, cx| {
+        machine.on_message(cx, &from, Msg { to_uid, body, weight });
+    });
+}
+
 #[test]
-fn s_218_a_removed_nodes_part_is_taken_over_and_the_value_stays() {
+fn s_218_what_a_removed_node_contributed_is_nobodys_after_its_markers_life_and_the_value_stays() {
     let (mut world, gone) = after_a_removal();
     world.run(250 * SECOND);
-    assert!(mentions(&world, 0, "a", &gone), "too early");
+    assert_eq!(marker(&world, 0, "a", &gone), None, "too early");
     world.run(600 * SECOND);
     for index in 0..2 {
         for name in ["a", "s"] {
-            assert!(!mentions(&world, index, name, &gone), "{name} at {index}");
+            assert!(is_performed(&world, index, name, &gone), "{name} at {index}");
         }
         assert_eq!(world.count(index, "a"), 9);
     }
@@ -57,15 +95,22 @@ fn s_218_a_removed_nodes_part_is_taken_over_and_the_value_stays() {
         world.run(SECOND);
     }
     assert_eq!([world.count(0, "a"), world.count(1, "a")], [11, 11]);
-    // The marker goes after six hours, and nothing with it.
-    world.run(7 * 3600 * SECOND);
-    let envelope = world.peers[1].machine.envelope(&key("a")).unwrap();
-    assert!(envelope.pruning.is_empty(), "{envelope:?}");
-    assert_eq!(world.count(1, "a"), 11);
+    world.run(MARKER_ENDS);
+    for index in 0..2 {
+        for name in ["a", "s"] {
+            let envelope = world.peers[index].machine.envelope(&key(name)).unwrap();
+            assert!(envelope.pruning.is_empty(), "{envelope:?}");
+            assert!(!mentions(&world, index, name, &gone), "{name} at {index}");
+        }
+        world.update(index, "a", increment(1), All);
+        world.run(SECOND);
+    }
+    assert_eq!([world.count(0, "a"), world.count(1, "a")], [13, 13]);
+    assert_eq!(world.peers[0].machine.digests(), world.peers[1].machine.digests());
 }
 
 #[test]
-fn s_218_late_data_is_counted_once_and_newer_late_data_is_taken_over_too() {
+fn s_218_late_data_is_merged_like_any_other_while_the_marker_lives() {
     let (mut world, gone) = before_a_removal();
     // What the removed node held, before and after one more change that nobody saw.
     let old = world.peers[2].machine.envelope(&key("a")).unwrap().clone();
@@ -73,60 +118,111 @@ fn s_218_late_data_is_counted_once_and_newer_late_data_is_taken_over_too() {
     let newer = world.peers[2].machine.envelope(&key("a")).unwrap().clone();
     world.see(|index| (index < 2).then_some(Status::Up), &[]);
     world.run(900 * SECOND);
-    assert!(!mentions(&world, 0, "a", &gone));
-    let from = world.peers[0].fixture.me.clone();
-    let tell = |world: &mut World, index: usize, envelope: Envelope| {
-        let carried = Carried {
-            key: key("a"),
-            envelope,
-            idle_ms: None,
-        };
-        let body = Body::Gossip {
-            send_back: false,
-            entries: Vec::from([carried]),
-        };
-        let to_uid = world.peers[index].fixture.me.uid();
-        let from = if index == 0 {
-            world.peers[1].fixture.me.clone()
-        } else {
-            from.clone()
-        };
-        world.with(index, |machine, cx| {
-            machine.on_message(
-                cx,
-                &from,
-                Msg {
-                    to_uid,
-                    body,
-                    weight: 0,
-                },
-            )
-        });
-    };
+    assert!(is_performed(&world, 0, "a", &gone));
     for index in 0..2 {
-        tell(&mut world, index, old.clone());
+        tell(&mut world, index, "a", old.clone());
         assert_eq!(world.count(index, "a"), 9);
     }
     // S-220: it may come to both, and more than once.
     for _ in 0..2 {
         for index in 0..2 {
-            tell(&mut world, index, newer.clone());
+            tell(&mut world, index, "a", newer.clone());
             assert_eq!(world.count(index, "a"), 14);
         }
     }
-    world.run(300 * SECOND);
-    tell(&mut world, 1, newer);
-    tell(&mut world, 0, old);
-    world.run(300 * SECOND);
+    world.run(MARKER_ENDS);
     for index in 0..2 {
         assert_eq!(world.count(index, "a"), 14);
         assert!(!mentions(&world, index, "a", &gone));
     }
-    let folds = |world: &World| match &world.peers[0].machine.envelope(&key("a")).unwrap().pruning[&gone] {
-        Pruning::Performed { folds, .. } => folds.len(),
-        Pruning::Initialized { .. } => 0,
+}
+
+/// As many replicas as there are orders in which they can hear of the end of a marker and of each other.
+#[test]
+fn i_64_what_is_settled_on_one_side_only_or_on_both_is_there_once_after_they_meet() {
+    let ops: [(Data, Op); 4] = [
+        increment(3),
+        (
+            Data::empty(DataType::PnCounterMap).unwrap(),
+            Op::PnCounterMap(PnCounterMapOp::Increment {
+                key: b"k"[..].into(),
+                by: 3,
+            }),
+        ),
+        (
+            Data::OrMap(OrMap::new(ValueType::PnCounter)),
+            Op::OrMap(OrMapOp::Update {
+                key: b"k"[..].into(),
+                op: Box::new(Op::PnCounter(PnCounterOp::Increment(3))),
+            }),
+        ),
+        add("x"),
+    ];
+    let shown = |data: &Data| match data {
+        Data::GCounter(held) => held.value(),
+        Data::PnCounterMap(held) => held.get(b"k").unwrap().cast_unsigned(),
+        Data::OrMap(held) => match held.get(b"k") {
+            Some(Data::PnCounter(held)) => held.value().cast_unsigned(),
+            _ => panic!("a counter"),
+        },
+        Data::OrSet(held) => 9 * held.len() as u128,
+        _ => panic!("not here"),
     };
-    assert_eq!(folds(&world), 2);
+    let [gone, left, right] = ["gone", "left", "right"].map(|name| crate::fixture::node(name, 1));
+    for (mut data, op) in ops {
+        data.apply(&op, &mut Minting::new(gone.clone())).unwrap();
+        let mut common = Envelope::new(data);
+        common.perform_pruning(&gone, 100);
+        let with = |node: &UniqueAddress| {
+            let mut mine = common.clone();
+            let data = Arc::make_mut(mine.data.as_mut().unwrap());
+            data.apply(&op, &mut Minting::new(node.clone())).unwrap();
+            mine
+        };
+        for (left_ends, right_ends) in [(0, 100), (100, 0), (100, 100), (100, 170), (0, 0)] {
+            let (mut mine, mut theirs) = (with(&left), with(&right));
+            mine.settle(left_ends);
+            theirs.settle(right_ends);
+            let before = mine.clone();
+            mine.merge(theirs.clone()).unwrap();
+            theirs.merge(before).unwrap();
+            theirs.merge(mine.clone()).unwrap();
+            assert_eq!(mine, theirs);
+            mine.settle(200);
+            let data = mine.data.unwrap();
+            assert_eq!(shown(&data), 9, "{data:?}");
+            assert!(!data.mentions(&gone));
+        }
+    }
+}
+
+#[test]
+fn i_64_a_change_of_a_value_that_is_settled_further_waits_for_the_whole_value() {
+    let (mut world, gone) = after_a_removal();
+    world.run(900 * SECOND);
+    let until = |world: &World| match marker(world, 0, "m", &gone) {
+        Some(Pruning::Performed { obsolete_at_ms }) => *obsolete_at_ms,
+        _ => panic!("performed"),
+    };
+    let until = until(&world);
+    // The first one has settled; the other one has not heard of it.
+    let entries = &mut world.peers[0].machine.entries;
+    let mut envelope = entries.take(&key("m")).unwrap();
+    assert_eq!(envelope.settle(until), core::slice::from_ref(&gone));
+    let bytes = entries.get(&key("m")).unwrap().bytes;
+    let now = world.now();
+    let entries = &mut world.peers[0].machine.entries;
+    entries.replace(&key("m"), envelope, bytes, now);
+    for (writer, other) in [(0, 1), (1, 0)] {
+        let before = world.mapped(other, "m");
+        let token = world.update(writer, "m", increment_in_map(1), All);
+        world.run(SECOND / 2);
+        assert_eq!(*world.answer(writer, token), Answer::Written(Ok(())));
+        assert_eq!([0, 1].map(|index| world.mapped(index, "m")), [before + 1; 2]);
+    }
+    world.run(60 * SECOND);
+    assert_eq!([0, 1].map(|index| world.mapped(index, "m")), [11; 2]);
+    assert_eq!(world.peers[0].machine.digests(), world.peers[1].machine.digests());
 }
 
 #[test]
@@ -166,10 +262,10 @@ fn s_221_nothing_is_pruned_while_anybody_is_unreachable() {
     world.partition(&[0, 1, 2], &[3]);
     world.see(|index| (index < 3).then_some(Status::Up), &[2]);
     world.run(2000 * SECOND);
-    assert!((0..3).all(|index| mentions(&world, index, "a", &gone)));
+    assert!((0..3).all(|index| marker(&world, index, "a", &gone).is_none()));
     world.see(|index| (index < 3).then_some(Status::Up), &[]);
     world.run(2000 * SECOND);
-    assert!((0..3).all(|index| !mentions(&world, index, "a", &gone)));
+    assert!((0..3).all(|index| is_performed(&world, index, "a", &gone)));
     assert_eq!(world.count(0, "a"), 4);
 }
 
@@ -179,11 +275,14 @@ fn pruning_waits_until_every_member_knows() {
     // The second one hears nothing: it is not unreachable, only deaf.
     world.partition(&[0], &[1]);
     world.run(2000 * SECOND);
-    assert!(mentions(&world, 0, "a", &gone));
+    assert!(matches!(
+        marker(&world, 0, "a", &gone),
+        Some(Pruning::Initialized { .. })
+    ));
     world.heal();
     world.partition(&[0, 1], &[2]);
     world.run(1000 * SECOND);
-    assert!(!mentions(&world, 0, "a", &gone));
+    assert!(is_performed(&world, 0, "a", &gone));
     assert_eq!(world.count(1, "a"), 9);
 }
 
@@ -204,27 +303,10 @@ fn i_64_counters_are_exact_across_removal_restart_at_the_same_address_and_return
     world.update(2, "a", increment(10), All);
     world.run(SECOND);
     assert_eq!(world.counts("a"), [19; 3]);
-    world.run(2000 * SECOND);
+    world.run(MARKER_ENDS);
     assert_eq!(world.counts("a"), [19; 3]);
     assert!((0..3).all(|index| !mentions(&world, index, "a", &gone)));
     world.assert_equal();
-}
-
-#[test]
-fn i_64_a_change_right_after_a_pruning_is_not_counted_beside_what_was_taken_over() {
-    let (mut world, _) = after_a_removal();
-    let is_pruned = |world: &World| {
-        let mut events = world.changes(0).into_iter();
-        events.any(|event| matches!(event, Event::Pruned { key: pruned, .. } if pruned == key("a")))
-    };
-    while !is_pruned(&world) {
-        world.run(SECOND / 50);
-        assert!(world.now().as_millis() < 2_000_000, "never pruned");
-    }
-    // The other one has not heard of it yet: its share of the removed node still stands beside this one's new total.
-    world.update(0, "a", increment(1), All);
-    world.run(SECOND / 50);
-    assert_eq!([world.count(0, "a"), world.count(1, "a")], [10, 10]);
 }
 
 #[test]
@@ -240,32 +322,63 @@ fn s_218_a_pruning_whose_owner_is_gone_is_begun_again_by_another_however_low_the
     }
     world.run(900 * SECOND);
     for index in 0..2 {
-        assert!(!mentions(&world, index, "a", &gone), "at {index}");
+        assert!(is_performed(&world, index, "a", &gone), "at {index}");
         assert_eq!(world.count(index, "a"), 9);
     }
     assert_eq!(world.peers[0].machine.digests(), world.peers[1].machine.digests());
 }
 
 #[test]
-fn i_66_who_adopts_what_a_removed_owner_took_over_keeps_it_and_takes_over_late_data() {
-    let (mut world, gone) = before_a_removal();
-    world.update(2, "a", increment(5), Local);
-    let newer = world.peers[2].machine.envelope(&key("a")).unwrap().clone();
-    world.see(|index| (index < 2).then_some(Status::Up), &[]);
-    world.run(900 * SECOND);
+fn s_218_the_announcement_of_a_dead_owner_does_not_take_the_place_of_a_living_ones() {
+    let (mut world, gone) = after_a_removal();
+    world.partition(&[0], &[1]);
+    world.run(400 * SECOND);
+    let is_mine = |world: &World| match marker(world, 0, "a", &gone) {
+        Some(Pruning::Initialized { owner, .. }) => *owner == world.peers[0].fixture.me,
+        Some(Pruning::Performed { .. }) | None => false,
+    };
+    assert!(is_mine(&world));
     let dead = crate::fixture::node("a-lower-name", 1);
     assert!(dead < world.peers[0].fixture.me);
-    for index in 0..2 {
-        let entries = &mut world.peers[index].machine.entries;
-        let mut envelope = entries.take(&key("a")).unwrap();
-        assert!(!envelope.mentions(&gone));
-        envelope.adopt(&gone, &dead);
-        envelope.merge(newer.clone()).unwrap();
-        entries.put_back(&key("a"), envelope);
+    let mut late = world.peers[1].machine.envelope(&key("a")).unwrap().clone();
+    late.start_pruning(&gone, &dead);
+    tell(&mut world, 0, "a", late.clone());
+    assert!(is_mine(&world));
+    // Nor is it taken with a key that is not held yet.
+    tell(&mut world, 0, "new", late);
+    assert_eq!(marker(&world, 0, "new", &gone), None);
+}
+
+#[test]
+fn i_64_the_end_of_one_marker_is_not_that_of_another_that_not_all_have_heard_of() {
+    let [first, second] = ["first", "second"].map(|name| crate::fixture::node(name, 1));
+    let (mut data, op) = increment(3);
+    for node in [&first, &second] {
+        data.apply(&op, &mut Minting::new(node.clone())).unwrap();
     }
-    world.run(600 * SECOND);
-    for index in 0..2 {
-        assert!(!mentions(&world, index, "a", &gone), "at {index}");
-        assert_eq!(world.count(index, "a"), 14);
+    // By a clock that is ahead; the other one by a clock that is not.
+    let mut unaware = Envelope::new(data);
+    unaware.perform_pruning(&first, 900);
+    unaware.start_pruning(&second, &crate::fixture::node("owner", 1));
+    let mut owner = unaware.clone();
+    owner.perform_pruning(&second, 200);
+    unaware.settle(900);
+    unaware.merge(owner).unwrap();
+    assert!(matches!(&**unaware.data.as_ref().unwrap(), Data::GCounter(held) if held.value() == 6));
+}
+
+#[test]
+fn i_64_a_wall_clock_that_jumps_does_not_end_a_marker_before_others_have_heard_of_it() {
+    let (mut world, gone) = after_a_removal();
+    while !is_performed(&world, 0, "a", &gone) {
+        world.run(SECOND);
+        assert!(world.now().as_millis() < 2_000_000, "never performed");
     }
+    world.peers[0].ahead_ms += 7 * 3600 * 1000;
+    world.run(250 * SECOND);
+    assert!((0..2).all(|index| mentions(&world, index, "a", &gone)));
+    world.run(900 * SECOND);
+    // The other one hears of it from the first.
+    assert!((0..2).all(|index| !mentions(&world, index, "a", &gone)));
+    assert_eq!([world.count(0, "a"), world.count(1, "a")], [9; 2]);
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::super::Replicator;
-use super::super::crdt::{Data, DataType, GCounterOp, GSetOp, Op, OrSetOp};
+use super::super::crdt::{Data, DataType, GCounterOp, GSetOp, Op, OrSetOp, PnCounterMapOp};
 use super::super::protocol::{Answer, Body, Command, Event as DdataEvent, Msg};
 use super::super::state::consistency::Consistency;
 use super::super::state::key::Key;
@@ -34,6 +34,8 @@ const STEP: Duration = Duration::from_millis(1);
 pub(super) enum Disk {
     Works,
     Fails,
+    /// Is being opened again, or cannot be reached.
+    Away,
     /// Keeps requests until it works again.
     Stalls,
 }
@@ -44,6 +46,10 @@ pub(super) struct Peer {
     pub(super) store: MemoryMap,
     pub(super) disk: Disk,
     stalled: Vec<StoreRequest>,
+    /// How far its wall clock has jumped.
+    pub(super) ahead_ms: u64,
+    /// How often the store was asked for something.
+    pub(super) requests: usize,
     pub(super) events: Vec<Event>,
     pub(super) answers: BTreeMap<u64, Answer>,
 }
@@ -60,6 +66,8 @@ pub(super) struct World {
     pub(super) sent: Vec<(usize, usize, Body)>,
     /// Bytes of the frames that each node sent.
     pub(super) sent_bytes: Vec<usize>,
+    /// Whether a machine is checked after every input, which costs by the keys that it holds.
+    pub(super) checks: bool,
 }
 
 pub(super) fn key(name: &str) -> Key {
@@ -73,6 +81,16 @@ pub(super) fn config() -> Config {
 pub(super) fn increment(by: u64) -> (Data, Op) {
     let op = Op::GCounter(GCounterOp::Increment(by));
     (Data::empty(DataType::GCounter).unwrap(), op)
+}
+
+/// Counts in a map, under the key `k`.
+pub(super) fn increment_in_map(by: u64) -> (Data, Op) {
+    let op = PnCounterMapOp::Increment {
+        key: b"k"[..].into(),
+        by,
+    };
+    let initial = Data::empty(DataType::PnCounterMap).unwrap();
+    (initial, Op::PnCounterMap(op))
 }
 
 pub(super) fn add(element: &str) -> (Data, Op) {
@@ -117,6 +135,7 @@ impl World {
             lose: |_| false,
             sent: Vec::new(),
             sent_bytes: Vec::new(),
+            checks: true,
         };
         for index in 0..count {
             let mut config = config();
@@ -142,6 +161,8 @@ impl World {
             machine: Replicator::new(&me),
             store,
             disk: Disk::Works,
+            ahead_ms: 0,
+            requests: 0,
             stalled: Vec::new(),
             events: Vec::new(),
             answers: BTreeMap::new(),
@@ -207,10 +228,20 @@ impl World {
                     assert!(earlier.is_none(), "answered twice");
                 }
                 Effect::Notify(event) => self.peers[index].events.push(event),
-                Effect::Store(_, request) => self.peers[index].stalled.push(request),
+                Effect::Store(_, request) => {
+                    self.peers[index].requests += 1;
+                    self.peers[index].stalled.push(request);
+                }
                 other => panic!("unexpected {other:?}"),
             }
         }
+        if self.checks {
+            self.check(index);
+        }
+    }
+
+    /// Checks a machine's rules. Linear.
+    pub(super) fn check(&self, index: usize) {
         let keys_max = self.peers[index].fixture.config.ddata.keys_max;
         self.peers[index].machine.check_invariants(keys_max).unwrap();
     }
@@ -224,6 +255,7 @@ impl World {
             let peer = &mut self.peers[index];
             let outcome: Outcome = match peer.disk {
                 Disk::Fails => Err(StoreError::OutcomeUnknown),
+                Disk::Away => Err(StoreError::Unavailable),
                 Disk::Works | Disk::Stalls => peer.store.obey(crate::owner::Owner::Ddata.space(), &order),
             };
             self.with(index, |machine, cx| {
@@ -259,9 +291,10 @@ impl World {
             };
             let passed = next.since(self.now());
             for index in 0..self.peers.len() {
+                let ahead_ms = self.peers[index].ahead_ms;
                 let now = &mut self.peers[index].fixture.now;
                 now.mono = next;
-                now.unix_ms = 1_700_000_000_000 + next.as_millis() - 100_003;
+                now.unix_ms = 1_700_000_000_000 + next.as_millis() - 100_003 + ahead_ms;
                 let _ = passed;
                 while let Some(timer) = self.peers[index].fixture.timers.pop_due(next) {
                     match timer {
@@ -330,6 +363,14 @@ impl World {
         }
     }
 
+    /// What a map has counted under the key `k`.
+    pub(super) fn mapped(&self, index: usize, name: &str) -> i128 {
+        match self.peers[index].machine.get(&key(name)).map(|data| &**data) {
+            Some(Data::PnCounterMap(map)) => map.get(b"k").unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     pub(super) fn counts(&self, name: &str) -> Vec<u128> {
         (0..self.peers.len())
             .map(|index| self.count(index, name))
@@ -344,6 +385,7 @@ impl World {
             | Event::Detector(_)
             | Event::Downing(_)
             | Event::Sharding { .. }
+            | Event::Singleton { .. }
             | Event::Rejected { .. } => None,
         });
         of_ddata.collect()
@@ -361,6 +403,7 @@ impl World {
             | Event::Membership(_)
             | Event::Detector(_)
             | Event::Downing(_)
+            | Event::Singleton { .. }
             | Event::Sharding { .. } => None,
         });
         rejected.collect()
@@ -378,6 +421,12 @@ impl World {
 
     pub(super) fn heal(&mut self) {
         self.cut.clear();
+    }
+
+    pub(super) fn is_equal(&self) -> bool {
+        let first = self.peers[0].machine.digests();
+        let mut others = self.peers.iter().skip(1);
+        others.all(|peer| peer.machine.digests() == first)
     }
 
     pub(super) fn assert_equal(&self) {

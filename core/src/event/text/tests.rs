@@ -17,6 +17,8 @@ use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{KindId, ShardId, Term};
+use crate::singleton::state::SingletonId;
+use crate::token::Token;
 use crate::view::View;
 
 fn differences() -> Differences {
@@ -170,6 +172,9 @@ fn all() -> Vec<Event> {
             phase: ShutdownPhase::Sharding,
         },
         MembershipEvent::ShutdownPhaseTimedOut {
+            phase: ShutdownPhase::Singletons,
+        },
+        MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownPhase::Ddata,
         },
         MembershipEvent::ShutdownPhaseTimedOut {
@@ -207,6 +212,24 @@ fn all() -> Vec<Event> {
     let sharding = sharding()
         .into_iter()
         .map(|event| Event::Sharding { kind, event });
+    let token = Token::new(4, 2);
+    let reason = AskFailure::BufferFull;
+    let singleton = SingletonId::of("billing");
+    let singletons = [
+        SingletonEvent::Started { token },
+        SingletonEvent::Stopped { token },
+        SingletonEvent::Failed {
+            token,
+            restart_after: Duration::from_secs(2),
+        },
+        SingletonEvent::StopTimeout { token },
+        SingletonEvent::Superseded { token, term: 7 },
+        SingletonEvent::HandedOver { to: a.clone() },
+        SingletonEvent::LeaseLost,
+        SingletonEvent::HandOverStuck,
+        SingletonEvent::DeadLetter { reason },
+    ]
+    .map(|event| Event::Singleton { singleton, event });
     let rejected = Event::Rejected {
         peer: a,
         rejection: Rejection::Unexpected { what: "Welcome" },
@@ -218,11 +241,16 @@ fn all() -> Vec<Event> {
         .chain(detector.map(Event::Detector))
         .chain([
             Event::Ddata(DdataEvent::StoreLost),
+            Event::Ddata(DdataEvent::StoreAwaited {
+                error: crate::store::StoreError::Unavailable,
+            }),
+            Event::Ddata(DdataEvent::StoreRead),
             Event::Ddata(DdataEvent::StoreOutdated {
                 away: Duration::from_secs(3),
             }),
         ])
         .chain(sharding)
+        .chain(singletons)
         .chain([rejected])
         .chain(audits())
         .collect()
@@ -249,6 +277,7 @@ fn the_lines_say_who_and_what() {
         "stood still for 3s",
         "name is carts here and of a\\npeer in the cluster; shards is 4 here and 8 in the cluster",
         "shard 7 was not handed off in time",
+        "instance 4.2 ended by itself; the next one follows in 2s",
     ] {
         assert!(
             lines.iter().any(|line| line.contains(wanted)),

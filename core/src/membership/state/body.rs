@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 
 use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::Gossip;
-use crate::membership::state::merge;
 use crate::membership::state::packed::{About, PackedGossip};
+use crate::membership::state::relation;
 use crate::membership::state::vector_clock::ClockOrder;
 
 /// The state inside a message: as its sender holds it, or as it came over the wire, checked and still in its columns. Most
@@ -45,27 +45,10 @@ impl GossipBody {
     /// state, seen by nobody else, or an older one. `None` if it has to be opened. Linear; allocates nothing.
     #[must_use]
     pub fn without_news(&self, held: &Gossip) -> Option<ClockOrder> {
-        let (order, no_news) = match self {
-            Self::Held(gossip) => {
-                let order = gossip.version().compare(held.version());
-                let no_news = match order {
-                    ClockOrder::Same => merge::is_covered(gossip, held),
-                    ClockOrder::Before => !merge::misses(held, gossip),
-                    ClockOrder::After | ClockOrder::Concurrent => false,
-                };
-                (order, no_news)
-            }
-            Self::Packed(packed) => {
-                let order = packed.clock_order(held.version());
-                let no_news = match order {
-                    ClockOrder::Same => packed.is_covered_by(held),
-                    ClockOrder::Before => !packed.adds_member_to(held),
-                    ClockOrder::After | ClockOrder::Concurrent => false,
-                };
-                (order, no_news)
-            }
-        };
-        no_news.then_some(order)
+        match self {
+            Self::Held(gossip) => relation::without_news(&**gossip, held),
+            Self::Packed(packed) => relation::without_news(&packed.sections(), held),
+        }
     }
 }
 

@@ -74,18 +74,11 @@ pub(crate) fn is_unnamed(merged: &Gossip, a: &Gossip, b: &Gossip) -> bool {
 }
 
 /// Whether two states agree in all but their clocks and who has seen them.
-fn same_content(a: &Gossip, b: &Gossip) -> bool {
+pub(super) fn same_content(a: &Gossip, b: &Gossip) -> bool {
     a.members_arc() == b.members_arc()
         && a.reachability_arc() == b.reachability_arc()
         && a.tombstones_arc() == b.tombstones_arc()
         && (a.epoch(), a.meta()) == (b.epoch(), b.meta())
-}
-
-/// Whether `held` is `other` in all but the clock, and seen by everybody who has seen `other`.
-pub(crate) fn is_covered(other: &Gossip, held: &Gossip) -> bool {
-    same_content(other, held)
-        && other.gone().is_subset(held.gone())
-        && other.seen_set().is_subset(held.seen_set())
 }
 
 /// What two states with the same clock become: `base`, also seen by everybody who has seen `other`. Equal clocks do not
@@ -149,20 +142,6 @@ fn merge_members(a: &Gossip, b: &Gossip, tombstones: &BTreeSet<UniqueAddress>) -
         out.retain(|member| !tombstones.contains(&member.node));
     }
     Arc::new(out)
-}
-
-/// Whether `part` has a member that `whole` neither has nor has removed. Linear; free where both share their members.
-#[must_use]
-pub(crate) fn misses(whole: &Gossip, part: &Gossip) -> bool {
-    if Arc::ptr_eq(whole.members_arc(), part.members_arc()) {
-        return false;
-    }
-    let mut rest = whole.members().iter();
-    part.members().iter().any(|member| {
-        let found = rest.find(|candidate| candidate.node >= member.node);
-        let is_here = found.is_some_and(|found| found.node == member.node) || whole.contains(&member.node);
-        !is_here && !whole.tombstones().contains(&member.node)
-    })
 }
 
 /// Whether a member's life in `newer` is behind the one in `older`: an earlier status, alive again after its removal, or not

@@ -3,7 +3,6 @@
 
 pub mod app_version;
 pub(crate) mod body;
-pub mod clock_pruning;
 pub mod convergence;
 pub mod events;
 pub mod gossip;
@@ -13,4 +12,5 @@ pub mod member_set;
 pub mod merge;
 pub(crate) mod packed;
 pub mod reachability;
+pub(crate) mod relation;
 pub mod vector_clock;

@@ -94,10 +94,15 @@ impl VectorClock {
     /// How this clock relates to `other`. One walk over both.
     #[must_use]
     pub fn compare(&self, other: &Self) -> ClockOrder {
-        if Arc::ptr_eq(&self.entries, &other.entries) {
+        if self.shares_with(other) {
             return ClockOrder::Same;
         }
         order_of_entries(self.iter(), other.iter(), |ours, theirs| ours.cmp(theirs))
+    }
+
+    /// Whether both are one in memory, and so the same.
+    pub(crate) fn shares_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.entries, &other.entries)
     }
 
     /// How many incarnations have an entry.

@@ -90,6 +90,31 @@ fn a_lost_node_fails_exactly_the_asks_that_were_sent_there() {
 }
 
 #[test]
+fn i_44_what_comes_back_unsent_when_its_node_is_no_member_any_more_was_not_handled() {
+    let mut fixture = Fixture::new(node("a", 1));
+    let mut asks = Asks::default();
+    let ids: Vec<u64> = (0..3)
+        .map(|token| asks.open(&mut fixture.cx(), token, KIND, secs(5)).unwrap().0)
+        .collect();
+    for id in &ids {
+        asks.sent(*id, &node("b", 2));
+    }
+    asks.give_up_on(&mut fixture.cx(), &node("b", 2));
+    assert_eq!(fixture.effects(), vec![], "the host has its turn");
+    assert!(asks.close(&mut fixture.cx(), ids[0], Err(AskFailure::Unreachable)));
+    assert!(
+        asks.close(&mut fixture.cx(), ids[1], Ok(Box::from([1]))),
+        "answered before"
+    );
+    asks.check_invariants().unwrap();
+    fixture.effects();
+    fixture.stand_still(GIVEN_BACK_WITHIN);
+    asks.on_deadline(&mut fixture.cx(), |_| false);
+    assert_eq!(fixture.effects(), vec![failed(2, AskFailure::PeerLost)]);
+    asks.check_invariants().unwrap();
+}
+
+#[test]
 fn open_asks_are_bounded_and_timeouts_clamped() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.sharding.open_asks_max = 1;

@@ -6,28 +6,22 @@ use alloc::vec::Vec;
 use super::Coordinator;
 use crate::ident::UniqueAddress;
 use crate::sharding::Cx;
-use crate::sharding::departures::Departures;
 use crate::sharding::kind::is_lost;
 use crate::timer::CoordinatorTimer;
 
 impl Coordinator {
     /// A region has stopped in good order and runs nothing.
-    pub(crate) fn on_region_stopped(
-        &mut self,
-        cx: &mut Cx<'_>,
-        departures: &Departures,
-        from: &UniqueAddress,
-    ) {
+    pub(crate) fn on_region_stopped(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
         if self.term().is_none() || cx.view().member(from).is_none() {
             return;
         }
         self.release(cx, from);
         self.without_region.insert(from.clone());
-        self.try_activate(cx, departures);
+        self.try_activate(cx);
     }
 
     /// Looks whose members are Down or removed.
-    pub(super) fn notice_losses(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    pub(super) fn notice_losses(&mut self, cx: &mut Cx<'_>) {
         let gone: Vec<UniqueAddress> = self
             .regions
             .keys()
@@ -37,19 +31,14 @@ impl Coordinator {
         for node in gone {
             self.lose(cx, &node);
             if cx.view().member(&node).is_none() {
-                self.on_margin_passed(cx, departures, &node);
+                self.on_margin_passed(cx, &node);
             }
         }
     }
 
     /// Frees the shards of a removed member's region, or waits for the margin.
-    pub(super) fn on_margin_passed(
-        &mut self,
-        cx: &mut Cx<'_>,
-        departures: &Departures,
-        node: &UniqueAddress,
-    ) {
-        let safe_at = departures.safe_at_of(node);
+    pub(super) fn on_margin_passed(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        let safe_at = cx.succession().departures().safe_at_of(node);
         if safe_at > cx.mono() {
             let timer = self.timer(CoordinatorTimer::RegionLost(node.clone()));
             cx.wake(timer, safe_at);

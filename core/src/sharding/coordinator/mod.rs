@@ -18,7 +18,6 @@ use crate::ident::UniqueAddress;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::coordinator::hand_off::HandOff;
-use crate::sharding::departures::Departures;
 use crate::sharding::kind::Kind;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -104,15 +103,14 @@ impl Coordinator {
     }
 
     /// A timer of this coordinator is due.
-    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, departures: &Departures, timer: &CoordinatorTimer) {
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: &CoordinatorTimer) {
         match timer {
-            CoordinatorTimer::Takeover => self.consider_takeover(cx, departures),
-            CoordinatorTimer::Recovery => self.on_recovery_tick(cx, departures),
+            CoordinatorTimer::Recovery => self.on_recovery_tick(cx),
             CoordinatorTimer::Allocate => self.allocate_some(cx),
             CoordinatorTimer::Rebalance => self.on_rebalance_tick(cx),
             CoordinatorTimer::ShardStart(shard) => self.on_start_timeout(cx, *shard),
             CoordinatorTimer::HandOff(shard) => self.on_hand_off_timer(cx, *shard),
-            CoordinatorTimer::RegionLost(node) => self.on_margin_passed(cx, departures, node),
+            CoordinatorTimer::RegionLost(node) => self.on_margin_passed(cx, node),
         }
     }
 

@@ -8,10 +8,10 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
 use crate::message::ShardingBody;
+use crate::oldest::state::departures::Departure;
+use crate::oldest::state::may_act;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::departures::{Departure, Departures};
-use crate::sharding::kind::may_register;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -25,13 +25,7 @@ pub(crate) struct Registration {
 
 impl Coordinator {
     /// A region exists.
-    pub(crate) fn on_register(
-        &mut self,
-        cx: &mut Cx<'_>,
-        departures: &Departures,
-        from: &UniqueAddress,
-        said: Registration,
-    ) {
+    pub(crate) fn on_register(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: Registration) {
         let Some(term) = self.term().cloned() else {
             return;
         };
@@ -44,7 +38,7 @@ impl Coordinator {
         };
         let ours = KindFields::of(&self.kind.settings);
         if !said.fields.agrees_with(&ours) {
-            self.refuse(cx, departures, from, (&said, ours));
+            self.refuse(cx, from, (&said, ours));
             return;
         }
         let proxy = said.fields.keeping.is_none();
@@ -78,29 +72,23 @@ impl Coordinator {
             self.empty_if_draining(cx, from);
             self.allocate_requested(cx);
         }
-        self.try_activate(cx, departures);
+        self.try_activate(cx);
     }
 
     /// A member has no region of this kind.
-    pub(crate) fn on_no_region(
-        &mut self,
-        cx: &mut Cx<'_>,
-        departures: &Departures,
-        from: &UniqueAddress,
-        term: &Term,
-    ) {
+    pub(crate) fn on_no_region(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) {
         if self.term() == Some(term) && !self.regions.contains_key(from) && cx.view().member(from).is_some() {
             self.without_region.insert(from.clone());
-            self.try_activate(cx, departures);
+            self.try_activate(cx);
         }
     }
 
     /// Asks those who have not spoken yet once more.
-    pub(super) fn on_recovery_tick(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    pub(super) fn on_recovery_tick(&mut self, cx: &mut Cx<'_>) {
         let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
-        let heard = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_register(m.status));
+        let heard = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_act(m.status));
         let mut asked = self.missing(cx);
         asked.retain(heard);
         for node in asked {
@@ -108,11 +96,11 @@ impl Coordinator {
         }
         let at = cx.mono() + cx.config().sharding.retry_interval;
         cx.wake(self.timer(CoordinatorTimer::Recovery), at);
-        self.try_activate(cx, departures);
+        self.try_activate(cx);
     }
 
     /// Begins to allocate once nobody can host a shard that is not known here.
-    pub(super) fn try_activate(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    pub(super) fn try_activate(&mut self, cx: &mut Cx<'_>) {
         let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
@@ -122,7 +110,7 @@ impl Coordinator {
         // Whoever was removed without having spoken may still run shards, for a margin.
         let role = self.kind.settings.role.as_ref();
         let silent = |departure: &Departure| !self.regions.contains_key(&departure.node);
-        let safe_at = departures.safe_at(role, silent);
+        let safe_at = cx.succession().departures().safe_at(role, silent);
         if safe_at > cx.mono() {
             cx.wake(self.timer(CoordinatorTimer::Recovery), safe_at);
             return;
@@ -168,13 +156,7 @@ impl Coordinator {
     }
 
     /// A region whose kind has other fields can host nothing. Once it says that it does not, it is done with.
-    fn refuse(
-        &mut self,
-        cx: &mut Cx<'_>,
-        departures: &Departures,
-        from: &UniqueAddress,
-        (said, ours): (&Registration, KindFields),
-    ) {
+    fn refuse(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, (said, ours): (&Registration, KindFields)) {
         let Some(term) = self.term().cloned() else {
             return;
         };
@@ -182,7 +164,7 @@ impl Coordinator {
         self.say(cx, from, ShardingBody::RegisterRefused { term, fields });
         if said.hosted.is_empty() && !self.regions.contains_key(from) {
             self.without_region.insert(from.clone());
-            self.try_activate(cx, departures);
+            self.try_activate(cx);
         }
     }
 }

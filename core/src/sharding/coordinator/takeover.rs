@@ -4,26 +4,24 @@
 use super::{Coordinator, Tenure};
 use crate::event::ShardingEvent;
 use crate::message::ShardingBody;
+use crate::oldest::state::{Standing, may_act};
 use crate::sharding::Cx;
-use crate::sharding::departures::{Departure, Departures};
-use crate::sharding::kind::may_register;
 use crate::sharding::state::ids::Term;
 use crate::timer::CoordinatorTimer;
-use crate::view::View;
 
 impl Coordinator {
     /// The picture changed, or the kind was registered.
-    pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>) {
         match self.tenure {
-            Tenure::Idle | Tenure::Waiting => self.consider_takeover(cx, departures),
+            Tenure::Idle | Tenure::Waiting => self.consider_takeover(cx),
             Tenure::Recovering(_) | Tenure::Active(_) => {
-                if self.my_term(cx.view()).is_none() {
+                if self.my_term(cx).is_none() {
                     self.halt(cx);
                     return;
                 }
-                self.notice_losses(cx, departures);
+                self.notice_losses(cx);
                 self.forget_strangers(cx);
-                self.try_activate(cx, departures);
+                self.try_activate(cx);
                 if self.is_active() {
                     // A region that registered before it was Up here may be what they wait for.
                     self.allocate_requested(cx);
@@ -32,20 +30,17 @@ impl Coordinator {
         }
     }
 
-    /// Starts if nobody older is left and the margin has passed; waits for the margin otherwise.
-    pub(super) fn consider_takeover(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    /// Starts if nobody older can be running any more; waits otherwise.
+    pub(crate) fn consider_takeover(&mut self, cx: &mut Cx<'_>) {
         if !matches!(self.tenure, Tenure::Idle | Tenure::Waiting) {
             return;
         }
-        let Some(term) = self.my_term(cx.view()) else {
+        let Some(term) = self.my_term(cx) else {
             self.halt(cx);
             return;
         };
-        let older = |departure: &Departure| departure.up_number <= term.up_number;
-        let safe_at = departures.safe_at(self.kind.settings.role.as_ref(), older);
-        if safe_at > cx.mono() {
+        if cx.succession().standing(self.kind.settings.role.as_ref()) == Some(Standing::Waiting) {
             self.tenure = Tenure::Waiting;
-            cx.wake(self.timer(CoordinatorTimer::Takeover), safe_at);
             return;
         }
         self.start(cx, term);
@@ -57,7 +52,6 @@ impl Coordinator {
             return;
         }
         for timer in [
-            CoordinatorTimer::Takeover,
             CoordinatorTimer::Recovery,
             CoordinatorTimer::Allocate,
             CoordinatorTimer::Rebalance,
@@ -80,25 +74,20 @@ impl Coordinator {
 
     /// The term this node would coordinate under: it is the oldest of the role, members that are Down included, and is
     /// not Down itself.
-    fn my_term(&self, view: &View) -> Option<Term> {
-        let members = view.by_age(self.kind.settings.role.as_ref());
-        let oldest = members.first()?;
-        let mine = oldest.node == *view.me() && may_register(oldest.status);
-        mine.then(|| Term {
-            up_number: oldest.up_number,
-            node: oldest.node.clone(),
-        })
+    fn my_term(&self, cx: &Cx<'_>) -> Option<Term> {
+        let up_number = cx.succession().up_number(self.kind.settings.role.as_ref())?;
+        let node = cx.me().clone();
+        Some(Term { up_number, node })
     }
 
     fn start(&mut self, cx: &mut Cx<'_>, term: Term) {
-        cx.cancel(self.timer(CoordinatorTimer::Takeover));
         self.tenure = Tenure::Recovering(term.clone());
         let event = ShardingEvent::CoordinatorStarted { term: term.clone() };
         cx.notify_sharding(self.kind.id, event);
         // Everybody is asked once, so that proxies elsewhere need not wait for their next retry; later only those who
         // may host.
         let view = alloc::sync::Arc::clone(cx.view());
-        let asked = view.members().iter().filter(|member| may_register(member.status));
+        let asked = view.members().iter().filter(|member| may_act(member.status));
         for member in asked {
             let body = ShardingBody::RegionQuery { term: term.clone() };
             self.say(cx, &member.node, body);

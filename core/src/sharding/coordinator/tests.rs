@@ -7,13 +7,16 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
+use crate::config::Config;
 use crate::effect::Effect;
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
+use crate::ident::ClusterName;
 use crate::input::{KindSettings, Target};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
+use crate::oldest::Oldest;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
@@ -45,7 +48,6 @@ fn term() -> Term {
 
 struct Rig {
     fixture: Fixture,
-    departures: Departures,
     coordinator: Coordinator,
     removed: Vec<UniqueAddress>,
     /// Who has said that nothing runs there.
@@ -54,6 +56,8 @@ struct Rig {
 
 impl Rig {
     fn on(me: UniqueAddress, shards: u32) -> Self {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.down_removal_margin = Some(MARGIN);
         let settings = KindSettings {
             name: Arc::from("files"),
             shards,
@@ -65,8 +69,7 @@ impl Rig {
             settings,
         };
         Self {
-            fixture: Fixture::new(me),
-            departures: Departures::default(),
+            fixture: Fixture::with_config(me, config),
             coordinator: Coordinator::new(kind),
             removed: Vec::new(),
             gone: Vec::new(),
@@ -84,8 +87,8 @@ impl Rig {
         rig
     }
 
-    fn act(&mut self, call: impl FnOnce(&mut Coordinator, &mut Cx<'_>, &Departures)) -> Vec<Effect> {
-        call(&mut self.coordinator, &mut self.fixture.cx(), &self.departures);
+    fn act(&mut self, call: impl FnOnce(&mut Coordinator, &mut Cx<'_>)) -> Vec<Effect> {
+        call(&mut self.coordinator, &mut self.fixture.cx());
         self.coordinator.check_invariants().unwrap();
         self.fixture.effects()
     }
@@ -111,11 +114,8 @@ impl Rig {
         for subject in unreachable {
             gossip.reachability_mut().unreachable(&me, subject);
         }
-        let after = Arc::new(picture_of(&me, gossip));
-        let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
-        self.departures
-            .on_view_changed(self.fixture.now.mono, MARGIN, &before, &after);
-        self.act(|coordinator, cx, departures| coordinator.on_view_changed(cx, departures))
+        self.fixture.see(picture_of(&me, gossip));
+        self.act(|coordinator, cx| coordinator.on_view_changed(cx))
     }
 
     fn register(&mut self, from: &UniqueAddress, hosted: &[ShardId]) -> Vec<Effect> {
@@ -124,26 +124,26 @@ impl Rig {
             hosted: hosted.to_vec(),
             draining: false,
         };
-        self.act(|coordinator, cx, departures| coordinator.on_register(cx, departures, from, said))
+        self.act(|coordinator, cx| coordinator.on_register(cx, from, said))
     }
 
     fn asks_home(&mut self, from: &UniqueAddress, shard: ShardId) -> Vec<Effect> {
-        self.act(|coordinator, cx, _| coordinator.on_get_shard_home(cx, from, shard))
+        self.act(|coordinator, cx| coordinator.on_get_shard_home(cx, from, shard))
     }
 
     fn acks(&mut self, from: &UniqueAddress) -> Vec<Effect> {
-        self.act(|coordinator, cx, _| coordinator.on_begin_hand_off_ack(cx, from, (&term(), S)))
+        self.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, from, (&term(), S)))
     }
 
     fn stopped(&mut self, from: &UniqueAddress) -> Vec<Effect> {
-        self.act(|coordinator, cx, _| coordinator.on_shard_stopped(cx, from, (&term(), S)))
+        self.act(|coordinator, cx| coordinator.on_shard_stopped(cx, from, (&term(), S)))
     }
 
     /// Begins to move shard `S` away from `b`, which hosts it.
     fn moving() -> Self {
         let mut rig = Self::active();
         rig.coordinator.set_home(S, &b());
-        rig.act(|coordinator, cx, _| coordinator.on_graceful_shutdown(cx, &b()));
+        rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
         rig
     }
 
@@ -151,11 +151,16 @@ impl Rig {
         let until = self.fixture.mono() + after;
         let mut effects = Vec::new();
         while let Some(timer) = self.fixture.next_timer(until) {
-            let Timer::Sharding(ShardingTimer::Coordinator(_, timer)) = timer else {
-                panic!("{timer:?}")
-            };
-            effects
-                .extend(self.act(|coordinator, cx, departures| coordinator.on_timer(cx, departures, &timer)));
+            effects.extend(match timer {
+                Timer::Oldest(timer) => {
+                    Oldest.on_timer(&mut self.fixture.cx(), &timer);
+                    self.act(|coordinator, cx| coordinator.consider_takeover(cx))
+                }
+                Timer::Sharding(ShardingTimer::Coordinator(_, timer)) => {
+                    self.act(|coordinator, cx| coordinator.on_timer(cx, &timer))
+                }
+                other => panic!("{other:?}"),
+            });
         }
         effects
     }
@@ -259,7 +264,7 @@ fn a_member_without_a_region_is_enough_and_one_that_is_down_is_not() {
     let mut rig = Rig::on(a(), 64);
     rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Down)]);
     rig.register(&a(), &[]);
-    rig.act(|coordinator, cx, departures| coordinator.on_no_region(cx, departures, &b(), &term()));
+    rig.act(|coordinator, cx| coordinator.on_no_region(cx, &b(), &term()));
     assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
     rig.removed.push(c());
     rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
@@ -383,7 +388,7 @@ fn s_088_a_question_during_a_hand_off_is_answered_with_the_new_home() {
 fn a_hand_off_tells_every_region_and_says_again_what_was_not_answered() {
     let mut rig = Rig::active();
     rig.coordinator.set_home(S, &b());
-    let effects = rig.act(|coordinator, cx, _| coordinator.on_graceful_shutdown(cx, &b()));
+    let effects = rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
     assert_eq!(effects, vec![says(b(), begin()), says(c(), begin())]);
     rig.acks(&b());
     rig.acks(&a());
@@ -439,7 +444,7 @@ fn s_090_a_shard_that_is_not_confirmed_is_ordered_again_from_the_same_region() {
     rig.asks_home(&c(), S);
     let again = rig.fire(Duration::from_secs(10));
     assert_eq!(again, vec![says(b(), host(S))]);
-    rig.act(|coordinator, cx, _| coordinator.on_shard_started(cx, &b(), &term(), S));
+    rig.act(|coordinator, cx| coordinator.on_shard_started(cx, &b(), &term(), S));
     assert_eq!(rig.fire(Duration::from_secs(30)), vec![]);
 }
 
@@ -467,7 +472,7 @@ fn s_091_the_shards_of_a_lost_region_move_after_its_removal_and_the_margin() {
 fn s_092_a_region_that_stopped_in_good_order_needs_no_margin() {
     let mut rig = Rig::active();
     rig.coordinator.set_home(S, &b());
-    let effects = rig.act(|coordinator, cx, departures| coordinator.on_region_stopped(cx, departures, &b()));
+    let effects = rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
     assert_eq!(effects, vec![allocated(S, a())]);
     assert!(!rig.coordinator.regions.contains_key(&b()));
 }
@@ -489,7 +494,7 @@ fn s_118_a_region_whose_member_is_gone_gets_no_shard_and_may_not_register() {
 #[test]
 fn s_087_allocation_goes_on_when_a_region_leaves() {
     let mut rig = Rig::active();
-    rig.act(|coordinator, cx, departures| coordinator.on_region_stopped(cx, departures, &b()));
+    rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
     rig.view_with(
         &[(a(), Status::Up), (b(), Status::Exiting), (c(), Status::Up)],
         &[],
@@ -545,8 +550,7 @@ fn another_kind_of_the_name_is_refused_and_does_not_block_recovery() {
             hosted: hosted.to_vec(),
             draining: false,
         };
-        let effects =
-            rig.act(|coordinator, cx, departures| coordinator.on_register(cx, departures, &b(), said));
+        let effects = rig.act(|coordinator, cx| coordinator.on_register(cx, &b(), said));
         (effects, rig.phase())
     };
     let body = ShardingBody::RegisterRefused {
@@ -603,7 +607,7 @@ fn allocation_goes_on_in_later_steps() {
     for shard in 0..1000 {
         rig.coordinator.set_home(ShardId(shard), &b());
     }
-    rig.act(|coordinator, cx, departures| coordinator.on_region_stopped(cx, departures, &b()));
+    rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
     assert_eq!(rig.coordinator.homes.len(), 256);
     rig.fire(Duration::from_micros(10));
     assert_eq!(rig.coordinator.homes.len(), 1000);

@@ -34,7 +34,7 @@ impl Region {
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on, buffered, or failed.
     pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
-        if self.refused {
+        if self.acceptance.is_refused() {
             pending.fail(shared, AskFailure::KindRefused);
         } else if pending.is_foreign() && self.stops_here(shared.cx, shard) {
             pending.hand_back(shared);
@@ -60,7 +60,7 @@ impl Region {
             self.homes.remove(&shard);
             self.flushing.remove(&shard);
         }
-        let reason = if self.refused {
+        let reason = if self.acceptance.is_refused() {
             Some(AskFailure::KindRefused)
         } else if self.lifecycle == RegionLifecycle::Stopped {
             Some(AskFailure::NodeStoppedUnsent)
@@ -175,8 +175,7 @@ impl Region {
     /// Moves one message whose shard has nothing buffered before it.
     fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         if pending.is_expired(shared.cx) {
-            shared.cx.counters().entity_messages_expired += 1;
-            return;
+            return pending.expire(shared);
         }
         let shard = pending.envelope.shard;
         match self.homes.get(&shard) {

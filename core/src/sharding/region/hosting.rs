@@ -87,7 +87,7 @@ impl Region {
             shared.cx.reject(from, Rejection::Unexpected { what });
             return false;
         }
-        if self.lifecycle != RegionLifecycle::Working || self.refused {
+        if self.lifecycle != RegionLifecycle::Working || self.acceptance.is_refused() {
             self.request_shutdown(shared.cx);
             return false;
         }
@@ -203,7 +203,7 @@ impl Region {
         if self.buffers.has(shard) && !self.homes.contains_key(&shard) {
             self.ask_home(shared.cx, shard);
         }
-        if self.refused && self.shards.is_empty() {
+        if self.acceptance.is_refused() && self.shards.is_empty() {
             self.register(shared.cx);
         }
         self.try_finish(shared);

@@ -38,6 +38,38 @@ enum RegionLifecycle {
     Stopped,
 }
 
+/// What the cluster makes of this node's kind. The registry decides for all nodes; a coordinator refuses what the registry could
+/// not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Acceptance {
+    /// Nothing has been decided: nothing begins.
+    Undecided,
+    /// It is the kind that stands.
+    Accepted,
+    /// It was accepted, and the present coordinator has other fields: nothing of ours can work until there is another one.
+    RefusedByCoordinator,
+    /// The cluster's kind has other fields: nothing of ours can work.
+    Refused,
+}
+
+impl Acceptance {
+    /// Whether this region may look for its coordinator.
+    const fn may_register(self) -> bool {
+        match self {
+            Self::Accepted | Self::RefusedByCoordinator => true,
+            Self::Undecided | Self::Refused => false,
+        }
+    }
+
+    /// Whether nothing of this kind can work here.
+    const fn is_refused(self) -> bool {
+        match self {
+            Self::Refused | Self::RefusedByCoordinator => true,
+            Self::Undecided | Self::Accepted => false,
+        }
+    }
+}
+
 /// A kind's region, or proxy region (one that never hosts).
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
@@ -51,10 +83,7 @@ pub(crate) struct Region {
     seen: Option<Term>,
     /// The coordinator that knows this region.
     registered: Option<Term>,
-    /// The cluster has accepted this kind with our fields; nothing begins before.
-    kind_accepted: bool,
-    /// The cluster's kind has other fields: nothing of ours can work.
-    refused: bool,
+    acceptance: Acceptance,
     /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
     nobody_hosts: bool,
     retry_delay: Duration,
@@ -77,8 +106,7 @@ impl Region {
             after_pause: BTreeMap::new(),
             seen: None,
             registered: None,
-            kind_accepted: false,
-            refused: false,
+            acceptance: Acceptance::Undecided,
             nobody_hosts: false,
             retry_delay: Duration::ZERO,
             homes: BTreeMap::new(),

@@ -3,13 +3,14 @@
 
 use core::time::Duration;
 
-use super::{Region, RegionLifecycle};
+use super::{Acceptance, Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
+use crate::oldest::state::may_act;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::kind::{is_lost, may_register};
+use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
@@ -27,16 +28,14 @@ const QUESTIONS_PER_STEP: usize = 4096;
 impl Region {
     /// The cluster has accepted this kind as it is here.
     pub(crate) fn on_kind_accepted(&mut self, cx: &mut Cx<'_>) {
-        self.kind_accepted = true;
-        self.refused = false;
+        self.acceptance = Acceptance::Accepted;
         self.retry_delay = Duration::ZERO;
         self.register(cx);
     }
 
     /// The cluster has another kind of this name: nothing of ours can work.
     pub(crate) fn refuse(&mut self, shared: &mut Shared<'_, '_>) {
-        self.kind_accepted = false;
-        self.refused = true;
+        self.acceptance = Acceptance::Refused;
         self.registered = None;
         self.fail_all(shared, AskFailure::KindRefused);
         self.stop_all(shared);
@@ -46,8 +45,8 @@ impl Region {
     /// Tells every candidate that this region exists, and does so again later if none takes it in.
     pub(crate) fn register(&mut self, cx: &mut Cx<'_>) {
         if self.lifecycle == RegionLifecycle::Stopped
-            || !self.kind_accepted
-            || !may_register(cx.view().self_status())
+            || !self.acceptance.may_register()
+            || !may_act(cx.view().self_status())
         {
             return;
         }
@@ -67,7 +66,12 @@ impl Region {
         if self.lifecycle == RegionLifecycle::Stopped || !self.accept(shared.cx, from, &term) {
             return;
         }
-        self.refused = false;
+        self.acceptance = match self.acceptance {
+            Acceptance::RefusedByCoordinator => Acceptance::Accepted,
+            decided @ (Acceptance::Undecided | Acceptance::Accepted) => decided,
+            // It answers what was said before.
+            Acceptance::Refused => return,
+        };
         self.nobody_hosts = false;
         self.retry_delay = Duration::ZERO;
         if self.registered.as_ref() != Some(&term) {
@@ -95,10 +99,14 @@ impl Region {
             let what = "refusal of equal fields";
             return shared.cx.reject(from, Rejection::Unexpected { what });
         };
-        if !core::mem::replace(&mut self.refused, true) {
+        if !self.acceptance.is_refused() {
             let event = ShardingEvent::KindRefused { difference };
             shared.cx.notify_sharding(self.kind.id, event);
         }
+        self.acceptance = match self.acceptance {
+            Acceptance::Accepted | Acceptance::RefusedByCoordinator => Acceptance::RefusedByCoordinator,
+            Acceptance::Undecided | Acceptance::Refused => Acceptance::Refused,
+        };
         self.fail_all(shared, AskFailure::KindRefused);
         self.stop_all(shared);
         self.rearm_retry(shared.cx);
@@ -127,7 +135,7 @@ impl Region {
         }
         if self.lifecycle == RegionLifecycle::Stopped {
             self.say(shared.cx, from, ShardingBody::NoRegion { term });
-        } else if may_register(shared.cx.view().self_status()) {
+        } else if may_act(shared.cx.view().self_status()) {
             self.send_register(shared.cx, from);
         }
     }
@@ -138,12 +146,14 @@ impl Region {
             self.kind.coordinator_candidates(before),
             self.kind.coordinator_candidates(after),
         );
-        let entered = may_register(after.self_status()) && !may_register(before.self_status());
+        let entered = may_act(after.self_status()) && !may_act(before.self_status());
         let lost = self.registered.as_ref().is_some_and(|t| is_lost(after, &t.node));
         if lost || old.first() != new.first() {
             self.nobody_hosts = false;
             self.registered = None;
-            self.refused = !self.kind_accepted && self.refused;
+            if self.acceptance == Acceptance::RefusedByCoordinator {
+                self.acceptance = Acceptance::Accepted;
+            }
         } else if old == new && !entered {
             return;
         }
@@ -210,14 +220,16 @@ impl Region {
                 .any(|shard| !self.homes.contains_key(shard))
         };
         let needed = match self.lifecycle {
-            RegionLifecycle::Working => self.kind_accepted && (self.registered.is_none() || unknown()),
+            RegionLifecycle::Working => {
+                self.acceptance.may_register() && (self.registered.is_none() || unknown())
+            }
             RegionLifecycle::Draining => true,
             RegionLifecycle::Stopped => false,
         };
         let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Retry);
         if !needed {
             cx.cancel(timer);
-        } else if !cx.is_set(timer) && may_register(cx.view().self_status()) {
+        } else if !cx.is_set(timer) && may_act(cx.view().self_status()) {
             self.wake_retry(cx, cx.config().sharding.retry_interval);
         }
     }

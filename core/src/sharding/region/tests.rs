@@ -70,7 +70,7 @@ impl Rig {
             asks: Asks::default(),
             slots: Slots::default(),
             region: Region {
-                kind_accepted: true,
+                acceptance: Acceptance::Accepted,
                 ..Region::new(kind)
             },
         }

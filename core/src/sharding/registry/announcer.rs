@@ -7,9 +7,9 @@ use core::time::Duration;
 
 use crate::ident::UniqueAddress;
 use crate::input::Token;
+use crate::oldest::state::may_act;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::kind::may_register;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, RegistryTimer, Verdict};
 use crate::sharding::registry::registrar::decider;
 use crate::sharding::registry::{send, timer};
@@ -125,7 +125,7 @@ impl Announcer {
 
     /// Tells the oldest member everything; looks later whether it has decided.
     pub(super) fn announce(&mut self, cx: &mut Cx<'_>, running: impl Fn(KindId) -> bool) {
-        if self.kinds.is_empty() || !may_register(cx.view().self_status()) {
+        if self.kinds.is_empty() || !may_act(cx.view().self_status()) {
             return;
         }
         if let Some(decider) = decider(cx.view()) {
@@ -148,7 +148,7 @@ impl Announcer {
         (before, after): (&View, &View),
         running: impl Fn(KindId) -> bool,
     ) {
-        let entered = may_register(after.self_status()) && !may_register(before.self_status());
+        let entered = may_act(after.self_status()) && !may_act(before.self_status());
         if entered || decider(before) != decider(after) {
             self.retry_delay = Duration::ZERO;
             self.announce(cx, running);

@@ -15,7 +15,6 @@ use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::message::ShardingMsg;
 use crate::sharding::Cx;
-use crate::sharding::departures::Departures;
 use crate::sharding::protocol::registry::{KINDS_PER_NODE_MAX, RegistryMsg, RegistryTimer};
 use crate::sharding::registry::announcer::Announcer;
 use crate::sharding::registry::registrar::Registrar;
@@ -71,14 +70,13 @@ impl Registry {
     pub(super) fn on_message(
         &mut self,
         cx: &mut Cx<'_>,
-        departures: &Departures,
         from: &UniqueAddress,
         message: RegistryMsg,
         running: impl Fn(KindId) -> bool,
     ) -> Vec<Decided> {
         match message {
             RegistryMsg::Announce { round, kinds } => {
-                self.registrar.on_announce(cx, departures, from, (round, kinds));
+                self.registrar.on_announce(cx, from, (round, kinds));
                 Vec::new()
             }
             RegistryMsg::Query { term } => {
@@ -97,11 +95,10 @@ impl Registry {
     pub(super) fn on_view_changed(
         &mut self,
         cx: &mut Cx<'_>,
-        departures: &Departures,
         pictures: (&View, &View),
         running: impl Fn(KindId) -> bool,
     ) {
-        self.registrar.on_view_changed(cx, departures);
+        self.registrar.on_view_changed(cx);
         self.announcer.on_view_changed(cx, pictures, running);
     }
 
@@ -109,13 +106,12 @@ impl Registry {
     pub(super) fn on_timer(
         &mut self,
         cx: &mut Cx<'_>,
-        departures: &Departures,
         timer: RegistryTimer,
         running: impl Fn(KindId) -> bool,
     ) {
         match timer {
             RegistryTimer::Announce => self.announcer.on_timer(cx, running),
-            RegistryTimer::Recovery => self.registrar.on_timer(cx, departures),
+            RegistryTimer::Recovery => self.registrar.on_timer(cx),
         }
     }
 

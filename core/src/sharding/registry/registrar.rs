@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status, UpNumber};
+use crate::oldest::state::departures::Departure;
+use crate::oldest::state::oldest;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::departures::{Departure, Departures};
-use crate::sharding::kind::{is_lost, may_register};
+use crate::sharding::kind::is_lost;
 use crate::sharding::protocol::registry::{
     Announced, KINDS_PER_NODE_MAX, RegistryMsg, RegistryTimer, Verdict,
 };
@@ -55,11 +56,10 @@ impl Registrar {
     pub(super) fn on_announce(
         &mut self,
         cx: &mut Cx<'_>,
-        departures: &Departures,
         from: &UniqueAddress,
         (round, kinds): (u32, Vec<Announced>),
     ) {
-        let Some(term) = my_term(cx.view()).filter(|_| !self.paused) else {
+        let Some(term) = my_term(cx).filter(|_| !self.paused) else {
             return;
         };
         // A stranger's announcement is early: this picture lags, and it will be repeated.
@@ -86,7 +86,7 @@ impl Registrar {
         self.take_in(cx, from, age, kinds);
         match self.tenure {
             Tenure::Idle => {}
-            Tenure::Recovering(_) => self.try_decide(cx, departures),
+            Tenure::Recovering(_) => self.try_decide(cx),
             Tenure::Deciding(_) => {
                 let mut judged = Vec::new();
                 for kind in ids {
@@ -103,24 +103,24 @@ impl Registrar {
     }
 
     /// The picture changed: this node may not be the oldest any more, or somebody who was silent has been removed.
-    pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>) {
         let known = match &self.tenure {
             Tenure::Idle => return,
             Tenure::Recovering(term) | Tenure::Deciding(term) => term,
         };
-        if my_term(cx.view()).as_ref() == Some(known) {
-            self.look_again(cx, departures);
+        if my_term(cx).as_ref() == Some(known) {
+            self.look_again(cx);
         } else {
             self.halt(cx);
         }
     }
 
     /// Asks again, and sees whether removed members have certainly stopped.
-    pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>) {
         if matches!(self.tenure, Tenure::Recovering(_)) {
             self.query_missing(cx);
         }
-        self.look_again(cx, departures);
+        self.look_again(cx);
     }
 
     /// Forgets everything: another member decides, or none.
@@ -173,12 +173,12 @@ impl Registrar {
     }
 
     /// Forgets removed members that have certainly stopped, and decides if that was all it waited for.
-    fn look_again(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    fn look_again(&mut self, cx: &mut Cx<'_>) {
         let gone = |node: &&UniqueAddress| cx.view().member(node).is_none();
         let gone: Vec<UniqueAddress> = self.heard.keys().filter(gone).cloned().collect();
         let mut next = None;
         for node in gone {
-            let safe_at = departures.safe_at_of(&node);
+            let safe_at = cx.succession().departures().safe_at_of(&node);
             if safe_at > cx.mono() {
                 next = Some(next.map_or(safe_at, |next: Instant| next.min(safe_at)));
             } else {
@@ -192,11 +192,11 @@ impl Registrar {
                 cx.wake(recovery, at);
             }
         }
-        self.try_decide(cx, departures);
+        self.try_decide(cx);
     }
 
     /// Begins to decide once nobody can host a kind that is not known here.
-    fn try_decide(&mut self, cx: &mut Cx<'_>, departures: &Departures) {
+    fn try_decide(&mut self, cx: &mut Cx<'_>) {
         let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
@@ -204,7 +204,7 @@ impl Registrar {
             return;
         }
         let silent = |departure: &Departure| !self.heard.contains_key(&departure.node);
-        let safe_at = departures.safe_at(None, silent);
+        let safe_at = cx.succession().departures().safe_at(None, silent);
         if safe_at > cx.mono() {
             return cx.wake(timer(RegistryTimer::Recovery), safe_at);
         }
@@ -306,20 +306,15 @@ fn split(verdicts: Vec<(KindId, Verdict)>, bytes_max: usize) -> Vec<Vec<(KindId,
 }
 
 /// The term this node decides under: it is the oldest of all members, whatever its roles, and not Down.
-fn my_term(view: &View) -> Option<Term> {
-    let members = view.by_age(None);
-    let oldest = members.first()?;
-    let mine = oldest.node == *view.me() && may_register(oldest.status);
-    mine.then(|| Term {
-        up_number: oldest.up_number,
-        node: oldest.node.clone(),
-    })
+fn my_term(cx: &Cx<'_>) -> Option<Term> {
+    let up_number = cx.succession().up_number(None)?;
+    let node = cx.me().clone();
+    Some(Term { up_number, node })
 }
 
 /// Who decides about kinds in this picture; `None` while that is a member that is Down, or there is none.
 pub(super) fn decider(view: &View) -> Option<Term> {
-    let members = view.by_age(None);
-    let oldest = members.first().filter(|member| member.status != Status::Down)?;
+    let oldest = oldest(view, None).filter(|member| member.status != Status::Down)?;
     Some(Term {
         up_number: oldest.up_number,
         node: oldest.node.clone(),

@@ -8,13 +8,15 @@ use core::time::Duration;
 
 use super::claims::{CLAIMS_MAX, Claims};
 use super::*;
+use crate::config::Config;
 use crate::effect::Effect;
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
-use crate::ident::Role;
+use crate::ident::{ClusterName, Role};
 use crate::input::Target;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
+use crate::oldest::Oldest;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::protocol::registry::{Announced, Verdict};
 use crate::sharding::state::fields::{FieldDifference, Keeping, KindDifference, StoreMode};
@@ -184,16 +186,16 @@ fn claims_are_bounded() {
 
 struct Rig {
     fixture: Fixture,
-    departures: Departures,
     registry: Registry,
 }
 
 impl Rig {
     /// The registry of `me` among `a`, `b` and `c`, all Up.
     fn on(me: UniqueAddress) -> Self {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.down_removal_margin = Some(Duration::from_secs(20));
         let mut rig = Self {
-            fixture: Fixture::new(me),
-            departures: Departures::default(),
+            fixture: Fixture::with_config(me, config),
             registry: Registry::default(),
         };
         rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
@@ -202,21 +204,16 @@ impl Rig {
 
     fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
         let members = members.iter().map(|(node, status)| member(node, *status));
-        let after = Arc::new(picture(&self.fixture.me, members, &[]));
-        let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
-        let (now, margin) = (self.fixture.mono(), Duration::from_secs(20));
-        self.departures.on_view_changed(now, margin, &before, &after);
+        let after = picture(&self.fixture.me, members, &[]);
+        let (before, after) = self.fixture.see(after);
         let cx = &mut self.fixture.cx();
-        self.registry
-            .on_view_changed(cx, &self.departures, (&before, &after), |_| false);
+        self.registry.on_view_changed(cx, (&before, &after), |_| false);
         self.fixture.effects()
     }
 
     fn hears(&mut self, from: &UniqueAddress, message: RegistryMsg) -> (Vec<Decided>, Vec<Effect>) {
         let cx = &mut self.fixture.cx();
-        let decided = self
-            .registry
-            .on_message(cx, &self.departures, from, message, |_| false);
+        let decided = self.registry.on_message(cx, from, message, |_| false);
         (decided, self.fixture.effects())
     }
 
@@ -227,11 +224,13 @@ impl Rig {
     fn fire(&mut self, after: Duration) -> Vec<Effect> {
         let until = self.fixture.mono() + after;
         while let Some(timer) = self.fixture.next_timer(until) {
-            let Timer::Sharding(ShardingTimer::Registry(timer)) = timer else {
-                panic!("{timer:?}")
-            };
-            let cx = &mut self.fixture.cx();
-            self.registry.on_timer(cx, &self.departures, timer, |_| false);
+            match timer {
+                Timer::Oldest(timer) => Oldest.on_timer(&mut self.fixture.cx(), &timer),
+                Timer::Sharding(ShardingTimer::Registry(timer)) => {
+                    self.registry.on_timer(&mut self.fixture.cx(), timer, |_| false);
+                }
+                other => panic!("{other:?}"),
+            }
         }
         self.fixture.effects()
     }

@@ -55,6 +55,8 @@ fn a_node_that_stops_says_which_asks_it_had_not_sent() {
     let waiting = world.ask(2, &entity_in(there), secs(30));
     world.with(2, |peer| peer.sharding.halt(&mut peer.fixture.cx()));
     let late = world.ask(2, &entity_in(there), secs(30));
+    assert_eq!(world.peers[2].answers.get(&sent), None, "it may still come back");
+    world.with(2, |peer| peer.sharding.answer_the_rest(&mut peer.fixture.cx()));
     let answers = &world.peers[2].answers;
     assert_eq!(answers[&sent], Err(AskFailure::NodeStopped));
     assert_eq!(answers[&waiting], Err(AskFailure::NodeStoppedUnsent));

@@ -226,6 +226,12 @@ fn s_107_a_downed_node_stops_everything_at_once() {
     world.set(&[(0, Status::Down)]);
     assert_eq!(world.counts(), [0, 6]);
     assert_eq!(world.peers[0].answers[&done].as_deref(), Ok(b"?".as_slice()));
+    assert_eq!(
+        world.peers[0].answers.get(&sent),
+        None,
+        "its answer may come before the node ends"
+    );
+    world.with(0, |peer| peer.sharding.answer_the_rest(&mut peer.fixture.cx()));
     assert_eq!(world.peers[0].answers[&sent], Err(AskFailure::NodeStopped));
     let late = world.ask(0, &entity_in(local), secs(5));
     assert_eq!(world.peers[0].answers[&late], Err(AskFailure::NodeStoppedUnsent));
@@ -273,6 +279,7 @@ fn asks_to_a_lost_node_fail_at_once_and_unsent_ones_wait() {
     world.crash(&[1]);
     world.suspect(&[1]);
     world.set(&[(1, Status::Down)]);
+    world.run_for(Duration::from_micros(1));
     assert_eq!(world.peers[2].answers[&sent], Err(AskFailure::PeerLost));
     let waiting = world.ask(2, &entity_in(there), secs(60));
     world.remove(&[1]);

@@ -16,6 +16,7 @@ use crate::input::{EntityReport, KindSettings, ShardingCommand, Target, Token};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::Message;
+use crate::oldest::Oldest;
 use crate::reject::Rejection;
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
@@ -366,18 +367,25 @@ impl World {
             view.phase = Phase::Halted;
         }
         let peer = &mut self.peers[at];
-        let (before, after) = (Arc::clone(&peer.fixture.view), Arc::new(view));
-        peer.fixture.view = Arc::clone(&after);
+        let (before, after) = peer.fixture.see(view);
         peer.sharding
             .on_view_changed(&mut peer.fixture.cx(), &before, &after);
     }
 
     fn fire(&mut self, at: usize, timer: Timer) {
         self.with(at, |peer| {
-            let (cx, sharding) = (&mut peer.fixture.cx(), &mut peer.sharding);
+            let sharding = &mut peer.sharding;
             match timer {
-                Timer::Sharding(timer) => sharding.on_timer(cx, timer),
-                Timer::Membership(_) | Timer::Detector(_) | Timer::Downing(_) | Timer::Ddata(_) => {
+                Timer::Sharding(timer) => sharding.on_timer(&mut peer.fixture.cx(), timer),
+                Timer::Oldest(timer) => {
+                    Oldest.on_timer(&mut peer.fixture.cx(), &timer);
+                    sharding.on_margin_over(&mut peer.fixture.cx());
+                }
+                Timer::Membership(_)
+                | Timer::Detector(_)
+                | Timer::Downing(_)
+                | Timer::Ddata(_)
+                | Timer::Singleton(_) => {
                     unreachable!()
                 }
             }

@@ -29,6 +29,17 @@ fn stepped(stage: Stage, event: Event, lease: bool) -> (Stage, Vec<Step>) {
 }
 
 #[test]
+fn s_167_questions_are_repeated_until_the_removal_margin_is_certainly_over() {
+    let retries = Retries::new(15, 1_000, 20_000);
+    assert_eq!((retries.hand_over_max, retries.take_over_max), (23, 20));
+    let without_margin = Retries::new(15, 1_000, 0);
+    assert_eq!(
+        (without_margin.hand_over_max, without_margin.take_over_max),
+        (15, 12)
+    );
+}
+
+#[test]
 fn an_instance_starts_only_once_the_lease_is_granted() {
     let oldest = Event::OldestChanged(Some(me()));
     let younger = Stage::Younger { previous: Vec::new() };

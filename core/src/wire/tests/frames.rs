@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use super::{every_message, frame_of, message_of, node};
 use crate::config::Limits;
-use crate::message::{Lane, MembershipMsg, Message, ShardingMsg};
+use crate::message::{Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
 use crate::wire::handshake::FEATURE_SETTINGS;
 use crate::wire::{Decoded, Encoder, HEADER_BYTES, Reaction, WireError, decode_frame, decode_message, kind};
 
@@ -182,6 +182,8 @@ fn b_13_bytes_behind_the_last_field_are_refused() {
         match (&message, decoded) {
             (Message::Sharding(ShardingMsg::Entity(_) | ShardingMsg::HandBack(_)), Ok(_)) => {}
             (Message::Sharding(ShardingMsg::AskReply(reply)), Ok(_)) if reply.result.is_ok() => {}
+            (Message::Singleton(SingletonMsg::Delivery(_)), Ok(_)) => {}
+            (Message::Singleton(SingletonMsg::Reply(reply)), Ok(_)) if reply.result.is_ok() => {}
             (_, decoded) => assert_eq!(decoded, Err(WireError::TrailingBytes), "{name}"),
         }
     }

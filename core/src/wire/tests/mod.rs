@@ -26,13 +26,16 @@ use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope, GossipStatus, Heartbeat,
     InitJoin, InitJoinAck, Join, JoinRefused, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage,
-    ShardingMsg, Welcome,
+    ShardingMsg, SingletonMsg, Welcome,
 };
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
+use crate::singleton::protocol::{Body, Delivery, Statement};
+use crate::singleton::state::SingletonId;
+use crate::token::Token;
 
 pub(crate) fn node(host: &str, port: u16, uid: i64) -> UniqueAddress {
     UniqueAddress::new(Address::new(host, port).unwrap(), uid.cast_unsigned())
@@ -238,6 +241,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             Message::Sharding(ShardingMsg::AskReply(reply(Err(AskFailure::NodeStoppedUnsent)))),
         ),
     ];
+    all.extend(singleton_messages(&to));
     let registry = registry_messages(&to).into_iter();
     all.extend(registry.map(|(name, message)| (name, Message::Sharding(ShardingMsg::Registry(message)))));
     all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
@@ -250,6 +254,60 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         )
     }));
     all
+}
+
+fn singleton_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
+    let singleton = SingletonId::of("billing");
+    let token = Token::new(4, 2);
+    let bodies = [
+        ("singleton_hand_over_to_me", Body::HandOverToMe),
+        ("singleton_hand_over_in_progress", Body::HandOverInProgress),
+        ("singleton_hand_over_done", Body::HandOverDone { term: 4 }),
+        ("singleton_take_over_from_me", Body::TakeOverFromMe),
+        ("singleton_identify", Body::Identify),
+        ("singleton_identified", Body::Identified { token }),
+        ("singleton_gone", Body::Gone { token }),
+        ("singleton_claim", Body::Claim { term: 5 }),
+        ("singleton_promised", Body::Promised { term: 5 }),
+        ("singleton_refused", Body::Refused { held: 6 }),
+    ];
+    let statement = |body| Statement {
+        singleton,
+        to: to.clone(),
+        epoch: 9,
+        body,
+    };
+    let delivery = |ask, payload: &[u8]| Delivery {
+        singleton,
+        token,
+        ask,
+        payload: Box::from(payload),
+    };
+    let ask = AskTicket {
+        ask: AskRef {
+            asker: to.clone(),
+            id: 77,
+        },
+        remaining_ms: 5_000,
+    };
+    let reply = AskReply {
+        id: 77,
+        to: to.clone(),
+        result: Ok(Box::from(*b"42")),
+    };
+    let mut all: Vec<(&'static str, SingletonMsg)> = bodies
+        .into_iter()
+        .map(|(name, body)| (name, SingletonMsg::Statement(statement(body))))
+        .collect();
+    all.push(("singleton_tell", SingletonMsg::Delivery(delivery(None, b""))));
+    all.push((
+        "singleton_ask",
+        SingletonMsg::Delivery(delivery(Some(ask), b"which number?")),
+    ));
+    all.push(("singleton_reply", SingletonMsg::Reply(reply)));
+    all.into_iter()
+        .map(|(name, msg)| (name, Message::Singleton(msg)))
+        .collect()
 }
 
 fn kind_fields(hosts: bool) -> KindFields {

@@ -20,8 +20,7 @@ use crate::bytes::Reader;
 use crate::bytes::WireError;
 use crate::ddata::crdt::{
     Custom, CustomDelta, CustomTypes, Data, DataType, Delta, LwwMap, LwwMapDelta, NODES_MAX, OrMap,
-    OrMapDelta, OrMultiMap, OrMultiMapDelta, OrSet, OrSetDelta, PnCounterMap, PnCounterMapDelta, Pruned,
-    Tally, VERSION_MAX, ValueType,
+    OrMapDelta, OrMultiMap, OrMultiMapDelta, OrSet, OrSetDelta, PnCounterMap, PnCounterMapDelta, ValueType,
 };
 
 const GCOUNTER: u8 = 1;
@@ -192,50 +191,6 @@ pub fn decode_delta(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> R
     };
     reader.finish()?;
     Ok(delta)
-}
-
-/// Appends what a marker keeps of a pruned node.
-pub fn encode_pruned(pruned: &Pruned, out: &mut Vec<u8>) {
-    match pruned {
-        Pruned::Nothing => out.push(0),
-        Pruned::Counted(Tally { up, down }) => {
-            out.push(1);
-            out.extend_from_slice(&up.to_le_bytes());
-            out.extend_from_slice(&down.to_le_bytes());
-        }
-        Pruned::Stamped(None) => out.push(2),
-        Pruned::Stamped(Some(stamp)) => {
-            out.push(3);
-            out.extend_from_slice(&stamp.to_le_bytes());
-        }
-        Pruned::Seen(version) => {
-            out.push(4);
-            out.extend_from_slice(&version.to_le_bytes());
-        }
-    }
-}
-
-/// Reads what a marker keeps of a pruned node from the front of `bytes`; the second part is what is left of them.
-///
-/// # Errors
-/// [`WireError`] says what is wrong with it.
-pub fn decode_pruned(bytes: &[u8]) -> Result<(Pruned, &[u8]), WireError> {
-    let mut reader = Reader::new(bytes);
-    let pruned = match reader.u8()? {
-        0 => Pruned::Nothing,
-        1 => Pruned::Counted(Tally {
-            up: plain::read_u128(&mut reader)?,
-            down: plain::read_u128(&mut reader)?,
-        }),
-        2 => Pruned::Stamped(None),
-        3 => Pruned::Stamped(Some(plain::read_stamp(&mut reader)?)),
-        4 => match reader.u64()? {
-            version if version <= VERSION_MAX => Pruned::Seen(version),
-            _ => return Err(WireError::Malformed { what: "version" }),
-        },
-        _ => return Err(WireError::Malformed { what: "pruned" }),
-    };
-    Ok((pruned, reader.rest()))
 }
 
 fn bounded<'a>(bytes: &'a [u8], limits: &DataLimits) -> Result<Reader<'a>, WireError> {

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::ddata::crdt::{GSetOp, Minting, Op, OrSetOp};
+use crate::ddata::crdt::{GSetOp, Minting, Op, OrSetOp, VERSION_MAX};
 use crate::ident::{Address, UniqueAddress};
 
 fn n(name: &str) -> UniqueAddress {
@@ -120,25 +120,4 @@ fn a_value_at_its_limits_is_read_and_one_above_is_not() {
     ));
     let what = "elements";
     assert_eq!(read(limits(all.len(), 1)), Err(WireError::LimitExceeded { what }));
-}
-
-#[test]
-fn what_a_marker_keeps_is_read_as_it_was_written() {
-    let tally = Tally {
-        up: 1 << 100,
-        down: 7,
-    };
-    for pruned in [
-        Pruned::Nothing,
-        Pruned::Counted(tally),
-        Pruned::Stamped(None),
-        Pruned::Stamped(Some(-7)),
-        Pruned::Seen(9),
-    ] {
-        let mut out = Vec::new();
-        encode_pruned(&pruned, &mut out);
-        out.push(0xEE);
-        assert_eq!(decode_pruned(&out), Ok((pruned, &[0xEE][..])));
-    }
-    assert!(decode_pruned(&[5]).is_err() && decode_pruned(&[4, 0]).is_err());
 }

@@ -117,7 +117,8 @@ async fn watch(cluster: Cluster) {
                 print(&format!("event {decision:?}"))
             }
             ClusterEvent::Snapshot(view) | ClusterEvent::Resync(view) => members(&view),
-            ClusterEvent::Event(_) => {}
+            ClusterEvent::Event(_) | ClusterEvent::Terminated(_) => {}
+            // What a later version tells.
             _ => {}
         }
     }

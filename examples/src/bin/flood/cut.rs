@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use quorate_driver::{
-    Accepted, Adapter, Datagrams, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read, Security,
-    Transport,
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read,
+    Security, Transport,
 };
 use quorate_tokio::core::Address;
 use tokio::sync::watch;
@@ -94,6 +94,10 @@ impl<T: Transport> Transport for Cut<T> {
 
     fn links_run_in_loop(&self) -> bool {
         self.0.links_run_in_loop()
+    }
+
+    fn handshakes(&self) -> HandshakeStats {
+        self.0.handshakes()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Strangers who have a certificate and are no members: each begins the largest legal frame, says half of it and then nothing,
+//! Strangers who have a certificate, or the key, and are no members: each begins the largest legal frame, says half of it and then nothing,
 //! until it is cut off; then it comes back as somebody else.
 
 use std::sync::Arc;
@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::handshake::{HandshakeDecoded, HelloAnswer, LinkKind as HelloLink, decode_answer};
-use quorate_driver::{Adapter, DevCa, LinkKind, LinkReader, LinkWriter, Listener, Security, Transport};
+use quorate_driver::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 use quorate_tokio::core::Address;
 
 use crate::Result;
 use crate::attack::{announcement, hello};
+use crate::siege::Trust;
 
 /// Half of the largest gossip frame.
 const HALF_BYTES: usize = 2 << 20;
@@ -30,7 +31,7 @@ pub(crate) struct Held {
 pub(crate) fn besiege<A: Adapter>(
     count: u64,
     to: &[Address],
-    authority: &DevCa,
+    trust: &Trust,
     over: &AtomicBool,
     held: &Arc<Held>,
 ) -> Result<()> {
@@ -40,8 +41,7 @@ pub(crate) fn besiege<A: Adapter>(
     runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
         for (number, to) in (0..count).zip(to.iter().cycle()) {
-            let security = Security::mtls(authority.mtls()?);
-            let transport = A::transport(&A::runtime()?, &security)?;
+            let transport = A::transport(&A::runtime()?, &trust.security()?)?;
             tasks.spawn(stranger(transport, to.clone(), number, Arc::clone(held)));
         }
         while !over.load(Ordering::Relaxed) {

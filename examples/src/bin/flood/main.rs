@@ -42,11 +42,11 @@ Options:
       --peers N    peers that flood, each on two links (default 8)
       --strangers T  instead: unfinished handshakes against three members over tokio-tls, smol-tls,
                    tokio-psk or quic, whose links are renewed all the time and once all cut, and
-                   a fourth that joins; then asks of 1 MB beside halves of frames (not tokio-psk)
+                   a fourth that joins; then asks of 1 MB beside halves of frames
       --held N     connections that strangers hold at once (default 4096)
       --total N    go on until strangers have opened so many (default: for the seconds)
       --rounds N   sieges of the same cluster, one after the other (default 1)
-      --halves N   strangers with a certificate that hold half a frame of 4 MiB (default 300)
+      --halves N   strangers with a certificate or the key that hold half a frame (default 300)
       --sources N  addresses of 127.0.0.0/8 that they come from (default: 1, then 4096)
   -h, --help       print this
 
@@ -185,6 +185,10 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "a string is matched, and there is always another one"
+        )]
         match argument {
             Short('h') | Long("help") => return Ok(None),
             Long("seconds") => options.seconds = parser.value()?.parse()?,

@@ -499,26 +499,22 @@ fn s_201_i_64_i_66_pruning_keeps_elements_and_sums_and_forgets_the_node() {
     c.op(count(5));
     a.full(&b);
     a.full(&c);
-    let folded = a
-        .data
-        .prune(&node("b"), &mut a.minting)
-        .expect("it can be pruned");
+    a.data.settle(&node("b")).expect("it can be settled");
     assert_eq!(
         (gcounter(&a.data), a.data.nodes()),
         (12, Vec::from([node("a"), node("c")]))
     );
-    assert_eq!(folded, Pruned::Counted(Tally { up: 4, down: 0 }));
 
     let [mut a, mut b] = ["a", "b"].map(|name| Replica::new(name, ORSET));
     b.op(add("x"));
     a.op(add("y"));
     a.full(&b);
-    assert_eq!(a.data.prune(&node("b"), &mut a.minting), Ok(Pruned::Seen(1)));
+    assert_eq!(a.data.settle(&node("b")), Ok(()));
     assert_eq!(
         (a.set(), a.data.nodes()),
         (Vec::from(["x", "y"]), Vec::from([node("a")]))
     );
-    b.data.clean(&node("b"), None);
+    b.data.settle(&node("b")).expect("it can be settled");
     b.full(&a);
     assert_eq!(bytes(&b.data), bytes(&a.data));
 }

@@ -135,46 +135,37 @@ fn an_element_too_long_to_be_written_is_refused() {
 }
 
 #[test]
-fn late_data_below_what_was_pruned_goes_and_what_came_after_is_pruned_again() {
-    let count = |by| Op::GCounter(GCounterOp::Increment(by));
-    let [mut a, mut gone] = ["a", "gone"].map(|name| Replica::new(name, DataType::GCounter));
-    gone.op(count(5));
-    a.full(&gone);
-    let late_and_old = gone.data.clone();
-    gone.op(count(2));
-    let folded = a
-        .data
-        .prune(&node("gone"), &mut a.minting)
-        .expect("it can be pruned");
-    for (mut late, expected) in [(late_and_old, 5), (gone.data.clone(), 7)] {
-        late.clean(&node("gone"), Some(&folded));
-        let mut b = a.clone();
-        b.data.merge(&late).expect("one type");
-        assert_eq!(b.data.mentions(&node("gone")), expected == 7);
-        b.data
-            .prune(&node("gone"), &mut b.minting)
-            .expect("it can be pruned again");
-        assert!(matches!(&b.data, Data::GCounter(counter) if counter.value() == expected));
-        assert!(!b.data.mentions(&node("gone")));
+fn i_63_a_removal_that_meets_a_settling_stays_a_removal_in_either_order() {
+    let gone_node = node("gone");
+    let [mut a, mut b, mut gone] = ["a", "b", "gone"].map(|name| Replica::new(name, DataType::OrSet));
+    for text in ["kept", "removed", "also removed"] {
+        gone.op(add(text));
     }
-
-    let [mut a, mut gone] = ["a", "gone"].map(|name| Replica::new(name, DataType::OrSet));
-    gone.op(add("seen"));
+    a.op(add("own"));
     a.full(&gone);
-    gone.op(add("late"));
-    let folded = a
-        .data
-        .prune(&node("gone"), &mut a.minting)
-        .expect("it can be pruned");
-    gone.data.clean(&node("gone"), Some(&folded));
-    a.full(&gone);
-    assert_eq!(a.set(), ["late", "seen"]);
-    a.data
-        .prune(&node("gone"), &mut a.minting)
-        .expect("it can be pruned again");
+    b.full(&a);
+    a.op(Op::OrSet(OrSetOp::Remove(element("also removed"))));
+    a.data.settle(&gone_node).expect("it can be settled");
+    assert_eq!(a.set(), ["kept", "own", "removed"]);
+    b.op(Op::OrSet(OrSetOp::Remove(element("removed"))));
+    b.data.settle(&gone_node).expect("it can be settled");
+    let before = b.clone();
+    b.full(&a);
+    a.full(&before);
+    assert_eq!(a.set(), ["kept", "own"]);
+    assert_eq!(super::bytes(&b.data), super::bytes(&a.data));
+    // A second node is settled behind the first.
+    let [mut a, mut other] = [a, Replica::new("other", DataType::OrSet)];
+    other.op(add("of another"));
+    a.full(&other);
+    let mut b = a.clone();
+    a.data.settle(&node("other")).expect("it can be settled");
+    b.op(Op::OrSet(OrSetOp::Remove(element("of another"))));
+    b.data.settle(&node("other")).expect("it can be settled");
+    a.full(&b);
     assert_eq!(
         (a.set(), a.data.nodes()),
-        (Vec::from(["late", "seen"]), Vec::from([node("a")]))
+        (Vec::from(["kept", "own"]), Vec::from([node("a")]))
     );
 }
 
@@ -217,12 +208,10 @@ fn i_66_every_type_forgets_a_pruned_node_and_keeps_its_value() {
         a.full(&gone);
         b.full(&gone);
         let before = shown(&a.data);
-        a.data
-            .prune(&node("gone"), &mut a.minting)
-            .expect("it can be pruned");
+        a.data.settle(&node("gone")).expect("it can be settled");
         assert_eq!(shown(&a.data), before, "{data_type:?}");
         assert!(!a.data.mentions(&node("gone")) && !a.data.nodes().contains(&node("gone")));
-        b.data.clean(&node("gone"), None);
+        b.data.settle(&node("gone")).expect("it can be settled");
         assert!(!b.data.mentions(&node("gone")));
         b.full(&a);
         assert_eq!(super::bytes(&b.data), super::bytes(&a.data), "{data_type:?}");

@@ -28,10 +28,10 @@ pub(crate) struct Counts {
 }
 
 pub(crate) const fn status_code(status: Status) -> Result<u8, WireError> {
-    match status {
-        Status::Removed => Err(WireError::Unencodable { what: "status" }),
-        stored => Ok(status_number(stored)),
+    if matches!(status, Status::Removed) {
+        return Err(WireError::Unencodable { what: "status" });
     }
+    Ok(status_number(status))
 }
 
 pub(crate) const fn status_number(status: Status) -> u8 {

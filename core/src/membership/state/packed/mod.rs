@@ -1,5 +1,5 @@
-//! A state as it came: checked, in columns, not yet opened. Answers what a receiver asks of most states (which are equal
-//! to its own or older) from the columns, without allocating. Never decides what to do with the state. Spec: membership
+//! A state as it came: checked, in columns, not yet opened. Says what [`relation`](super::relation) asks of most states (which are
+//! equal to the receiver's own or older) from the columns, without allocating. Never decides what to do with the state. Spec: membership
 //! 2.5, `docs/WIRE.md` 5.2, performance B2.
 #![deny(
     clippy::indexing_slicing,
@@ -16,7 +16,6 @@ pub(crate) mod sections;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
-use core::iter::Peekable;
 
 use self::columns::{reach_of, status_number};
 use self::roles::wire_roles;
@@ -27,7 +26,8 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
 use crate::membership::state::member_set::MemberSet;
-use crate::membership::state::vector_clock::{ClockOrder, VectorClock, order_of_entries};
+use crate::membership::state::relation::{NamedNode, Shared, StateForm};
+use crate::membership::state::vector_clock::VectorClock;
 
 /// Longest `meta`: what the layers above membership may keep in a gossip.
 pub const META_BYTES_MAX: usize = 4096;
@@ -96,49 +96,8 @@ impl PackedGossip {
         })
     }
 
-    /// How the state's clock relates to `clock`. Allocates nothing.
-    #[must_use]
-    pub fn clock_order(&self, clock: &VectorClock) -> ClockOrder {
-        let state = self.sections();
-        let mut hosts = TextCursor::new(state.hosts);
-        let entries = state.clock.u16s().zip(state.counters.u64s());
-        let ours = entries.map(|(at, counter)| {
-            let row = state.members.row(usize::from(at)).unwrap_or_default();
-            ((row, hosts.seek(row.host)), counter)
-        });
-        let theirs = clock.entries().iter().map(|entry| (&entry.0, entry.1));
-        order_of_entries(ours, theirs, |(row, host), node| row.order_to(host, node))
-    }
-
-    /// Whether the state has a member that `held` neither has nor has removed. Linear, allocates nothing.
-    #[must_use]
-    pub fn adds_member_to(&self, held: &Gossip) -> bool {
-        let state = self.sections();
-        let mut hosts = TextCursor::new(state.hosts);
-        let mut members = held.members().iter().map(|member| &member.node).peekable();
-        let mut tombstones = held.tombstones().iter().peekable();
-        state.members.rows().any(|row| {
-            let host = hosts.seek(row.host);
-            !is_next(&mut members, row, host) && !is_next(&mut tombstones, row, host)
-        })
-    }
-
-    /// Whether `held` is this state in all but the clock, and seen by everybody who has seen this one. Linear, allocates
-    /// nothing.
-    #[must_use]
-    pub fn is_covered_by(&self, held: &Gossip) -> bool {
-        let state = self.sections();
-        state.epoch == held.epoch()
-            && state.meta == &**held.meta()
-            && same_members(&state, held.members())
-            && same_tombstones(&state, held)
-            && same_reachability(&state, held)
-            && are_gone(&state, held)
-            && held.seen_set().contains_bits(state.seen)
-    }
-
     /// The parts; they were cut once before, so there is nothing to fail.
-    fn sections(&self) -> Sections<'_> {
+    pub(super) fn sections(&self) -> Sections<'_> {
         Sections::cut(&self.bytes, |_| Ok(())).unwrap_or_default()
     }
 }
@@ -149,34 +108,79 @@ impl fmt::Debug for PackedGossip {
     }
 }
 
-/// Whether everybody of whom the state says that they are gone is known to be; members and tombstones are the same.
-fn are_gone(state: &Sections<'_>, held: &Gossip) -> bool {
-    let mut positions = state.gone.u16s().map(usize::from).peekable();
-    let nodes = held.members().iter().map(|member| &member.node);
-    let mut said = nodes
-        .chain(held.tombstones())
-        .enumerate()
-        .filter(|(at, _)| positions.next_if_eq(at).is_some());
-    !state.counts.has_gone || said.all(|(_, node)| held.is_gone(node))
+/// A node as the columns name it: its row, and its host's name.
+pub(crate) struct WrittenNode<'a> {
+    row: NodeRow,
+    host: &'a [u8],
 }
 
-/// Whether the row is among these nodes, which rise; skips those before it.
-fn is_next<'a>(
-    nodes: &mut Peekable<impl Iterator<Item = &'a UniqueAddress>>,
-    row: NodeRow,
-    host: &[u8],
-) -> bool {
-    while let Some(node) = nodes.peek() {
-        if row.is(host, node) {
-            nodes.next();
-            return true;
-        }
-        match row.order_to(host, node) {
-            Ordering::Greater => drop(nodes.next()),
-            order => return order.is_eq(),
+impl NamedNode for WrittenNode<'_> {
+    #[inline]
+    fn is(&self, node: &UniqueAddress) -> bool {
+        self.row.is(self.host, node)
+    }
+
+    #[inline]
+    fn order_to(&self, node: &UniqueAddress) -> Ordering {
+        self.row.order_to(self.host, node)
+    }
+}
+
+impl<'b> StateForm for Sections<'b> {
+    type Node<'a>
+        = WrittenNode<'b>
+    where
+        Self: 'a;
+
+    fn clock(&self) -> impl Iterator<Item = (WrittenNode<'b>, u64)> {
+        let (members, mut hosts) = (self.members, TextCursor::new(self.hosts));
+        let entries = self.clock.u16s().zip(self.counters.u64s());
+        entries.map(move |(at, counter)| {
+            let row = members.row(usize::from(at)).unwrap_or_default();
+            let host = hosts.seek(row.host);
+            (WrittenNode { row, host }, counter)
+        })
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = WrittenNode<'b>> {
+        let mut hosts = TextCursor::new(self.hosts);
+        let rows = self.members.rows();
+        rows.map(move |row| WrittenNode {
+            row,
+            host: hosts.seek(row.host),
+        })
+    }
+
+    /// What came over the wire is nobody's memory but its own.
+    fn shares_with(&self, _: &Gossip) -> Shared {
+        Shared {
+            clock: false,
+            members: false,
         }
     }
-    false
+
+    fn has_content_of(&self, held: &Gossip) -> bool {
+        self.epoch == held.epoch()
+            && self.meta == &**held.meta()
+            && same_members(self, held.members())
+            && same_tombstones(self, held)
+            && same_reachability(self, held)
+    }
+
+    /// They are named by their positions; members and tombstones are the same.
+    fn is_gone_within(&self, held: &Gossip) -> bool {
+        let mut positions = self.gone.u16s().map(usize::from).peekable();
+        let nodes = held.members().iter().map(|member| &member.node);
+        let mut said = nodes
+            .chain(held.tombstones())
+            .enumerate()
+            .filter(|(at, _)| positions.next_if_eq(at).is_some());
+        !self.counts.has_gone || said.all(|(_, node)| held.is_gone(node))
+    }
+
+    fn is_seen_within(&self, held: &Gossip) -> bool {
+        held.seen_set().contains_bits(self.seen)
+    }
 }
 
 /// Where `node` is among the members.

@@ -162,6 +162,7 @@ fn an_exiting_node_whose_time_ran_out_does_not_say_that_it_is_gone() {
     let mut rig = exiting();
     rig.gossip("c", &state("a bX cL dJ", "c", "a a a b c"));
     rig.run(secs(10));
+    rig.call(|m, cx| m.on_drained(cx, DrainPart::Singletons));
     rig.call(|m, cx| m.on_drained(cx, DrainPart::Ddata));
     assert_eq!(rig.halted(), Some(HaltReason::Left));
     assert!(rig.m.gossip.gone().is_empty());
@@ -170,13 +171,37 @@ fn an_exiting_node_whose_time_ran_out_does_not_say_that_it_is_gone() {
 }
 
 #[test]
+fn a_goodbye_after_a_time_out_removes_its_sender_and_proves_nothing() {
+    let mut leaver = exiting();
+    leaver.did();
+    leaver.run(secs(21));
+    // Its handler ends only now, when it has gone: nobody hears of it any more.
+    drained(&mut leaver);
+    assert!(leaver.m.gossip.gone().is_empty());
+    let mut leader = Rig::member("a", state("a bX c", "a b c", "a a"));
+    leader.gossip("b", &seen((*leaver.m.gossip).clone(), "a b c"));
+    leader.call(|m, cx| m.on_exiting_confirmed(cx, &n("b"), &n("a")));
+    leader.leader_tick();
+    leader.leader_tick();
+    assert_eq!(leader.members(), "a c");
+    assert!(
+        leader.m.gossip.gone().is_empty(),
+        "everybody keeps the removal margin"
+    );
+    assert_eq!(names(leader.m.gossip.tombstones()), "b");
+}
+
+#[test]
 fn work_that_is_not_handed_over_in_time_does_not_hold_an_exiting_node() {
     let mut rig = exiting();
     rig.run(Duration::from_millis(9_999));
     assert_eq!(rig.heard(), "drain");
     rig.run(Duration::from_millis(1));
-    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-ddata", None));
+    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-singletons", None));
     assert!(rig.told().contains("timed-out(Sharding)"));
+    rig.run(secs(10));
+    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-ddata", None));
+    assert!(rig.told().contains("timed-out(Singletons)"));
     rig.run(secs(1));
     assert!(rig.told().contains("timed-out(Ddata)"));
     assert_eq!(rig.halted(), Some(HaltReason::Left));

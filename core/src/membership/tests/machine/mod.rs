@@ -218,11 +218,14 @@ impl Rig {
             Signal::ViewChanged { .. } | Signal::GossipHeard(_) => None,
             Signal::DrainRequested(part) => Some(String::from(match part {
                 DrainPart::Sharding => "drain",
+                DrainPart::Singletons => "drain-singletons",
                 DrainPart::Ddata => "drain-ddata",
             })),
             Signal::Verdicts(_)
             | Signal::DownDecided(_)
             | Signal::Drained(_)
+            | Signal::AgesChanged { .. }
+            | Signal::MarginOver
             | Signal::Paused { .. }
             | Signal::StillMember => {
                 unreachable!("membership does not say {signal:?}")
@@ -368,6 +371,7 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Refused(error) => alloc::format!("refused({error:?})"),
                 Answer::Sharding(ShardingAnswer::Asked(_)) => unreachable!("membership answers no ask"),
                 Answer::Ddata(_) => unreachable!("membership holds no replicas"),
+                Answer::Singleton(_) => unreachable!("membership answers no ask"),
             }
         }
         Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
@@ -379,9 +383,11 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Detector(DetectorEvent::Paused { .. })
             | Event::Detector(DetectorEvent::StillMember)
             | Event::Sharding { .. }
+            | Event::Singleton { .. }
             | Event::Ddata(_),
         )
         | Effect::Entity(_)
+        | Effect::Singleton(_)
         | Effect::Lease(..)
         | Effect::Store(..)
         | Effect::Halt(_) => unreachable!("not membership's: {effect:?}"),
@@ -412,6 +418,7 @@ fn show_message(message: &Message) -> String {
         | Message::Sharding(ShardingMsg::Kind(_))
         | Message::Sharding(ShardingMsg::Entity(_))
         | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_) | ShardingMsg::HandBack(_))
+        | Message::Singleton(_)
         | Message::Ddata(_) => unreachable!("membership does not say {message:?}"),
     })
 }

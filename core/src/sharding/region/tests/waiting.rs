@@ -2,6 +2,7 @@
 //! that ends does with them.
 
 use super::*;
+use crate::effect::{Answer, ShardingAnswer};
 
 fn foreign_ask(id: u64, remaining: Duration, rig: &Rig) -> PendingMessage {
     let ticket = AskTicket {
@@ -40,6 +41,42 @@ fn a_message_whose_asker_stopped_waiting_is_not_delivered() {
     );
     assert_eq!(rig.fixture.stats.sharding.entity_messages_expired, 1);
     assert!(rig.region.buffers.is_empty());
+}
+
+/// What stood still has several things due at once, and a shard may start before the time of the ask is looked at.
+#[test]
+fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() {
+    let mut rig = Rig::registered(true);
+    let me = rig.fixture.me.clone();
+    let kind = rig.region.kind().id;
+    let seconds = Duration::from_secs;
+    for (token, timeout) in [(7, seconds(1)), (8, seconds(9))] {
+        let opened = rig
+            .asks
+            .open(&mut rig.fixture.cx(), token, (kind, SHARD), timeout);
+        let (id, deadline) = opened.unwrap();
+        let ask = AskRef {
+            asker: me.clone(),
+            id,
+        };
+        let ticket = AskTicket { ask, remaining_ms: 0 };
+        let mut pending = pending("asked", Some(ticket), 0);
+        pending.deadline = Some(deadline);
+        rig.act(|region, shared| region.route(shared, pending));
+    }
+    rig.fixture.stand_still(seconds(1));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let delivered = effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::Entity(EntityOrder::Deliver { .. })));
+    assert_eq!(delivered.count(), 1, "nobody waits for the first one any more");
+    let result = Err(AskFailure::TimeoutBuffered);
+    assert!(effects.contains(&Effect::Reply {
+        token: 7,
+        answer: Answer::Sharding(ShardingAnswer::Asked(result)),
+    }));
+    assert_eq!(rig.asks.len(), 1);
+    assert_eq!(rig.fixture.stats.sharding.entity_messages_expired, 1);
 }
 
 /// With room for four messages and for forty bytes.

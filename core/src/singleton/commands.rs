@@ -1,0 +1,170 @@
+//! What this node's user wants of singletons: to host or reach one, to send it a message. Checks the caller's arguments once; decides
+//! nothing else. Spec: sharding 1.11.
+
+use core::time::Duration;
+
+use super::manager::Manager;
+use super::protocol::{Answer, Command, CommandError, Msg, Settings};
+use super::proxy::{Proxy, Waiting, fail};
+use super::state::SingletonId;
+use super::{Cx, Entry, SINGLETONS_MAX, Singletons};
+use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
+use crate::input::Token;
+use crate::membership::state::member::Status;
+use crate::sharding::protocol::AskReply;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, Payload};
+
+/// Bytes of a singleton's name; as of an entity kind's.
+const NAME_BYTES_MAX: usize = 255;
+
+impl Singletons {
+    /// A caller wants something.
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: Command) {
+        match command {
+            Command::Register(settings) => {
+                let answer = match self.register(cx, settings) {
+                    Ok(()) => AnyAnswer::Done,
+                    Err(error) => AnyAnswer::Refused(error),
+                };
+                cx.reply(token, answer);
+            }
+            Command::Tell { singleton, payload } => {
+                let message = Waiting { payload, ask: None };
+                let answer = match self.send(cx, singleton, message) {
+                    Ok(()) => AnyAnswer::Done,
+                    Err(reason) => AnyAnswer::Refused(AnyError::Singleton(CommandError::NotAccepted(reason))),
+                };
+                cx.reply(token, answer);
+            }
+            Command::Ask {
+                singleton,
+                payload,
+                timeout,
+            } => self.ask(cx, token, singleton, payload, timeout),
+        }
+    }
+
+    fn register(&mut self, cx: &mut Cx<'_>, settings: Settings) -> Result<(), AnyError> {
+        if self.halted {
+            return Err(AnyError::Stopped);
+        }
+        let id = SingletonId::of(&settings.name);
+        self.check(cx, id, &settings).map_err(AnyError::Singleton)?;
+        let paused = self.paused;
+        let entry = self.entries.entry(id).or_insert_with(|| Entry {
+            settings: settings.clone(),
+            proxy: Proxy::new(id, settings.role.clone()),
+            manager: None,
+        });
+        if settings.hosts && entry.manager.is_none() {
+            let index = self.next_index;
+            self.next_index += 1;
+            entry.settings = settings.clone();
+            let manager = entry.manager.insert(Manager::new(id, index, settings, paused));
+            manager.look(cx);
+        }
+        entry.proxy.on_ages_changed(cx);
+        Ok(())
+    }
+
+    fn check(&self, cx: &Cx<'_>, id: SingletonId, settings: &Settings) -> Result<(), CommandError> {
+        if settings.name.is_empty() || settings.name.len() > NAME_BYTES_MAX {
+            return Err(CommandError::BadName);
+        }
+        match self.entries.get(&id) {
+            Some(entry) => {
+                let known = &entry.settings;
+                let same_lease = !settings.hosts || entry.manager.is_none() || known.lease == settings.lease;
+                if known.name != settings.name || known.role != settings.role || !same_lease {
+                    return Err(CommandError::Conflict);
+                }
+            }
+            None if self.entries.len() >= SINGLETONS_MAX => return Err(CommandError::TooMany),
+            None => {}
+        }
+        if !settings.hosts {
+            return Ok(());
+        }
+        let own = cx.config().node_roles();
+        if settings.role.as_ref().is_some_and(|role| !own.contains(role)) {
+            return Err(CommandError::RoleMissing);
+        }
+        // What ran here may have been handed over already by the time this node knows.
+        if self.draining
+            || matches!(
+                cx.view().self_status(),
+                Status::Leaving | Status::Exiting | Status::Down
+            )
+        {
+            return Err(CommandError::Leaving);
+        }
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        singleton: SingletonId,
+        payload: Payload,
+        timeout: Duration,
+    ) {
+        let opened = self.acceptable(cx, singleton, &payload);
+        let opened = opened.and_then(|()| self.asks.open(cx, token, singleton, timeout));
+        match opened {
+            Ok(id) => {
+                let message = Waiting {
+                    payload,
+                    ask: Some(id),
+                };
+                if let Err(reason) = self.send(cx, singleton, message) {
+                    fail(cx, &mut self.asks, (singleton, Some(id)), reason);
+                }
+            }
+            Err(reason) => {
+                cx.counters().asks_failed += 1;
+                cx.reply(token, AnyAnswer::Singleton(Answer::Asked(Err(reason))));
+            }
+        }
+    }
+
+    fn send(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, message: Waiting) -> Result<(), AskFailure> {
+        self.acceptable(cx, singleton, &message.payload)?;
+        cx.counters().messages_accepted += 1;
+        match self.entries.get_mut(&singleton) {
+            Some(entry) => entry.proxy.send(cx, &mut self.asks, message),
+            None => Err(AskFailure::UnknownKind),
+        }
+    }
+
+    fn acceptable(&self, cx: &Cx<'_>, singleton: SingletonId, payload: &Payload) -> Result<(), AskFailure> {
+        if self.halted {
+            Err(AskFailure::NodeStoppedUnsent)
+        } else if !self.entries.contains_key(&singleton) {
+            Err(AskFailure::UnknownKind)
+        } else if payload.len() > cx.config().limits.payload_bytes_max() {
+            Err(AskFailure::TooLarge)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Sends an instance's answer straight to who asked. One that would not fit into a frame is too large for an asker on this node as
+/// well: it must not depend on where an instance lives whether it works.
+pub(super) fn answer(cx: &mut Cx<'_>, ask: AskRef, result: Result<Payload, AskFailure>) {
+    let AskRef { asker: to, id } = ask;
+    let result = match result {
+        Ok(payload) if payload.len() > cx.config().limits.payload_bytes_max() => {
+            Err(AskFailure::ReplyTooLarge)
+        }
+        Ok(_) | Err(_) => result,
+    };
+    let reply = AskReply {
+        id,
+        to: to.clone(),
+        result,
+    };
+    cx.send(&to, Msg::Reply(reply));
+}

@@ -1,0 +1,462 @@
+//! One singleton's manager on one node: hears who is the oldest, asks and answers for the hand-over, and has the instance started
+//! and stopped. What follows from what is `handover`'s, a pure function; this file finds out what happened and does what it says.
+//! It starts nothing while the process may have been left behind, the cluster prepares to stop, or this node is on its way out.
+//! Spec: sharding 1.10, 10.12, 10.13.
+
+pub(super) mod instance;
+mod leasing;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use self::instance::Instance;
+use super::handover::{self, Event as Happened, Facts, Retries, Stage, Step};
+use super::protocol::{Body, Event, Rejection, Settings, Timer};
+use super::state::{Phase, SingletonId};
+use super::{Cx, say};
+use crate::ident::UniqueAddress;
+use crate::membership::state::member::{Member, Status};
+use crate::oldest::state::{Standing, may_act};
+use crate::reject::Rejection as AnyRejection;
+use crate::sharding::state::ids::Slot;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Manager {
+    id: SingletonId,
+    settings: Settings,
+    stage: Stage,
+    /// Whom it was told last to be the oldest that stays.
+    head: Option<UniqueAddress>,
+    /// Whether it has been told who is older.
+    begun: bool,
+    /// This node hands over before it ends.
+    exited: bool,
+    paused: bool,
+    halted: bool,
+    /// Counts the attempts to be handed over to; answers to an earlier one are not heard.
+    epoch: u64,
+    /// The number of the next retry.
+    retry: u32,
+    /// Who asked for the hand-over, with the number of its attempt.
+    askers: BTreeMap<UniqueAddress, u64>,
+    /// To whom this node has handed over.
+    handed_to: Option<UniqueAddress>,
+    /// The lease is given back once the instance has ended.
+    release_due: bool,
+    /// The keeper has not confirmed yet that the lease was given back.
+    releasing: bool,
+    pub(super) instance: Instance,
+}
+
+impl Manager {
+    /// A manager that does nothing yet. `index` is the singleton's own on this node.
+    pub(super) fn new(id: SingletonId, index: u32, settings: Settings, paused: bool) -> Self {
+        Self {
+            id,
+            settings,
+            stage: Stage::Start,
+            head: None,
+            begun: false,
+            exited: false,
+            paused,
+            halted: false,
+            epoch: 0,
+            retry: 0,
+            askers: BTreeMap::new(),
+            handed_to: None,
+            release_due: false,
+            releasing: false,
+            instance: Instance::new(id, index),
+        }
+    }
+
+    pub(super) const fn phase(&self) -> Phase {
+        match &self.stage {
+            Stage::Start => Phase::Start,
+            Stage::Younger { .. } => Phase::Younger,
+            Stage::BecomingOldest { .. } => Phase::BecomingOldest,
+            Stage::AcquiringLease => Phase::AcquiringLease,
+            Stage::Oldest { .. } => Phase::Oldest,
+            Stage::WasOldest { .. } => Phase::WasOldest,
+            Stage::HandingOver { .. } => Phase::HandingOver,
+            Stage::Stopping | Stage::Stuck => Phase::Stopping,
+            Stage::End => Phase::End,
+            Stage::Stopped => Phase::Stopped,
+        }
+    }
+
+    /// Whether nothing of it runs here and nobody has to be told so.
+    pub(super) const fn is_drained(&self) -> bool {
+        match &self.stage {
+            Stage::Start | Stage::Younger { .. } | Stage::End | Stage::Stopped => self.instance.is_absent(),
+            Stage::BecomingOldest { .. }
+            | Stage::AcquiringLease
+            | Stage::Oldest { .. }
+            | Stage::WasOldest { .. }
+            | Stage::HandingOver { .. }
+            | Stage::Stopping
+            | Stage::Stuck => false,
+        }
+    }
+
+    /// The ages changed, or a removal margin is over.
+    pub(super) fn look(&mut self, cx: &mut Cx<'_>) {
+        if self.halted {
+            return;
+        }
+        let view = alloc::sync::Arc::clone(cx.view());
+        self.askers.retain(|node, _| view.member(node).is_some());
+        if !self.begun {
+            return self.begin(cx);
+        }
+        let head = self.staying(cx).into_iter().next();
+        if head != self.head {
+            self.head.clone_from(&head);
+            self.tell(cx, Happened::OldestChanged(head));
+        }
+        for node in self.awaited() {
+            if is_free(cx, &node) {
+                self.tell(cx, Happened::RemovedAfterMargin(node));
+            }
+        }
+        let held_up = self.is_held_up(cx);
+        self.instance.on_members_changed(cx, held_up);
+    }
+
+    /// Members of the role that stay, oldest first: those that exit hand over, this node once it is asked to.
+    fn staying(&self, cx: &Cx<'_>) -> Vec<UniqueAddress> {
+        let me = cx.me();
+        let stays = |member: &&&Member| {
+            if member.node == *me {
+                !self.exited
+            } else {
+                member.status != Status::Exiting
+            }
+        };
+        let members = cx.view().by_age(self.settings.role.as_ref());
+        members
+            .iter()
+            .filter(stays)
+            .map(|member| member.node.clone())
+            .collect()
+    }
+
+    /// Tells it who is older, once this node is Up and, if nobody is, none of those before can be running.
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        let me = cx.me().clone();
+        let view = alloc::sync::Arc::clone(cx.view());
+        let role = self.settings.role.as_ref();
+        let members = view.by_age(role);
+        let Some(at) = members.iter().position(|member| member.node == me) else {
+            return;
+        };
+        if self.exited || !may_act(view.self_status()) {
+            return;
+        }
+        if at == 0 && cx.succession().standing(role) != Some(Standing::Acting) {
+            return;
+        }
+        let older = members.iter().take(at);
+        let safe = older.clone().all(|member| match member.status {
+            Status::Leaving | Status::Exiting | Status::Down | Status::Removed => false,
+            Status::Joining
+            | Status::WeaklyUp
+            | Status::Up
+            | Status::PreparingForShutdown
+            | Status::ReadyForShutdown => true,
+        });
+        let oldest_first: Vec<UniqueAddress> = members.iter().take(at + 1).map(|m| m.node.clone()).collect();
+        let first = oldest_first.first().cloned();
+        self.begun = true;
+        self.head.clone_from(&first);
+        self.tell(cx, Happened::Initial { oldest_first, safe });
+        let head = self.staying(cx).into_iter().next();
+        if head != first {
+            self.head.clone_from(&head);
+            self.tell(cx, Happened::OldestChanged(head));
+        }
+    }
+
+    /// Whose removal would let this manager go on.
+    fn awaited(&self) -> Vec<UniqueAddress> {
+        match &self.stage {
+            Stage::Younger { previous } | Stage::BecomingOldest { previous } => previous.clone(),
+            Stage::WasOldest { new, .. } => new.iter().cloned().collect(),
+            Stage::Start
+            | Stage::AcquiringLease
+            | Stage::Oldest { .. }
+            | Stage::HandingOver { .. }
+            | Stage::Stopping
+            | Stage::End
+            | Stage::Stopped
+            | Stage::Stuck => Vec::new(),
+        }
+    }
+
+    /// Another manager speaks.
+    pub(super) fn on_hand_over(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, epoch: u64, body: Body) {
+        if self.halted {
+            return;
+        }
+        let answers_me = epoch == self.epoch;
+        match body {
+            Body::HandOverToMe => {
+                self.askers.insert(from.clone(), epoch);
+                if self.stage == Stage::End && self.handed_to.as_ref() == Some(from) {
+                    // What was said when it was done has been lost.
+                    return self.say_done(cx, from);
+                }
+                self.tell(cx, Happened::HandOverToMe(from.clone()));
+            }
+            Body::HandOverInProgress if answers_me => {
+                self.tell(cx, Happened::HandOverInProgress(from.clone()));
+            }
+            Body::HandOverDone { term } if answers_me => {
+                self.instance.note_term(term);
+                self.tell(cx, Happened::HandOverDone(from.clone()));
+            }
+            Body::HandOverInProgress | Body::HandOverDone { .. } => {
+                cx.counters().answers_stale += 1;
+                cx.reject(from, AnyRejection::Singleton(Rejection::StaleEpoch));
+            }
+            Body::TakeOverFromMe => self.tell(cx, Happened::TakeOverFromMe(from.clone())),
+            Body::Identify
+            | Body::Identified { .. }
+            | Body::Gone { .. }
+            | Body::Claim { .. }
+            | Body::Promised { .. }
+            | Body::Refused { .. } => {}
+        }
+    }
+
+    /// Time to ask once more.
+    pub(super) fn on_retry(&mut self, cx: &mut Cx<'_>) {
+        match self.stage {
+            Stage::BecomingOldest { .. } => self.tell(cx, Happened::HandOverRetry(self.retry)),
+            Stage::WasOldest { .. } => self.tell(cx, Happened::TakeOverRetry(self.retry)),
+            Stage::Start
+            | Stage::Younger { .. }
+            | Stage::AcquiringLease
+            | Stage::Oldest { .. }
+            | Stage::HandingOver { .. }
+            | Stage::Stopping
+            | Stage::End
+            | Stage::Stopped
+            | Stage::Stuck => {}
+        }
+    }
+
+    /// The host says that an instance has ended. One that ended by itself, or whose token was void, is followed by another
+    /// one if this node is still responsible.
+    pub(super) fn on_stopped(&mut self, cx: &mut Cx<'_>, slot: Slot) {
+        let responsible = matches!(self.stage, Stage::Oldest { .. }) && !self.exited;
+        if !self.instance.on_stopped(cx, slot, responsible) {
+            return;
+        }
+        if core::mem::take(&mut self.release_due) {
+            self.order_release(cx);
+        }
+        if self.stage == Stage::Stuck {
+            return self.begin_anew(cx);
+        }
+        self.tell(cx, Happened::InstanceTerminated);
+    }
+
+    /// An instance that failed has rested.
+    pub(super) fn on_restart(&mut self, cx: &mut Cx<'_>) {
+        if self.stage == (Stage::Oldest { instance: false }) {
+            self.stage = Stage::Oldest { instance: true };
+            let held_up = self.is_held_up(cx);
+            self.instance.want(cx, held_up);
+        }
+    }
+
+    /// This process stood still: nothing begins until it is known to be a member still.
+    pub(super) const fn on_paused(&mut self) {
+        self.paused = true;
+    }
+
+    /// The pause did no harm.
+    pub(super) fn on_still_member(&mut self, cx: &mut Cx<'_>) {
+        self.paused = false;
+        if self.halted {
+            return;
+        }
+        let held_up = self.is_held_up(cx);
+        self.instance.go_on(cx, held_up);
+        self.instance.deliver_held(cx);
+    }
+
+    /// This node leaves: the instance is handed over.
+    pub(super) fn drain(&mut self, cx: &mut Cx<'_>) {
+        self.exited = true;
+        self.look(cx);
+        if matches!(self.stage, Stage::WasOldest { new: None, .. }) {
+            // Nobody is left who could take over.
+            self.tell(cx, Happened::TakeOverRetry(1));
+        }
+    }
+
+    /// This node is Down, removed or finished: the token is void, and what runs is stopped without waiting for it.
+    pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
+        if core::mem::replace(&mut self.halted, true) {
+            return;
+        }
+        self.stage = Stage::Stopped;
+        self.instance.kill(cx);
+        for timer in [Timer::Retry(self.id), Timer::Lease(self.id)] {
+            cx.cancel(timer);
+        }
+    }
+
+    pub(super) const fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Whether an instance must not begin now.
+    pub(super) fn is_held_up(&self, cx: &Cx<'_>) -> bool {
+        self.paused || self.exited || self.halted || cx.view().is_shutting_down()
+    }
+
+    /// What must hold between the calls.
+    pub(super) fn check_invariants(&self) -> Result<(), alloc::string::String> {
+        let may_run = match &self.stage {
+            Stage::Oldest { instance } | Stage::WasOldest { instance, .. } => *instance,
+            Stage::AcquiringLease
+            | Stage::HandingOver { .. }
+            | Stage::Stopping
+            | Stage::Stopped
+            | Stage::Stuck => true,
+            Stage::Start | Stage::Younger { .. } | Stage::BecomingOldest { .. } | Stage::End => false,
+        };
+        if may_run || self.instance.is_absent() {
+            return Ok(());
+        }
+        Err(alloc::format!(
+            "singleton {:?}: an instance runs in {:?}",
+            self.id,
+            self.stage
+        ))
+    }
+
+    /// Lets something have happened, and does what follows.
+    fn tell(&mut self, cx: &mut Cx<'_>, happened: Happened) {
+        let mut next = Some(happened);
+        // An instance that never began has ended as soon as it is told to stop: at most one more event.
+        while let Some(happened) = next.take() {
+            let ended = self.step(cx, happened);
+            next = ended.then_some(Happened::InstanceTerminated);
+        }
+        if self.stage == Stage::Stuck && self.instance.is_absent() {
+            self.begin_anew(cx);
+        }
+    }
+
+    fn step(&mut self, cx: &mut Cx<'_>, happened: Happened) -> bool {
+        let mut nodes = self.awaited();
+        if let Happened::OldestChanged(Some(node)) | Happened::RemovedAfterMargin(node) = &happened {
+            nodes.push(node.clone());
+        }
+        let removed: BTreeSet<UniqueAddress> = nodes.into_iter().filter(|node| is_free(cx, node)).collect();
+        let status = cx.view().self_status();
+        let becoming = matches!(self.stage, Stage::BecomingOldest { .. });
+        let facts = Facts {
+            me: cx.me(),
+            lease: self.settings.lease,
+            leaving: matches!(status, Status::Leaving | Status::Exiting) || self.exited,
+            preparing: cx.view().is_shutting_down(),
+            exited: self.exited,
+            self_removed: false,
+            retries_max: self.retries_max(cx),
+            removed: &removed,
+        };
+        let stage = core::mem::replace(&mut self.stage, Stage::Stopped);
+        let (next, steps) = handover::step(stage, happened, &facts);
+        self.stage = next;
+        if !becoming && matches!(self.stage, Stage::BecomingOldest { .. }) {
+            self.epoch += 1;
+            self.retry_later(cx, 1);
+        }
+        let mut ended = false;
+        for step in steps {
+            ended |= self.obey(cx, step);
+        }
+        if !matches!(self.stage, Stage::BecomingOldest { .. } | Stage::WasOldest { .. }) {
+            cx.cancel(Timer::Retry(self.id));
+        }
+        ended
+    }
+
+    /// Does one thing; says whether an instance has ended by it.
+    fn obey(&mut self, cx: &mut Cx<'_>, step: Step) -> bool {
+        match step {
+            Step::StartInstance => {
+                cx.cancel(Timer::Lease(self.id));
+                let held_up = self.is_held_up(cx);
+                self.instance.want(cx, held_up);
+            }
+            Step::StopInstance => return self.instance.stop(cx),
+            Step::AcquireLease => self.order_acquire(cx),
+            Step::ReleaseLease if self.instance.is_absent() => self.order_release(cx),
+            Step::ReleaseLease => self.release_due = true,
+            Step::Retry(number) => self.retry_later(cx, number),
+            Step::CancelRetry => {
+                cx.cancel(Timer::Retry(self.id));
+            }
+            Step::HandOverToMe(to) => say(cx, &to, (self.id, self.epoch), Body::HandOverToMe),
+            Step::HandOverInProgress(to) => {
+                let epoch = self.askers.get(&to).copied().unwrap_or_default();
+                say(cx, &to, (self.id, epoch), Body::HandOverInProgress);
+            }
+            Step::HandOverDone(to) => {
+                self.say_done(cx, &to);
+                if self.stage == Stage::End {
+                    self.handed_to = Some(to.clone());
+                    cx.notify((self.id, Event::HandedOver { to }));
+                }
+            }
+            Step::TakeOverFromMe(to) => say(cx, &to, (self.id, self.epoch), Body::TakeOverFromMe),
+        }
+        false
+    }
+
+    fn say_done(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        let epoch = self.askers.get(to).copied().unwrap_or_default();
+        let term = self.instance.highest_term();
+        say(cx, to, (self.id, epoch), Body::HandOverDone { term });
+    }
+
+    fn retry_later(&mut self, cx: &mut Cx<'_>, number: u32) {
+        self.retry = number;
+        let at = cx.mono() + cx.config().singleton.hand_over_retry_interval;
+        cx.wake(Timer::Retry(self.id), at);
+    }
+
+    fn retries_max(&self, cx: &Cx<'_>) -> u32 {
+        let config = cx.config();
+        let ms = |time: core::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let margin = config.removal_margin(cx.view().members().len());
+        let interval = ms(config.singleton.hand_over_retry_interval);
+        let retries = Retries::new(config.singleton.hand_over_retries_min, interval, ms(margin));
+        if matches!(self.stage, Stage::WasOldest { .. }) {
+            retries.take_over_max
+        } else {
+            retries.hand_over_max
+        }
+    }
+
+    /// The hand-over is stuck: once nothing runs here, this node looks anew who is older.
+    fn begin_anew(&mut self, cx: &mut Cx<'_>) {
+        cx.counters().hand_overs_stuck += 1;
+        cx.notify((self.id, Event::HandOverStuck));
+        self.stage = Stage::Start;
+        self.begun = false;
+        self.begin(cx);
+    }
+}
+
+/// Whether a member was removed, and whatever ran there has certainly stopped.
+fn is_free(cx: &Cx<'_>, node: &UniqueAddress) -> bool {
+    cx.view().is_removed(node) && cx.succession().departures().safe_at_of(node) <= cx.mono()
+}

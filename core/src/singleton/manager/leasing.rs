@@ -1,0 +1,90 @@
+//! A singleton's lease: asked for before an instance begins, asked for again while it is denied, given back once nothing runs.
+//! Who keeps it is the host's. Spec: sharding 1.10, 1.16.
+
+use alloc::format;
+
+use super::Manager;
+use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
+use crate::singleton::Cx;
+use crate::singleton::handover::{Event as Happened, Stage};
+use crate::singleton::protocol::{Event, Settings, Timer};
+
+/// The name of a singleton's lease.
+pub(in crate::singleton) fn lease_name(cx: &Cx<'_>, settings: &Settings) -> LeaseName {
+    LeaseName::from(format!("{}-singleton-{}", cx.config().cluster, settings.name))
+}
+
+impl Manager {
+    /// Whether this is its lease.
+    pub(in crate::singleton) fn has_lease(&self, cx: &Cx<'_>, name: &LeaseName) -> bool {
+        self.settings.lease && lease_name(cx, &self.settings) == *name
+    }
+
+    /// The keeper of the lease says something.
+    pub(in crate::singleton) fn on_lease(&mut self, cx: &mut Cx<'_>, outcome: LeaseOutcome) {
+        if self.halted {
+            return;
+        }
+        match outcome {
+            LeaseOutcome::Granted { .. } if self.wants_no_lease() => self.order_release(cx),
+            LeaseOutcome::Granted { .. } => self.tell(cx, Happened::LeaseGranted),
+            LeaseOutcome::Denied => self.tell(cx, Happened::LeaseDenied),
+            LeaseOutcome::Lost => {
+                cx.notify((self.id, Event::LeaseLost));
+                self.tell(cx, Happened::LeaseLost);
+            }
+            LeaseOutcome::Released => {
+                if core::mem::take(&mut self.releasing) {
+                    cx.cancel(Timer::Lease(self.id));
+                }
+            }
+        }
+    }
+
+    /// The lease was not granted in time, or was denied a while ago; or nobody confirmed that it was given back.
+    pub(in crate::singleton) fn on_lease_timer(&mut self, cx: &mut Cx<'_>) {
+        if self.stage == Stage::AcquiringLease && self.instance.is_absent() {
+            self.order_acquire(cx);
+        } else if self.releasing {
+            self.order_release(cx);
+        }
+    }
+
+    /// It was granted to who does not want it any more.
+    const fn wants_no_lease(&self) -> bool {
+        match self.stage {
+            Stage::Start
+            | Stage::Younger { .. }
+            | Stage::BecomingOldest { .. }
+            | Stage::End
+            | Stage::Stopped => true,
+            Stage::AcquiringLease
+            | Stage::Oldest { .. }
+            | Stage::WasOldest { .. }
+            | Stage::HandingOver { .. }
+            | Stage::Stopping
+            | Stage::Stuck => false,
+        }
+    }
+
+    pub(super) fn order_acquire(&mut self, cx: &mut Cx<'_>) {
+        self.releasing = false;
+        cx.order_lease(LeaseOrder::Acquire {
+            name: lease_name(cx, &self.settings),
+            owner: cx.me().clone(),
+            time_to_live: cx.config().singleton.lease_time_to_live,
+        });
+        let at = cx.mono() + cx.config().singleton.lease_retry_interval;
+        cx.wake(Timer::Lease(self.id), at);
+    }
+
+    pub(super) fn order_release(&mut self, cx: &mut Cx<'_>) {
+        self.releasing = true;
+        cx.order_lease(LeaseOrder::Release {
+            name: lease_name(cx, &self.settings),
+            owner: cx.me().clone(),
+        });
+        let at = cx.mono() + cx.config().singleton.lease_retry_interval;
+        cx.wake(Timer::Lease(self.id), at);
+    }
+}

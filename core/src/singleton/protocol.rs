@@ -1,0 +1,311 @@
+//! What managers, proxies and voters of singletons say and hear: messages between nodes, commands, orders to the host of the
+//! instances, timers, events. Types only. Spec: sharding 2.2, 10.7.
+
+pub mod counters;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use crate::ident::{Role, UniqueAddress};
+use crate::lane::{Tag, tags};
+use crate::sharding::protocol::{AskReply, AskTicket};
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, Payload, Slot};
+use crate::singleton::state::SingletonId;
+use crate::token::Token;
+
+/// One message of the singletons between two nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Msg {
+    /// Between managers, proxies and voters.
+    Statement(Statement),
+    /// A message to an instance.
+    Delivery(Delivery),
+    /// The answer to an ask.
+    Reply(AskReply),
+}
+
+impl Msg {
+    tags! {
+        /// `Singleton`; unstable.
+        SINGLETON = 0x0110 on Control;
+        /// `SingletonMessage`; unstable.
+        SINGLETON_MESSAGE = 0x0111 on User;
+        /// `SingletonReply`; unstable.
+        SINGLETON_REPLY = 0x0112 on Reply;
+    }
+
+    /// The message's tag.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Self::Statement(_) => Self::SINGLETON,
+            Self::Delivery(_) => Self::SINGLETON_MESSAGE,
+            Self::Reply(_) => Self::SINGLETON_REPLY,
+        }
+    }
+
+    /// The user's bytes in it.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Statement(_) => 0,
+            Self::Delivery(delivery) => delivery.payload.len(),
+            Self::Reply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
+        }
+    }
+}
+
+/// What one node says to another about a singleton.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// The singleton.
+    pub singleton: SingletonId,
+    /// The incarnation that is meant; who speaks is the link's.
+    pub to: UniqueAddress,
+    /// Who asks counts its questions; the answer carries the number of the question.
+    pub epoch: u64,
+    /// What is said.
+    pub body: Body,
+}
+
+/// What is said about a singleton.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Manager: I am the oldest now; stop your instance, then let me begin.
+    HandOverToMe,
+    /// The answer: my instance is told to stop.
+    HandOverInProgress,
+    /// The answer: nothing runs here.
+    HandOverDone {
+        /// The highest term that the answering node knows of.
+        term: u64,
+    },
+    /// Manager: you are the oldest now; ask me.
+    TakeOverFromMe,
+    /// Proxy to the member where the instance should be: is it there?
+    Identify,
+    /// The answer: it is.
+    Identified {
+        /// Which instance.
+        token: Token,
+    },
+    /// To who has identified it: this instance takes nothing any more.
+    Gone {
+        /// Which instance.
+        token: Token,
+    },
+    /// Manager to every member that votes: I want to give out tokens of this term.
+    Claim {
+        /// The term.
+        term: u64,
+    },
+    /// The answer: from now on I refuse every lower one.
+    Promised {
+        /// The term.
+        term: u64,
+    },
+    /// The answer: I have promised a higher one, or this one to another node.
+    Refused {
+        /// The highest term promised.
+        held: u64,
+    },
+}
+
+/// A message to an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The singleton.
+    pub singleton: SingletonId,
+    /// Exactly this instance; its successors do not take it.
+    pub token: Token,
+    /// Set if an answer is expected.
+    pub ask: Option<AskTicket>,
+    /// The user's bytes.
+    pub payload: Payload,
+}
+
+/// What a caller wants of singletons.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Host or reach a singleton. Registered again as it is, nothing happens; a node that only reached it may host it.
+    Register(Settings),
+    /// A message without an answer. Accepted, it is sent or waits.
+    Tell {
+        /// The singleton.
+        singleton: SingletonId,
+        /// The bytes.
+        payload: Payload,
+    },
+    /// A message with an answer. Answered with [`Answer::Asked`], exactly once.
+    Ask {
+        /// The singleton.
+        singleton: SingletonId,
+        /// The bytes.
+        payload: Payload,
+        /// How long to wait (1 ms to 24 h; clamped).
+        timeout: Duration,
+    },
+}
+
+/// What singletons answer a command with, beyond that it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// An ask's result.
+    Asked(Result<Payload, AskFailure>),
+}
+
+/// Why a command was refused. The caller's mistake, never the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The name is empty or longer than 255 bytes.
+    #[error("the singleton's name must have 1 to 255 bytes")]
+    BadName,
+    /// It is registered with other settings, or its name collides with another one's.
+    #[error(
+        "the singleton is already registered with other settings, or its name collides with another one's"
+    )]
+    Conflict,
+    /// This node has as many as it may have.
+    #[error("there are as many singletons as there may be")]
+    TooMany,
+    /// A node without the role cannot host; it may reach the singleton.
+    #[error("this node lacks the role that hosts the singleton")]
+    RoleMissing,
+    /// This node is on its way out.
+    #[error("this node leaves and hosts nothing new")]
+    Leaving,
+    /// A message that was not accepted: it was not handled.
+    #[error(transparent)]
+    NotAccepted(AskFailure),
+}
+
+/// A singleton on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Its name, 1 to 255 bytes. The same on every node.
+    pub name: Arc<str>,
+    /// The oldest member with this role hosts it; of all members if `None`. The same on every node.
+    pub role: Option<Role>,
+    /// Whether this node may host it (it must have the role) or only reaches it.
+    pub hosts: bool,
+    /// Whether an instance runs only while this node holds the lease `<cluster>-singleton-<name>`. The same on every node
+    /// that hosts.
+    pub lease: bool,
+}
+
+/// What the host does with instances. Orders for one slot keep their order; its reports are those of entities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Start an instance in this slot.
+    Start {
+        /// Where. The index belongs to the singleton, the generation to the instance.
+        slot: Slot,
+        /// Which singleton.
+        singleton: SingletonId,
+        /// Its fencing token, for the user's code.
+        token: Token,
+    },
+    /// Put a message into its mailbox.
+    Deliver {
+        /// Where.
+        slot: Slot,
+        /// The bytes.
+        payload: Payload,
+        /// Set if an answer is expected.
+        reply_to: Option<AskRef>,
+    },
+    /// Stop it once it has handled what is in its mailbox, then report that it stopped.
+    Stop {
+        /// Where.
+        slot: Slot,
+    },
+    /// Stop it now, dropping its mailbox, then report that it stopped.
+    Kill {
+        /// Where.
+        slot: Slot,
+    },
+}
+
+/// Timers of singletons.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// The earliest deadline of an open ask.
+    AskDeadline,
+    /// Ask for the hand-over, or to be asked, once more.
+    Retry(SingletonId),
+    /// Ask for the lease once more.
+    Lease(SingletonId),
+    /// Ask those for the term who have not promised it.
+    Claim(SingletonId),
+    /// An instance that failed is started again.
+    Restart(SingletonId),
+    /// The instance did not stop in time.
+    StopLate(SingletonId),
+    /// Ask once more where the instance is.
+    Identify(SingletonId),
+    /// More messages wait than one step may send.
+    Flush(SingletonId),
+}
+
+/// What happened to a singleton on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// An instance was started here.
+    Started {
+        /// Its token, above that of every earlier instance.
+        token: Token,
+    },
+    /// The instance of this node has ended, as it was told to.
+    Stopped {
+        /// Its token.
+        token: Token,
+    },
+    /// The instance of this node ended by itself; another one is started after a while.
+    Failed {
+        /// Its token.
+        token: Token,
+        /// After how long.
+        restart_after: Duration,
+    },
+    /// The instance did not stop in time and is killed. Its successor waits until it has ended.
+    StopTimeout {
+        /// Its token.
+        token: Token,
+    },
+    /// Another node took a higher term: this instance's token is void, and it is stopped.
+    Superseded {
+        /// Its token.
+        token: Token,
+        /// The higher term.
+        term: u64,
+    },
+    /// The instance's work is another node's now.
+    HandedOver {
+        /// Whose.
+        to: UniqueAddress,
+    },
+    /// The lease was lost; the instance is stopped.
+    LeaseLost,
+    /// Nobody answered for too long, and nobody is known to be gone: the hand-over begins anew.
+    HandOverStuck,
+    /// A message without an asker was not handled.
+    DeadLetter {
+        /// Why.
+        reason: AskFailure,
+    },
+}
+
+/// What was wrong with a peer's message to a singleton. Catalogue: reliability 3c.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The answer to a question that is not open.
+    #[error("an answer of an earlier epoch")]
+    StaleEpoch,
+    /// A term that no node can have taken.
+    #[error("a term out of range")]
+    TermOutOfRange,
+}

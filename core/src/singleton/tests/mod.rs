@@ -1,0 +1,333 @@
+//! Singletons on a few nodes without membership: the cases of the catalogue, by number. Spec: sharding 6.7.
+
+mod proxies;
+mod tokens;
+mod world;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use self::world::{MARGIN, World, secs};
+use super::protocol::{Body, Event};
+use super::state::Phase;
+use crate::lease::protocol::LeaseOutcome;
+use crate::membership::state::member::Status;
+
+/// Every node a hand-over is asked of has answered, and nothing is in the way.
+const SOON: Duration = Duration::from_millis(1);
+
+#[test]
+fn s_151_the_oldest_leaves_and_the_instance_stops_there_before_it_starts_on_the_next() {
+    let mut world = World::formed(6);
+    world.host(0).slow_to_stop = true;
+    assert_eq!(world.running(), [0]);
+    world.leave(&[0]);
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [0], "it has not stopped yet");
+    assert!(!world.drained(0), "it is waited for");
+    world.ends(0);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [1]);
+    assert!(world.drained(0), "handed over before it exits");
+    assert_eq!(world.phase(0), Phase::End);
+    world.remove(&[0]);
+    world.run_for(secs(30));
+    assert_eq!(world.running(), [1]);
+}
+
+#[test]
+fn s_152_after_a_crash_the_next_starts_once_the_oldest_is_removed_and_the_margin_is_over() {
+    let mut world = World::formed(6);
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    world.run_for(secs(60));
+    assert_eq!(world.running(), Vec::<usize>::new(), "Down is not removed");
+    world.remove(&[0]);
+    world.run_for(MARGIN - SOON);
+    assert_eq!(world.running(), Vec::<usize>::new());
+    world.run_for(SOON + SOON);
+    assert_eq!(world.running(), [1]);
+    world.crash(&[1, 2]);
+    world.set(&[(1, Status::Down), (2, Status::Down)]);
+    world.remove(&[1, 2]);
+    world.run_for(MARGIN + secs(2));
+    assert_eq!(world.running(), [3]);
+}
+
+#[test]
+fn s_154_a_downed_node_kills_its_instance_at_once_and_begins_nothing_more() {
+    let mut world = World::formed(3);
+    world.host(0).slow_to_stop = true;
+    world.set(&[(0, Status::Down)]);
+    assert_eq!(world.host(0).killed, 1);
+    assert_eq!(world.phase(0), Phase::Stopped);
+    world.ends(0);
+    world.run_for(secs(60));
+    assert_eq!(world.running(), Vec::<usize>::new());
+    assert!(!world.register(0, true), "a halted node hosts nothing");
+}
+
+#[test]
+fn s_155_nobody_starts_until_a_slow_first_has_stopped_though_others_leave() {
+    let mut world = World::formed(4);
+    world.host(0).slow_to_stop = true;
+    world.leave(&[0, 1, 3]);
+    world.run_for(secs(12));
+    assert_eq!(world.running(), [0]);
+    world.ends(0);
+    world.run_for(secs(3));
+    world.remove(&[0]);
+    world.run_for(secs(3));
+    world.remove(&[1, 3]);
+    world.run_for(MARGIN + secs(3));
+    assert_eq!(world.running(), [2]);
+}
+
+#[test]
+fn s_157_a_node_that_started_anew_and_runs_nothing_lets_the_next_begin_at_once() {
+    let mut world = World::formed(3);
+    // As another one sees it that was asked about an earlier life: it is younger, and nothing runs there.
+    world.says(2, 1, 41, Body::HandOverToMe);
+    let answers = world.heard_by(2, |body| matches!(body, Body::HandOverDone { .. }));
+    assert_eq!(answers, [(1, 41)]);
+    // One that leaves says nothing: its predecessor may have asked it to take over.
+    world.set(&[(1, Status::Leaving)]);
+    world.says(2, 1, 42, Body::HandOverToMe);
+    assert_eq!(
+        world.heard_by(2, |body| matches!(body, Body::HandOverDone { .. })),
+        [(1, 41)]
+    );
+}
+
+#[test]
+fn s_158_a_node_that_becomes_the_oldest_that_is_up_runs_it_within_three_seconds() {
+    let mut world = World::new(3);
+    world.set(&[(0, Status::Joining), (1, Status::Up), (2, Status::Up)]);
+    world.run_for(secs(3));
+    assert_eq!(world.running(), [1], "Joining counts for nothing");
+    world.set(&[(0, Status::WeaklyUp)]);
+    world.run_for(secs(3));
+    assert_eq!(world.running(), [1]);
+}
+
+#[test]
+fn s_160_the_last_node_waits_for_its_instance_to_stop_before_it_ends() {
+    let mut world = World::formed(1);
+    world.host(0).slow_to_stop = true;
+    world.leave(&[0]);
+    world.run_for(secs(5));
+    assert_eq!((world.host(0).told_to_stop, world.drained(0)), (1, false));
+    world.ends(0);
+    world.run_for(SOON);
+    assert!(world.drained(0));
+}
+
+#[test]
+fn s_161_nothing_starts_before_the_lease_is_held_and_it_is_asked_for_again() {
+    let mut world = World::with_lease(2);
+    world.set(&[(0, Status::Up), (1, Status::Up)]);
+    assert_eq!(world.phase(0), Phase::AcquiringLease);
+    assert_eq!(world.host(0).leases_asked, 1);
+    world.lease(0, LeaseOutcome::Denied);
+    world.run_for(secs(5) + SOON);
+    assert_eq!(world.host(0).leases_asked, 2);
+    world.run_for(secs(5));
+    assert_eq!(world.host(0).leases_asked, 3, "no answer is a refusal");
+    assert_eq!(world.running(), Vec::<usize>::new());
+    world.lease(0, LeaseOutcome::Granted { token: 7 });
+    world.run_for(SOON);
+    assert_eq!(world.running(), [0]);
+}
+
+#[test]
+fn s_162_a_lost_lease_stops_the_instance_and_the_next_one_needs_it_again() {
+    let mut world = World::with_lease(2);
+    world.set(&[(0, Status::Up), (1, Status::Up)]);
+    world.lease(0, LeaseOutcome::Granted { token: 7 });
+    world.run_for(SOON);
+    let first = world.token(0);
+    world.host(0).slow_to_stop = true;
+    world.lease(0, LeaseOutcome::Lost);
+    assert_eq!(world.host(0).told_to_stop, 1, "in the same step");
+    assert_eq!(world.host(0).leases_asked, 1, "not before it has stopped");
+    world.ends(0);
+    assert_eq!(world.host(0).leases_asked, 2);
+    world.lease(0, LeaseOutcome::Granted { token: 9 });
+    world.run_for(SOON);
+    assert_eq!(world.running(), [0]);
+    assert!(world.token(0) > first);
+}
+
+#[test]
+fn a_lease_is_given_back_only_once_the_instance_has_stopped() {
+    let mut world = World::with_lease(1);
+    world.set(&[(0, Status::Up)]);
+    world.lease(0, LeaseOutcome::Granted { token: 7 });
+    world.run_for(SOON);
+    world.host(0).slow_to_stop = true;
+    world.leave(&[0]);
+    world.run_for(secs(3));
+    assert_eq!(
+        (world.host(0).told_to_stop, world.host(0).leases_released),
+        (1, 0)
+    );
+    world.ends(0);
+    assert_eq!(world.host(0).leases_released, 1);
+}
+
+#[test]
+fn s_164_a_hand_over_done_of_another_node_or_of_an_earlier_attempt_starts_nothing() {
+    let mut world = World::formed(3);
+    world.forgive_two();
+    world.cut(&[0]);
+    world.leave(&[0]);
+    assert_eq!(world.phase(1), Phase::BecomingOldest);
+    world.says(2, 1, 1, Body::HandOverDone { term: 0 });
+    world.run_for(SOON);
+    assert_eq!(
+        world.phase(1),
+        Phase::BecomingOldest,
+        "not the head of those before"
+    );
+    world.says(0, 1, 0, Body::HandOverDone { term: 0 });
+    world.run_for(SOON);
+    assert_eq!(world.phase(1), Phase::BecomingOldest, "an earlier attempt");
+    assert_eq!(world.stats(1).answers_stale, 1);
+    world.says(0, 1, 1, Body::HandOverDone { term: 5 });
+    world.run_for(SOON);
+    assert_eq!(world.phase(1), Phase::Oldest);
+    assert_eq!(
+        world.token(1).map(|token| token.term),
+        Some(6),
+        "above what the last one had"
+    );
+}
+
+#[test]
+fn s_165_a_successor_that_nobody_answers_is_stuck_and_begins_anew_until_the_other_is_removed() {
+    let mut world = World::formed(2);
+    world.cut(&[0]);
+    world.leave(&[0]);
+    // At least 15 retries, and more while the margin could still be running: 20 s and 3.
+    world.run_for(secs(24) - SOON);
+    assert_eq!(world.said(1, |event| *event == Event::HandOverStuck), 0);
+    world.run_for(secs(1));
+    assert_eq!(world.said(1, |event| *event == Event::HandOverStuck), 1);
+    assert_eq!(
+        world.running(),
+        Vec::<usize>::new(),
+        "who leaves stops in the end"
+    );
+    world.crash(&[0]);
+    world.remove(&[0]);
+    world.run_for(MARGIN + secs(3));
+    assert_eq!(world.running(), [1]);
+}
+
+#[test]
+fn s_168_of_two_that_leave_at_once_neither_leaves_two_instances_behind() {
+    let mut world = World::formed(3);
+    world.leave(&[0, 1]);
+    world.run_for(secs(3));
+    world.remove(&[0]);
+    world.run_for(secs(3));
+    world.remove(&[1]);
+    world.run_for(MARGIN + secs(5));
+    assert_eq!(world.running(), [2]);
+    assert_eq!(world.starts(), 2, "one on the first, one on the third");
+}
+
+#[test]
+fn while_the_cluster_prepares_to_shut_down_nothing_starts_and_nothing_is_handed_over() {
+    let mut world = World::formed(3);
+    let preparing = Status::PreparingForShutdown;
+    world.set(&[(0, preparing), (1, preparing), (2, preparing)]);
+    assert_eq!(world.running(), [0], "what runs goes on");
+    world.crash(&[0]);
+    world.remove(&[0]);
+    world.run_for(MARGIN + secs(60));
+    assert_eq!(world.running(), Vec::<usize>::new());
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn a_pause_holds_up_a_start_and_messages_until_this_node_is_known_to_be_a_member() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    world.pause(0);
+    let ask = world.ask(1, secs(60));
+    assert_eq!(world.host(0).delivered, 0, "kept");
+    world.fails(0);
+    world.run_for(secs(40));
+    assert_eq!(world.running(), Vec::<usize>::new(), "nothing begins");
+    assert!(world.answered(ask).is_some_and(|result| result.is_err()));
+    world.still_member(0);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [0]);
+    world.pause(0);
+    let ask = world.ask(1, secs(60));
+    world.still_member(0);
+    world.run_for(SOON);
+    assert!(
+        world.answered(ask).is_some_and(|result| result.is_ok()),
+        "what was kept is delivered"
+    );
+}
+
+#[test]
+fn an_instance_that_does_not_stop_in_time_is_killed_and_still_waited_for() {
+    let mut world = World::formed(2);
+    world.host(0).slow_to_stop = true;
+    world.leave(&[0]);
+    world.run_for(secs(10) - SOON);
+    assert_eq!(world.host(0).killed, 0);
+    world.run_for(SOON + SOON);
+    assert_eq!(world.host(0).killed, 1);
+    world.run_for(secs(60));
+    assert_eq!(
+        world.running(),
+        [0],
+        "a handler that blocks its thread cannot be ended: nobody else starts"
+    );
+    world.ends(0);
+    world.run_for(secs(2));
+    assert_eq!(world.running(), [1]);
+}
+
+#[test]
+fn one_that_fails_rests_twice_as_long_each_time_and_its_successor_has_a_higher_token() {
+    let mut world = World::formed(1);
+    let mut last = world.token(0);
+    for rest in [1, 2, 4, 8, 16, 30, 30] {
+        world.fails(0);
+        world.run_for(secs(rest) - SOON);
+        assert_eq!(world.running(), Vec::<usize>::new(), "after {rest} s");
+        world.run_for(SOON + SOON);
+        assert_eq!(world.running(), [0], "after {rest} s");
+        assert!(world.token(0) > last);
+        last = world.token(0);
+    }
+    world.run_for(secs(31));
+    world.fails(0);
+    world.run_for(secs(1) + SOON);
+    assert_eq!(
+        world.running(),
+        [0],
+        "one that ran for long has failed for the first time"
+    );
+}
+
+#[test]
+fn only_members_with_the_role_host_it_and_a_node_that_leaves_hosts_nothing_new() {
+    let mut world = World::formed(2);
+    assert!(
+        world.register(0, true),
+        "registered again as it is, nothing happens"
+    );
+    assert_eq!(world.starts(), 1);
+    let mut late = World::new(2);
+    late.forget(1);
+    late.set(&[(0, Status::Up), (1, Status::Leaving)]);
+    assert!(!late.register(1, true));
+    assert!(late.register(1, false), "it may reach it");
+}

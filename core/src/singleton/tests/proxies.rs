@@ -1,0 +1,153 @@
+//! The way of users to a singleton. Spec: sharding 1.11, 6.7.
+
+use alloc::vec::Vec;
+
+use super::SOON;
+use super::world::{MARGIN, World, secs};
+use crate::effect::{Answer, Effect, SingletonAnswer};
+use crate::fixture::{Fixture, node};
+use crate::membership::state::member::Status;
+use crate::sharding::state::errors::AskFailure;
+use crate::singleton::asks::Asks;
+use crate::singleton::protocol::Body;
+use crate::singleton::state::SingletonId;
+use crate::token::Token;
+
+#[test]
+fn s_170_a_full_buffer_drops_the_oldest_and_one_without_room_every_message() {
+    for (room, delivered) in [(3, 3), (0, 0)] {
+        let mut world = World::with_config(2, |config| config.singleton.buffer_messages_max = room);
+        let asks: Vec<_> = (0..5).map(|_| world.ask(1, secs(60))).collect();
+        world.set(&[(0, Status::Up), (1, Status::Up)]);
+        world.run_for(secs(2));
+        assert_eq!(world.host(0).delivered, delivered);
+        for (number, ask) in asks.into_iter().enumerate() {
+            let dropped = number + delivered < 5;
+            let result = world.answered(ask).expect("an answer");
+            assert_eq!(
+                result == Err(AskFailure::BufferFull),
+                dropped,
+                "message {number} of {room}"
+            );
+        }
+    }
+}
+
+#[test]
+fn s_171_where_the_instance_ended_messages_wait_and_a_new_oldest_is_asked_at_once() {
+    let mut world = World::formed(3);
+    world.run_for(SOON);
+    assert!(world.state(2).target.is_some());
+    world.fails(0);
+    assert_eq!(world.state(2).target, None);
+    let ask = world.ask(2, secs(60));
+    assert_eq!(world.state(2).waiting, 1);
+    world.run_for(secs(1) + SOON);
+    assert!(
+        world.answered(ask).is_some_and(|result| result.is_ok()),
+        "by the next one"
+    );
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    world.remove(&[0]);
+    let asked = world.heard_by(1, |body| *body == Body::Identify);
+    assert!(
+        asked.iter().any(|(from, _)| *from == 2),
+        "without waiting for a tick"
+    );
+    let ask = world.ask(2, secs(60));
+    world.run_for(MARGIN + secs(3));
+    assert!(world.answered(ask).is_some_and(|result| result.is_ok()));
+}
+
+#[test]
+fn s_172_a_late_answer_of_an_earlier_oldest_is_never_used() {
+    let mut world = World::formed(3);
+    world.run_for(SOON);
+    let old = world.token(0).expect("it runs");
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    world.remove(&[0]);
+    world.says(0, 2, 99, Body::Identified { token: old });
+    assert_eq!(world.state(2).target, None, "no member");
+    // Of the present head, but to an earlier question.
+    let token = Token::new(old.term + 1, 1);
+    world.says(1, 2, 0, Body::Identified { token });
+    assert_eq!(world.state(2).target, None, "an earlier question");
+    assert_eq!(world.stats(2).answers_stale, 1);
+}
+
+#[test]
+fn a_message_to_an_instance_that_ended_is_not_given_to_its_successor() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    world.hold_wire();
+    let ask = world.ask(1, secs(60));
+    world.fails(0);
+    world.run_for(secs(2));
+    assert_eq!(world.running(), [0]);
+    world.release_wire();
+    world.run_for(SOON);
+    assert_eq!(world.answered(ask), Some(Err(AskFailure::EntityStoppedUnhandled)));
+    assert_eq!(world.host(0).delivered, 0);
+}
+
+#[test]
+fn an_ask_says_whether_its_message_may_have_been_handled() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    world.host(0).silent = true;
+    let sent = world.ask(1, secs(2));
+    let lost = world.ask(1, secs(60));
+    world.run_for(secs(3));
+    assert_eq!(world.answered(sent), Some(Err(AskFailure::TimeoutSent)));
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    assert_eq!(world.answered(lost), Some(Err(AskFailure::PeerLost)));
+    let waits = world.ask(1, secs(2));
+    world.run_for(secs(3));
+    assert_eq!(world.answered(waits), Some(Err(AskFailure::TimeoutBuffered)));
+    assert_eq!(world.state(1).waiting, 0, "what nobody waits for takes no room");
+}
+
+#[test]
+fn where_no_member_has_the_role_an_ask_says_so_and_an_unknown_name_at_once() {
+    let mut world = World::new(1);
+    let ask = world.ask(0, secs(2));
+    world.run_for(secs(3));
+    assert_eq!(world.answered(ask), Some(Err(AskFailure::NobodyHosts)));
+    let mut world = World::new(1);
+    world.forget(0);
+    let ask = world.ask(0, secs(2));
+    assert_eq!(world.answered(ask), Some(Err(AskFailure::UnknownKind)));
+}
+
+#[test]
+fn what_waited_through_a_pause_longer_than_its_asker_is_not_delivered() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    world.pause(0);
+    let (short, long) = (world.ask(1, secs(2)), world.ask(1, secs(60)));
+    world.run_for(secs(3));
+    assert_eq!(world.answered(short), Some(Err(AskFailure::TimeoutSent)));
+    world.still_member(0);
+    world.run_for(SOON);
+    assert_eq!(world.host(0).delivered, 1, "the one that is still waited for");
+    assert!(world.answered(long).is_some_and(|result| result.is_ok()));
+    assert_eq!(world.stats(0).messages_expired, 1);
+}
+
+#[test]
+fn an_ask_whose_time_is_over_does_not_count_as_sent() {
+    let mut fixture = Fixture::new(node("a", 1));
+    let mut asks = Asks::default();
+    let id = asks
+        .open(&mut fixture.cx(), 7, SingletonId::of("billing"), secs(1))
+        .unwrap();
+    fixture.stand_still(secs(1));
+    assert_eq!(asks.sent(fixture.mono(), id, &node("b", 2)), None);
+    asks.on_deadline(&mut fixture.cx(), |_| false);
+    let result = Err(AskFailure::TimeoutBuffered);
+    let answer = Answer::Singleton(SingletonAnswer::Asked(result));
+    assert_eq!(fixture.effects(), [Effect::Reply { token: 7, answer }]);
+}

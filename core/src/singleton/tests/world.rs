@@ -1,0 +1,591 @@
+//! A few nodes' singletons without membership: the test says who is a member, messages arrive at once and in order, instances echo.
+//! After each step no two live nodes run an instance, and every token is above all before it.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::config::Config;
+use crate::effect::{Answer, Effect, SingletonAnswer};
+use crate::event::Event;
+use crate::fixture::{Fixture, member, node, picture_of};
+use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
+use crate::input::{EntityReport, SingletonCommand, SingletonSettings, Target};
+use crate::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::{Member, Status};
+use crate::message::{Message, SingletonMsg};
+use crate::oldest::Oldest;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{Payload, Slot};
+use crate::signal::Signal;
+use crate::singleton::Singletons;
+use crate::singleton::protocol::{Body, Event as SingletonEvent, Order, Statement};
+use crate::singleton::state::{Phase, SingletonId, SingletonState};
+use crate::stats::SingletonCounters;
+use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
+use crate::time::Instant;
+use crate::timer::Timer;
+use crate::token::Token;
+
+pub(super) const MARGIN: Duration = secs(20);
+
+pub(super) const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn role() -> Role {
+    Role::new("worker").unwrap()
+}
+
+fn id() -> SingletonId {
+    SingletonId::of("billing")
+}
+
+fn address(at: usize) -> UniqueAddress {
+    node(&alloc::format!("n{at:02}"), at as u64 + 1)
+}
+
+/// What runs an instance, keeps the lease and the store of one node.
+#[derive(Default)]
+pub(super) struct Host {
+    /// Ignores Stop and Kill until the test ends the instance.
+    pub(super) slow_to_stop: bool,
+    /// Answers no ask.
+    pub(super) silent: bool,
+    pub(super) store_fails: bool,
+    pub(super) told_to_stop: usize,
+    pub(super) killed: usize,
+    pub(super) delivered: usize,
+    pub(super) leases_asked: usize,
+    pub(super) leases_released: usize,
+    running: Option<Slot>,
+    store: BTreeMap<Bytes, Bytes>,
+}
+
+struct Peer {
+    fixture: Fixture,
+    singletons: Singletons,
+    host: Host,
+    answers: BTreeMap<u64, Result<Payload, AskFailure>>,
+    registered: Option<Answer>,
+    events: Vec<SingletonEvent>,
+    heard: Vec<(UniqueAddress, u64, Body)>,
+    rejected: usize,
+    drained: bool,
+    alive: bool,
+}
+
+pub(super) struct World {
+    peers: Vec<Peer>,
+    config: Config,
+    lease: bool,
+    members: BTreeMap<usize, Member>,
+    removed: BTreeSet<UniqueAddress>,
+    gone: BTreeSet<UniqueAddress>,
+    cut: BTreeSet<usize>,
+    held: bool,
+    wire: VecDeque<(usize, usize, Message)>,
+    now: Instant,
+    asks: u64,
+    starts: usize,
+    highest: Token,
+    may_overlap: bool,
+}
+
+impl World {
+    /// Nodes with the role that have registered; nobody is a member.
+    pub(super) fn new(nodes: usize) -> Self {
+        Self::with_config(nodes, |_| {})
+    }
+
+    /// All are Up, the first is the oldest, and its instance runs.
+    pub(super) fn formed(nodes: usize) -> Self {
+        let mut world = Self::new(nodes);
+        world.all_up();
+        assert_eq!(world.running(), [0]);
+        world
+    }
+
+    pub(super) fn with_lease(nodes: usize) -> Self {
+        Self::build(nodes, true, |_| {})
+    }
+
+    pub(super) fn with_config(nodes: usize, change: impl FnOnce(&mut Config)) -> Self {
+        Self::build(nodes, false, change)
+    }
+
+    fn build(nodes: usize, lease: bool, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::lan(ClusterName::new("test").unwrap());
+        config.downing.down_removal_margin = Some(MARGIN);
+        config.roles = alloc::vec![role()];
+        change(&mut config);
+        let mut world = Self {
+            peers: Vec::new(),
+            config,
+            lease,
+            members: BTreeMap::new(),
+            removed: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            held: false,
+            wire: VecDeque::new(),
+            now: Instant::ZERO,
+            asks: 0,
+            starts: 0,
+            highest: Token::NONE,
+            may_overlap: false,
+        };
+        for at in 0..nodes {
+            let peer = world.peer(at, Host::default());
+            world.now = peer.fixture.mono();
+            world.peers.push(peer);
+            assert!(world.register(at, true));
+        }
+        world
+    }
+
+    fn peer(&self, at: usize, host: Host) -> Peer {
+        Peer {
+            fixture: Fixture::with_config(address(at), self.config.clone()),
+            singletons: Singletons::default(),
+            host,
+            answers: BTreeMap::new(),
+            registered: None,
+            events: Vec::new(),
+            heard: Vec::new(),
+            rejected: 0,
+            drained: false,
+            alive: true,
+        }
+    }
+
+    /// The same nodes with the same stores, before they are members again.
+    pub(super) fn restart_all(&mut self) {
+        self.members.clear();
+        self.removed.clear();
+        self.gone.clear();
+        for at in 0..self.peers.len() {
+            let store = core::mem::take(&mut self.peers[at].host.store);
+            let host = Host {
+                store,
+                ..Host::default()
+            };
+            self.peers[at] = self.peer(at, host);
+            self.peers[at].fixture.now.mono = self.now;
+            assert!(self.register(at, true));
+        }
+    }
+
+    pub(super) fn register(&mut self, at: usize, hosts: bool) -> bool {
+        let settings = SingletonSettings {
+            name: Arc::from("billing"),
+            role: Some(role()),
+            hosts,
+            lease: self.lease,
+        };
+        self.command(at, 0, SingletonCommand::Register(settings));
+        self.peers[at].registered.take() == Some(Answer::Done)
+    }
+
+    /// This node has not registered it.
+    pub(super) fn forget(&mut self, at: usize) {
+        self.peers[at].singletons = Singletons::default();
+    }
+
+    fn command(&mut self, at: usize, token: u64, command: SingletonCommand) {
+        let peer = &mut self.peers[at];
+        peer.singletons.on_command(&mut peer.fixture.cx(), token, command);
+        self.settle();
+    }
+
+    pub(super) fn ask(&mut self, at: usize, timeout: Duration) -> (usize, u64) {
+        self.asks += 1;
+        let token = self.asks;
+        let command = SingletonCommand::Ask {
+            singleton: id(),
+            payload: Payload::from(b"?".as_slice()),
+            timeout,
+        };
+        self.command(at, token, command);
+        (at, token)
+    }
+
+    pub(super) fn answered(&self, (at, token): (usize, u64)) -> Option<Result<Payload, AskFailure>> {
+        self.peers[at].answers.get(&token).cloned()
+    }
+
+    pub(super) fn all_up(&mut self) {
+        let all: Vec<(usize, Status)> = (0..self.peers.len()).map(|at| (at, Status::Up)).collect();
+        self.set(&all);
+    }
+
+    /// Gives members their status, in one step.
+    pub(super) fn set(&mut self, changes: &[(usize, Status)]) {
+        for (at, status) in changes {
+            let mut member = member(&address(*at), *status);
+            member.roles = Roles::new([role()], "default").unwrap();
+            self.members.insert(*at, member);
+        }
+        self.publish();
+    }
+
+    /// These nodes leave: they are asked to hand over, and soon are Exiting.
+    pub(super) fn leave(&mut self, nodes: &[usize]) {
+        let to = |status| nodes.iter().map(|at| (*at, status)).collect::<Vec<_>>();
+        self.set(&to(Status::Leaving));
+        for at in nodes {
+            let peer = &mut self.peers[*at];
+            peer.singletons.on_drain_requested(&mut peer.fixture.cx());
+            self.settle();
+        }
+        self.set(&to(Status::Exiting));
+    }
+
+    pub(super) fn remove(&mut self, nodes: &[usize]) {
+        for at in nodes {
+            let was = self.members.remove(at);
+            if self.peers[*at].drained && was.is_some_and(|member| member.status == Status::Exiting) {
+                self.gone.insert(address(*at));
+            }
+            self.peers[*at].alive = false;
+            self.peers[*at].host.running = None;
+            self.removed.insert(address(*at));
+        }
+        self.publish();
+    }
+
+    pub(super) fn crash(&mut self, nodes: &[usize]) {
+        for at in nodes {
+            self.peers[*at].alive = false;
+            self.peers[*at].host.running = None;
+        }
+    }
+
+    /// What these nodes say and hear is lost.
+    pub(super) fn cut(&mut self, nodes: &[usize]) {
+        self.cut.extend(nodes);
+    }
+
+    pub(super) fn heal(&mut self) {
+        self.cut.clear();
+    }
+
+    pub(super) fn hold_wire(&mut self) {
+        self.held = true;
+    }
+
+    pub(super) fn release_wire(&mut self) {
+        self.held = false;
+        self.settle();
+    }
+
+    /// From now on two nodes may run an instance: the test forges what they say.
+    pub(super) fn forgive_two(&mut self) {
+        self.may_overlap = true;
+    }
+
+    pub(super) fn pause(&mut self, at: usize) {
+        self.peers[at].singletons.on_paused();
+    }
+
+    pub(super) fn still_member(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        peer.singletons.on_still_member(&mut peer.fixture.cx());
+        self.settle();
+    }
+
+    /// Lets a node hear a statement out of the blue.
+    pub(super) fn says(&mut self, from: usize, to: usize, epoch: u64, body: Body) {
+        let statement = Statement {
+            singleton: id(),
+            to: address(to),
+            epoch,
+            body,
+        };
+        self.receive(from, to, Message::Singleton(SingletonMsg::Statement(statement)));
+        self.settle();
+    }
+
+    pub(super) fn lease(&mut self, at: usize, outcome: LeaseOutcome) {
+        let name = Arc::from("test-singleton-billing");
+        let peer = &mut self.peers[at];
+        let report = LeaseReport { name, outcome };
+        peer.singletons.on_lease(&mut peer.fixture.cx(), &report);
+        self.settle();
+    }
+
+    /// The instance of this node, which was told to, ends.
+    pub(super) fn ends(&mut self, at: usize) {
+        self.peers[at].host.slow_to_stop = false;
+        self.fails(at);
+    }
+
+    /// The instance of this node ends.
+    pub(super) fn fails(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        let slot = peer.host.running.take().expect("it runs");
+        let report = EntityReport::Stopped { slot };
+        peer.singletons.on_report(&mut peer.fixture.cx(), report);
+        self.settle();
+    }
+
+    pub(super) fn wipe_store(&mut self, at: usize) {
+        self.peers[at].host.store.clear();
+    }
+
+    pub(super) fn host(&mut self, at: usize) -> &mut Host {
+        &mut self.peers[at].host
+    }
+
+    pub(super) fn state(&self, at: usize) -> SingletonState {
+        self.peers[at].singletons.state(id()).expect("registered")
+    }
+
+    pub(super) fn phase(&self, at: usize) -> Phase {
+        self.state(at).phase.expect("it hosts")
+    }
+
+    pub(super) fn token(&self, at: usize) -> Option<Token> {
+        self.state(at).running
+    }
+
+    pub(super) fn stats(&self, at: usize) -> SingletonCounters {
+        self.peers[at].fixture.stats.singleton
+    }
+
+    pub(super) fn said(&self, at: usize, what: impl Fn(&SingletonEvent) -> bool) -> usize {
+        self.peers[at].events.iter().filter(|event| what(event)).count()
+    }
+
+    pub(super) fn rejected(&self, at: usize) -> usize {
+        self.peers[at].rejected
+    }
+
+    pub(super) fn drained(&self, at: usize) -> bool {
+        self.peers[at].drained
+    }
+
+    pub(super) fn starts(&self) -> usize {
+        self.starts
+    }
+
+    /// Which node said such things to this one, and in which epoch.
+    pub(super) fn heard_by(&self, at: usize, what: impl Fn(&Body) -> bool) -> Vec<(usize, u64)> {
+        let heard = self.peers[at].heard.iter().filter(|(_, _, body)| what(body));
+        heard.map(|(from, epoch, _)| (self.index(from), *epoch)).collect()
+    }
+
+    /// Live nodes on which an instance runs.
+    pub(super) fn running(&self) -> Vec<usize> {
+        let runs = |(at, peer): (usize, &Peer)| (peer.alive && peer.host.running.is_some()).then_some(at);
+        self.peers.iter().enumerate().filter_map(runs).collect()
+    }
+
+    /// Lets virtual time pass.
+    pub(super) fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            let live = self.peers.iter().filter(|peer| peer.alive);
+            let next = live.filter_map(|peer| peer.fixture.timers.next().map(|(at, _)| at));
+            let at = next.min().filter(|at| *at <= end);
+            self.now = at.unwrap_or(end).max(self.now);
+            for index in 0..self.peers.len() {
+                let now = self.now;
+                self.peers[index].fixture.now.mono = now;
+                while let Some(timer) = self.peers[index].fixture.timers.pop_due(now) {
+                    if self.peers[index].alive {
+                        self.fire(index, timer);
+                    }
+                }
+            }
+            if at.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn fire(&mut self, at: usize, timer: Timer) {
+        let peer = &mut self.peers[at];
+        match timer {
+            Timer::Oldest(timer) => {
+                Oldest.on_timer(&mut peer.fixture.cx(), &timer);
+                peer.singletons.on_margin_over(&mut peer.fixture.cx());
+            }
+            Timer::Singleton(timer) => peer.singletons.on_timer(&mut peer.fixture.cx(), timer),
+            other => panic!("{other:?}"),
+        }
+        self.settle();
+    }
+
+    fn publish(&mut self) {
+        for at in 0..self.peers.len() {
+            if !self.peers[at].alive {
+                continue;
+            }
+            let mut gossip = Gossip::new();
+            for node in &self.removed {
+                gossip.remove(node);
+            }
+            for member in self.members.values() {
+                gossip.upsert_member(member.clone());
+            }
+            let gossip = gossip.with_gone(Arc::new(self.gone.clone()));
+            let peer = &mut self.peers[at];
+            let (before, after) = peer.fixture.see(picture_of(&address(at), gossip));
+            let cx = &mut peer.fixture.cx();
+            peer.singletons.on_ages_changed(cx, &before, &after);
+        }
+        self.settle();
+    }
+
+    /// Delivers and obeys until nothing is left to do.
+    fn settle(&mut self) {
+        loop {
+            for at in 0..self.peers.len() {
+                self.collect(at);
+            }
+            if self.held {
+                break;
+            }
+            let Some((from, to, message)) = self.wire.pop_front() else {
+                break;
+            };
+            if self.peers[to].alive && !self.cut.contains(&from) && !self.cut.contains(&to) {
+                self.receive(from, to, message);
+            }
+        }
+        let running = self.running();
+        assert!(
+            running.len() < 2 || self.may_overlap,
+            "an instance on each of {running:?}"
+        );
+    }
+
+    fn receive(&mut self, from: usize, to: usize, message: Message) {
+        let (from, peer) = (address(from), &mut self.peers[to]);
+        let Message::Singleton(msg) = message else {
+            panic!("{message:?}")
+        };
+        if let SingletonMsg::Statement(statement) = &msg {
+            peer.heard.push((from.clone(), statement.epoch, statement.body));
+        }
+        peer.singletons.on_message(&mut peer.fixture.cx(), &from, msg);
+    }
+
+    fn collect(&mut self, at: usize) {
+        loop {
+            let peer = &mut self.peers[at];
+            let drained = |signal: &Signal| matches!(signal, Signal::Drained(_));
+            peer.drained |= peer.fixture.heard().iter().any(drained);
+            if let Some(message) = peer.fixture.outbox.loopback.pop_front() {
+                self.receive(at, at, message);
+                continue;
+            }
+            peer.singletons.check_invariants().unwrap();
+            let effects = peer.fixture.effects();
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                self.perform(at, effect);
+            }
+        }
+    }
+
+    fn index(&self, node: &UniqueAddress) -> usize {
+        (0..self.peers.len())
+            .find(|at| address(*at) == *node)
+            .expect("a node")
+    }
+
+    fn perform(&mut self, at: usize, effect: Effect) {
+        if !self.peers[at].alive {
+            return;
+        }
+        match effect {
+            Effect::Send {
+                to: Target::Node(to),
+                message,
+            } => self.wire.push_back((at, self.index(&to), message)),
+            Effect::Notify(Event::Singleton { event, .. }) => self.peers[at].events.push(event),
+            Effect::Notify(Event::Rejected { .. }) => self.peers[at].rejected += 1,
+            Effect::Reply {
+                token,
+                answer: Answer::Singleton(SingletonAnswer::Asked(result)),
+            } => {
+                let twice = self.peers[at].answers.insert(token, result);
+                assert_eq!(twice, None, "ask {token} is answered twice");
+            }
+            Effect::Reply { answer, .. } => self.peers[at].registered = Some(answer),
+            Effect::Singleton(order) => self.obey(at, order),
+            Effect::Lease(_, LeaseOrder::Acquire { .. }) => self.peers[at].host.leases_asked += 1,
+            Effect::Lease(_, LeaseOrder::Release { .. }) => self.peers[at].host.leases_released += 1,
+            Effect::Store(_, request) => self.store(at, request),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn obey(&mut self, at: usize, order: Order) {
+        let host = &mut self.peers[at].host;
+        let mut report = None;
+        match order {
+            Order::Start { slot, token, .. } => {
+                assert_eq!(host.running.replace(slot), None, "started twice");
+                assert!(token > self.highest, "{token} after {}", self.highest);
+                self.highest = token;
+                self.starts += 1;
+            }
+            Order::Deliver {
+                slot,
+                payload,
+                reply_to,
+                ..
+            } => {
+                assert_eq!(host.running, Some(slot));
+                host.delivered += 1;
+                let ask = reply_to.filter(|_| !host.silent);
+                report = ask.map(|ask| EntityReport::Answered {
+                    ask,
+                    result: Ok(payload),
+                });
+            }
+            Order::Stop { slot } | Order::Kill { slot } => {
+                if matches!(order, Order::Kill { .. }) {
+                    host.killed += 1;
+                } else {
+                    host.told_to_stop += 1;
+                }
+                if !host.slow_to_stop && host.running.take_if(|running| *running == slot).is_some() {
+                    report = Some(EntityReport::Stopped { slot });
+                }
+            }
+        }
+        if let Some(report) = report {
+            let peer = &mut self.peers[at];
+            peer.singletons.on_report(&mut peer.fixture.cx(), report);
+        }
+    }
+
+    fn store(&mut self, at: usize, StoreRequest { id, order }: StoreRequest) {
+        let host = &mut self.peers[at].host;
+        let outcome = match order {
+            _ if host.store_fails => Err(StoreError::Unavailable),
+            StoreOrder::Read { key } => Ok(StoreAnswer::Value(host.store.get(&key).cloned())),
+            StoreOrder::Write { batch } => {
+                for change in batch {
+                    match change {
+                        Change::Put { key, value } => host.store.insert(key, value),
+                        other => panic!("{other:?}"),
+                    };
+                }
+                Ok(StoreAnswer::Written)
+            }
+            other => panic!("{other:?}"),
+        };
+        let peer = &mut self.peers[at];
+        peer.singletons
+            .on_stored(&mut peer.fixture.cx(), StoreReport { id, outcome });
+    }
+}
