@@ -203,7 +203,7 @@ mod tests {
                 crowd.add(id, from);
                 held.push((id, from));
             } else {
-                let at = usize::try_from(random).unwrap() % held.len();
+                let at = usize::try_from(random % held.len() as u64).unwrap();
                 let (id, from) = held.swap_remove(at);
                 assert!(crowd.remove(id, from) && !crowd.remove(id, from));
             }

@@ -83,6 +83,10 @@ fn main() -> ExitCode {
             if hash {
                 println!("{}", in_one_line(outcome));
             }
+            // A campaign may run for an hour: what it found so far should not wait for its end.
+            if let Some(violation) = &outcome.violation {
+                eprintln!("seed {}: {}", outcome.seed, violation.invariant);
+            }
         };
         let seeds = options.seeds.clone();
         campaign::run(seeds, &plan, options.threads, !options.keep_going, &seen)

@@ -75,6 +75,13 @@ impl Sim {
             .filter(|id| self.processes[**id as usize].runs())
             .map(|id| (*id, self.processes[*id as usize].node.view()))
             .collect();
+        let broken = nodes.iter().find_map(|(id, _)| {
+            let error = self.processes[*id as usize].node.check_invariants().err()?;
+            Some((error.machine, *id, error.what))
+        });
+        if let Some((machine, process, what)) = broken {
+            return self.violated(machine, process, what);
+        }
         let result = self.checks.at_rest(&nodes, &self.history);
         if let Err((invariant, process, what)) = result {
             self.violated(invariant, process, what);
