@@ -14,7 +14,7 @@ pub use crate::sharding::protocol::{
     Answer as ShardingAnswer, CommandError as ShardingCommandError, EntityOrder,
 };
 pub use crate::singleton::protocol::{
-    Answer as SingletonAnswer, CommandError as SingletonCommandError, Order as SingletonOrder,
+    Answer as SingletonAnswer, CommandError as SingletonCommandError, Order as SingletonOrder, StopOutcome,
 };
 use crate::store::StoreRequest;
 use crate::time::Instant;

@@ -403,7 +403,11 @@ impl<R: Rng> Node<R> {
                     Answer::Singleton(SingletonAnswer::Asked(Err(AskFailure::NodeStoppedUnsent)))
                 }
                 Command::Membership(_)
-                | Command::Singleton(SingletonCommand::Register(_) | SingletonCommand::Tell { .. })
+                | Command::Singleton(
+                    SingletonCommand::Register(_)
+                    | SingletonCommand::Tell { .. }
+                    | SingletonCommand::Stop { .. },
+                )
                 | Command::Sharding(ShardingCommand::RegisterKind(_))
                 | Command::Ddata(_) => Answer::Refused(CommandError::Stopped),
             };

@@ -25,10 +25,59 @@ impl Token {
     pub const fn new(term: u64, count: u64) -> Self {
         Self { term, count }
     }
+
+    /// As bytes that are ordered as tokens are: for a column or a key of a store that compares them.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.to_u128().to_be_bytes()
+    }
+
+    /// A token that was written with [`Self::to_bytes`].
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self::from_u128(u128::from_be_bytes(bytes))
+    }
+
+    /// As a number that is ordered as tokens are: the term above the count.
+    #[must_use]
+    pub fn to_u128(self) -> u128 {
+        u128::from(self.term) << 64 | u128::from(self.count)
+    }
+
+    /// A token that was written with [`Self::to_u128`].
+    #[must_use]
+    pub const fn from_u128(number: u128) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = number.to_be_bytes();
+        Self {
+            term: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            count: u64::from_be_bytes([i, j, k, l, m, n, o, p]),
+        }
+    }
 }
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.term, self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_numbers_are_ordered_as_tokens_are() {
+        let parts = [0, 1, 255, 256, u64::from(u32::MAX), u64::MAX];
+        for term in parts {
+            for count in parts {
+                let token = Token::new(term, count);
+                assert_eq!(Token::from_bytes(token.to_bytes()), token);
+                assert_eq!(Token::from_u128(token.to_u128()), token);
+                for other in parts.map(|other| Token::new(other, count)) {
+                    assert_eq!(token.to_bytes().cmp(&other.to_bytes()), token.cmp(&other));
+                    assert_eq!(token.to_u128().cmp(&other.to_u128()), token.cmp(&other));
+                }
+            }
+        }
     }
 }

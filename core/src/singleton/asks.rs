@@ -15,9 +15,9 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
 use crate::time::Instant;
 
-/// Shortest and longest time an ask may wait; anything else is clamped.
-const TIMEOUT_MIN: Duration = Duration::from_millis(1);
-const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Shortest and longest time a caller may wait; anything else is clamped.
+pub(super) const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Clone, Debug)]
 struct Open {

@@ -1,8 +1,9 @@
-//! What this node's user wants of singletons: to host or reach one, to send it a message. Checks the caller's arguments once; decides
-//! nothing else. Spec: sharding 1.11.
+//! What this node's user wants of singletons: to host or reach one, to send it a message, to host it no more. Checks the caller's
+//! arguments once; decides nothing else. Spec: sharding 1.11.
 
 use core::time::Duration;
 
+use super::asks::{TIMEOUT_MAX, TIMEOUT_MIN};
 use super::manager::Manager;
 use super::protocol::{Answer, Command, CommandError, Msg, Settings};
 use super::proxy::{Proxy, Waiting, fail};
@@ -42,7 +43,39 @@ impl Singletons {
                 payload,
                 timeout,
             } => self.ask(cx, token, singleton, payload, timeout),
+            Command::Stop { singleton, timeout } => {
+                if let Err(error) = self.stop(cx, token, (singleton, timeout)) {
+                    cx.reply(token, AnyAnswer::Refused(error));
+                }
+            }
         }
+    }
+
+    /// This node hosts a singleton no more. Answered when its instance has ended.
+    fn stop(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        (singleton, timeout): (SingletonId, Duration),
+    ) -> Result<(), AnyError> {
+        if self.halted {
+            return Err(AnyError::Stopped);
+        }
+        let entry = self.entries.get_mut(&singleton);
+        let manager = entry.and_then(|entry| entry.manager.as_mut());
+        let refused = |error| Err(AnyError::Singleton(error));
+        let Some(manager) = manager else {
+            return refused(CommandError::NotHosted);
+        };
+        if manager.is_stopping() {
+            return refused(CommandError::Stopping);
+        }
+        if manager.is_retired() {
+            return refused(CommandError::NotHosted);
+        }
+        manager.retire(cx, token, timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX));
+        self.say_if_drained(cx);
+        Ok(())
     }
 
     fn register(&mut self, cx: &mut Cx<'_>, settings: Settings) -> Result<(), AnyError> {
@@ -57,12 +90,20 @@ impl Singletons {
             proxy: Proxy::new(id, settings.role.clone()),
             manager: None,
         });
-        if settings.hosts && entry.manager.is_none() {
-            let index = self.next_index;
-            self.next_index += 1;
-            entry.settings = settings.clone();
-            let manager = entry.manager.insert(Manager::new(id, index, settings, paused));
-            manager.look(cx);
+        if settings.hosts {
+            match &mut entry.manager {
+                Some(manager) if manager.is_retired() => {
+                    entry.settings = settings.clone();
+                    manager.begin_again(cx, settings);
+                }
+                Some(_) => {}
+                manager => {
+                    let index = self.next_index;
+                    self.next_index += 1;
+                    entry.settings = settings.clone();
+                    manager.insert(Manager::new(id, index, settings, paused)).look(cx);
+                }
+            }
         }
         entry.proxy.on_ages_changed(cx);
         Ok(())
@@ -75,7 +116,12 @@ impl Singletons {
         match self.entries.get(&id) {
             Some(entry) => {
                 let known = &entry.settings;
-                let same_lease = !settings.hosts || entry.manager.is_none() || known.lease == settings.lease;
+                let manager = entry.manager.as_ref();
+                if settings.hosts && manager.is_some_and(Manager::is_stopping) {
+                    return Err(CommandError::Stopping);
+                }
+                let hosts = manager.is_some_and(|manager| !manager.is_retired());
+                let same_lease = !settings.hosts || !hosts || known.lease == settings.lease;
                 if known.name != settings.name || known.role != settings.role || !same_lease {
                     return Err(CommandError::Conflict);
                 }

@@ -5,11 +5,13 @@
 
 pub(super) mod instance;
 mod leasing;
+mod retirement;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use self::instance::Instance;
+use self::retirement::Retirement;
 use super::handover::{self, Event as Happened, Facts, Retries, Stage, Step};
 use super::protocol::{Body, Event, Rejection, Settings, Timer};
 use super::state::{Phase, SingletonId};
@@ -34,6 +36,8 @@ pub(super) struct Manager {
     exited: bool,
     paused: bool,
     halted: bool,
+    /// The user of this node wants it to host this singleton no more.
+    retired: Option<Retirement>,
     /// Counts the attempts to be handed over to; answers to an earlier one are not heard.
     epoch: u64,
     /// The number of the next retry.
@@ -61,6 +65,7 @@ impl Manager {
             exited: false,
             paused,
             halted: false,
+            retired: None,
             epoch: 0,
             retry: 0,
             askers: BTreeMap::new(),
@@ -107,6 +112,9 @@ impl Manager {
         }
         let view = alloc::sync::Arc::clone(cx.view());
         self.askers.retain(|node, _| view.member(node).is_some());
+        if self.is_retired() {
+            return self.instance.on_members_changed(cx, true);
+        }
         if !self.begun {
             return self.begin(cx);
         }
@@ -199,6 +207,9 @@ impl Manager {
         if self.halted {
             return;
         }
+        if self.is_retired() {
+            return self.on_hand_over_retired(cx, from, epoch, body);
+        }
         let answers_me = epoch == self.epoch;
         match body {
             Body::HandOverToMe => {
@@ -257,6 +268,9 @@ impl Manager {
         if core::mem::take(&mut self.release_due) {
             self.order_release(cx);
         }
+        if self.is_retired() {
+            return self.on_retired_ended(cx);
+        }
         if self.stage == Stage::Stuck {
             return self.begin_anew(cx);
         }
@@ -305,6 +319,7 @@ impl Manager {
         }
         self.stage = Stage::Stopped;
         self.instance.kill(cx);
+        self.on_retired_halted(cx);
         for timer in [Timer::Retry(self.id), Timer::Lease(self.id)] {
             cx.cancel(timer);
         }
@@ -316,7 +331,8 @@ impl Manager {
 
     /// Whether an instance must not begin now.
     pub(super) fn is_held_up(&self, cx: &Cx<'_>) -> bool {
-        self.paused || self.exited || self.halted || cx.view().is_shutting_down()
+        let held_up = self.paused || self.exited || self.halted || self.is_retired();
+        held_up || cx.view().is_shutting_down()
     }
 
     /// What must hold between the calls.

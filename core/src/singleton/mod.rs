@@ -3,7 +3,7 @@
 //! nothing. Spec: sharding 1.10, 1.11, 2.2, 10.7, 10.12, 10.13.
 //!
 //! `handover` has the rules of the hand-over as a pure function; `manager` does what it says, and `manager/instance` takes the
-//! term and starts and stops; `voter` promises terms; `proxy` finds the instance for this node's users; `asks` are theirs.
+//! term and starts and stops, `manager/retirement` has a node that stays host it no more; `voter` promises terms; `proxy` finds the instance for this node's users; `asks` are theirs.
 
 mod asks;
 mod commands;
@@ -138,6 +138,10 @@ impl Singletons {
                     entry.proxy.on_gone(cx, from, token);
                 }
             }
+            // Whoever leaves is not kept waiting by a successor that does not host it, or not yet.
+            Body::TakeOverFromMe if !self.hosts(singleton) => {
+                say(cx, from, (singleton, 0), Body::HandOverToMe);
+            }
             Body::HandOverToMe
             | Body::HandOverInProgress
             | Body::HandOverDone { .. }
@@ -145,6 +149,11 @@ impl Singletons {
                 manager.on_hand_over(cx, from, epoch, body);
             }),
         }
+    }
+
+    fn hosts(&self, singleton: SingletonId) -> bool {
+        let entry = self.entries.get(&singleton);
+        entry.is_some_and(|entry| entry.manager.is_some())
     }
 
     /// Calls a singleton's manager, if there is one here, with whether an instance must not begin now.
@@ -217,7 +226,7 @@ impl Singletons {
             Timer::Lease(id) => managed(id, Manager::on_lease_timer),
             Timer::Restart(id) => managed(id, Manager::on_restart),
             Timer::Claim(id) => managed(id, |manager, cx| manager.instance.on_claim_timer(cx)),
-            Timer::StopLate(id) => managed(id, |manager, cx| manager.instance.on_stop_late(cx)),
+            Timer::StopLate(id) => managed(id, Manager::on_stop_late),
         };
         self.with_instance(cx, id, |manager, cx, _| call(manager, cx));
         self.say_if_drained(cx);

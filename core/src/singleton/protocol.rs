@@ -146,6 +146,15 @@ pub enum Command {
         /// How long to wait (1 ms to 24 h; clamped).
         timeout: Duration,
     },
+    /// This node hosts it no more, until it registers it again as a host: its instance, if it has one, handles what is in its
+    /// mailbox and stops. Answered with [`Answer::Stopped`], exactly once. No other node begins while this one stays the
+    /// oldest member of the role.
+    Stop {
+        /// The singleton.
+        singleton: SingletonId,
+        /// How long the instance may take before it is killed (1 ms to 24 h; clamped).
+        timeout: Duration,
+    },
 }
 
 /// What singletons answer a command with, beyond that it is done.
@@ -153,6 +162,22 @@ pub enum Command {
 pub enum Answer {
     /// An ask's result.
     Asked(Result<Payload, AskFailure>),
+    /// What a stop has come to.
+    Stopped(StopOutcome),
+}
+
+/// What became of an instance that this node was to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StopOutcome {
+    /// There was none on this node.
+    NothingRan,
+    /// It handled what it had and stopped.
+    Stopped,
+    /// It did not stop in time and was killed, or its token was void; it has ended.
+    Killed,
+    /// It was killed and has not ended: its handler blocks its thread. When it ends nothing is said but the event.
+    StillRuns,
 }
 
 /// Why a command was refused. The caller's mistake, never the peer's.
@@ -176,6 +201,12 @@ pub enum CommandError {
     /// This node is on its way out.
     #[error("this node leaves and hosts nothing new")]
     Leaving,
+    /// This node does not host it.
+    #[error("this node does not host the singleton")]
+    NotHosted,
+    /// It is being stopped on this node, and its instance has not ended.
+    #[error("the singleton is being stopped on this node")]
+    Stopping,
     /// A message that was not accepted: it was not handled.
     #[error(transparent)]
     NotAccepted(AskFailure),

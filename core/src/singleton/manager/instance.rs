@@ -4,6 +4,10 @@
 //! A term counts once a majority of the members that are up has promised it; the others are asked until they have, so that whoever
 //! comes later hears of it. A higher one makes this token void.
 
+mod delivery;
+
+pub(in crate::singleton) use delivery::{not_here, refuse};
+
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,10 +16,9 @@ use crate::buffered::Buffered;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::reject::Rejection as AnyRejection;
-use crate::sharding::protocol::AskReply;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Slot;
-use crate::singleton::protocol::{Body, Delivery, Event, Msg, Order, Rejection, Timer};
+use crate::singleton::protocol::{Body, Delivery, Event, Order, Rejection, Timer};
 use crate::singleton::state::SingletonId;
 use crate::singleton::voter::TERM_MAX;
 use crate::singleton::{Cx, say};
@@ -52,6 +55,8 @@ pub(in crate::singleton) struct Instance {
     index: u32,
     generation: u32,
     life: Life,
+    /// What runs or stops here was killed, or the last one was.
+    killed: bool,
     /// The term that was claimed last; this node's while `claimed`.
     term: u64,
     claimed: bool,
@@ -77,6 +82,7 @@ impl Instance {
             index,
             generation: 0,
             life: Life::Absent,
+            killed: false,
             term: 0,
             claimed: false,
             count: 0,
@@ -108,6 +114,11 @@ impl Instance {
             Life::Running(run) | Life::Stopping(run) => Some(run.token),
             Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => None,
         }
+    }
+
+    /// Whether the last one did not stop by itself.
+    pub(super) const fn was_killed(&self) -> bool {
+        self.killed
     }
 
     pub(in crate::singleton) fn buffered(&self) -> Buffered {
@@ -229,7 +240,7 @@ impl Instance {
             let token = run.token;
             cx.notify((self.id, Event::Superseded { token, term }));
             self.life = Life::Stopping(run);
-            cx.order_instance(Order::Kill { slot: run.slot });
+            self.order_kill(cx, run);
             self.leave(cx, token);
         }
     }
@@ -265,6 +276,7 @@ impl Instance {
         let token = Token::new(self.term, self.count);
         let since = cx.mono();
         self.life = Life::Running(Run { slot, token, since });
+        self.killed = false;
         cx.counters().instances_started += 1;
         let singleton = self.id;
         cx.order_instance(Order::Start {
@@ -278,8 +290,14 @@ impl Instance {
         }
     }
 
-    /// It is to stop; says whether it has ended by that.
+    /// It is to stop, and is killed if that takes longer than usual; says whether it has ended by that.
     pub(super) fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
+        let timeout = cx.config().singleton.stop_timeout;
+        self.stop_within(cx, timeout)
+    }
+
+    /// It is to stop, and is killed if that takes so long; says whether it has ended by that.
+    pub(super) fn stop_within(&mut self, cx: &mut Cx<'_>, timeout: Duration) -> bool {
         self.claimed = false;
         match self.life {
             Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => {
@@ -291,21 +309,39 @@ impl Instance {
             Life::Running(run) => {
                 self.life = Life::Stopping(run);
                 cx.order_instance(Order::Stop { slot: run.slot });
-                let at = cx.mono() + cx.config().singleton.stop_timeout;
-                cx.wake(Timer::StopLate(self.id), at);
+                cx.wake(Timer::StopLate(self.id), cx.mono() + timeout);
                 self.leave(cx, run.token);
                 false
             }
-            Life::Stopping(_) => false,
+            Life::Stopping(_) => {
+                let at = cx.mono() + timeout;
+                if cx.due(Timer::StopLate(self.id)).is_some_and(|set| set > at) {
+                    cx.wake(Timer::StopLate(self.id), at);
+                }
+                false
+            }
         }
     }
 
     /// It has not stopped in time.
-    pub(in crate::singleton) fn on_stop_late(&self, cx: &mut Cx<'_>) {
+    pub(super) fn on_stop_late(&mut self, cx: &mut Cx<'_>) {
         if let Life::Stopping(run) = self.life {
             cx.counters().instances_killed += 1;
             cx.notify((self.id, Event::StopTimeout { token: run.token }));
-            cx.order_instance(Order::Kill { slot: run.slot });
+            self.order_kill(cx, run);
+        }
+    }
+
+    fn order_kill(&mut self, cx: &mut Cx<'_>, run: Run) {
+        self.killed = true;
+        cx.order_instance(Order::Kill { slot: run.slot });
+    }
+
+    /// What runs or stops here is to end at once.
+    pub(super) fn kill_running(&mut self, cx: &mut Cx<'_>) {
+        match self.life {
+            Life::Running(_) | Life::Stopping(_) => self.kill(cx),
+            Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => {}
         }
     }
 
@@ -315,7 +351,7 @@ impl Instance {
         match self.life {
             Life::Running(run) | Life::Stopping(run) => {
                 self.life = Life::Stopping(run);
-                cx.order_instance(Order::Kill { slot: run.slot });
+                self.order_kill(cx, run);
                 self.leave(cx, run.token);
             }
             Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => self.life = Life::Absent,
@@ -390,57 +426,6 @@ impl Instance {
             say(cx, from, (self.id, epoch), Body::Identified { token });
         }
     }
-
-    /// A message for it.
-    pub(in crate::singleton) fn deliver(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: &UniqueAddress,
-        delivery: Delivery,
-        paused: bool,
-    ) {
-        let Life::Running(run) = self.life else {
-            return not_here(cx, from, delivery);
-        };
-        if run.token != delivery.token {
-            return not_here(cx, from, delivery);
-        }
-        if paused {
-            return self.hold(cx, delivery);
-        }
-        cx.counters().messages_delivered += 1;
-        cx.order_instance(Order::Deliver {
-            slot: run.slot,
-            payload: delivery.payload,
-            reply_to: delivery.ask.map(|ticket| ticket.ask),
-        });
-    }
-
-    /// Keeps a message while this process does not know whether it is still a member.
-    fn hold(&mut self, cx: &mut Cx<'_>, delivery: Delivery) {
-        let limits = &cx.config().singleton;
-        let bytes = self.held_bytes.saturating_add(delivery.payload.len());
-        if self.held.len() >= limits.buffer_messages_max || bytes > limits.buffer_bytes_max {
-            return refuse(cx, delivery, AskFailure::MailboxFull);
-        }
-        self.held_bytes = bytes;
-        let left = delivery.ask.as_ref().map(|ticket| ticket.remaining_ms);
-        let until = left.map(|left| cx.mono() + Duration::from_millis(u64::from(left)));
-        self.held.push_back((until, delivery));
-    }
-
-    /// The pause did no harm: it gets what was kept and is still waited for. At most `singleton.buffer_messages_max`.
-    pub(super) fn deliver_held(&mut self, cx: &mut Cx<'_>) {
-        self.held_bytes = 0;
-        let me = cx.me().clone();
-        for (until, delivery) in core::mem::take(&mut self.held) {
-            if until.is_some_and(|until| until <= cx.mono()) {
-                cx.counters().messages_expired += 1;
-                continue;
-            }
-            self.deliver(cx, &me, delivery, false);
-        }
-    }
 }
 
 /// Members that vote about terms: all that were Up and neither are Down nor end. Who ends tells its successor the term itself.
@@ -457,30 +442,4 @@ fn voters(cx: &Cx<'_>) -> Vec<UniqueAddress> {
 fn stale(cx: &mut Cx<'_>, from: &UniqueAddress) {
     cx.counters().answers_stale += 1;
     cx.reject(from, AnyRejection::Singleton(Rejection::StaleEpoch));
-}
-
-/// There is no such instance here: the proxy has to look for it anew.
-pub(in crate::singleton) fn not_here(cx: &mut Cx<'_>, from: &UniqueAddress, delivery: Delivery) {
-    let (singleton, token) = (delivery.singleton, delivery.token);
-    refuse(cx, delivery, AskFailure::EntityStoppedUnhandled);
-    say(cx, from, (singleton, 0), Body::Gone { token });
-}
-
-/// Ends a message that no instance got: its asker hears why, or it is a dead letter.
-pub(in crate::singleton) fn refuse(cx: &mut Cx<'_>, delivery: Delivery, reason: AskFailure) {
-    match delivery.ask {
-        Some(ticket) => {
-            let to = ticket.ask.asker;
-            let reply = AskReply {
-                id: ticket.ask.id,
-                to: to.clone(),
-                result: Err(reason),
-            };
-            cx.send(&to, Msg::Reply(reply));
-        }
-        None => {
-            cx.counters().dead_letters += 1;
-            cx.notify((delivery.singleton, Event::DeadLetter { reason }));
-        }
-    }
 }

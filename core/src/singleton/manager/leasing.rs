@@ -32,6 +32,8 @@ impl Manager {
             LeaseOutcome::Lost => {
                 cx.notify((self.id, Event::LeaseLost));
                 self.tell(cx, Happened::LeaseLost);
+                // Somebody else may have it by now: nothing of what waits is begun with.
+                self.instance.kill_running(cx);
             }
             LeaseOutcome::Released => {
                 if core::mem::take(&mut self.releasing) {
@@ -51,7 +53,7 @@ impl Manager {
     }
 
     /// It was granted to who does not want it any more.
-    const fn wants_no_lease(&self) -> bool {
+    pub(super) const fn wants_no_lease(&self) -> bool {
         match self.stage {
             Stage::Start
             | Stage::Younger { .. }

@@ -1,6 +1,7 @@
 //! Singletons on a few nodes without membership: the cases of the catalogue, by number. Spec: sharding 6.7.
 
 mod proxies;
+mod retirement;
 mod tokens;
 mod world;
 
@@ -148,7 +149,11 @@ fn s_162_a_lost_lease_stops_the_instance_and_the_next_one_needs_it_again() {
     let first = world.token(0);
     world.host(0).slow_to_stop = true;
     world.lease(0, LeaseOutcome::Lost);
-    assert_eq!(world.host(0).told_to_stop, 1, "in the same step");
+    assert_eq!(
+        (world.host(0).told_to_stop, world.host(0).killed),
+        (1, 1),
+        "in the same step, and nothing of what waits is begun with"
+    );
     assert_eq!(world.host(0).leases_asked, 1, "not before it has stopped");
     world.ends(0);
     assert_eq!(world.host(0).leases_asked, 2);

@@ -189,6 +189,18 @@ impl World {
         self.peers[at].registered.take() == Some(Answer::Done)
     }
 
+    /// Has a node host it no more; what it is told at once.
+    pub(super) fn stop(&mut self, at: usize, timeout: Duration) -> Option<Answer> {
+        let singleton = id();
+        self.command(at, 0, SingletonCommand::Stop { singleton, timeout });
+        self.told(at)
+    }
+
+    /// What a node's user was told last, but for asks.
+    pub(super) fn told(&mut self, at: usize) -> Option<Answer> {
+        self.peers[at].registered.take()
+    }
+
     /// This node has not registered it.
     pub(super) fn forget(&mut self, at: usize) {
         self.peers[at].singletons = Singletons::default();

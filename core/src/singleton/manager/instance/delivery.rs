@@ -1,0 +1,90 @@
+//! Messages to an instance: given to its host, kept while this process does not know whether it is still a member, or refused so that
+//! their askers hear why. Starts and stops nothing. Spec: sharding 1.11, 10.13.
+
+use core::time::Duration;
+
+use super::{Instance, Life};
+use crate::ident::UniqueAddress;
+use crate::sharding::protocol::AskReply;
+use crate::sharding::state::errors::AskFailure;
+use crate::singleton::protocol::{Body, Delivery, Event, Msg, Order};
+use crate::singleton::{Cx, say};
+
+impl Instance {
+    /// A message for it.
+    pub(in crate::singleton) fn deliver(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        delivery: Delivery,
+        paused: bool,
+    ) {
+        let Life::Running(run) = self.life else {
+            return not_here(cx, from, delivery);
+        };
+        if run.token != delivery.token {
+            return not_here(cx, from, delivery);
+        }
+        if paused {
+            return self.hold(cx, delivery);
+        }
+        cx.counters().messages_delivered += 1;
+        cx.order_instance(Order::Deliver {
+            slot: run.slot,
+            payload: delivery.payload,
+            reply_to: delivery.ask.map(|ticket| ticket.ask),
+        });
+    }
+
+    /// Keeps a message while this process does not know whether it is still a member.
+    fn hold(&mut self, cx: &mut Cx<'_>, delivery: Delivery) {
+        let limits = &cx.config().singleton;
+        let bytes = self.held_bytes.saturating_add(delivery.payload.len());
+        if self.held.len() >= limits.buffer_messages_max || bytes > limits.buffer_bytes_max {
+            return refuse(cx, delivery, AskFailure::MailboxFull);
+        }
+        self.held_bytes = bytes;
+        let left = delivery.ask.as_ref().map(|ticket| ticket.remaining_ms);
+        let until = left.map(|left| cx.mono() + Duration::from_millis(u64::from(left)));
+        self.held.push_back((until, delivery));
+    }
+
+    /// The pause did no harm: it gets what was kept and is still waited for. At most `singleton.buffer_messages_max`.
+    pub(in crate::singleton) fn deliver_held(&mut self, cx: &mut Cx<'_>) {
+        self.held_bytes = 0;
+        let me = cx.me().clone();
+        for (until, delivery) in core::mem::take(&mut self.held) {
+            if until.is_some_and(|until| until <= cx.mono()) {
+                cx.counters().messages_expired += 1;
+                continue;
+            }
+            self.deliver(cx, &me, delivery, false);
+        }
+    }
+}
+
+/// There is no such instance here: the proxy has to look for it anew.
+pub(in crate::singleton) fn not_here(cx: &mut Cx<'_>, from: &UniqueAddress, delivery: Delivery) {
+    let (singleton, token) = (delivery.singleton, delivery.token);
+    refuse(cx, delivery, AskFailure::EntityStoppedUnhandled);
+    say(cx, from, (singleton, 0), Body::Gone { token });
+}
+
+/// Ends a message that no instance got: its asker hears why, or it is a dead letter.
+pub(in crate::singleton) fn refuse(cx: &mut Cx<'_>, delivery: Delivery, reason: AskFailure) {
+    match delivery.ask {
+        Some(ticket) => {
+            let to = ticket.ask.asker;
+            let reply = AskReply {
+                id: ticket.ask.id,
+                to: to.clone(),
+                result: Err(reason),
+            };
+            cx.send(&to, Msg::Reply(reply));
+        }
+        None => {
+            cx.counters().dead_letters += 1;
+            cx.notify((delivery.singleton, Event::DeadLetter { reason }));
+        }
+    }
+}
