@@ -12,6 +12,8 @@ use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
 use quorate_core::sharding::errors::AskFailure;
 
+use crate::kinds::Mismatch;
+
 /// Why a node did not start. Nothing of it is left running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -94,6 +96,12 @@ pub enum ClusterError {
     /// The kind is registered already, with messages or answers of other types.
     #[error(transparent)]
     Region(#[from] RegionError),
+    /// The singleton is registered already, with messages or answers of other types.
+    #[error(transparent)]
+    Singleton(#[from] SingletonError),
+    /// A singleton with a lease on a node without a keeper of leases: it could never run here.
+    #[error("a singleton with a lease needs a keeper of leases: name one with `ClusterBuilder::leases`")]
+    NoLeaseKeeper,
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
@@ -119,6 +127,56 @@ pub enum RegionError {
         /// The message and the answer that were wanted.
         wanted: &'static str,
     },
+}
+
+impl RegionError {
+    pub(crate) fn of(kind: &str, mismatch: Mismatch) -> Self {
+        let kind = kind.to_owned();
+        match mismatch {
+            Mismatch::Missing => Self::NotRegistered { kind },
+            Mismatch::OtherTypes { registered, wanted } => Self::OtherTypes {
+                kind,
+                registered,
+                wanted,
+            },
+        }
+    }
+}
+
+/// Why there is no way to a singleton. Cannot pass by itself: it has to be started or a proxy made, or the types mended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SingletonError {
+    /// This node has not registered it, neither to host it nor as a proxy.
+    #[error("the singleton `{name}` is not registered on this node")]
+    NotRegistered {
+        /// Its name.
+        name: String,
+    },
+    /// It has messages or answers of other types.
+    #[error("the singleton `{name}` was registered for {registered}, not for {wanted}")]
+    OtherTypes {
+        /// Its name.
+        name: String,
+        /// The message and the answer as registered.
+        registered: &'static str,
+        /// The message and the answer that were wanted.
+        wanted: &'static str,
+    },
+}
+
+impl SingletonError {
+    pub(crate) fn of(name: &str, mismatch: Mismatch) -> Self {
+        let name = name.to_owned();
+        match mismatch {
+            Mismatch::Missing => Self::NotRegistered { name },
+            Mismatch::OtherTypes { registered, wanted } => Self::OtherTypes {
+                name,
+                registered,
+                wanted,
+            },
+        }
+    }
 }
 
 /// Why a message without an answer was not taken.

@@ -1,16 +1,13 @@
-//! Which kinds this node has registered, and with which types: so that a region can be had by name, and never of wrong types.
-//! Decides nothing about sharding.
+//! What this node has registered by name, kinds and singletons, and with which types: so that the way to one can be had by name, and
+//! never of wrong types. Decides nothing about them.
 
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use quorate_core::sharding::ids::KindId;
-
-use crate::error::RegionError;
 use crate::sync::lock;
 
-/// A kind's message and answer.
+/// A message and its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Types {
     id: TypeId,
@@ -26,45 +23,57 @@ impl Types {
     }
 }
 
-/// The table. As long as the kinds that were registered: programs have few.
-#[derive(Debug, Default)]
-pub(crate) struct Kinds(Mutex<BTreeMap<KindId, Types>>);
+/// Why there is no way to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// It is not registered.
+    Missing,
+    /// It has other types.
+    OtherTypes {
+        registered: &'static str,
+        wanted: &'static str,
+    },
+}
 
-impl Kinds {
-    /// Notes a kind; says whether it is new.
-    pub(crate) fn add(&self, kind: &str, types: Types) -> Result<bool, RegionError> {
+/// The table. As long as what was registered: programs have few.
+#[derive(Debug)]
+pub(crate) struct Kinds<K>(Mutex<BTreeMap<K, Types>>);
+
+impl<K> Default for Kinds<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Copy + Ord> Kinds<K> {
+    /// Notes one; says whether it is new.
+    pub(crate) fn add(&self, key: K, types: Types) -> Result<bool, Mismatch> {
         let mut kinds = lock(&self.0);
-        match kinds.get(&KindId::of(kind)) {
-            Some(known) => check(kind, *known, types).map(|()| false),
+        match kinds.get(&key) {
+            Some(known) => check(*known, types).map(|()| false),
             None => {
-                kinds.insert(KindId::of(kind), types);
+                kinds.insert(key, types);
                 Ok(true)
             }
         }
     }
 
-    pub(crate) fn remove(&self, kind: &str) {
-        lock(&self.0).remove(&KindId::of(kind));
+    pub(crate) fn remove(&self, key: K) {
+        lock(&self.0).remove(&key);
     }
 
-    /// Whether a kind is there, with these types.
-    pub(crate) fn check(&self, kind: &str, types: Types) -> Result<KindId, RegionError> {
-        let id = KindId::of(kind);
+    /// Whether it is there, with these types.
+    pub(crate) fn check(&self, key: K, types: Types) -> Result<(), Mismatch> {
         let kinds = lock(&self.0);
-        let missing = || RegionError::NotRegistered {
-            kind: kind.to_owned(),
-        };
-        check(kind, *kinds.get(&id).ok_or_else(missing)?, types)?;
-        Ok(id)
+        check(*kinds.get(&key).ok_or(Mismatch::Missing)?, types)
     }
 }
 
-fn check(kind: &str, known: Types, wanted: Types) -> Result<(), RegionError> {
+fn check(known: Types, wanted: Types) -> Result<(), Mismatch> {
     if known.id == wanted.id {
         return Ok(());
     }
-    Err(RegionError::OtherTypes {
-        kind: kind.to_owned(),
+    Err(Mismatch::OtherTypes {
         registered: known.name,
         wanted: wanted.name,
     })

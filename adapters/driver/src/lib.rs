@@ -6,7 +6,7 @@
 //!
 //! | part | decides |
 //! |---|---|
-//! | [`Cluster`], [`ClusterBuilder`], [`Region`], [`Events`] | nothing: they ask the loop |
+//! | [`Cluster`], [`ClusterBuilder`], [`Region`], [`Singleton`], [`Events`] | nothing: they ask the loop |
 //! | pump | nothing: it connects the node, its links (`quorate-links`) and its entities; no I/O, no clock |
 //! | loop | nothing: it moves bytes and time, in a fixed order |
 //! | [`Secured`] | nothing: it puts a stream transport inside Noise (feature `psk`) or mutual TLS (feature `tls`) if [`Security`] says so |
@@ -47,6 +47,7 @@ mod runtime;
 mod secured;
 mod security;
 mod shared;
+mod singleton;
 mod stats;
 mod store;
 mod sync;
@@ -63,7 +64,7 @@ pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
 pub use cluster::{Cluster, LEAVE_TIMEOUT};
 pub use entity::{Entity, EntityContext};
-pub use error::{AskError, ClusterError, RegionError, StartError, TellError, Termination};
+pub use error::{AskError, ClusterError, RegionError, SingletonError, StartError, TellError, Termination};
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};
 pub use lease::{FileLeases, LeaseKeeper, MemoryLeases};
@@ -76,6 +77,7 @@ pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{HandshakeLimits, Method, Security};
+pub use singleton::{Singleton, SingletonBuilder};
 pub use stats::{HostStats, KindState, LinkState, LinkStats, NodeStats};
 pub use store::{MemoryStore, Store, StoreFault, new_store_id};
 pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};
@@ -94,15 +96,19 @@ pub mod core {
         Differences, JoinChecker, JoinCheckers, Setting, SettingDifference, SettingError, Settings,
     };
     pub use quorate_core::config::{
-        Config, ConfigError, CustomStrategy, DdataConfig, DowningStrategy, LeaseMajorityConfig, ValidConfig,
+        Config, ConfigError, CustomStrategy, DdataConfig, DowningStrategy, LeaseMajorityConfig,
+        SingletonConfig, ValidConfig,
     };
     pub use quorate_core::ddata::protocol::{ReadError, WriteError};
     pub use quorate_core::ddata::state::key::{BadKey, Pattern};
     pub use quorate_core::downing::{decision::Decision, strategy::Strategy, view::DowningView};
-    pub use quorate_core::effect::{CommandError, HaltReason, MembershipCommandError, ShardingCommandError};
+    pub use quorate_core::effect::{
+        CommandError, HaltReason, MembershipCommandError, ShardingCommandError, SingletonCommandError,
+        StopOutcome,
+    };
     pub use quorate_core::event::{
         DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent,
-        SeedCause, SeedFailure, ShardingEvent, ShutdownPhase,
+        SeedCause, SeedFailure, ShardingEvent, ShutdownPhase, SingletonEvent,
     };
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
     pub use quorate_core::membership::events::MembershipChange;
@@ -111,6 +117,7 @@ pub mod core {
     pub use quorate_core::sharding::fields::{FieldDifference, KindDifference, StoreMode};
     pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
+    pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};
     pub use quorate_core::stats::Stats;
     pub use quorate_core::store;
     pub use quorate_core::time::{Instant, Now};

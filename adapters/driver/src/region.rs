@@ -1,4 +1,5 @@
-//! How users reach entities: a region by kind, an entity by id, `tell` without and `ask` with an answer.
+//! How users reach entities: a region by kind, an entity by id, `tell` without and `ask` with an answer; singletons are asked in the
+//! same way.
 //! Spec: `README.md`.
 
 use std::fmt;
@@ -17,7 +18,7 @@ use serde::de::DeserializeOwned;
 use crate::codec;
 use crate::entity::is_current;
 use crate::error::{AskError, TellError};
-use crate::shared::{Shared, UserCommand};
+use crate::shared::{Recipient, Shared, UserCommand};
 use crate::sync;
 
 /// How long an ask waits unless [`Ask::timeout`] says otherwise. Mirrors the reference's usual ask timeout.
@@ -84,8 +85,7 @@ impl<M: Serialize, R> EntityRef<M, R> {
         let payload = codec::encode(message).ok_or(TellError::Encode)?;
         self.shared.check(&self.id, &payload)?;
         Ok(UserCommand::Tell {
-            kind: self.kind,
-            entity: self.id.clone(),
+            to: Recipient::Entity(self.kind, self.id.clone()),
             payload,
         })
     }
@@ -118,14 +118,8 @@ impl<M: Serialize, R: DeserializeOwned> EntityRef<M, R> {
     /// otherwise. Await it: `entity.ask(&message).timeout(duration).await`. Nothing is sent before that.
     #[must_use = "nothing is sent before it is awaited"]
     pub fn ask(&self, message: &M) -> Ask<R> {
-        Ask {
-            shared: Arc::clone(&self.shared),
-            kind: self.kind,
-            entity: self.id.clone(),
-            payload: codec::encode(message),
-            timeout: ASK_TIMEOUT_DEFAULT,
-            reply: PhantomData,
-        }
+        let to = Recipient::Entity(self.kind, self.id.clone());
+        Ask::new(Arc::clone(&self.shared), to, codec::encode(message))
     }
 }
 
@@ -153,14 +147,24 @@ impl<M, R> fmt::Debug for EntityRef<M, R> {
 #[must_use = "nothing is sent before it is awaited"]
 pub struct Ask<R> {
     shared: Arc<Shared>,
-    kind: KindId,
-    entity: EntityId,
+    to: Recipient,
     payload: Option<Payload>,
     timeout: Duration,
     reply: PhantomData<fn() -> R>,
 }
 
 impl<R> Ask<R> {
+    /// An ask of this message; `None` if it could not be encoded.
+    pub(crate) const fn new(shared: Arc<Shared>, to: Recipient, payload: Option<Payload>) -> Self {
+        Self {
+            shared,
+            to,
+            payload,
+            timeout: ASK_TIMEOUT_DEFAULT,
+            reply: PhantomData,
+        }
+    }
+
     /// How long to wait for the answer, 1 ms to 24 h (clamped), counted from when the node takes the message.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -171,8 +175,7 @@ impl<R> Ask<R> {
 impl<R> fmt::Debug for Ask<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
-            .field("kind", &self.kind)
-            .field("entity", &self.entity)
+            .field("to", &self.to)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
@@ -191,8 +194,7 @@ impl<R: DeserializeOwned> IntoFuture for Ask<R> {
         };
         let (reply, answer) = sync::oneshot();
         let command = UserCommand::Ask {
-            kind: self.kind,
-            entity: self.entity,
+            to: self.to,
             payload,
             timeout: self.timeout,
             reply,
@@ -236,9 +238,7 @@ const NOT_TAKEN: AskError = AskError::Failed(AskFailure::NodeStoppedUnsent);
 
 /// Hands the question in; boxes a future only if the queue is full.
 fn submit(shared: Arc<Shared>, command: UserCommand, answer: Answer) -> AskProgress {
-    if let UserCommand::Ask { kind, entity, .. } = &command
-        && is_current(&shared, *kind, entity)
-    {
+    if is_current(&shared, command.to()) {
         return AskProgress::Failed(AskError::OwnEntity);
     }
     match shared.try_user(command) {

@@ -7,19 +7,21 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Limits;
 use quorate_core::ddata::state::key::Pattern;
-use quorate_core::effect::{Answer, DdataAnswer, ShardingAnswer};
+use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, DdataCommand, KindSettings};
+use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand, SingletonSettings};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::singleton::state::{SingletonId, SingletonState};
 
 use crate::data::{Inbox, Places};
 use crate::entity::Starter;
-use crate::error::{ClusterError, RegionError, TellError};
+use crate::error::{ClusterError, RegionError, SingletonError, TellError};
 use crate::events::Hub;
 use crate::kinds::{Kinds, Types};
 use crate::region::Region;
+use crate::singleton::Singleton;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::sync::{self, Notify};
 
@@ -33,16 +35,21 @@ const CONTROL_COMMANDS_MAX: usize = 256;
 /// Operations on replicated data that wait: as many as messages. Beyond it callers wait.
 const DATA_COMMANDS_MAX: usize = 4_096;
 
-/// A message to an entity.
+/// Whom a message is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    Entity(KindId, EntityId),
+    Singleton(SingletonId),
+}
+
+/// A message to an entity or to a singleton.
 pub(crate) enum UserCommand {
     Tell {
-        kind: KindId,
-        entity: EntityId,
+        to: Recipient,
         payload: Payload,
     },
     Ask {
-        kind: KindId,
-        entity: EntityId,
+        to: Recipient,
         payload: Payload,
         timeout: Duration,
         reply: sync::Sender<Result<Payload, AskFailure>>,
@@ -50,6 +57,12 @@ pub(crate) enum UserCommand {
 }
 
 impl UserCommand {
+    pub(crate) const fn to(&self) -> &Recipient {
+        match self {
+            Self::Tell { to, .. } | Self::Ask { to, .. } => to,
+        }
+    }
+
     /// The node does not take it any more.
     pub(crate) fn refuse(self, failure: AskFailure) {
         match self {
@@ -83,6 +96,12 @@ pub(crate) enum ControlCommand {
         starter: Option<Arc<dyn Starter>>,
         reply: sync::Sender<Answer>,
     },
+    Singleton {
+        settings: SingletonSettings,
+        starter: Option<Arc<dyn Starter>>,
+        reply: sync::Sender<Result<(), ClusterError>>,
+    },
+    SingletonState(SingletonId, sync::Sender<Option<SingletonState>>),
     Stats(sync::Sender<NodeStats>),
     Links(sync::Sender<Vec<LinkState>>),
     Kinds(sync::Sender<Vec<KindState>>),
@@ -116,7 +135,8 @@ pub(crate) struct Shared {
     pub(crate) wake: Arc<Notify>,
     /// What a message may have.
     limits: MessageLimits,
-    kinds: Kinds,
+    kinds: Kinds<KindId>,
+    singletons: Kinds<SingletonId>,
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
     data: Sender<DataCommand>,
@@ -148,6 +168,7 @@ impl Shared {
                 id_bytes: limits.entity_id_bytes_max,
             },
             kinds: Kinds::default(),
+            singletons: Kinds::default(),
             user: user_in,
             control: control_in,
             data: data_in,
@@ -177,13 +198,33 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether a message may be sent to a singleton.
+    pub(crate) fn check_payload(&self, payload: &Payload) -> Result<(), TellError> {
+        if payload.len() > self.limits.payload_bytes {
+            return Err(TellError::TooLarge);
+        }
+        Ok(())
+    }
+
     /// The way to a registered kind's entities.
     pub(crate) fn region<M: 'static, R: 'static>(
         self: &Arc<Self>,
         kind: &str,
     ) -> Result<Region<M, R>, RegionError> {
-        let id = self.kinds.check(kind, Types::of::<M, R>())?;
+        let id = KindId::of(kind);
+        let known = self.kinds.check(id, Types::of::<M, R>());
+        known.map_err(|mismatch| RegionError::of(kind, mismatch))?;
         Ok(Region::new(Arc::clone(self), id))
+    }
+
+    /// The way to a registered singleton.
+    pub(crate) fn singleton<M: 'static, R: 'static>(
+        self: &Arc<Self>,
+        name: &str,
+    ) -> Result<Singleton<M, R>, SingletonError> {
+        let known = self.singletons.check(SingletonId::of(name), Types::of::<M, R>());
+        known.map_err(|mismatch| SingletonError::of(name, mismatch))?;
+        Ok(Singleton::new(Arc::clone(self), Arc::from(name)))
     }
 
     /// Hands a message in without waiting; gives it back if the queue is full.
@@ -250,8 +291,10 @@ impl Shared {
         starter: Option<Arc<dyn Starter>>,
     ) -> Result<Region<M, R>, ClusterError> {
         let name = Arc::clone(&settings.name);
+        let id = KindId::of(&name);
         // Before it is registered: its entities look it up.
-        let is_new = self.kinds.add(&name, Types::of::<M, R>())?;
+        let added = self.kinds.add(id, Types::of::<M, R>());
+        let is_new = added.map_err(|mismatch| RegionError::of(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
         let command = ControlCommand::Register {
             settings,
@@ -261,10 +304,65 @@ impl Shared {
         self.control(command).await?;
         let registered = outcome(answer.await);
         if registered.is_err() && is_new {
-            self.kinds.remove(&name);
+            self.kinds.remove(id);
         }
         registered?;
-        Ok(Region::new(Arc::clone(self), KindId::of(&name)))
+        Ok(Region::new(Arc::clone(self), id))
+    }
+
+    /// Registers a singleton, with the means to start its instances if this node hosts it.
+    pub(crate) async fn register_singleton<M: 'static, R: 'static>(
+        self: &Arc<Self>,
+        settings: SingletonSettings,
+        starter: Option<Arc<dyn Starter>>,
+    ) -> Result<Singleton<M, R>, ClusterError> {
+        let name = Arc::clone(&settings.name);
+        let id = SingletonId::of(&name);
+        // Before it is registered: its instance looks it up.
+        let added = self.singletons.add(id, Types::of::<M, R>());
+        let is_new = added.map_err(|mismatch| SingletonError::of(&name, mismatch))?;
+        let (reply, answer) = sync::oneshot();
+        let command = ControlCommand::Singleton {
+            settings,
+            starter,
+            reply,
+        };
+        self.control(command).await?;
+        let registered = answer.await.unwrap_or(Err(ClusterError::Stopped));
+        if registered.is_err() && is_new {
+            self.singletons.remove(id);
+        }
+        registered?;
+        Ok(Singleton::new(Arc::clone(self), name))
+    }
+
+    pub(crate) async fn singleton_state(
+        &self,
+        singleton: SingletonId,
+    ) -> Result<Option<SingletonState>, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::SingletonState(singleton, reply))
+            .await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    /// Has this node host a singleton no more.
+    pub(crate) async fn stop_singleton(
+        &self,
+        singleton: SingletonId,
+        timeout: Duration,
+    ) -> Result<StopOutcome, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = Command::Singleton(SingletonCommand::Stop { singleton, timeout });
+        self.control(ControlCommand::Core { command, reply }).await?;
+        match answer.await {
+            Some(Answer::Singleton(SingletonAnswer::Stopped(outcome))) => Ok(outcome),
+            Some(Answer::Refused(CommandError::Stopped)) | None => Err(ClusterError::Stopped),
+            Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
+            Some(Answer::Done | Answer::Sharding(_) | Answer::Ddata(_) | Answer::Singleton(_)) => {
+                Err(ClusterError::Stopped)
+            }
+        }
     }
 
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
@@ -306,7 +404,7 @@ impl Shared {
     }
 }
 
-fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
+pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
         Some(
             Answer::Done

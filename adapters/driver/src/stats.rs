@@ -36,6 +36,8 @@ pub struct HostStats {
     pub log_lines_left_out: u64,
     /// Gauge: entities that run here.
     pub entities: u64,
+    /// Gauge: instances of singletons that run here.
+    pub singletons: u64,
 }
 
 /// One entity kind as this node knows it. A copy of the moment.

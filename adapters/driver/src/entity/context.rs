@@ -5,13 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+use quorate_core::sharding::ids::{EntityId, ShardId};
+use quorate_core::token::Token;
 
 use super::task::Start;
-use super::{Entity, Mailbox};
-use crate::error::RegionError;
+use super::{Entity, Mailbox, Who};
+use crate::error::{RegionError, SingletonError};
 use crate::region::{EntityRef, Region};
-use crate::shared::Shared;
+use crate::shared::{Recipient, Shared};
+use crate::singleton::Singleton;
 
 /// Who an entity is, and the way from it to others. Cheap to clone; a clone may be moved to a task and outlive the entity.
 #[derive(Clone)]
@@ -20,9 +22,7 @@ pub struct EntityContext {
 }
 
 struct Inside {
-    kind: Arc<str>,
-    shard: ShardId,
-    id: EntityId,
+    who: Who,
     shared: Arc<Shared>,
     mailbox: Arc<Mailbox>,
 }
@@ -30,9 +30,7 @@ struct Inside {
 impl EntityContext {
     pub(super) fn new(start: &Start, shared: Arc<Shared>) -> Self {
         let inside = Inside {
-            kind: Arc::clone(&start.kind),
-            shard: start.shard,
-            id: start.id.clone(),
+            who: start.who.clone(),
             shared,
             mailbox: Arc::clone(&start.mailbox),
         };
@@ -41,28 +39,34 @@ impl EntityContext {
         }
     }
 
-    /// The name of its kind.
+    /// The name of its kind; a singleton's own name.
     #[must_use]
     pub fn kind(&self) -> &str {
-        &self.inside.kind
+        self.inside.who.name()
     }
 
-    /// Its id.
+    /// Its id; that of a singleton is its name.
     #[must_use]
     pub fn id(&self) -> &EntityId {
-        &self.inside.id
+        self.inside.who.id()
     }
 
     /// Its id as text; bytes that are no UTF-8 are replaced.
     #[must_use]
     pub fn id_text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.inside.id.as_bytes())
+        String::from_utf8_lossy(self.id().as_bytes())
     }
 
-    /// Its shard.
+    /// Its shard. A singleton has none: 0.
     #[must_use]
     pub fn shard(&self) -> ShardId {
-        self.inside.shard
+        self.inside.who.shard()
+    }
+
+    /// The fencing token of a singleton's instance, above that of every earlier one; `None` for an entity of a kind.
+    #[must_use]
+    pub fn token(&self) -> Option<Token> {
+        self.inside.who.token()
     }
 
     /// The node it lives on.
@@ -79,13 +83,26 @@ impl EntityContext {
         self.inside.shared.region(kind)
     }
 
-    /// The way to itself, to tell itself something or to be passed on: `context.myself::<Self>()?.tell(&message).await`. It
-    /// leads to whoever has this id, so to its successor after the entity has moved. To *ask* itself is refused
-    /// ([`AskError::OwnEntity`](crate::AskError::OwnEntity)).
+    /// The way to a singleton that this node has registered, to host or only to reach it. Costs one lock and a look-up.
     ///
     /// # Errors
-    /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind.
+    /// [`SingletonError`] if the singleton is not registered here, or with other types.
+    pub fn singleton<M: 'static, R: 'static>(&self, name: &str) -> Result<Singleton<M, R>, SingletonError> {
+        self.inside.shared.singleton(name)
+    }
+
+    /// The way to itself, to tell itself something or to be passed on: `context.myself::<Self>()?.tell(&message).await`. It
+    /// leads to whoever has this id, so to its successor after the entity has moved. To *ask* itself is refused
+    /// ([`AskError::OwnEntity`](crate::AskError::OwnEntity)). A singleton's instance asks [`Self::singleton`] for its own name.
+    ///
+    /// # Errors
+    /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind, [`RegionError::NotRegistered`] if this is a
+    /// singleton's instance.
     pub fn myself<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, RegionError> {
+        if self.token().is_some() {
+            let kind = self.kind().to_owned();
+            return Err(RegionError::NotRegistered { kind });
+        }
         let region = self.region::<E::Message, E::Reply>(self.kind())?;
         Ok(region.entity(self.id().as_bytes()))
     }
@@ -97,18 +114,14 @@ impl EntityContext {
         self.inside.mailbox.stop();
     }
 
-    pub(super) fn kind_id(&self) -> KindId {
-        KindId::of(&self.inside.kind)
-    }
-
-    pub(super) fn is_of(&self, node: &Arc<Shared>) -> bool {
-        Arc::ptr_eq(&self.inside.shared, node)
+    /// Whether a message to this recipient would come to it, or to its successor.
+    pub(super) fn is(&self, node: &Arc<Shared>, recipient: &Recipient) -> bool {
+        Arc::ptr_eq(&self.inside.shared, node) && self.inside.who.is(recipient)
     }
 }
 
 impl fmt::Debug for EntityContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inside { kind, shard, id, .. } = &*self.inside;
-        write!(f, "{}/{}/{id}", kind.escape_debug(), shard.0)
+        fmt::Display::fmt(&self.inside.who, f)
     }
 }

@@ -4,10 +4,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use quorate_core::sharding::ids::{EntityId, KindId};
-
 use super::EntityContext;
-use crate::shared::Shared;
+use crate::shared::{Recipient, Shared};
 
 thread_local! {
     static CURRENT: RefCell<Option<EntityContext>> = const { RefCell::new(None) };
@@ -27,11 +25,11 @@ impl Drop for Entered {
     }
 }
 
-/// Whether the code that runs is this entity's, on this node.
-pub(crate) fn is(node: &Arc<Shared>, kind: KindId, id: &EntityId) -> bool {
+/// Whether the code that runs is this recipient's, on this node.
+pub(crate) fn is(node: &Arc<Shared>, recipient: &Recipient) -> bool {
     CURRENT.with_borrow(|current| {
         current
             .as_ref()
-            .is_some_and(|current| current.is_of(node) && current.kind_id() == kind && current.id() == id)
+            .is_some_and(|current| current.is(node, recipient))
     })
 }

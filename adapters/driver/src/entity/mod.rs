@@ -7,6 +7,7 @@ mod gate;
 mod holding;
 mod mailbox;
 mod task;
+mod who;
 
 use std::future::{Future, ready};
 
@@ -18,8 +19,11 @@ pub(crate) use current::is as is_current;
 pub(crate) use gate::Gate;
 pub(crate) use mailbox::{Delivery, Mailbox, Refused};
 pub(crate) use task::{Reports, Start, Starter, TypedStarter};
+pub(crate) use who::Who;
 
-/// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time.
+/// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time: an entity of
+/// a kind ([`Cluster::register`](crate::Cluster::register)), or the instance of a singleton
+/// ([`Cluster::singleton`](crate::Cluster::singleton)).
 ///
 /// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes. It should not
 /// block the thread: other entities wait then. Reading a file or computing for milliseconds belongs on the runtime's blocking
@@ -56,7 +60,7 @@ pub trait Entity: Send + 'static {
 
     /// Runs once, after the last message, when the entity stops in good order: its shard moves, its node leaves, or it asked
     /// for it ([`EntityContext::stop`]). A shard moves only when its entities are done with this, within
-    /// `sharding.handoff_timeout`. It does not run after a panic, nor when the node dies or stops at once. Nothing by default.
+    /// `sharding.handoff_timeout`, a singleton within `singleton.stop_timeout`. It does not run after a panic, nor when the node dies or stops at once. Nothing by default.
     ///
     /// # Cancel safety
     /// As for [`Self::handle`].

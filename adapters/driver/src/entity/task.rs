@@ -9,12 +9,12 @@ use std::task::Poll;
 
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{AskRef, EntityId, Payload, ShardId, Slot};
+use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 
 use super::gate::Gate;
 use super::holding::Holding;
 use super::mailbox::{Budget, Delivery, Mailbox};
-use super::{Entity, EntityContext, current};
+use super::{Entity, EntityContext, Who, current};
 use crate::codec;
 use crate::shared::Shared;
 use crate::sync::{Notify, lock, yield_now};
@@ -26,10 +26,11 @@ const MESSAGES_PER_TURN: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     queue: Mutex<VecDeque<EntityReport>>,
-    pub(crate) budget: Budget,
+    /// What waits in all mailboxes of the node.
+    pub(crate) budget: Arc<Budget>,
     pub(crate) wake: Arc<Notify>,
     /// Whether entities may begin with a message.
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
     /// Who holds threads of the executor.
     pub(crate) holding: Holding,
 }
@@ -38,7 +39,17 @@ impl Reports {
     pub(crate) fn new(wake: Arc<Notify>, gate: Gate) -> Self {
         Self {
             wake,
-            gate,
+            gate: Arc::new(gate),
+            ..Self::default()
+        }
+    }
+
+    /// The same for another table of the same node: slots and reports of its own, one room and one gate for both.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            budget: Arc::clone(&self.budget),
+            wake: Arc::clone(&self.wake),
+            gate: Arc::clone(&self.gate),
             ..Self::default()
         }
     }
@@ -63,10 +74,7 @@ impl Reports {
 /// One entity to be started.
 #[derive(Debug)]
 pub(crate) struct Start {
-    /// The name of its kind.
-    pub(crate) kind: Arc<str>,
-    pub(crate) shard: ShardId,
-    pub(crate) id: EntityId,
+    pub(crate) who: Who,
     pub(crate) slot: Slot,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) reports: Arc<Reports>,

@@ -1,9 +1,11 @@
 //! The thread that asks the keeper of leases, so that the loop never waits for one: takes orders, renews what is held, and
-//! reports what was lost. Decides nothing else. Spec: membership 3.6, reliability I-26.
+//! reports what was lost. What could not be renewed in time is lost by the loop's own look, however long the keeper takes to answer.
+//! Decides nothing else. Spec: membership 3.6, reliability I-26.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,10 +14,8 @@ use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseRe
 use quorate_core::owner::Owner;
 
 use super::LeaseKeeper;
-use crate::sync::Notify;
-
-/// Orders that wait for a slow keeper. The core has one under way per lease, and repeats a release every second.
-const ORDERS_MAX: usize = 16;
+use super::orders::{Next, Orders};
+use crate::sync::{Notify, lock};
 
 /// A lease is renewed so often in its time to live, so that two renewals may fail.
 const RENEWALS: u32 = 4;
@@ -26,13 +26,46 @@ const RETRIES: u32 = 16;
 /// The loop's end: orders go in, reports come out, nothing waits.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    thread: Option<(SyncSender<LeaseOrder>, Receiver<LeaseReport>)>,
+    thread: Option<Running>,
+    /// A thread that was told to end.
+    ending: Option<Arc<End>>,
     /// Who asked for which lease; as many as the core has names for.
     owners: BTreeMap<LeaseName, Owner>,
 }
 
-/// A lease that this node holds.
 #[derive(Debug)]
+struct Running {
+    orders: Arc<Orders>,
+    reports: Receiver<LeaseReport>,
+    held: Arc<Mutex<Table>>,
+    end: Arc<End>,
+}
+
+/// Whether the thread has ended, however that came.
+#[derive(Debug, Default)]
+struct End(AtomicBool);
+
+impl End {
+    fn has_come(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Says so when it is dropped.
+struct SaysEnd(Arc<End>, Arc<Notify>);
+
+impl Drop for SaysEnd {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::SeqCst);
+        self.1.notify();
+    }
+}
+
+/// The leases that this node holds: the thread enters and renews them, and either side strikes out what is lost.
+type Table = BTreeMap<LeaseName, Held>;
+
+/// A lease that this node holds.
+#[derive(Clone, Debug)]
 struct Held {
     owner: UniqueAddress,
     token: u64,
@@ -43,89 +76,140 @@ struct Held {
 
 struct Clerk {
     keeper: Arc<dyn LeaseKeeper>,
+    orders: Arc<Orders>,
     reports: Sender<LeaseReport>,
     wake: Arc<Notify>,
-    held: BTreeMap<LeaseName, Held>,
+    held: Arc<Mutex<Table>>,
 }
 
 impl Leases {
-    /// Starts the thread; `wake` is called for each report. It ends when this is dropped, and leaves what is held to
-    /// expire.
+    /// Starts the thread; `wake` is called for each report, and at its end. It ends when this is stopped or dropped, and leaves
+    /// what is held to expire.
     pub(crate) fn start(keeper: Arc<dyn LeaseKeeper>, wake: Arc<Notify>) -> std::io::Result<Self> {
-        let (orders_in, orders) = sync_channel(ORDERS_MAX);
+        let orders = Arc::<Orders>::default();
+        let held = Arc::<Mutex<Table>>::default();
         let (reports, reports_out) = channel();
         let clerk = Clerk {
             keeper,
+            orders: Arc::clone(&orders),
             reports,
             wake,
-            held: BTreeMap::new(),
+            held: Arc::clone(&held),
         };
+        let end = Arc::<End>::default();
+        let says_end = SaysEnd(Arc::clone(&end), Arc::clone(&clerk.wake));
         thread::Builder::new()
             .name("quorate-leases".to_owned())
-            .spawn(move || clerk.run(&orders))?;
+            .spawn(move || {
+                let _says_end = says_end;
+                clerk.run();
+            })?;
         Ok(Self {
-            thread: Some((orders_in, reports_out)),
+            thread: Some(Running {
+                orders,
+                reports: reports_out,
+                held,
+                end,
+            }),
+            ending: None,
             owners: BTreeMap::new(),
         })
+    }
+
+    /// Whether there is somebody to ask.
+    pub(crate) const fn has_keeper(&self) -> bool {
+        self.thread.is_some()
     }
 
     /// Hands an order in. `Some`: the answer, because nobody can be asked.
     pub(crate) fn order(&mut self, owner: Owner, order: LeaseOrder) -> Option<LeaseReport> {
         let (LeaseOrder::Acquire { name, .. } | LeaseOrder::Release { name, .. }) = &order;
         self.owners.insert(LeaseName::clone(name), owner);
-        let (why, order) = match &self.thread {
-            None => ("there is no keeper", order),
-            Some((orders, _)) => match orders.try_send(order) {
-                Ok(()) => return None,
-                Err(TrySendError::Full(order)) => ("the keeper does not answer", order),
-                Err(TrySendError::Disconnected(order)) => ("the keeper has panicked", order),
-            },
+        let why = match &self.thread {
+            None => "there is no keeper",
+            Some(running) if running.end.has_come() => "the keeper has panicked",
+            Some(running) => {
+                if matches!(order, LeaseOrder::Release { .. }) {
+                    // Whatever is being asked about it at the moment: it is not this node's any more.
+                    lock(&running.held).remove(name);
+                }
+                running.orders.push(order);
+                return None;
+            }
         };
         match order {
             // Whoever cannot ask must not go on as if it were the only one.
             LeaseOrder::Acquire { name, .. } => {
-                tracing::error!(target: "cluster::sbr", event = "lease_without_keeper", %name, why);
+                tracing::error!(target: "cluster::lease", event = "lease_without_keeper", %name, why);
                 Some(report(name, LeaseOutcome::Denied))
             }
-            // Not confirmed by a keeper that is slow: the core asks again.
-            LeaseOrder::Release { name, .. } => self
-                .thread
-                .is_none()
-                .then(|| report(name, LeaseOutcome::Released)),
+            LeaseOrder::Release { name, .. } => Some(report(name, LeaseOutcome::Released)),
         }
     }
 
     /// The next report, and whom it is for.
     pub(crate) fn next_report(&self) -> Option<(Owner, LeaseReport)> {
-        let report = self.thread.as_ref()?.1.try_recv().ok()?;
+        let running = self.thread.as_ref()?;
+        let report = running.reports.try_recv().ok().or_else(|| running.overdue())?;
         let owner = self.owners.get(&report.name)?;
         Some((*owner, report))
     }
 
-    /// Ends the thread. What is held is not renewed any more.
+    /// For how long nothing that is held can be lost for want of an answer.
+    pub(crate) fn safe_for(&self) -> Option<Duration> {
+        let held = lock(&self.thread.as_ref()?.held);
+        let lost_at = held.values().map(|held| held.lost_at).min()?;
+        Some(lost_at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Ends the thread, once it has given back what it was told to. What is held is not renewed any more.
     pub(crate) fn stop(&mut self) {
-        self.thread = None;
+        if let Some(running) = self.thread.take() {
+            running.orders.end();
+            self.ending = Some(running.end);
+        }
+    }
+
+    /// Whether the thread has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.is_none() && self.ending.as_ref().is_none_or(|end| end.has_come())
+    }
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Running {
+    /// A lease that could not be renewed in time: the keeper may hang, and somebody else may have it by now.
+    fn overdue(&self) -> Option<LeaseReport> {
+        let now = Instant::now();
+        let mut held = lock(&self.held);
+        let overdue = held.iter().find(|(_, held)| held.lost_at <= now);
+        let name = LeaseName::clone(overdue?.0);
+        held.remove(&name);
+        drop(held);
+        tracing::error!(target: "cluster::lease", event = "lease_lost", %name, "it could not be renewed in time");
+        Some(report(name, LeaseOutcome::Lost))
     }
 }
 
 impl Clerk {
-    fn run(mut self, orders: &Receiver<LeaseOrder>) {
+    fn run(self) {
         loop {
-            let next = self.held.values().map(|held| held.renew_at).min();
-            let order = match next {
-                None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(at) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
-            };
-            match order {
-                Ok(order) => self.obey(order),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+            let due = lock(&self.held).values().map(|held| held.renew_at).min();
+            match self.orders.next(due) {
+                Next::Order(order) => self.obey(order),
+                Next::Due => {}
+                Next::Ended => return,
             }
             self.renew();
         }
     }
 
-    fn obey(&mut self, order: LeaseOrder) {
+    fn obey(&self, order: LeaseOrder) {
         match order {
             LeaseOrder::Acquire {
                 name,
@@ -136,24 +220,24 @@ impl Clerk {
                 self.report(name, outcome);
             }
             LeaseOrder::Release { name, owner } => {
-                self.held.remove(&name);
+                lock(&self.held).remove(&name);
                 match self.keeper.release(&name, &owner) {
                     Ok(()) => self.report(name, LeaseOutcome::Released),
                     Err(error) => {
-                        tracing::warn!(target: "cluster::sbr", event = "lease_not_released", %name, %error);
+                        tracing::warn!(target: "cluster::lease", event = "lease_not_released", %name, %error);
                     }
                 }
             }
         }
     }
 
-    fn acquire(&mut self, name: &LeaseName, owner: UniqueAddress, time_to_live: Duration) -> LeaseOutcome {
+    fn acquire(&self, name: &LeaseName, owner: UniqueAddress, time_to_live: Duration) -> LeaseOutcome {
         let asked_at = Instant::now();
         let token = match self.keeper.acquire(name, &owner, time_to_live) {
             Ok(Some(token)) => token,
             Ok(None) => return LeaseOutcome::Denied,
             Err(error) => {
-                tracing::warn!(target: "cluster::sbr", event = "lease_not_acquired", %name, %error);
+                tracing::warn!(target: "cluster::lease", event = "lease_not_acquired", %name, %error);
                 return LeaseOutcome::Denied;
             }
         };
@@ -168,27 +252,34 @@ impl Clerk {
             renew_at: asked_at + time_to_live / RENEWALS,
             lost_at: asked_at + time_to_live,
         };
-        self.held.insert(LeaseName::clone(name), held);
+        lock(&self.held).insert(LeaseName::clone(name), held);
         LeaseOutcome::Granted { token }
     }
 
-    /// Renews what is due, and reports what could not be renewed in time.
-    fn renew(&mut self) {
+    /// Renews what is due, and reports what the keeper says is somebody else's. What is overdue, the loop says.
+    fn renew(&self) {
         let now = Instant::now();
-        let due: Vec<LeaseName> = self
-            .held
+        let is_due = |(_, held): &(&LeaseName, &Held)| held.renew_at <= now;
+        let due: Vec<(LeaseName, Held)> = lock(&self.held)
             .iter()
-            .filter(|(_, held)| held.renew_at <= now)
-            .map(|(name, _)| LeaseName::clone(name))
+            .filter(is_due)
+            .map(|(name, held)| (LeaseName::clone(name), held.clone()))
             .collect();
-        for name in due {
-            let Some(held) = self.held.get_mut(&name) else {
+        for (name, held) in due {
+            let renewed = held.renewed(&*self.keeper, &name);
+            let mut table = lock(&self.held);
+            // Given back, or lost, while the keeper was asked: then it stays so.
+            let Some(entry) = table.get_mut(&name).filter(|entry| entry.token == held.token) else {
                 continue;
             };
-            if !held.renew(&*self.keeper, &name) {
-                self.held.remove(&name);
-                tracing::error!(target: "cluster::sbr", event = "lease_lost", %name);
-                self.report(name, LeaseOutcome::Lost);
+            match renewed {
+                Some(renewed) => *entry = renewed,
+                None => {
+                    table.remove(&name);
+                    drop(table);
+                    tracing::error!(target: "cluster::lease", event = "lease_lost", %name);
+                    self.report(name, LeaseOutcome::Lost);
+                }
             }
         }
     }
@@ -202,24 +293,27 @@ impl Clerk {
 }
 
 impl Held {
-    /// Whether it is still held.
-    fn renew(&mut self, keeper: &dyn LeaseKeeper, name: &LeaseName) -> bool {
+    /// The lease after it was to be renewed; `None` if it is not held any more.
+    fn renewed(&self, keeper: &dyn LeaseKeeper, name: &LeaseName) -> Option<Self> {
         let asked_at = Instant::now();
         // Whatever the keeper says: somebody else may have had it meanwhile.
         if asked_at >= self.lost_at {
-            return false;
+            return None;
         }
         match keeper.renew(name, &self.owner, self.token) {
-            Ok(true) => {
-                self.renew_at = asked_at + self.time_to_live / RENEWALS;
-                self.lost_at = asked_at + self.time_to_live;
-                true
-            }
-            Ok(false) => false,
+            Ok(true) => Some(Self {
+                renew_at: asked_at + self.time_to_live / RENEWALS,
+                lost_at: asked_at + self.time_to_live,
+                ..self.clone()
+            }),
+            Ok(false) => None,
             Err(error) => {
-                tracing::warn!(target: "cluster::sbr", event = "lease_not_renewed", %name, %error);
-                self.renew_at = (asked_at + self.time_to_live / RETRIES).min(self.lost_at);
-                true
+                tracing::warn!(target: "cluster::lease", event = "lease_not_renewed", %name, %error);
+                let renew_at = (asked_at + self.time_to_live / RETRIES).min(self.lost_at);
+                Some(Self {
+                    renew_at,
+                    ..self.clone()
+                })
             }
         }
     }

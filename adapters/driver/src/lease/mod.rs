@@ -4,6 +4,7 @@
 mod clerk;
 mod file;
 mod memory;
+mod orders;
 
 use std::fmt::Debug;
 use std::io;

@@ -10,10 +10,11 @@ use quorate_core::membership::member::Member;
 use quorate_core::reject::{MembershipRejection, Rejection};
 use quorate_core::time::Instant;
 
+use super::instances::Instances;
 use super::log::LogLimit;
 
 /// Writes an event to the log.
-pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant) {
+pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: &Instances) {
     match event {
         Event::Membership(MembershipEvent::Changed { change, .. }) => membership(me, change),
         Event::Membership(MembershipEvent::SelfUp) => {
@@ -84,7 +85,9 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         // The door's audit has written it down.
         Event::Membership(MembershipEvent::Asked(_)) => {}
         Event::Ddata(event) => ddata(me, event),
-        Event::Singleton { singleton, event } => self::singleton(me, &format_args!("{singleton:?}"), event),
+        Event::Singleton { singleton, event } => {
+            self::singleton(me, &names.name(*singleton).escape_debug(), event)
+        }
         // What a later version of the core says.
         Event::Membership(_) | Event::Downing(_) | Event::Detector(_) => unknown(me, event),
         _ => unknown(me, event),
@@ -127,29 +130,29 @@ fn membership(me: &UniqueAddress, change: &MembershipChange) {
     }
 }
 
-fn singleton(me: &UniqueAddress, id: &dyn std::fmt::Display, event: &SingletonEvent) {
+fn singleton(me: &UniqueAddress, name: &dyn std::fmt::Display, event: &SingletonEvent) {
     match event {
         SingletonEvent::Started { token } => {
-            tracing::info!(target: "cluster::singleton", event = "singleton_started", %me, %id, %token);
+            tracing::info!(target: "cluster::singleton", event = "singleton_started", %me, %name, %token);
         }
         SingletonEvent::Stopped { token } => {
-            tracing::info!(target: "cluster::singleton", event = "singleton_terminated", %me, %id, %token);
+            tracing::info!(target: "cluster::singleton", event = "singleton_terminated", %me, %name, %token);
         }
         SingletonEvent::HandedOver { to } => {
-            tracing::info!(target: "cluster::singleton", event = "singleton_handed_over", %me, %id, %to);
+            tracing::info!(target: "cluster::singleton", event = "singleton_handed_over", %me, %name, %to);
         }
         SingletonEvent::Failed { .. }
         | SingletonEvent::StopTimeout { .. }
         | SingletonEvent::Superseded { .. }
         | SingletonEvent::LeaseLost
         | SingletonEvent::HandOverStuck => {
-            tracing::warn!(target: "cluster::singleton", event = "singleton_trouble", %me, %id, "{event}");
+            tracing::warn!(target: "cluster::singleton", event = "singleton_trouble", %me, %name, "{event}");
         }
         SingletonEvent::DeadLetter { .. } => {
-            tracing::debug!(target: "cluster::singleton", event = "dead_letter", %me, %id, "{event}");
+            tracing::debug!(target: "cluster::singleton", event = "dead_letter", %me, %name, "{event}");
         }
         // What a later version of the core says.
-        _ => tracing::debug!(target: "cluster::singleton", event = "other", %me, %id, what = ?event),
+        _ => tracing::debug!(target: "cluster::singleton", event = "other", %me, %name, what = ?event),
     }
 }
 

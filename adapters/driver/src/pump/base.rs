@@ -18,6 +18,7 @@ use crate::stats::HostStats;
 #[derive(Debug)]
 pub(crate) enum Feedback {
     Entity(EntityReport),
+    Instance(EntityReport),
     Lease(Owner, LeaseReport),
     Stored(Owner, StoreReport),
 }

@@ -19,6 +19,7 @@ impl<M: Machine> Pump<M> {
         }
         self.links.stop();
         self.entities.kill_all();
+        self.instances.kill_all();
         self.leases.stop();
         self.stores.stop();
         self.replies.clear();
@@ -39,10 +40,11 @@ impl<M: Machine> Pump<M> {
         for feedback in self.base.feedback.drain(..) {
             match feedback {
                 Feedback::Entity(report) => said.push_back(report),
-                // Nobody is there any more for whom the node asked.
-                Feedback::Lease(..) | Feedback::Stored(..) => {}
+                // Nobody is there any more for whom the node asked, and asks to singletons were answered when it ended.
+                Feedback::Lease(..) | Feedback::Stored(..) | Feedback::Instance(_) => {}
             }
         }
+        self.instances.kill_all();
         for report in said.into_iter().chain(left) {
             if let EntityReport::Stopped { slot } = &report {
                 self.entities.stopped(*slot);
@@ -51,7 +53,7 @@ impl<M: Machine> Pump<M> {
         }
     }
 
-    /// Whether all entities have ended.
+    /// Whether all entities have ended, and all instances of singletons.
     pub(crate) fn forget_ended_entities(&mut self) -> bool {
         let mut later = VecDeque::new();
         self.entities.take_reports(&mut later);
@@ -60,6 +62,13 @@ impl<M: Machine> Pump<M> {
                 self.entities.stopped(slot);
             }
         }
-        self.entities.live() == 0
+        let mut later = VecDeque::new();
+        self.instances.take_reports(&mut later);
+        for report in self.instance_reports.drain(..).chain(later) {
+            if let EntityReport::Stopped { slot } = report {
+                self.instances.stopped(slot);
+            }
+        }
+        self.entities.live() == 0 && self.instances.live() == 0
     }
 }

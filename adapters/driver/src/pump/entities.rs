@@ -1,5 +1,5 @@
-//! The entities that run on this node: kinds, slots, mailboxes. Does what the core orders and reports what cannot be done;
-//! decides nothing about shards. Spec: sharding 1.4, 10.5.
+//! The entities that run on this node, by kind. Does what the core orders and reports what cannot be done; decides nothing about
+//! shards. Spec: sharding 1.4, 10.5.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,40 +7,28 @@ use std::sync::Arc;
 use quorate_core::effect::EntityOrder;
 use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::input::EntityReport;
-use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 
 use super::action::EntityTask;
-use crate::entity::{Delivery, Mailbox, Refused, Reports, Start, Starter};
+use super::slots::Slots;
+use crate::entity::{Delivery, Mailbox, Reports, Start, Starter, Who};
 
 struct Registered {
     name: Arc<str>,
     starter: Option<Arc<dyn Starter>>,
 }
 
-struct Live {
-    generation: u32,
-    kind: KindId,
-    id: EntityId,
-    mailbox: Arc<Mailbox>,
-}
-
 /// The table of a node's entities.
 pub(crate) struct Entities {
     kinds: BTreeMap<KindId, Registered>,
-    /// By slot index: the core uses small indexes again, so the table is as long as the most entities there ever were.
-    slots: Vec<Option<Live>>,
-    live: u64,
-    reports: Arc<Reports>,
+    slots: Slots<(KindId, EntityId)>,
 }
 
 impl Entities {
     pub(crate) const fn new(reports: Arc<Reports>) -> Self {
         Self {
             kinds: BTreeMap::new(),
-            slots: Vec::new(),
-            live: 0,
-            reports,
+            slots: Slots::new(reports),
         }
     }
 
@@ -65,24 +53,26 @@ impl Entities {
 
     /// How many run.
     pub(crate) const fn live(&self) -> u64 {
-        self.live
+        self.slots.live()
     }
 
-    /// Whether all mailboxes together have room for more from the user links.
+    /// Whether all mailboxes together, those of singletons too, have room for more from the user links.
     pub(crate) fn has_room(&self) -> bool {
-        self.reports.budget.has_room()
+        self.slots.reports().budget.has_room()
     }
 
     /// The loop runs, and the node knows the time.
     pub(crate) fn beat(&self) {
-        self.reports.gate.beat();
+        self.slots.reports().gate.beat();
     }
 
-    /// After a pause of the process no entity begins with a message until the node knows that it is still a member.
+    /// After a pause of the process no entity and no singleton begins with a message until the node knows that it is still a
+    /// member.
     pub(crate) fn heed(&self, event: &Event) {
+        let gate = &self.slots.reports().gate;
         match event {
-            Event::Detector(DetectorEvent::Paused { .. }) => self.reports.gate.hold(),
-            Event::Detector(DetectorEvent::StillMember) => self.reports.gate.release(),
+            Event::Detector(DetectorEvent::Paused { .. }) => gate.hold(),
+            Event::Detector(DetectorEvent::StillMember) => gate.release(),
             Event::Detector(_)
             | Event::Membership(_)
             | Event::Downing(_)
@@ -97,22 +87,22 @@ impl Entities {
 
     /// Whether entities may not begin at the moment.
     pub(crate) fn are_held_back(&self) -> bool {
-        self.reports.gate.is_held()
+        self.slots.reports().gate.is_held()
     }
 
     /// Those whose handlers have held a thread for so many looks, `kind/id`; `None` for one that is gone meanwhile.
     pub(crate) fn holders(&self, looks: u64) -> Vec<Option<String>> {
-        let name = |slot| {
-            let live = self.find(slot)?;
-            let kind = self.kinds.get(&live.kind).map_or("", |kind| &kind.name);
-            Some(format!("{}/{}", kind.escape_debug(), live.id))
+        let name = |(kind, id): &(KindId, EntityId)| {
+            let kind = self.kinds.get(kind).map_or("", |kind| &kind.name);
+            format!("{}/{id}", kind.escape_debug())
         };
-        self.reports.holding.look(looks).into_iter().map(name).collect()
+        let holders = self.slots.holders(looks);
+        holders.into_iter().map(|who| who.map(name)).collect()
     }
 
     /// Moves what entities reported to an empty `into`.
     pub(crate) fn take_reports(&self, into: &mut VecDeque<EntityReport>) {
-        self.reports.take(into);
+        self.slots.take_reports(into);
     }
 
     /// Does what the core orders. What cannot be done is said at once.
@@ -128,40 +118,23 @@ impl Entities {
                 slot,
                 payload,
                 reply_to,
-            } => self.deliver(slot, Delivery { payload, reply_to }).map(|()| None),
-            EntityOrder::Stop { slot } => self.end(slot, Mailbox::drain).map(|()| None),
-            EntityOrder::Kill { slot } => self.end(slot, Mailbox::kill).map(|()| None),
+            } => {
+                let delivery = Delivery { payload, reply_to };
+                self.slots.deliver(slot, delivery).map(|()| None)
+            }
+            EntityOrder::Stop { slot } => self.slots.end(slot, Mailbox::drain).map(|()| None),
+            EntityOrder::Kill { slot } => self.slots.end(slot, Mailbox::kill).map(|()| None),
         }
     }
 
     /// Forgets an entity whose end was reported.
     pub(crate) fn stopped(&mut self, slot: Slot) {
-        let Some(place) = self.slots.get_mut(slot.index as usize) else {
-            return;
-        };
-        if place
-            .as_ref()
-            .is_some_and(|live| live.generation == slot.generation)
-        {
-            *place = None;
-            self.live = self.live.saturating_sub(1);
-        }
+        self.slots.stopped(slot);
     }
 
     /// Stops all of them now. What to say of the asks that they have not begun with.
     pub(crate) fn kill_all(&self) -> Vec<EntityReport> {
-        let mut left = Vec::new();
-        for live in self.slots.iter().flatten() {
-            live.mailbox.kill();
-            left.extend(live.mailbox.take_all(&self.reports.budget));
-        }
-        let unhandled = |delivery: Delivery| {
-            let result = Err(AskFailure::EntityStoppedUnhandled);
-            delivery
-                .reply_to
-                .map(|ask| EntityReport::Answered { ask, result })
-        };
-        left.into_iter().filter_map(unhandled).collect()
+        self.slots.kill_all()
     }
 
     fn start(
@@ -176,55 +149,14 @@ impl Entities {
             return Err(EntityReport::Stopped { slot });
         };
         let mailbox = Arc::new(Mailbox::default());
-        let named = id.clone();
         let task = starter.start(Start {
-            kind: Arc::clone(name),
-            shard,
-            id,
+            who: Who::entity(Arc::clone(name), shard, id.clone()),
             slot,
             mailbox: Arc::clone(&mailbox),
-            reports: Arc::clone(&self.reports),
+            reports: Arc::clone(self.slots.reports()),
         });
-        let index = slot.index as usize;
-        if index >= self.slots.len() {
-            self.slots.resize_with(index + 1, || None);
-        }
-        self.slots[index] = Some(Live {
-            generation: slot.generation,
-            kind,
-            id: named,
-            mailbox,
-        });
-        self.live += 1;
+        self.slots.put(slot, (kind, id), mailbox);
         Ok(task)
-    }
-
-    fn find(&self, slot: Slot) -> Option<&Live> {
-        let live = self.slots.get(slot.index as usize)?.as_ref()?;
-        (live.generation == slot.generation).then_some(live)
-    }
-
-    fn deliver(&self, slot: Slot, delivery: Delivery) -> Result<(), EntityReport> {
-        let refused = |delivery: Delivery, reason| EntityReport::Refused {
-            slot,
-            ask: delivery.reply_to,
-            reason,
-        };
-        let Some(live) = self.find(slot) else {
-            return Err(refused(delivery, AskFailure::EntityStoppedUnhandled));
-        };
-        match live.mailbox.push(delivery, &self.reports.budget) {
-            Ok(()) => Ok(()),
-            Err(Refused::Full(delivery)) => Err(refused(delivery, AskFailure::MailboxFull)),
-            Err(Refused::Gone(delivery)) => Err(refused(delivery, AskFailure::EntityStoppedUnhandled)),
-        }
-    }
-
-    fn end(&self, slot: Slot, how: fn(&Mailbox)) -> Result<(), EntityReport> {
-        // An entity that ended by itself has reported it, or is about to: only an unknown slot is said again.
-        let live = self.find(slot).ok_or(EntityReport::Stopped { slot })?;
-        how(&live.mailbox);
-        Ok(())
     }
 }
 
@@ -232,7 +164,7 @@ impl std::fmt::Debug for Entities {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Entities")
             .field("kinds", &self.kinds.len())
-            .field("live", &self.live)
+            .field("live", &self.live())
             .finish_non_exhaustive()
     }
 }

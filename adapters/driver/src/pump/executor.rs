@@ -102,7 +102,8 @@ impl<M: Machine> Pump<M> {
     /// for this node's shards.
     pub(super) fn look_at_executor(&mut self) {
         self.base.look_at = Some(self.base.now.mono + LOOK_INTERVAL);
-        for entity in self.entities.holders(HELD_LOOKS) {
+        let holders = self.entities.holders(HELD_LOOKS);
+        for entity in holders.into_iter().chain(self.instances.holders(HELD_LOOKS)) {
             self.base.stats.threads_held += 1;
             let entity = entity.as_deref().unwrap_or("one that is gone");
             tracing::warn!(

@@ -55,8 +55,8 @@ impl<M: Machine> Pump<M> {
         self.base.feedback.push_back(Feedback::Stored(owner, report));
     }
 
-    /// Whether the store was closed after [`Self::stop`].
-    pub(crate) fn has_closed_store(&self) -> bool {
-        self.stores.has_ended()
+    /// Whether the store was closed, and leases were given back, after [`Self::stop`].
+    pub(crate) fn has_let_go(&self) -> bool {
+        self.stores.has_ended() && self.leases.has_ended()
     }
 }

@@ -7,6 +7,7 @@ use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Input;
 use quorate_core::node::Node;
+use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::stats::Stats;
 use quorate_core::time::Now;
 use quorate_core::view::View;
@@ -32,6 +33,8 @@ pub(crate) trait Machine {
     /// Whether it has heard of this node: it is a member.
     fn knows(&self, node: &UniqueAddress) -> bool;
     fn kinds(&self) -> Vec<KindState>;
+    /// See [`Node::singletons`].
+    fn singleton(&self, singleton: SingletonId) -> Option<SingletonState>;
     fn explain(&self) -> Explanation;
 }
 
@@ -70,6 +73,10 @@ impl<R: Rng> Machine for Node<R> {
 
     fn knows(&self, node: &UniqueAddress) -> bool {
         Self::view(self).member(node).is_some()
+    }
+
+    fn singleton(&self, singleton: SingletonId) -> Option<SingletonState> {
+        self.singletons().state(singleton)
     }
 
     fn kinds(&self) -> Vec<KindState> {

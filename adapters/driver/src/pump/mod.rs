@@ -9,11 +9,13 @@ pub(crate) mod action;
 mod aging_tests;
 mod announce;
 mod base;
+mod callers;
 mod data;
 mod door;
 mod ending;
 mod entities;
 mod executor;
+mod instances;
 mod keeping;
 #[cfg(test)]
 mod key_tests;
@@ -22,6 +24,10 @@ mod log;
 mod machine;
 pub(crate) mod policy;
 mod replies;
+#[cfg(test)]
+mod singleton_tests;
+mod singletons;
+mod slots;
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]
@@ -47,15 +53,16 @@ use base::{Base, Feedback};
 use door::Door;
 use entities::Entities;
 use executor::Executor;
+use instances::Instances;
 use limits::{FEEDBACK_BEFORE_TICK, FEEDBACK_PER_TURN, REPORTS_PER_TURN};
 use machine::Machine;
-use replies::{Replies, Waiting};
+use replies::{Follows, Replies, Waiting};
 
 use crate::data::Subscriptions;
 use crate::entity::Reports;
 use crate::lease::Leases;
 use crate::security::{Authentication, Security};
-use crate::shared::{ControlCommand, UserCommand};
+use crate::shared::ControlCommand;
 use crate::stats::NodeStats;
 use crate::store::Stores;
 use crate::transport::HandshakeStats;
@@ -69,6 +76,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     /// Handshakes that the transport does below them.
     below: HandshakeStats,
     entities: Entities,
+    instances: Instances,
     executor: Executor,
     replies: Replies,
     subscriptions: Subscriptions,
@@ -76,6 +84,8 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     stores: Stores,
     /// What entities reported and the node has not heard yet.
     reports: VecDeque<EntityReport>,
+    /// The same of singletons' instances.
+    instance_reports: VecDeque<EntityReport>,
     wake: Option<Instant>,
     halted: Option<HaltReason>,
 }
@@ -127,6 +137,7 @@ impl<M: Machine> Pump<M> {
             base,
             links,
             below: HandshakeStats::default(),
+            instances: Instances::beside(&reports),
             entities: Entities::new(reports),
             executor: Executor::default(),
             replies: Replies::default(),
@@ -134,6 +145,7 @@ impl<M: Machine> Pump<M> {
             leases: Leases::default(),
             stores: Stores::default(),
             reports: VecDeque::new(),
+            instance_reports: VecDeque::new(),
             wake: None,
             halted: None,
         }
@@ -223,43 +235,6 @@ impl<M: Machine> Pump<M> {
         self.below = below;
     }
 
-    /// A message from one of this node's callers.
-    pub(crate) fn user(&mut self, command: UserCommand) {
-        let input = match command {
-            UserCommand::Tell {
-                kind,
-                entity,
-                payload,
-            } => Input::Tell {
-                kind,
-                entity,
-                payload,
-            },
-            UserCommand::Ask {
-                kind,
-                entity,
-                payload,
-                timeout,
-                reply,
-            } => Input::Command {
-                token: self.replies.insert(Waiting::Ask(reply)),
-                command: Command::Sharding(ShardingCommand::Ask {
-                    kind,
-                    entity,
-                    payload,
-                    timeout,
-                }),
-            },
-        };
-        self.node.handle(self.base.now, input);
-        self.drive_node();
-    }
-
-    /// Whether messages of this node's callers may come in now.
-    pub(crate) fn takes_user_commands(&mut self) -> bool {
-        !self.links.slows_senders()
-    }
-
     /// Any other command. `Stop` is the loop's.
     pub(crate) fn control(&mut self, command: ControlCommand) {
         let (token, command) = match command {
@@ -276,6 +251,14 @@ impl<M: Machine> Pump<M> {
                 let token = self.replies.insert(Waiting::Register { reply, forget });
                 let command = ShardingCommand::RegisterKind(settings);
                 (token, Command::Sharding(command))
+            }
+            ControlCommand::Singleton {
+                settings,
+                starter,
+                reply,
+            } => return self.register_singleton(settings, starter, reply),
+            ControlCommand::SingletonState(singleton, reply) => {
+                return reply.send(self.node.singleton(singleton));
             }
             ControlCommand::Links(reply) => return reply.send(self.links.states()),
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
@@ -312,6 +295,7 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn has_work(&self) -> bool {
         !self.base.feedback.is_empty()
             || !self.reports.is_empty()
+            || !self.instance_reports.is_empty()
             || self.stores.has_reports()
             || self.links.has_events()
             || self.links.has_unread(self.has_room())
@@ -352,7 +336,8 @@ impl<M: Machine> Pump<M> {
 
     /// When [`Self::tick`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let all = [self.wake, self.links.deadline(), self.base.look_at];
+        let leases = self.leases.safe_for().map(|left| self.base.now.mono + left);
+        let all = [self.wake, self.links.deadline(), self.base.look_at, leases];
         all.into_iter().flatten().min()
     }
 
@@ -364,6 +349,7 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn stats(&self) -> NodeStats {
         let mut host = self.base.stats;
         host.entities = self.entities.live();
+        host.singletons = self.instances.live();
         host.log_lines_left_out = self.base.log.left_out_ever;
         let (mut links, below) = (self.links.stats(), self.below);
         links.handshakes_pending += below.pending;
@@ -406,6 +392,9 @@ impl<M: Machine> Pump<M> {
                         Some(Feedback::Entity(report)) => {
                             self.node.handle(self.base.now, Input::Entity(report));
                         }
+                        Some(Feedback::Instance(report)) => {
+                            self.node.handle(self.base.now, Input::Singleton(report));
+                        }
                     }
                 }
             }
@@ -427,14 +416,14 @@ impl<M: Machine> Pump<M> {
                     self.take_back();
                 }
                 self.entities.heed(&event);
-                announce::event(&self.base.me, &event, &mut self.base.log, self.base.now.mono);
-                self.base.act(Action::Publish(event));
+                self.publish(event);
             }
-            Effect::Reply { token, answer } => {
-                if let Some(kind) = self.replies.answer(token, answer) {
-                    self.entities.forget(kind);
-                }
-            }
+            Effect::Reply { token, answer } => match self.replies.answer(token, answer) {
+                None => {}
+                Some(Follows::Forget(kind)) => self.entities.forget(kind),
+                Some(Follows::Undo(undo)) => self.instances.undo(undo),
+                Some(Follows::DeadLetter(singleton, reason)) => self.dead_letter(singleton, reason),
+            },
             Effect::Entity(order) => match self.entities.order(order) {
                 Ok(Some(task)) => self.base.act(Action::Start(task)),
                 Ok(None) => {}
@@ -445,8 +434,7 @@ impl<M: Machine> Pump<M> {
                     self.base.feedback.push_back(Feedback::Entity(report));
                 }
             },
-            // Nobody can register a singleton through this API yet.
-            Effect::Singleton(_) => {}
+            Effect::Singleton(order) => self.order_instance(order),
             Effect::Lease(owner, order) => {
                 let answer = self.leases.order(owner, order);
                 let answer = answer.map(|report| Feedback::Lease(owner, report));
@@ -462,5 +450,12 @@ impl<M: Machine> Pump<M> {
                 self.base.act(Action::Halt(reason));
             }
         }
+    }
+
+    /// Writes an event to the log, and tells those who listen.
+    fn publish(&mut self, event: Event) {
+        let (me, log) = (&self.base.me, &mut self.base.log);
+        announce::event(me, &event, log, self.base.now.mono, &self.instances);
+        self.base.act(Action::Publish(event));
     }
 }

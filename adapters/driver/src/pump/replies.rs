@@ -3,16 +3,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use quorate_core::effect::{Answer, DdataAnswer, ShardingAnswer};
+use quorate_core::effect::{
+    Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, SingletonCommandError,
+};
 use quorate_core::input::Token;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{KindId, Payload};
+use quorate_core::singleton::state::SingletonId;
 
+use super::instances::Undo;
 use crate::data::{DataReadError, Inbox};
+use crate::error::ClusterError;
+use crate::shared::outcome;
 use crate::sync::Sender;
 
 /// Who waits.
-#[derive(Debug)]
 pub(crate) enum Waiting {
     /// An ask.
     Ask(Sender<Result<Payload, AskFailure>>),
@@ -29,10 +34,27 @@ pub(crate) enum Waiting {
         reply: Sender<Answer>,
         forget: Option<KindId>,
     },
+    /// The registration of a singleton, which is undone if it is refused.
+    Singleton {
+        reply: Sender<Result<(), ClusterError>>,
+        undo: Option<Undo>,
+    },
+    /// Nobody, but that a message to this singleton that is not taken must not go without a word.
+    Told(SingletonId),
+}
+
+/// What the pump has to do after an answer.
+pub(crate) enum Follows {
+    /// A kind was refused.
+    Forget(KindId),
+    /// A singleton was refused.
+    Undo(Undo),
+    /// A message that nobody waits for was not taken.
+    DeadLetter(SingletonId, AskFailure),
 }
 
 /// The table. Bounded by the core: it refuses asks beyond its own limit and answers every other command at once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Replies {
     next: Token,
     waiting: HashMap<Token, Waiting>,
@@ -46,12 +68,13 @@ impl Replies {
         self.next
     }
 
-    /// Answers; returns a kind that has to be forgotten.
-    pub(crate) fn answer(&mut self, token: Token, answer: Answer) -> Option<KindId> {
+    /// Answers; says what follows.
+    pub(crate) fn answer(&mut self, token: Token, answer: Answer) -> Option<Follows> {
         match self.waiting.remove(&token)? {
             Waiting::Ask(reply) => {
                 reply.send(match answer {
-                    Answer::Sharding(ShardingAnswer::Asked(result)) => result,
+                    Answer::Sharding(ShardingAnswer::Asked(result))
+                    | Answer::Singleton(SingletonAnswer::Asked(result)) => result,
                     Answer::Done | Answer::Refused(_) | Answer::Ddata(_) | Answer::Singleton(_) => {
                         Err(AskFailure::NodeStopped)
                     }
@@ -84,13 +107,37 @@ impl Replies {
             Waiting::Register { reply, forget } => {
                 let refused = matches!(answer, Answer::Refused(_));
                 reply.send(answer);
-                forget.filter(|_| refused)
+                forget.filter(|_| refused).map(Follows::Forget)
             }
+            Waiting::Singleton { reply, undo } => {
+                let registered = outcome(Some(answer));
+                let undo = undo.filter(|_| registered.is_err());
+                reply.send(registered);
+                undo.map(Follows::Undo)
+            }
+            Waiting::Told(singleton) => match answer {
+                Answer::Refused(CommandError::Singleton(SingletonCommandError::NotAccepted(reason))) => {
+                    Some(Follows::DeadLetter(singleton, reason))
+                }
+                Answer::Done
+                | Answer::Refused(_)
+                | Answer::Sharding(_)
+                | Answer::Ddata(_)
+                | Answer::Singleton(_) => None,
+            },
         }
     }
 
     /// Lets go of everybody; they learn that the node has stopped.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
+    }
+}
+
+impl std::fmt::Debug for Replies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replies")
+            .field("waiting", &self.waiting.len())
+            .finish_non_exhaustive()
     }
 }

@@ -25,6 +25,7 @@ pub(super) enum Heard {
     Frame(UniqueAddress, Lane),
     Link(LinkEvent),
     Stored(quorate_core::owner::Owner, quorate_core::store::StoreReport),
+    Instance(EntityReport),
     Stop,
     Other,
 }
@@ -50,11 +51,11 @@ impl Machine for Script {
             Input::Frame { from, lane, .. } => Heard::Frame(from.clone(), lane),
             Input::Link(event) => Heard::Link(event),
             Input::Stored(owner, report) => Heard::Stored(owner, report),
+            Input::Singleton(report) => Heard::Instance(report),
             Input::Tick
             | Input::Command { .. }
             | Input::Tell { .. }
             | Input::Entity(_)
-            | Input::Singleton(_)
             | Input::Lease(..) => Heard::Other,
         });
     }
@@ -93,6 +94,13 @@ impl Machine for Script {
 
     fn kinds(&self) -> Vec<KindState> {
         Vec::new()
+    }
+
+    fn singleton(
+        &self,
+        _: quorate_core::singleton::state::SingletonId,
+    ) -> Option<quorate_core::singleton::state::SingletonState> {
+        None
     }
 
     fn explain(&self) -> quorate_core::explain::Explanation {

@@ -125,6 +125,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.pump.take_leases();
         self.pump.take_stored();
         self.pump.take_reports();
+        self.pump.take_instance_reports();
         self.take_commands();
         self.take_data_commands();
         let mut more = self.take_messages();
@@ -335,7 +336,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             self.inputs.take(&mut batch);
             self.batch = batch;
             let entities_ended = self.pump.forget_ended_entities();
-            let is_quiet = self.hands.are_idle() && self.pump.has_closed_store();
+            let is_quiet = self.hands.are_idle() && self.pump.has_let_go();
             if (is_quiet && entities_ended) || self.runtime.now().mono >= deadline {
                 return;
             }

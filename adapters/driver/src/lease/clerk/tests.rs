@@ -1,6 +1,7 @@
 //! The thread that asks the keeper, with a keeper that fails and loses on demand. Real time, in fractions of a second.
 //! Spec: reliability I-26.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -21,6 +22,7 @@ struct Moody {
 
 const FAILS: u8 = 1;
 const LOSES: u8 = 2;
+const HANGS: u8 = 3;
 
 impl LeaseKeeper for Moody {
     fn acquire(&self, name: &str, owner: &UniqueAddress, time_to_live: Duration) -> io::Result<Option<u64>> {
@@ -31,6 +33,12 @@ impl LeaseKeeper for Moody {
         match self.mood.load(Ordering::SeqCst) {
             FAILS => Err(io::Error::other("moody")),
             LOSES => Ok(false),
+            HANGS => {
+                while self.mood.load(Ordering::SeqCst) == HANGS {
+                    thread::sleep(TTL / 100);
+                }
+                self.inner.renew(name, owner, token)
+            }
             _ => self.inner.renew(name, owner, token),
         }
     }
@@ -61,7 +69,7 @@ fn release(uid: u64) -> LeaseOrder {
 
 /// The next report, however long the thread takes.
 fn answer(leases: &Leases) -> LeaseOutcome {
-    let (_, reports) = leases.thread.as_ref().unwrap();
+    let reports = &leases.thread.as_ref().unwrap().reports;
     reports.recv_timeout(LIMIT).unwrap().outcome
 }
 
@@ -112,10 +120,77 @@ fn a_node_that_ends_leaves_its_lease_to_expire() {
 }
 
 #[test]
+fn a_node_that_ends_first_gives_back_what_it_was_told_to() {
+    let keeper = Arc::new(Moody::default());
+    let mut leases = start(&keeper);
+    leases.order(Owner::Singleton, acquire(1));
+    assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
+    leases.order(Owner::Singleton, release(1));
+    leases.stop();
+    let began = Instant::now();
+    while !leases.has_ended() {
+        assert!(began.elapsed() < LIMIT, "it ends");
+        thread::yield_now();
+    }
+    assert_eq!(keeper.acquire("sbr", &owner(2), LIMIT).unwrap(), Some(2));
+}
+
+#[test]
 fn without_a_keeper_every_lease_is_refused() {
     let mut leases = Leases::default();
     let denied = leases.order(Owner::Resolver, acquire(1)).unwrap();
     assert_eq!(denied.outcome, LeaseOutcome::Denied);
     let released = leases.order(Owner::Resolver, release(1)).unwrap();
     assert_eq!(released.outcome, LeaseOutcome::Released);
+}
+
+/// What the loop hears next, looking as it does.
+fn heard(leases: &Leases) -> (Owner, LeaseReport) {
+    let began = Instant::now();
+    loop {
+        if let Some(report) = leases.next_report() {
+            return report;
+        }
+        assert!(began.elapsed() < LIMIT, "a report");
+        // As the loop does, which sleeps until then.
+        thread::sleep(leases.safe_for().unwrap_or(TTL).min(TTL / 100));
+    }
+}
+
+#[test]
+fn i_26_a_lease_is_lost_in_time_although_its_keeper_hangs_and_stays_lost_when_it_comes_back() {
+    let keeper = Arc::new(Moody::default());
+    let mut leases = start(&keeper);
+    leases.order(Owner::Singleton, acquire(1));
+    let granted = LeaseOutcome::Granted { token: 1 };
+    assert_eq!(heard(&leases), (Owner::Singleton, report("sbr".into(), granted)));
+    keeper.mood.store(HANGS, Ordering::SeqCst);
+    // The keeper answers nothing at all: only the loop's own look can tell.
+    assert_eq!(heard(&leases).1.outcome, LeaseOutcome::Lost);
+    assert_eq!(leases.safe_for(), None);
+    keeper.mood.store(0, Ordering::SeqCst);
+    leases.order(Owner::Singleton, acquire(1));
+    assert!(matches!(heard(&leases).1.outcome, LeaseOutcome::Granted { .. }));
+    assert!(leases.safe_for().is_some());
+}
+
+#[test]
+fn as_many_leases_as_there_may_be_singletons_are_asked_for_at_once_and_each_is_answered() {
+    let keeper = Arc::new(Moody::default());
+    let mut leases = start(&keeper);
+    let names: BTreeSet<LeaseName> = (0..300).map(|name| LeaseName::from(name.to_string())).collect();
+    for name in &names {
+        let order = LeaseOrder::Acquire {
+            name: LeaseName::clone(name),
+            owner: owner(1),
+            time_to_live: LIMIT,
+        };
+        assert_eq!(leases.order(Owner::Singleton, order), None);
+    }
+    let granted = |_| {
+        let (_, report) = heard(&leases);
+        assert!(matches!(report.outcome, LeaseOutcome::Granted { .. }));
+        report.name
+    };
+    assert_eq!(names.iter().map(granted).collect::<BTreeSet<_>>(), names);
 }

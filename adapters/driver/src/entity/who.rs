@@ -1,0 +1,93 @@
+//! Who runs: an entity of a kind, or an instance of a singleton. Names only.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+use quorate_core::singleton::state::SingletonId;
+use quorate_core::token::Token;
+
+use crate::shared::Recipient;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    /// Of the kind, or of the singleton.
+    name: Arc<str>,
+    id: EntityId,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Shard(ShardId),
+    Singleton(Token),
+}
+
+impl Who {
+    /// An entity of a kind.
+    pub(crate) const fn entity(kind: Arc<str>, shard: ShardId, id: EntityId) -> Self {
+        Self {
+            name: kind,
+            id,
+            place: Place::Shard(shard),
+        }
+    }
+
+    /// An instance of a singleton.
+    pub(crate) fn singleton(name: Arc<str>, token: Token) -> Self {
+        Self {
+            id: EntityId::new(name.as_bytes()),
+            name,
+            place: Place::Singleton(token),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) const fn id(&self) -> &EntityId {
+        &self.id
+    }
+
+    pub(super) const fn shard(&self) -> ShardId {
+        match self.place {
+            Place::Shard(shard) => shard,
+            Place::Singleton(_) => ShardId(0),
+        }
+    }
+
+    pub(super) const fn token(&self) -> Option<Token> {
+        match self.place {
+            Place::Shard(_) => None,
+            Place::Singleton(token) => Some(token),
+        }
+    }
+
+    /// Whether messages to this recipient are for it.
+    pub(super) fn is(&self, recipient: &Recipient) -> bool {
+        match (self.place, recipient) {
+            (Place::Shard(_), Recipient::Entity(kind, id)) => {
+                *kind == KindId::of(&self.name) && *id == self.id
+            }
+            (Place::Singleton(_), Recipient::Singleton(singleton)) => {
+                *singleton == SingletonId::of(&self.name)
+            }
+            (Place::Shard(_), Recipient::Singleton(_)) | (Place::Singleton(_), Recipient::Entity(..)) => {
+                false
+            }
+        }
+    }
+}
+
+/// As in logs: `kind/shard/id`, `name@token`.
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.escape_debug();
+        match self.place {
+            Place::Shard(shard) => write!(f, "{name}/{}/{}", shard.0, self.id),
+            Place::Singleton(token) => write!(f, "{name}@{token}"),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Orders on their way to a keeper that may be slow: the newest per lease, in the order in which leases were first asked about. Never
+//! refuses one and never grows beyond the leases that there are, because an order replaces the one before it. Spec: reliability I-26.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use quorate_core::lease::protocol::{LeaseName, LeaseOrder};
+
+use crate::sync::lock;
+
+#[derive(Debug, Default)]
+struct Inside {
+    turn: VecDeque<LeaseName>,
+    waiting: BTreeMap<LeaseName, LeaseOrder>,
+    ended: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    inside: Mutex<Inside>,
+    changed: Condvar,
+}
+
+/// What [`Orders::next`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Order(LeaseOrder),
+    /// None came until then.
+    Due,
+    /// There will be none.
+    Ended,
+}
+
+impl Orders {
+    /// Puts an order in, in place of an older one for the same lease that nobody has begun with.
+    pub(super) fn push(&self, order: LeaseOrder) {
+        let (LeaseOrder::Acquire { name, .. } | LeaseOrder::Release { name, .. }) = &order;
+        let name = LeaseName::clone(name);
+        let mut inside = lock(&self.inside);
+        if inside.waiting.insert(LeaseName::clone(&name), order).is_none() {
+            inside.turn.push_back(name);
+        }
+        drop(inside);
+        self.changed.notify_one();
+    }
+
+    /// There will be no more. What waits to be given back still is; nothing more is asked for.
+    pub(super) fn end(&self) {
+        lock(&self.inside).ended = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits for the next order, until `due` if that is given.
+    pub(super) fn next(&self, due: Option<Instant>) -> Next {
+        let mut inside = lock(&self.inside);
+        loop {
+            while let Some(name) = inside.turn.pop_front() {
+                match inside.waiting.remove(&name) {
+                    Some(LeaseOrder::Acquire { .. }) if inside.ended => {}
+                    Some(order) => return Next::Order(order),
+                    None => {}
+                }
+            }
+            if inside.ended {
+                return Next::Ended;
+            }
+            inside = match due {
+                None => self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner),
+                Some(due) => {
+                    let left = due.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Next::Due;
+                    }
+                    let waited = self.changed.wait_timeout(inside, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quorate_core::ident::{Address, UniqueAddress};
+
+    use super::*;
+
+    fn acquire(name: &str) -> LeaseOrder {
+        let owner = UniqueAddress::new(Address::new("host", 1).unwrap(), 1);
+        LeaseOrder::Acquire {
+            name: name.into(),
+            owner,
+            time_to_live: Duration::from_secs(1),
+        }
+    }
+
+    fn release(name: &str) -> LeaseOrder {
+        let owner = UniqueAddress::new(Address::new("host", 1).unwrap(), 1);
+        LeaseOrder::Release {
+            name: name.into(),
+            owner,
+        }
+    }
+
+    #[test]
+    fn the_newest_order_of_each_lease_is_done_and_none_is_refused() {
+        let orders = Orders::default();
+        for _ in 0..3 {
+            for lease in 0..300 {
+                orders.push(acquire(&lease.to_string()));
+            }
+        }
+        orders.push(release("7"));
+        let now = Some(Instant::now());
+        for lease in 0..300 {
+            let order = if lease == 7 {
+                release("7")
+            } else {
+                acquire(&lease.to_string())
+            };
+            assert_eq!(orders.next(now), Next::Order(order));
+        }
+        assert_eq!(orders.next(now), Next::Due);
+        orders.push(acquire("7"));
+        orders.push(release("8"));
+        orders.end();
+        assert_eq!(
+            orders.next(None),
+            Next::Order(release("8")),
+            "somebody waits for it"
+        );
+        assert_eq!(orders.next(None), Next::Ended);
+    }
+}

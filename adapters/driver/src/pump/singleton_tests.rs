@@ -1,0 +1,179 @@
+//! The pump and the instances of singletons: orders reach the users' code, reports come back, and what is refused is undone or told.
+//! Spec: sharding 1.10, 1.11.
+
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use quorate_core::effect::{
+    Answer, CommandError, Effect, SingletonAnswer, SingletonCommandError, SingletonOrder,
+};
+use quorate_core::event::{Event, SingletonEvent};
+use quorate_core::input::{EntityReport, SingletonSettings};
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{AskRef, Payload, Slot};
+use quorate_core::singleton::state::SingletonId;
+use quorate_core::token::Token;
+
+use super::action::{Action, EntityTask};
+use super::tests::{Bench, Heard, me};
+use crate::entity::{Start, Starter};
+use crate::error::ClusterError;
+use crate::shared::{ControlCommand, Recipient, UserCommand};
+use crate::sync;
+
+const SLOT: Slot = Slot {
+    index: 0,
+    generation: 1,
+};
+
+/// Starts a task that lives until its mailbox is closed by the test.
+struct Idle;
+
+impl Starter for Idle {
+    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        drop(start);
+        Box::pin(ready(()))
+    }
+}
+
+fn id() -> SingletonId {
+    SingletonId::of("billing")
+}
+
+fn poll<T>(receiver: &mut sync::Receiver<T>) -> Poll<Option<T>> {
+    Pin::new(receiver).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+impl Bench {
+    fn register_billing(&mut self, lease: bool) -> sync::Receiver<Result<(), ClusterError>> {
+        let (reply, answer) = sync::oneshot();
+        self.pump.control(ControlCommand::Singleton {
+            settings: SingletonSettings {
+                name: "billing".into(),
+                role: None,
+                hosts: true,
+                lease,
+            },
+            starter: Some(Arc::new(Idle)),
+            reply,
+        });
+        answer
+    }
+
+    fn answers(&mut self, token: u64, answer: Answer) {
+        self.says(Effect::Reply { token, answer });
+    }
+
+    fn starts_billing(&mut self) -> Option<EntityTask> {
+        self.says(Effect::Singleton(SingletonOrder::Start {
+            slot: SLOT,
+            singleton: id(),
+            token: Token::new(1, 1),
+        }));
+        std::iter::from_fn(|| self.pump.next_action()).find_map(|action| match action {
+            Action::Start(task) => Some(task),
+            _ => None,
+        })
+    }
+
+    /// What those who listen hear.
+    fn published(&mut self) -> Vec<Event> {
+        let actions = std::iter::from_fn(|| self.pump.next_action());
+        let events = actions.filter_map(|action| match action {
+            Action::Publish(event) => Some(event),
+            _ => None,
+        });
+        events.collect()
+    }
+
+    fn delivers(&mut self, reply_to: Option<AskRef>) {
+        self.says(Effect::Singleton(SingletonOrder::Deliver {
+            slot: SLOT,
+            payload: Payload::from([7]),
+            reply_to,
+        }));
+    }
+}
+
+fn ask() -> AskRef {
+    AskRef { asker: me(), id: 7 }
+}
+
+fn refused(reason: AskFailure) -> Answer {
+    Answer::Refused(CommandError::Singleton(SingletonCommandError::NotAccepted(
+        reason,
+    )))
+}
+
+#[test]
+fn an_instance_gets_what_is_for_it_until_it_has_ended() {
+    let mut bench = Bench::new();
+    drop(bench.starts_billing());
+    let stopped = Heard::Instance(EntityReport::Stopped { slot: SLOT });
+    assert_eq!(bench.heard(), [stopped], "nobody knows how to make it");
+
+    let mut registered = bench.register_billing(false);
+    bench.answers(1, Answer::Done);
+    assert_eq!(poll(&mut registered), Poll::Ready(Some(Ok(()))));
+    bench.heard();
+    let task = bench.starts_billing();
+    assert!(task.is_some());
+    assert_eq!(bench.pump.stats().host.singletons, 1);
+    bench.delivers(Some(ask()));
+    assert_eq!(bench.heard(), [], "it waits in its mailbox");
+    bench.says(Effect::Singleton(SingletonOrder::Kill { slot: SLOT }));
+    bench.delivers(Some(ask()));
+    let unhandled = EntityReport::Refused {
+        slot: SLOT,
+        ask: Some(ask()),
+        reason: AskFailure::EntityStoppedUnhandled,
+    };
+    assert_eq!(bench.heard(), [Heard::Instance(unhandled)], "after it was killed");
+}
+
+#[test]
+fn a_registration_that_is_refused_leaves_what_there_was() {
+    let mut bench = Bench::new();
+    let mut registered = bench.register_billing(false);
+    let too_many = CommandError::Singleton(SingletonCommandError::TooMany);
+    bench.answers(1, Answer::Refused(too_many.clone()));
+    assert_eq!(
+        poll(&mut registered),
+        Poll::Ready(Some(Err(ClusterError::Refused(too_many))))
+    );
+    assert!(bench.starts_billing().is_none(), "it is not known");
+    let mut registered = bench.register_billing(true);
+    assert_eq!(
+        poll(&mut registered),
+        Poll::Ready(Some(Err(ClusterError::NoLeaseKeeper)))
+    );
+}
+
+#[test]
+fn an_ask_is_answered_and_a_message_that_is_not_taken_is_told_of() {
+    let mut bench = Bench::new();
+    let (reply, mut answer) = sync::oneshot();
+    bench.pump.user(UserCommand::Ask {
+        to: Recipient::Singleton(id()),
+        payload: Payload::from([7]),
+        timeout: std::time::Duration::from_secs(1),
+        reply,
+    });
+    let result: Result<Payload, AskFailure> = Ok(Payload::from([8]));
+    bench.answers(1, Answer::Singleton(SingletonAnswer::Asked(result.clone())));
+    assert_eq!(poll(&mut answer), Poll::Ready(Some(result)));
+    bench.pump.user(UserCommand::Tell {
+        to: Recipient::Singleton(id()),
+        payload: Payload::from([7]),
+    });
+    bench.answers(2, refused(AskFailure::BufferFull));
+    let lost = Event::Singleton {
+        singleton: id(),
+        event: SingletonEvent::DeadLetter {
+            reason: AskFailure::BufferFull,
+        },
+    };
+    assert_eq!(bench.published(), [lost]);
+}

@@ -1,0 +1,153 @@
+//! How a singleton is described and started. The core checks it; nothing is decided here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorate_core::ident::Role;
+use quorate_core::input::SingletonSettings;
+use quorate_core::token::Token;
+
+use super::Singleton;
+use crate::cluster::Cluster;
+use crate::entity::{Entity, EntityContext, TypedStarter};
+use crate::error::{ClusterError, SingletonError};
+use crate::shared::Shared;
+
+/// A singleton by name, before this node hosts it or reaches it. See [`Cluster::singleton`](crate::Cluster::singleton).
+#[must_use = "nothing happens before it is started or a proxy is made"]
+#[derive(Clone)]
+pub struct SingletonBuilder {
+    shared: Arc<Shared>,
+    name: Arc<str>,
+    role: Option<String>,
+    lease: bool,
+}
+
+impl<A> Cluster<A> {
+    /// A singleton: exactly one instance in the whole cluster, on the oldest member (with a role), with a fencing token that grows
+    /// with every instance. The name has 1 to 255 bytes.
+    ///
+    /// ```no_run
+    /// # use quorate_driver::{Adapter, Cluster, Entity, EntityContext, core::Token};
+    /// # struct Billing;
+    /// # impl Billing { fn new(_: Token) -> Self { Self } }
+    /// # impl Entity for Billing {
+    /// #     type Message = u64;
+    /// #     type Reply = u64;
+    /// #     async fn handle(&mut self, _: &EntityContext, message: u64) -> u64 { message }
+    /// # }
+    /// # async fn example<A: Adapter>(cluster: Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
+    /// // On every node with the role: it runs on one of them.
+    /// let billing = cluster.singleton("billing").role("backend").start(|token| Billing::new(token)).await?;
+    /// // On nodes without it.
+    /// let billing = cluster.singleton("billing").role("backend").proxy::<u64, u64>().await?;
+    /// let answer = billing.ask(&7).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn singleton(&self, name: impl AsRef<str>) -> SingletonBuilder {
+        SingletonBuilder::new(Arc::clone(self.shared()), Arc::from(name.as_ref()))
+    }
+}
+
+impl SingletonBuilder {
+    pub(crate) const fn new(shared: Arc<Shared>, name: Arc<str>) -> Self {
+        Self {
+            shared,
+            name,
+            role: None,
+            lease: false,
+        }
+    }
+
+    /// The oldest member with this role hosts it (default: the oldest of all). The same on every node, proxies included. Mirrors
+    /// `role`.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.role = Some(role.into());
+        self
+    }
+
+    /// An instance runs only while its node holds the lease `<cluster>-singleton-<name>` (default: without one), from the keeper
+    /// that [`ClusterBuilder::leases`](crate::ClusterBuilder::leases) names. The same on every node that hosts it. It costs
+    /// fail-over time: a node that died holds its lease for `singleton.lease_time_to_live`. Mirrors `use-lease`.
+    pub const fn lease(mut self) -> Self {
+        self.lease = true;
+        self
+    }
+
+    /// Hosts it on this node: here its instance runs while this node is the oldest member that may host it. `make` is called on the
+    /// caller's runtime for each instance, with its fencing token, which is above that of every earlier one. Completes when the node
+    /// has taken it over; whether an instance runs here, [`Singleton::is_running_here`] says.
+    ///
+    /// Do it on every node with the role, early: while the oldest one has not, nobody runs it. Calling it again as it is changes
+    /// nothing, but that later instances are made by the newer `make`.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if the name is not legal (1 to 255 bytes), differs in role or lease from an earlier registration,
+    /// is one too many (256 on one node), or this node lacks the role, leaves, or is still stopping it;
+    /// [`ClusterError::Singleton`] if it is registered here with other types, [`ClusterError::Name`] if the role is not legal,
+    /// [`ClusterError::NoLeaseKeeper`], [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn start<E, F>(self, make: F) -> Result<Singleton<E::Message, E::Reply>, ClusterError>
+    where
+        E: Entity,
+        F: Fn(Token) -> E + Send + Sync + 'static,
+    {
+        let make = move |context: EntityContext| make(context.token().unwrap_or(Token::NONE));
+        let starter = Arc::new(TypedStarter {
+            make: Arc::new(make),
+            shared: Arc::clone(&self.shared),
+        });
+        let settings = self.settings(true)?;
+        self.shared.register_singleton(settings, Some(starter)).await
+    }
+
+    /// Reaches it from this node without hosting it. A node that hosts it needs none: its handle is a proxy too.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`], but that this node may lack the role.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn proxy<M: 'static, R: 'static>(self) -> Result<Singleton<M, R>, ClusterError> {
+        let settings = self.settings(false)?;
+        self.shared.register_singleton(settings, None).await
+    }
+
+    /// The way to it, if this node has started it or made a proxy before; role and lease say nothing here. Costs one lock and a
+    /// look-up.
+    ///
+    /// # Errors
+    /// [`SingletonError`] if it is not registered here, or with other types.
+    pub fn get<M: 'static, R: 'static>(&self) -> Result<Singleton<M, R>, SingletonError> {
+        self.shared.singleton(&self.name)
+    }
+
+    fn settings(&self, hosts: bool) -> Result<SingletonSettings, ClusterError> {
+        let role = match &self.role {
+            None => None,
+            Some(role) => Some(Role::new(role).map_err(|error| ClusterError::Name {
+                value: role.clone(),
+                error,
+            })?),
+        };
+        Ok(SingletonSettings {
+            name: Arc::clone(&self.name),
+            role,
+            hosts,
+            lease: self.lease,
+        })
+    }
+}
+
+impl fmt::Debug for SingletonBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SingletonBuilder")
+            .field("name", &self.name)
+            .field("role", &self.role)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! Singletons as users hold them: exactly one instance of something in the whole cluster. A builder by name, and a handle with `tell`,
+//! `ask` and `stop`; everything becomes a command to the node's loop. Decides nothing. Spec: sharding 1.10, 1.11; `docs/singletons.md`.
+
+mod builder;
+
+pub use builder::SingletonBuilder;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::effect::StopOutcome;
+use quorate_core::singleton::state::{SingletonId, SingletonState};
+use quorate_core::token::Token;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::codec;
+use crate::error::{ClusterError, TellError};
+use crate::region::Ask;
+use crate::shared::{Recipient, Shared, UserCommand};
+
+/// A singleton on this node, which hosts it or only reaches it: the way to its instance, wherever that runs. Get it with
+/// [`Cluster::singleton`](crate::Cluster::singleton). Cheap to clone; does not keep the node alive, and dropping it stops nothing.
+pub struct Singleton<M, R> {
+    shared: Arc<Shared>,
+    name: Arc<str>,
+    id: SingletonId,
+    types: PhantomData<fn(M) -> R>,
+}
+
+impl<M, R> Singleton<M, R> {
+    pub(crate) fn new(shared: Arc<Shared>, name: Arc<str>) -> Self {
+        Self {
+            shared,
+            id: SingletonId::of(&name),
+            name,
+            types: PhantomData,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number in events: the hash of its name.
+    #[must_use]
+    pub const fn id(&self) -> SingletonId {
+        self.id
+    }
+
+    /// What this node knows of it now: what runs here, where messages go, how many wait.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn state(&self) -> Result<SingletonState, ClusterError> {
+        let state = self.shared.singleton_state(self.id).await?;
+        state.ok_or(ClusterError::Stopped)
+    }
+
+    /// The token of the instance that runs on this node, or stops here; `None` if there is none. A picture of the moment: what
+    /// must not be done by two, the token has to guard.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn token(&self) -> Result<Option<Token>, ClusterError> {
+        Ok(self.state().await?.running)
+    }
+
+    /// Whether its instance runs on this node, or stops here. A picture of the moment.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn is_running_here(&self) -> Result<bool, ClusterError> {
+        Ok(self.token().await?.is_some())
+    }
+
+    /// Has this node, which stays, host it no more. An instance that runs here handles what is in its mailbox, runs
+    /// [`Entity::on_stop`](crate::Entity::on_stop), and is killed once `deadline` has passed (1 ms to 24 h, clamped). Completes when
+    /// it has ended; at the latest a second after the deadline, with [`StopOutcome::StillRuns`] if its handler blocks its thread.
+    ///
+    /// It runs nowhere then: the others wait for the oldest member of the role, which this node stays until it leaves. Messages
+    /// wait in proxies, asks end with [`TimeoutBuffered`](crate::core::AskFailure::TimeoutBuffered).
+    /// [`SingletonBuilder::start`] has this node host it again. A node that leaves needs none of this: it hands over.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if this node does not host it
+    /// ([`NotHosted`](crate::core::SingletonCommandError::NotHosted)) or is stopping it already
+    /// ([`Stopping`](crate::core::SingletonCommandError::Stopping)); [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it stops waiting; once asked, the node goes on stopping it.
+    pub async fn stop(&self, deadline: Duration) -> Result<StopOutcome, ClusterError> {
+        self.shared.stop_singleton(self.id, deadline).await
+    }
+}
+
+impl<M: Serialize, R> Singleton<M, R> {
+    fn tell_command(&self, message: &M) -> Result<UserCommand, TellError> {
+        let payload = codec::encode(message).ok_or(TellError::Encode)?;
+        self.shared.check_payload(&payload)?;
+        Ok(UserCommand::Tell {
+            to: Recipient::Singleton(self.id),
+            payload,
+        })
+    }
+
+    /// Sends a message at most once and does not learn what became of it. While nobody knows where the instance is it waits on this
+    /// node; past `singleton.buffer_messages_max` the oldest that wait are dropped, each with an event. Waits only while the
+    /// node's command queue is full.
+    ///
+    /// # Errors
+    /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it before it completes sends nothing.
+    pub async fn tell(&self, message: &M) -> Result<(), TellError> {
+        let command = self.tell_command(message)?;
+        self.shared.user(command).await
+    }
+
+    /// Like [`Self::tell`], but fails instead of waiting.
+    ///
+    /// # Errors
+    /// [`TellError::Full`] besides those of `tell`.
+    pub fn try_tell(&self, message: &M) -> Result<(), TellError> {
+        let command = self.tell_command(message)?;
+        self.shared.try_user(command).map_err(|(error, _)| error)
+    }
+}
+
+impl<M: Serialize, R: DeserializeOwned> Singleton<M, R> {
+    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`](crate::ASK_TIMEOUT_DEFAULT) unless the returned
+    /// value is told otherwise: `singleton.ask(&message).timeout(duration).await`. Every error says whether the message may have
+    /// been handled ([`AskError::may_have_been_handled`](crate::AskError::may_have_been_handled)). Nothing is sent before it is
+    /// awaited.
+    #[must_use = "nothing is sent before it is awaited"]
+    pub fn ask(&self, message: &M) -> Ask<R> {
+        let to = Recipient::Singleton(self.id);
+        Ask::new(Arc::clone(&self.shared), to, codec::encode(message))
+    }
+}
+
+impl<M, R> Clone for Singleton<M, R> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), Arc::clone(&self.name))
+    }
+}
+
+impl<M, R> fmt::Debug for Singleton<M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Singleton").field(&self.name).finish()
+    }
+}
