@@ -12,7 +12,7 @@
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (replicated data), `conformance_of_singletons!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
@@ -34,6 +34,7 @@ mod rotation;
 mod runtime;
 mod script;
 mod shared_stores;
+mod singletons;
 mod store_faults;
 mod stores;
 mod strangers;
@@ -90,6 +91,15 @@ pub use runtime::{
 pub use script::a_script_of_inputs_has_the_same_effects_on_every_runtime;
 pub use shared_stores::{
     logs_follow_the_token_between_machines_and_keys_stay_at_home, of_two_that_race_one_is_refused,
+};
+pub use singletons::{
+    a_node_without_the_role_reaches_a_singleton, a_singleton_is_stopped_on_a_node_that_stays,
+    a_token_outlives_the_whole_cluster, asks_of_a_singleton_say_what_became_of_them,
+    s_151_a_singleton_is_handed_over_when_its_node_leaves,
+    s_152_a_singleton_is_taken_over_when_its_node_dies,
+    s_161_a_singleton_waits_for_its_lease_and_gives_it_back,
+    s_171_messages_wait_at_a_proxy_until_there_is_an_instance,
+    settings_of_a_singleton_that_cannot_be_are_refused,
 };
 pub use store_faults::{
     OnDisk, i_80_damaged_bytes_are_never_given_out,
@@ -213,6 +223,24 @@ macro_rules! conformance_of_data {
         $crate::conformance!(@ $adapter, $security, $block_on,
             i_63_replicated_data_is_on_every_node_and_outlives_one,
             a_large_state_crosses_beside_heartbeats_and_asks,
+        );
+    };
+}
+
+/// The same for singletons.
+#[macro_export]
+macro_rules! conformance_of_singletons {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            s_151_a_singleton_is_handed_over_when_its_node_leaves,
+            s_152_a_singleton_is_taken_over_when_its_node_dies,
+            s_171_messages_wait_at_a_proxy_until_there_is_an_instance,
+            asks_of_a_singleton_say_what_became_of_them,
+            settings_of_a_singleton_that_cannot_be_are_refused,
+            a_singleton_is_stopped_on_a_node_that_stays,
+            a_token_outlives_the_whole_cluster,
+            s_161_a_singleton_waits_for_its_lease_and_gives_it_back,
+            a_node_without_the_role_reaches_a_singleton,
         );
     };
 }

@@ -18,7 +18,7 @@ use quorate_driver::{
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Between two looks at something that announces itself to nobody.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The adapter's runtime.
 pub(super) fn runtime<A: Adapter>() -> A::Runtime {

@@ -1,0 +1,483 @@
+//! Singletons over real links: handed over, taken over, refused, stopped; the proxies' buffers and the errors of asks; tokens and leases.
+//! Spec: sharding 1.10, 1.11, 6.7, 10.7.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_core::effect::{CommandError, SingletonCommandError, StopOutcome};
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::token::Token;
+use quorate_driver::{
+    Adapter, AskError, Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, LeaseKeeper,
+    MemoryLeases, MemoryStore, Security, Singleton, SingletonError, TellError, Termination,
+};
+
+use super::support::{
+    LOOK_AGAIN, all_up, cluster, eventually, first, joined, joined_as, node, sleep, within,
+};
+
+/// Longer than anything that a test waits for.
+const LONG: Duration = Duration::from_secs(50);
+
+/// Shorter than anything that a test lets happen.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// What happened to instances, in its order, on all nodes of a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Happened {
+    Started(UniqueAddress, Token),
+    /// It was let handle what it had.
+    Stopped(Token),
+    /// Its code cannot run any more.
+    Ended(Token),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Journal(Arc<Mutex<Vec<Happened>>>);
+
+impl Journal {
+    fn note(&self, happened: Happened) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.push(happened);
+    }
+
+    fn entries(&self) -> Vec<Happened> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where instances began, with which tokens. Each ended before the next began, and had a lower token.
+    fn instances(&self) -> Vec<(UniqueAddress, Token)> {
+        let mut instances: Vec<(UniqueAddress, Token)> = Vec::new();
+        let mut runs = None;
+        for happened in self.entries() {
+            match happened {
+                Happened::Started(node, token) => {
+                    assert_eq!(runs, None, "two at a time: {:?}", self.entries());
+                    assert!(
+                        instances.last().is_none_or(|(_, last)| *last < token),
+                        "tokens grow: {:?}",
+                        self.entries()
+                    );
+                    runs = Some(token);
+                    instances.push((node, token));
+                }
+                Happened::Stopped(_) => {}
+                Happened::Ended(token) => assert_eq!(runs.take(), Some(token)),
+            }
+        }
+        instances
+    }
+}
+
+/// What it is told or asked.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+enum Order {
+    /// Count it.
+    Count,
+    /// Say nothing for ever.
+    Wait,
+    /// Fail.
+    Panic,
+    /// Ask yourself.
+    AskYourself,
+    /// Bytes that nobody looks at.
+    Carry(Vec<u8>),
+}
+
+/// Where the instance is, its token, and how much it has counted; or why it could not ask itself.
+type Receipt = Result<(String, u64, u64), bool>;
+
+type Billing = Singleton<Order, Receipt>;
+
+struct Counter {
+    token: Token,
+    journal: Journal,
+    counted: u64,
+}
+
+impl Entity for Counter {
+    type Message = Order;
+    type Reply = Receipt;
+
+    async fn on_start(&mut self, context: &EntityContext) {
+        assert_eq!((context.kind(), context.token()), ("billing", Some(self.token)));
+        let node = context.node().clone();
+        self.journal.note(Happened::Started(node, self.token));
+    }
+
+    async fn handle(&mut self, context: &EntityContext, order: Order) -> Receipt {
+        match order {
+            Order::Count | Order::Carry(_) => self.counted += 1,
+            Order::Wait => std::future::pending().await,
+            Order::Panic => panic!("as it was told to"),
+            Order::AskYourself => {
+                let myself = context.singleton::<Order, Receipt>("billing");
+                let myself = myself.expect("it is registered where it runs");
+                let answer = myself.ask(&Order::Count).await;
+                return Err(answer == Err(AskError::OwnEntity));
+            }
+        }
+        Ok((context.node().to_string(), self.token.term, self.counted))
+    }
+
+    async fn on_stop(&mut self, _: &EntityContext) {
+        self.journal.note(Happened::Stopped(self.token));
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.journal.note(Happened::Ended(self.token));
+    }
+}
+
+fn make(journal: &Journal) -> impl Fn(Token) -> Counter + Send + Sync + use<> {
+    let journal = journal.clone();
+    move |token| Counter {
+        token,
+        journal: journal.clone(),
+        counted: 0,
+    }
+}
+
+async fn billing<A: Adapter>(node: &Cluster<A>, journal: &Journal) -> Billing {
+    let started = node.singleton("billing").start(make(journal)).await;
+    started.expect("it is started")
+}
+
+/// Where it counts now. Asks again while it is nowhere.
+async fn count<A: Adapter>(billing: &Billing) -> (String, u64, u64) {
+    within::<A, _>("an answer", async {
+        loop {
+            match billing.ask(&Order::Count).timeout(Duration::from_secs(2)).await {
+                Ok(receipt) => return receipt.expect("it counted"),
+                Err(AskError::Failed(_)) => sleep::<A>(LOOK_AGAIN).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await
+}
+
+async fn is_here<A: Adapter>(billing: &Billing) {
+    eventually::<A>("the instance runs on this node", async || {
+        billing.is_running_here().await.expect("the node runs")
+    })
+    .await;
+}
+
+const fn refused<T>(error: SingletonCommandError) -> Result<T, ClusterError> {
+    Err(ClusterError::Refused(CommandError::Singleton(error)))
+}
+
+/// The oldest leaves: its instance handles what it has and stops, then the next oldest begins, with a higher token. Whoever asks
+/// meanwhile is answered, or hears whether its message may have been handled.
+pub async fn s_151_a_singleton_is_handed_over_when_its_node_leaves<A: Adapter>(security: &Security) {
+    let (nodes, journal) = (cluster::<A>(3, security).await, Journal::default());
+    let mut handles = Vec::new();
+    for node in &nodes {
+        handles.push(billing(node, &journal).await);
+    }
+    is_here::<A>(&handles[0]).await;
+    for (counted, handle) in (1..).zip(&handles) {
+        let (node, _, all) = count::<A>(handle).await;
+        assert_eq!((node, all), (nodes[0].address().to_string(), counted));
+    }
+    let left = within::<A, _>("the node has left", nodes[0].leave()).await;
+    assert!(left.is_ok_and(|left| left.is_graceful()));
+    let (node, _, all) = count::<A>(&handles[2]).await;
+    assert_eq!(
+        (node, all),
+        (nodes[1].address().to_string(), 1),
+        "nothing is carried over"
+    );
+    is_here::<A>(&handles[1]).await;
+    let instances = journal.instances();
+    let places: Vec<&UniqueAddress> = instances.iter().map(|(node, _)| node).collect();
+    assert_eq!(places, [nodes[0].address(), nodes[1].address()]);
+    let stopped = Happened::Stopped(instances[0].1);
+    assert!(journal.entries().contains(&stopped), "it was let finish");
+    let ended = AskError::Failed(AskFailure::NodeStoppedUnsent);
+    assert_eq!(
+        handles[0].ask(&Order::Count).await,
+        Err(ended),
+        "its node has ended"
+    );
+}
+
+/// The oldest dies without a word: once it is removed, and the margin is over, the next oldest begins. A node that is downed kills its
+/// own at once.
+pub async fn s_152_a_singleton_is_taken_over_when_its_node_dies<A: Adapter>(security: &Security) {
+    let (nodes, journal) = (cluster::<A>(4, security).await, Journal::default());
+    let mut handles = Vec::new();
+    for node in &nodes {
+        handles.push(billing(node, &journal).await);
+    }
+    is_here::<A>(&handles[0]).await;
+    count::<A>(&handles[3]).await;
+    assert_eq!(nodes[0].stop().await, Termination::Stopped);
+    let (node, _, _) = count::<A>(&handles[3]).await;
+    assert_eq!(node, nodes[1].address().to_string());
+    // S-154.
+    let downed = nodes[2].down(nodes[1].address()).await;
+    downed.expect("it is a member");
+    within::<A, _>("it hears of it", nodes[1].terminated()).await;
+    let (node, _, _) = count::<A>(&handles[3]).await;
+    assert_eq!(node, nodes[2].address().to_string());
+    assert_eq!(journal.instances().len(), 3);
+}
+
+/// What is said before anybody hosts it waits at the proxy, and is handled in its order when somebody does.
+pub async fn s_171_messages_wait_at_a_proxy_until_there_is_an_instance<A: Adapter>(security: &Security) {
+    let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
+    let proxy = nodes[1].singleton("billing").proxy::<Order, Receipt>().await;
+    let proxy = proxy.expect("it is registered");
+    for _ in 0..9 {
+        proxy.tell(&Order::Count).await.expect("it is taken");
+    }
+    let later = async {
+        let asked = proxy.ask(&Order::Count).timeout(LONG).await;
+        asked.expect("it is answered").expect("it counted")
+    };
+    let start = async {
+        eventually::<A>("all of them wait", async || {
+            let state = proxy.state().await.expect("the node runs");
+            state.waiting == 10
+        })
+        .await;
+        billing(&nodes[0], &journal).await
+    };
+    let ((node, _, counted), _) = futures_lite::future::zip(later, start).await;
+    assert_eq!((node, counted), (nodes[0].address().to_string(), 10));
+    let state = proxy.state().await.expect("the node runs");
+    assert_eq!((state.phase, state.running, state.waiting), (None, None, 0));
+    let (there, token) = state.target.expect("it is known");
+    assert_eq!(there, *nodes[0].address());
+    assert_eq!(journal.instances(), [(there, token)]);
+}
+
+/// Every error of an ask says whether the message may have been handled, and is the right one.
+pub async fn asks_of_a_singleton_say_what_became_of_them<A: Adapter>(security: &Security) {
+    let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
+    let proxy = nodes[1].singleton("billing").proxy::<Order, Receipt>().await;
+    let proxy = proxy.expect("it is registered");
+    let ask = async |order: Order, timeout| {
+        let asked = proxy.ask(&order).timeout(timeout).await;
+        asked.map_err(|error| (error, error.may_have_been_handled()))
+    };
+    let failed = |failure, handled| Err((AskError::Failed(failure), handled));
+    let waited = ask(Order::Count, SHORT).await;
+    assert_eq!(
+        waited,
+        failed(AskFailure::TimeoutBuffered, false),
+        "nobody hosts it yet"
+    );
+    let unknown = nodes[1]
+        .singleton("nowhere")
+        .role("nobody")
+        .proxy::<Order, Receipt>();
+    let unknown = unknown.await.expect("it is registered");
+    let asked = unknown.ask(&Order::Count).timeout(SHORT).await;
+    assert_eq!(asked, Err(AskError::Failed(AskFailure::NobodyHosts)));
+
+    let host = billing(&nodes[0], &journal).await;
+    count::<A>(&proxy).await;
+    let too_large = Order::Carry(vec![7; 5 << 20]);
+    assert_eq!(
+        ask(too_large.clone(), LONG).await,
+        failed(AskFailure::TooLarge, false)
+    );
+    assert_eq!(proxy.tell(&too_large).await, Err(TellError::TooLarge));
+    assert_eq!(ask(Order::AskYourself, LONG).await, Ok(Err(true)));
+    assert_eq!(
+        ask(Order::Panic, LONG).await,
+        failed(AskFailure::EntityStopped, true),
+        "it was at it"
+    );
+    let (_, _, counted) = count::<A>(&proxy).await;
+    assert_eq!(counted, 1, "by the next one, which begins after a rest");
+    assert_eq!(
+        ask(Order::Wait, SHORT).await,
+        failed(AskFailure::TimeoutSent, true)
+    );
+    let behind = async { ask(Order::Count, LONG).await };
+    let stop = async {
+        sleep::<A>(SHORT).await;
+        host.stop(SHORT).await
+    };
+    let (behind, stopped) = futures_lite::future::zip(behind, stop).await;
+    assert_eq!(stopped, Ok(StopOutcome::Killed), "it waited for ever");
+    assert_eq!(
+        behind,
+        failed(AskFailure::EntityStoppedUnhandled, false),
+        "behind it"
+    );
+    assert_eq!(journal.instances().len(), 2);
+}
+
+/// Names and settings that cannot be are refused, each with an error of its own, and leave what there was.
+pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(security: &Security) {
+    let (node, journal) = (
+        first::<A>(node(security).role("worker")).await,
+        Journal::default(),
+    );
+    let start = async |name: &str, role: &str| {
+        let builder = node.singleton(name);
+        let builder = if role.is_empty() {
+            builder
+        } else {
+            builder.role(role)
+        };
+        builder.start(make(&journal)).await.map(drop)
+    };
+    for name in ["", &"x".repeat(256)] {
+        assert_eq!(start(name, "").await, refused(SingletonCommandError::BadName));
+    }
+    assert_eq!(
+        start("other", "boss").await,
+        refused(SingletonCommandError::RoleMissing)
+    );
+    assert!(matches!(
+        start("other", "no role").await,
+        Err(ClusterError::Name { .. })
+    ));
+    let leased = node.singleton("other").lease().start(make(&journal)).await;
+    assert_eq!(leased.map(drop), Err(ClusterError::NoLeaseKeeper));
+    let other = node.singleton("other").get::<Order, Receipt>();
+    assert!(
+        matches!(other, Err(SingletonError::NotRegistered { .. })),
+        "{other:?}"
+    );
+
+    let billing = node.singleton("billing").role("worker");
+    billing
+        .clone()
+        .start(make(&journal))
+        .await
+        .expect("it is started");
+    assert_eq!(
+        start("billing", "").await,
+        refused(SingletonCommandError::Conflict)
+    );
+    let other_types =
+        |error: &ClusterError| matches!(error, ClusterError::Singleton(SingletonError::OtherTypes { .. }));
+    let proxy = billing.clone().proxy::<u64, u64>().await;
+    assert!(proxy.is_err_and(|error| other_types(&error)));
+    billing.clone().start(make(&journal)).await.expect("as it is");
+    let handle = billing.get::<Order, Receipt>().expect("it is there");
+    count::<A>(&handle).await;
+    assert_eq!(journal.instances().len(), 1);
+    let stats = node.stats().await.expect("the node runs");
+    assert_eq!(stats.host.singletons, 1);
+}
+
+/// A node that stays hosts it no more: the instance is let finish, nobody else begins, and the node may host it again.
+pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &Security) {
+    let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
+    let (here, there) = (
+        billing(&nodes[0], &journal).await,
+        billing(&nodes[1], &journal).await,
+    );
+    let first = count::<A>(&there).await;
+    assert_eq!(here.stop(LONG).await, Ok(StopOutcome::Stopped));
+    let instances = journal.instances();
+    let (_, token) = instances.first().expect("one began");
+    let ended = [Happened::Stopped(*token), Happened::Ended(*token)];
+    assert!(journal.entries().ends_with(&ended), "{:?}", journal.entries());
+    assert_eq!(here.stop(LONG).await, refused(SingletonCommandError::NotHosted));
+    assert_eq!(here.token().await, Ok(None));
+    let asked = there.ask(&Order::Count).timeout(SHORT).await;
+    assert_eq!(asked, Err(AskError::Failed(AskFailure::TimeoutBuffered)));
+    let again = billing(&nodes[0], &journal).await;
+    let second = count::<A>(&there).await;
+    assert!(second.1 > first.1, "{second:?} after {first:?}");
+    assert_eq!(again.is_running_here().await, Ok(true));
+    // One that its user stopped on the way keeps nobody waiting.
+    assert_eq!(there.stop(LONG).await, Ok(StopOutcome::NothingRan));
+    let left = within::<A, _>("the node has left", nodes[0].leave()).await;
+    assert!(left.is_ok_and(|left| left.is_graceful()));
+    let there = billing(&nodes[1], &journal).await;
+    let (node, _, _) = count::<A>(&there).await;
+    assert_eq!(node, nodes[1].address().to_string());
+    journal.instances();
+}
+
+/// The first node of a cluster, at this address, with a store.
+fn with_store<A: Adapter>(security: &Security, store: &MemoryStore) -> ClusterBuilder<A, Security> {
+    node(security).store(store.clone())
+}
+
+/// Tokens grow even when all nodes end and begin again, if they have a store.
+pub async fn a_token_outlives_the_whole_cluster<A: Adapter>(security: &Security) {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    for _ in 0..3 {
+        let node = first::<A>(with_store(security, &store)).await;
+        count::<A>(&billing(&node, &journal).await).await;
+        within::<A, _>("the node has ended", node.stop()).await;
+    }
+    assert_eq!(journal.instances().len(), 3, "each with a higher token");
+}
+
+/// An instance runs only while its node holds the lease, which a node that leaves gives back.
+pub async fn s_161_a_singleton_waits_for_its_lease_and_gives_it_back<A: Adapter>(security: &Security) {
+    let (keeper, journal) = (Arc::new(MemoryLeases::new()), Journal::default());
+    let lease = "conformance-singleton-billing";
+    let stranger = Address::new("stranger", 1).map(|address| UniqueAddress::new(address, 1));
+    let stranger = stranger.expect("it is legal");
+    let kept = |owner, time| keeper.acquire(lease, owner, time).expect("it can be asked");
+    assert_eq!(kept(&stranger, LONG), Some(1));
+    let with_leases = || {
+        let keeper: Arc<dyn LeaseKeeper> = Arc::<MemoryLeases>::clone(&keeper);
+        // A lease that is not given back blocks for longer than the test waits.
+        let change = |config: &mut Config| config.singleton.lease_time_to_live = 2 * LONG;
+        node::<A>(security).leases(keeper).config(change)
+    };
+    let one = first(with_leases()).await;
+    let other = joined_as(with_leases(), one.address().address()).await;
+    all_up(&one, 2).await;
+    let start = async |node: &Cluster<A>| {
+        let started = node.singleton("billing").lease().start(make(&journal)).await;
+        started.expect("it is started")
+    };
+    let (here, there) = (start(&one).await, start(&other).await);
+    let asked = there.ask(&Order::Count).timeout(SHORT).await;
+    assert_eq!(asked, Err(AskError::Failed(AskFailure::TimeoutBuffered)));
+    assert_eq!(journal.instances(), [], "somebody else has the lease");
+    keeper.release(lease, &stranger).expect("it can be asked");
+    count::<A>(&there).await;
+    assert_eq!(here.is_running_here().await, Ok(true));
+    assert_eq!(kept(&stranger, LONG), None, "this node holds it");
+    let left = within::<A, _>("the node has left", one.leave()).await;
+    assert!(left.is_ok_and(|left| left.is_graceful()));
+    let (node, _, _) = count::<A>(&there).await;
+    assert_eq!(node, other.address().to_string());
+    assert_eq!(journal.instances().len(), 2);
+}
+
+/// A node without the role reaches what others host, also when it comes later.
+pub async fn a_node_without_the_role_reaches_a_singleton<A: Adapter>(security: &Security) {
+    let journal = Journal::default();
+    // The oldest of all has no part in it.
+    let front = first::<A>(node(security)).await;
+    let back = joined_as(node::<A>(security).role("backend"), front.address().address()).await;
+    all_up(&front, 2).await;
+    let started = back
+        .singleton("billing")
+        .role("backend")
+        .start(make(&journal))
+        .await;
+    started.expect("it is started");
+    let late = joined::<A>(back.address().address(), security).await;
+    for node in [&front, &late] {
+        let proxy = node
+            .singleton("billing")
+            .role("backend")
+            .proxy::<Order, Receipt>();
+        let proxy = proxy.await.expect("it is registered");
+        assert_eq!(count::<A>(&proxy).await.0, back.address().to_string());
+        assert_eq!(proxy.stop(SHORT).await, refused(SingletonCommandError::NotHosted));
+    }
+    assert_eq!(journal.instances().len(), 1);
+}
