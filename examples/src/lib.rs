@@ -1,12 +1,17 @@
 //! What the programs of this package share: runtimes, trust between processes, the files of a directory, the number of words in one, child processes that
-//! never outlive their parent, and the demo for every runtime.
+//! never outlive their parent, their command line, what the user sees, and the demo for every runtime.
 #![forbid(unsafe_code)]
 
 pub mod demo;
 pub mod files;
+mod gate;
 pub mod hosts;
 pub mod likes;
 pub mod log;
+pub mod only_one;
 pub mod process;
+mod processes;
+mod program;
+mod screen;
 pub mod trust;
 pub mod words;

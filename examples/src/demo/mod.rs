@@ -26,13 +26,15 @@ use self::nodes::Nodes;
 use self::options::{Command, NodeOptions, Options};
 use self::reader::Reader;
 use self::report::{NodeResult, Report};
-use self::screen::Screen;
 pub use self::stage::Stage;
 use crate::files::Files;
 use crate::hosts::Host;
+use crate::screen::Screen;
 use crate::trust::Authority;
 use crate::words;
 
+/// Without a terminal, how far it is, is a line at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(1);
 /// Paths of which it is said that they were left out; the others are only counted.
 const COMPLAINTS_MAX: usize = 5;
 
@@ -66,7 +68,7 @@ pub fn main(stages: &[Stage]) -> ExitCode {
 /// Runs until there is a result or the user interrupts; every child is gone when it returns.
 fn demo<H: Host>(options: &Options, stage: &Stage, started: Instant) -> Result<Report, Failure> {
     let (files, what) = input::files(options.input.as_deref()).map_err(Failure::Usage)?;
-    let mut screen = Screen::new(options.json, started);
+    let mut screen = Screen::new(options.json, started, LINE_EVERY);
     introduce(&mut screen, options, stage, &files, &what);
     crate::log::from_environment();
     let interrupted = async {

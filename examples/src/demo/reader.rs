@@ -16,9 +16,10 @@ use super::failure::Failure;
 use super::kind::{self, Content, READER, SHARDS, Told};
 use super::nodes::{Nodes, State};
 use super::options::{Kill, Options};
-use super::screen::{Row, Screen};
+use super::screen::{self, Row};
 use super::tally::Tally;
 use crate::files::Files;
+use crate::screen::Screen;
 
 /// How often the demo looks at what nobody tells it: processes, deadlines, the screen.
 const TICK: Duration = Duration::from_millis(20);
@@ -402,6 +403,6 @@ impl<A: Adapter> Reader<A> {
             note: nodes.all.get(index).map_or("", |node| node.state.note()),
         };
         let rows = || (0..nodes.all.len()).map(row).collect();
-        self.screen.progress(tally.answered, self.files.found.len(), rows);
+        screen::progress(&mut self.screen, tally.answered, self.files.found.len(), rows);
     }
 }

@@ -1,21 +1,15 @@
-//! The five node processes as their parent sees them: started, told, heard, stopped, killed. Dropping it ends them all.
+//! The five node processes, and what they say of themselves and their updates. Dropping it ends them all.
 
-use std::io::BufRead;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::ledger::{Dump, Ledger};
-use super::node::{self, READY};
-use super::options::NodeOptions;
-use super::table::Table;
-use crate::process::ChildProcess;
+use super::{node, table};
+use crate::processes::Processes;
+use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
+use crate::screen::Screen;
 use crate::trust::Authority;
 
-/// Node processes.
-pub(super) const NODES: usize = 5;
-/// How long a process may take until it is Up.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -43,26 +37,21 @@ impl Shown {
 }
 
 /// One node.
+#[derive(Clone, Default)]
 struct Place {
-    process: Option<ChildProcess>,
     address: Option<String>,
     shown: Shown,
     note: &'static str,
-    /// Its processes so far.
-    lives: u64,
 }
 
 /// All nodes of a run.
 pub(super) struct Fleet {
     options: NodeOptions,
     folder: Option<PathBuf>,
-    authority: Authority,
+    processes: Processes,
     places: Vec<Place>,
-    /// Which process spoke (node and life), and what it said; `None` at its end.
-    lines: Receiver<((usize, u64), Option<String>)>,
-    speak: Sender<((usize, u64), Option<String>)>,
     pub(super) ledger: Ledger,
-    pub(super) table: Table,
+    pub(super) screen: Screen,
 }
 
 impl Fleet {
@@ -70,25 +59,15 @@ impl Fleet {
         options: NodeOptions,
         folder: Option<PathBuf>,
         authority: Authority,
-        table: Table,
+        screen: Screen,
     ) -> Self {
-        let (speak, lines) = channel();
-        let place = |_| Place {
-            process: None,
-            address: None,
-            shown: Shown::default(),
-            note: "",
-            lives: 0,
-        };
         Self {
             options,
             folder,
-            authority,
-            places: (0..NODES).map(place).collect(),
-            lines,
-            speak,
+            processes: Processes::new(NODES, authority),
+            places: vec![Place::default(); NODES],
             ledger: Ledger::default(),
-            table,
+            screen,
         }
     }
 
@@ -100,14 +79,13 @@ impl Fleet {
     /// Starts a node's next process and waits until it is Up. Where its last one was, it is again.
     pub(super) fn start(&mut self, index: usize) -> Result<(), String> {
         let seed = self.places.first().and_then(|first| first.address.clone());
-        let life = self.places[index].lives + 1;
+        let place = &mut self.places[index];
+        let bind = place.address.clone();
+        place.note = "";
         let options = NodeOptions {
             index,
-            life: self.options.life * 1_000 + life,
-            bind: self.places[index]
-                .address
-                .clone()
-                .unwrap_or_else(|| self.options.bind.clone()),
+            life: self.options.life * 1_000 + self.processes.next_life(index),
+            bind: bind.unwrap_or_else(|| self.options.bind.clone()),
             seed: if index == 0 { None } else { seed },
             store: self
                 .folder
@@ -115,28 +93,14 @@ impl Fleet {
                 .map(|folder| node::store_path(folder, index)),
             ..self.options.clone()
         };
-        let introduction = self.authority.introduction().map_err(|error| error.to_string())?;
-        let mut process = ChildProcess::start_introduced(options.arguments(), &introduction)
-            .map_err(|error| format!("cannot start a node process: {error}"))?;
-        let output = process.output().ok_or("a node process has no output")?;
-        let (speak, who) = (self.speak.clone(), (index, life));
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                let _ = speak.send((who, Some(line)));
-            }
-            let _ = speak.send((who, None));
-        });
-        let place = &mut self.places[index];
-        (place.process, place.lives, place.note) = (Some(process), life, "");
+        self.processes.start(index, options.arguments())?;
         let ready = self.wait_for(index, START_TIMEOUT, READY)?;
         self.places[index].address = Some(ready);
         Ok(())
     }
 
     pub(super) fn tell(&mut self, index: usize, order: &str) {
-        if let Some(process) = &mut self.places[index].process {
-            process.tell(order);
-        }
+        self.processes.tell(index, order);
     }
 
     pub(super) fn tell_all(&mut self, order: &str) {
@@ -148,18 +112,13 @@ impl Fleet {
     }
 
     pub(super) fn stand_still(&self, index: usize, still: bool) -> Result<(), String> {
-        let process = self.places[index].process.as_ref();
-        process
-            .map_or(Ok(()), |process| process.stand_still(still))
-            .map_err(|error| format!("cannot stop a process: {error}"))
+        self.processes.stand_still(index, still)
     }
 
     /// Kills a node (SIGKILL); what it had said until then still counts.
     pub(super) fn kill(&mut self, index: usize) -> Result<(), String> {
-        let place = &mut self.places[index];
-        place.note = "killed";
-        if let Some(mut process) = place.process.take() {
-            process.kill();
+        self.places[index].note = "killed";
+        if self.processes.kill(index) {
             self.wait_until(ANSWER_TIMEOUT, |who, line| {
                 (who == index && line.is_none()).then_some(())
             })?;
@@ -236,25 +195,19 @@ impl Fleet {
 
     /// The next thing a process says, taken down. `None` if nobody says anything for so long.
     fn listen(&mut self, limit: Duration) -> Result<Option<(usize, Option<String>)>, String> {
-        let ((who, life), line) = match self.lines.recv_timeout(limit) {
-            Ok(heard) => heard,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(None),
+        let Some((who, line)) = self.processes.listen(limit)? else {
+            return Ok(None);
         };
-        let place = &mut self.places[who];
-        match &line {
-            None if place.process.is_some() && place.lives == life => {
-                return Err(format!("node {} ended, and nobody asked it to", who + 1));
+        match line.as_deref().and_then(|line| line.split_once(' ')) {
+            Some(("show", rest)) => {
+                self.places[who].shown = Shown::read(rest).unwrap_or_default();
+                let rows = self.places.iter().map(|place| (place.shown.clone(), place.note));
+                table::show(&mut self.screen, &rows.collect::<Vec<_>>());
             }
-            None => {}
-            Some(line) => match line.split_once(' ') {
-                Some(("show", rest)) => {
-                    place.shown = Shown::read(rest).unwrap_or_default();
-                    let rows = self.places.iter().map(|place| (place.shown.clone(), place.note));
-                    self.table.show(rows.collect());
-                }
-                Some(("begin" | "done" | "open" | "void", _)) => self.ledger.hear(who, line),
-                Some((_, _)) | None => {}
-            },
+            Some(("begin" | "done" | "open" | "void", _)) => {
+                self.ledger.hear(who, line.as_deref().unwrap_or_default());
+            }
+            Some((_, _)) | None => {}
         }
         Ok(Some((who, line)))
     }

@@ -1,22 +1,19 @@
 //! Replicated data under real faults: five processes change counters and sets on their own while one stands still, one is cut off
-//! and one is killed; at the end all replicas are equal and hold everything that was acknowledged. A program calls [`main`] with
-//! the transports it can run on.
+//! and one is killed; at the end all replicas are equal and hold everything that was acknowledged.
 
 mod fleet;
-mod gate;
 mod ledger;
 mod node;
-mod options;
 mod table;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use self::fleet::{Fleet, NODES};
+use self::fleet::Fleet;
 use self::ledger::{Ledger, Verdict};
-use self::options::{Command, NodeOptions, Options};
-use self::table::Table;
 use crate::hosts::Host;
+use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
+use crate::screen::Screen;
 use crate::trust::Authority;
 
 /// Which node stands still, is cut off, is killed; the first is the seed of all and goes through all of it unharmed.
@@ -29,33 +26,32 @@ const FAULT_MAX: Duration = Duration::from_secs(6);
 const CONVERGE_MAX: Duration = Duration::from_secs(30);
 /// Between two looks whether they are.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Without a terminal, how the nodes stand is a line at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(2);
 
-/// One transport: its name and how a node runs there.
-#[derive(Clone, Copy, Debug)]
-pub struct Stage {
-    name: &'static str,
-    has_certificates: bool,
-    node: fn(NodeOptions) -> ExitCode,
-}
+struct Likes;
 
-impl Stage {
-    /// A transport whose links are plain.
-    #[must_use]
-    pub const fn plain<H: Host>(name: &'static str) -> Self {
-        Self {
-            name,
-            has_certificates: false,
-            node: node::run::<H>,
-        }
+impl Program for Likes {
+    const NAME: &'static str = "likes";
+    const ABOUT: &'static str = "\
+Five node processes count likes and keep followers, each on its own; one stands still for a while, one is cut off, one is
+killed and started again. At the end all replicas must be equal to the byte and hold every update that was acknowledged.";
+    const SECONDS: &'static str = "how long they write";
+    const STORE: &'static str = "\
+keep the data in files in this folder. At the end all nodes are killed at once and started again, and a
+                     further run with the same folder goes on from there";
+    const EXIT: &'static str = "\
+0 if all replicas are equal, nothing that was acknowledged is missing and the sums are exact, 1 if not";
+    // Shortest: everything that is to happen has its time. Longest: the followers of processes that were killed stay, and a set
+    // has a size.
+    const RANGE: (u64, u64, u64) = (10, 600, 30);
+
+    fn node<H: Host>(options: NodeOptions) -> ExitCode {
+        node::run::<H>(options)
     }
 
-    /// A transport whose links are mutual TLS, with certificates of a throw-away authority.
-    #[must_use]
-    pub const fn with_certificates<H: Host>(name: &'static str) -> Self {
-        Self {
-            has_certificates: true,
-            ..Self::plain::<H>(name)
-        }
+    fn run(options: &Options, stage: &Stage) -> ExitCode {
+        finish(options, run(options, stage))
     }
 }
 
@@ -68,32 +64,10 @@ struct Outcome {
     took: Duration,
 }
 
-/// The whole program, arguments and exit code included. The first of `stages` is the default.
+/// The whole program, arguments and exit code included.
 #[must_use]
-pub fn main(stages: &[Stage]) -> ExitCode {
-    let stage = |name: &str| stages.iter().find(|stage| stage.name == name);
-    let refused = |message: &str| {
-        eprintln!("likes: {message}");
-        ExitCode::from(2)
-    };
-    match options::parse(std::env::args_os().skip(1).collect(), stages) {
-        Err(message) => refused(&message),
-        Ok(Command::Help) => {
-            print!("{}", options::help(stages));
-            ExitCode::SUCCESS
-        }
-        Ok(Command::Node(options)) => match stage(&options.transport) {
-            Some(stage) => {
-                crate::log::from_environment();
-                (stage.node)(options)
-            }
-            None => refused("no such transport"),
-        },
-        Ok(Command::Run(options)) => match stage(&options.transport) {
-            Some(stage) => finish(&options, run(&options, stage)),
-            None => refused("no such transport"),
-        },
-    }
+pub fn main() -> ExitCode {
+    program::main::<Likes>()
 }
 
 fn finish(options: &Options, outcome: Result<Outcome, String>) -> ExitCode {
@@ -127,7 +101,7 @@ fn finish(options: &Options, outcome: Result<Outcome, String>) -> ExitCode {
 fn run(options: &Options, stage: &Stage) -> Result<Outcome, String> {
     let started = Instant::now();
     let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
-    let table = Table::new(options.json);
+    let screen = Screen::new(options.json, started, LINE_EVERY);
     // Followers of two runs on one store must not have one name.
     let life = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -142,21 +116,23 @@ fn run(options: &Options, stage: &Stage) -> Result<Outcome, String> {
         seed: None,
         store: None,
     };
-    let mut fleet = Fleet::new(node, options.store.clone(), authority, table);
+    let mut fleet = Fleet::new(node, options.store.clone(), authority, screen);
     fleet.start_all()?;
     fleet
-        .table
+        .screen
         .say(format_args!("{NODES} nodes are up, over {}", stage.name));
     converge(&mut fleet)?;
     let base = fleet.dump(0)?;
     fleet.ledger = Ledger::after(base);
     fleet.tell_all("go");
-    faults(&mut fleet, options.writing)?;
+    faults(&mut fleet, options.time)?;
     fleet.ask_all("halt", "idle")?;
-    fleet.table.say("nobody writes any more");
+    fleet.screen.say("nobody writes any more");
     let mut is_equal = converge(&mut fleet)?;
     if options.store.is_some() {
-        fleet.table.say("all nodes are killed at once, and started again");
+        fleet
+            .screen
+            .say("all nodes are killed at once, and started again");
         // All writes were over before: nothing is unknown because of this.
         let ledger = std::mem::take(&mut fleet.ledger);
         (0..NODES).try_for_each(|index| fleet.kill(index))?;
@@ -168,7 +144,7 @@ fn run(options: &Options, stage: &Stage) -> Result<Outcome, String> {
     let verdict = fleet.ledger.judge(&found);
     let (updates, acknowledged) = (fleet.ledger.updates, fleet.ledger.acknowledged);
     let likes: u128 = found.likes.values().sum();
-    fleet.table.say(format_args!(
+    fleet.screen.say(format_args!(
         "{updates} updates, {acknowledged} acknowledged, {} missing; {likes} likes and {} followers on every node",
         verdict.missing,
         found.fans.len()
@@ -186,31 +162,31 @@ fn run(options: &Options, stage: &Stage) -> Result<Outcome, String> {
 fn faults(fleet: &mut Fleet, writing: Duration) -> Result<(), String> {
     let (part, fault) = (writing / 7, (writing / 7).min(FAULT_MAX));
     fleet.run_for(part)?;
-    fleet.table.say(format_args!("node {} stands still", STILL + 1));
+    fleet.screen.say(format_args!("node {} stands still", STILL + 1));
     fleet.note(STILL, "stands still");
     fleet.stand_still(STILL, true)?;
     fleet.run_for(fault)?;
     fleet.stand_still(STILL, false)?;
     fleet.note(STILL, "");
-    fleet.table.say(format_args!("node {} goes on", STILL + 1));
+    fleet.screen.say(format_args!("node {} goes on", STILL + 1));
     fleet.run_for(part)?;
-    fleet.table.say(format_args!("node {} is cut off", CUT + 1));
+    fleet.screen.say(format_args!("node {} is cut off", CUT + 1));
     fleet.note(CUT, "cut off");
     fleet.tell(CUT, "cut");
     fleet.run_for(fault)?;
     fleet.tell(CUT, "heal");
     fleet.note(CUT, "");
     fleet
-        .table
+        .screen
         .say(format_args!("node {} is connected again", CUT + 1));
     fleet.run_for(part)?;
-    fleet.table.say(format_args!("node {} is killed", KILLED + 1));
+    fleet.screen.say(format_args!("node {} is killed", KILLED + 1));
     fleet.kill(KILLED)?;
     fleet.run_for(part / 2)?;
     fleet.start(KILLED)?;
     fleet.tell(KILLED, "go");
     fleet
-        .table
+        .screen
         .say(format_args!("node {} is back, as a new process", KILLED + 1));
     fleet.run_for(part + part / 2)
 }
@@ -225,13 +201,13 @@ fn converge(fleet: &mut Fleet) -> Result<bool, String> {
         if digests.len() == 1 && states.len() == NODES {
             let took = began.elapsed().as_secs_f64();
             fleet
-                .table
+                .screen
                 .say(format_args!("all replicas are equal, {took:.1} s later"));
             return Ok(true);
         }
         if began.elapsed() > CONVERGE_MAX {
             fleet
-                .table
+                .screen
                 .say(format_args!("the replicas differ: {}", digests.join(", ")));
             return Ok(false);
         }

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{BufRead, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,15 +18,12 @@ use quorate_driver::data::{Counter, Data, DataKind, DataReadError, DataWriteErro
 use quorate_driver::{Cluster, ClusterError, Runtime, Security, StartError};
 use quorate_store_redb::Redb;
 
-use super::gate::{self, Cuttable};
-use super::options::NodeOptions;
+use crate::gate::{self, Cuttable};
 use crate::hosts::Host;
-use crate::{process, trust};
+use crate::program::{NodeOptions, READY, node_process, say};
 
 /// Posts that are liked and followed.
 pub(super) const POSTS: usize = 4;
-/// What a node's first line begins with.
-pub(super) const READY: &str = "ready ";
 /// Writers of one node.
 const WRITERS: u64 = 2;
 /// Between two updates of one writer.
@@ -87,43 +83,9 @@ fn fans_of(post: usize) -> String {
     format!("fans/{post}")
 }
 
-/// Tells the parent. It ends this process when it goes away, so nobody minds a line that is lost.
-fn say(line: std::fmt::Arguments<'_>) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}");
-    let _ = out.flush();
-}
-
 /// Runs until the parent ends, or the node does.
 pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {
-    let failed = |error: &dyn std::fmt::Display| {
-        println!("{error}");
-        ExitCode::FAILURE
-    };
-    let security = match process::introduction().map(|told| trust::introduced(&told)) {
-        Ok(Ok(security)) => security,
-        Ok(Err(error)) => return failed(&error),
-        Err(error) => return failed(&error),
-    };
-    let (sender, orders) = async_channel::unbounded();
-    let listen = move || {
-        let mut line = String::new();
-        let mut stdin = std::io::stdin().lock();
-        while matches!(stdin.read_line(&mut line), Ok(1..)) {
-            // Fails only while the process ends.
-            let _ = sender.try_send(std::mem::take(&mut line).trim().to_owned());
-        }
-        std::process::exit(0);
-    };
-    let named = std::thread::Builder::new().name("parent-watch".into());
-    if let Err(error) = named.spawn(listen) {
-        return failed(&error);
-    }
-    match H::block_on(node::<H>(options, security, orders)) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) => failed(&error),
-        Err(error) => failed(&error),
-    }
+    node_process::<H, _, _>(|security, orders| node::<H>(options, security, orders))
 }
 
 async fn node<H: Host>(

@@ -24,7 +24,7 @@ fn gate() -> &'static Gate {
 }
 
 /// Cuts this process off: all its links break.
-pub(super) fn cut() {
+pub(crate) fn cut() {
     let mut open = gate().0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((sender, _)) = open.take() {
         sender.close();
@@ -32,7 +32,7 @@ pub(super) fn cut() {
 }
 
 /// Connects it again.
-pub(super) fn heal() {
+pub(crate) fn heal() {
     let mut open = gate().0.lock().unwrap_or_else(PoisonError::into_inner);
     open.get_or_insert_with(|| async_channel::bounded(1));
 }
@@ -48,7 +48,7 @@ fn is_cut() -> io::Error {
 }
 
 /// An adapter whose links can be cut.
-pub(super) struct Cuttable<A>(PhantomData<fn() -> A>);
+pub(crate) struct Cuttable<A>(PhantomData<fn() -> A>);
 
 impl<A: Adapter> Adapter for Cuttable<A> {
     type Runtime = A::Runtime;
@@ -69,16 +69,16 @@ impl<A: Adapter> Adapter for Cuttable<A> {
 
 /// A transport behind the gate.
 #[derive(Clone)]
-pub(super) struct Gated<T>(T);
+pub(crate) struct Gated<T>(T);
 
-pub(super) struct GatedListener<L>(L);
+pub(crate) struct GatedListener<L>(L);
 
-pub(super) struct GatedReader<R> {
+pub(crate) struct GatedReader<R> {
     inner: R,
     line: Receiver<Infallible>,
 }
 
-pub(super) struct GatedWriter<W> {
+pub(crate) struct GatedWriter<W> {
     inner: W,
     line: Receiver<Infallible>,
 }

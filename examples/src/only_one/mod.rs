@@ -1,0 +1,182 @@
+//! Exactly one: a singleton that numbers invoices and stores each through its token, in a book that another process holds. The oldest
+//! node is killed, then one is cut off while a write of its instance is on its way, then the oldest leaves. At the end every
+//! invoice that was acknowledged is in the book, once, and no instance wrote after a later one had opened it.
+
+mod billing;
+mod book;
+mod fleet;
+mod ledger;
+mod node;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use self::book::Book;
+use self::fleet::Fleet;
+use self::ledger::Verdict;
+use crate::hosts::Host;
+use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
+use crate::screen::Screen;
+use crate::trust::Authority;
+
+/// Without a terminal, how things stand is a line at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+struct OnlyOne;
+
+impl Program for OnlyOne {
+    const NAME: &'static str = "only_one";
+    const ABOUT: &'static str = "\
+Five node processes have one instance between them that numbers invoices, and stores each through its fencing token in a
+book that another process holds. The oldest node is killed, one is cut off while its instance writes, the oldest leaves.
+Nothing that was acknowledged may be missing, nothing doubled, and no lower token accepted.";
+    const SECONDS: &'static str = "how long they work, besides the time that faults take";
+    const STORE: &'static str = "\
+keep the book and the nodes' promises in this folder; a further run with it goes on with higher tokens";
+    const EXIT: &'static str = "\
+0 if nothing is missing, nothing is doubled, no lower token was accepted and the work went on, 1 if not";
+    const RANGE: (u64, u64, u64) = (8, 600, 20);
+
+    fn node<H: Host>(options: NodeOptions) -> ExitCode {
+        node::run::<H>(options)
+    }
+
+    fn run(options: &Options, stage: &Stage) -> ExitCode {
+        let folder = Folder::of(options);
+        let outcome = folder.and_then(|folder| run(options, stage, &folder));
+        finish(options, outcome)
+    }
+}
+
+/// The whole program, arguments and exit code included.
+#[must_use]
+pub fn main() -> ExitCode {
+    program::main::<OnlyOne>()
+}
+
+/// Where the book is; gone with the value unless the user named it.
+struct Folder {
+    path: PathBuf,
+    stays: bool,
+}
+
+impl Folder {
+    fn of(options: &Options) -> Result<Self, String> {
+        let temporary = || std::env::temp_dir().join(format!("quorate-only-one-{}", std::process::id()));
+        let path = options.store.clone().unwrap_or_else(temporary);
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let stays = options.store.is_some();
+        Ok(Self { path, stays })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.stays {
+            // What is left behind is in the system's folder for that.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn finish(options: &Options, outcome: Result<Verdict, String>) -> ExitCode {
+    let verdict = match outcome {
+        Ok(verdict) => verdict,
+        Err(message) => {
+            eprintln!("only_one: {message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if options.json {
+        println!("{}", verdict.json());
+    }
+    match verdict.fault() {
+        None => ExitCode::SUCCESS,
+        Some(fault) => {
+            eprintln!("only_one: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
+    let started = Instant::now();
+    let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
+    let screen = Screen::new(options.json, started, LINE_EVERY);
+    // Orders of two runs with one book must not have one name.
+    let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let node = NodeOptions {
+        transport: stage.name.to_owned(),
+        cluster: format!("only-one-{}", std::process::id()),
+        index: 0,
+        life: life.as_secs(),
+        bind: "127.0.0.1:0".to_owned(),
+        seed: None,
+        store: None,
+    };
+    let book = Book::open(&folder.path.join("book.redb"))?;
+    let stores = folder.stays.then(|| folder.path.clone());
+    let mut fleet = Fleet::new((node, stores), authority, book, screen)?;
+    fleet.start_all()?;
+    fleet
+        .screen
+        .say(format_args!("{NODES} nodes are up, over {}", stage.name));
+    let went = work(&mut fleet, options.time / 4);
+    fleet.judge(went)
+}
+
+/// What happens; an error if the work did not go on.
+fn work(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
+    fleet.begin()?;
+    fleet.run_for(part)?;
+    the_oldest_is_killed(fleet)?;
+    fleet.run_for(part)?;
+    the_oldest_is_cut_off(fleet)?;
+    fleet.run_for(part)?;
+    the_oldest_leaves(fleet)?;
+    fleet.run_for(part)?;
+    fleet.end()
+}
+
+fn the_oldest_is_killed(fleet: &mut Fleet) -> Result<(), String> {
+    let index = fleet.runs_at()?;
+    fleet
+        .screen
+        .say(format_args!("node {}, where it runs, is killed", index + 1));
+    fleet.kill(index)?;
+    fleet.until_it_runs_elsewhere(index)?;
+    fleet.start(index)?;
+    fleet
+        .screen
+        .say(format_args!("node {} is back, as a new process", index + 1));
+    Ok(())
+}
+
+fn the_oldest_is_cut_off(fleet: &mut Fleet) -> Result<(), String> {
+    let index = fleet.runs_at()?;
+    fleet.screen.say(format_args!(
+        "node {}, where it runs, is cut off; what its instance writes is held up on its way to the book",
+        index + 1
+    ));
+    fleet.cut_off(index)?;
+    fleet.until_it_runs_elsewhere(index)?;
+    fleet.release(index);
+    fleet.until_it_ended(index)?;
+    fleet.start(index)?;
+    fleet.screen.say(format_args!(
+        "node {} found itself in the minority and ended; it is back, as a new process",
+        index + 1
+    ));
+    Ok(())
+}
+
+fn the_oldest_leaves(fleet: &mut Fleet) -> Result<(), String> {
+    let index = fleet.runs_at()?;
+    fleet
+        .screen
+        .say(format_args!("node {}, where it runs, leaves", index + 1));
+    fleet.leave(index)?;
+    fleet.until_it_runs_elsewhere(index)?;
+    fleet.until_it_ended(index)
+}
