@@ -93,6 +93,11 @@ struct Entities;
 #[doc = include_str!("../../../docs/ddata.md")]
 struct ReplicatedData;
 
+/// The chapter about singletons compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/singletons.md")]
+struct Singletons;
+
 /// The README's example is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
