@@ -406,7 +406,8 @@ impl<R: Rng> Node<R> {
                 | Command::Singleton(
                     SingletonCommand::Register(_)
                     | SingletonCommand::Tell { .. }
-                    | SingletonCommand::Stop { .. },
+                    | SingletonCommand::Stop { .. }
+                    | SingletonCommand::TokenRefused { .. },
                 )
                 | Command::Sharding(ShardingCommand::RegisterKind(_))
                 | Command::Ddata(_) => Answer::Refused(CommandError::Stopped),

@@ -409,7 +409,8 @@ fn with_store<A: Adapter>(security: &Security, store: &MemoryStore) -> ClusterBu
     node(security).store(store.clone())
 }
 
-/// Tokens grow even when all nodes end and begin again, if they have a store.
+/// Tokens grow even when all nodes end and begin again, if they have a store. Without one they begin anew, until something that an
+/// instance writes to says what it holds.
 pub async fn a_token_outlives_the_whole_cluster<A: Adapter>(security: &Security) {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     for _ in 0..3 {
@@ -418,6 +419,13 @@ pub async fn a_token_outlives_the_whole_cluster<A: Adapter>(security: &Security)
         within::<A, _>("the node has ended", node.stop()).await;
     }
     assert_eq!(journal.instances().len(), 3, "each with a higher token");
+    let (forgetful, journal) = (first::<A>(node(security)).await, Journal::default());
+    let billing = billing(&forgetful, &journal).await;
+    assert_eq!(count::<A>(&billing).await.1, 1);
+    assert_eq!(billing.token_refused(Token::new(9, 4)).await, Ok(()));
+    assert_eq!(count::<A>(&billing).await.1, 10);
+    let impossible = billing.token_refused(Token::new(u64::MAX, 1)).await;
+    assert_eq!(impossible, refused(SingletonCommandError::TokenOutOfRange));
 }
 
 /// An instance runs only while its node holds the lease, which a node that leaves gives back.

@@ -14,6 +14,7 @@ use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand,
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::singleton::state::{SingletonId, SingletonState};
+use quorate_core::token::Token;
 
 use crate::data::{Inbox, Places};
 use crate::entity::Starter;
@@ -363,6 +364,18 @@ impl Shared {
                 Err(ClusterError::Stopped)
             }
         }
+    }
+
+    /// What an instance of this node writes to has refused its token.
+    pub(crate) async fn token_refused(
+        &self,
+        singleton: SingletonId,
+        held: Token,
+    ) -> Result<(), ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = Command::Singleton(SingletonCommand::TokenRefused { singleton, held });
+        self.control(ControlCommand::Core { command, reply }).await?;
+        outcome(answer.await)
     }
 
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {

@@ -3,7 +3,7 @@
 
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::{AskReply, EntityEnvelope, ShardingMsg};
+use crate::message::{AskReply, AskTicket, EntityEnvelope, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::asks::Asks;
 use crate::sharding::slots::Slots;
@@ -31,10 +31,7 @@ impl PendingMessage {
     /// A message that came over a link, which is one hop more.
     pub(crate) fn received(cx: &Cx<'_>, from: &UniqueAddress, mut envelope: EntityEnvelope) -> Self {
         envelope.hops = envelope.hops.saturating_add(1);
-        let left = envelope
-            .ask
-            .as_ref()
-            .map(|ticket| core::time::Duration::from_millis(u64::from(ticket.remaining_ms)));
+        let left = envelope.ask.as_ref().map(AskTicket::remaining);
         Self {
             deadline: left.map(|left| cx.mono() + left),
             envelope,

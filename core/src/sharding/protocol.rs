@@ -1,6 +1,7 @@
 //! What regions, coordinators and the ask table say and hear: messages between nodes, commands, orders to the host of the
 //! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
 
+mod ask;
 pub mod counters;
 pub mod registry;
 
@@ -8,6 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+pub use self::ask::{AskReply, AskTicket};
 use crate::ident::{Role, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
@@ -189,26 +191,6 @@ pub struct EntityEnvelope {
     /// Times this message has gone from one node to another: to what was taken for its home, and back (bounded, so that stale
     /// homes cannot keep it on its way for ever).
     pub hops: u8,
-}
-
-/// What travels with an ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskTicket {
-    /// Who waits.
-    pub ask: AskRef,
-    /// Time left when the message was sent, in milliseconds; clocks of nodes are never compared.
-    pub remaining_ms: u32,
-}
-
-/// The answer to an ask, sent straight to the asker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskReply {
-    /// The asker's number of the ask.
-    pub id: u64,
-    /// The asker's incarnation.
-    pub to: UniqueAddress,
-    /// The entity's answer, or why there is none.
-    pub result: Result<Payload, AskFailure>,
 }
 
 /// What a caller wants of sharding.

@@ -8,6 +8,7 @@ use super::manager::Manager;
 use super::protocol::{Answer, Command, CommandError, Msg, Settings};
 use super::proxy::{Proxy, Waiting, fail};
 use super::state::SingletonId;
+use super::voter::TERM_MAX;
 use super::{Cx, Entry, SINGLETONS_MAX, Singletons};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Token;
@@ -15,6 +16,7 @@ use crate::membership::state::member::Status;
 use crate::sharding::protocol::AskReply;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload};
+use crate::token::Token as Fence;
 
 /// Bytes of a singleton's name; as of an entity kind's.
 const NAME_BYTES_MAX: usize = 255;
@@ -48,6 +50,13 @@ impl Singletons {
                     cx.reply(token, AnyAnswer::Refused(error));
                 }
             }
+            Command::TokenRefused { singleton, held } => {
+                let answer = match self.token_refused(cx, singleton, held) {
+                    Ok(()) => AnyAnswer::Done,
+                    Err(error) => AnyAnswer::Refused(error),
+                };
+                cx.reply(token, answer);
+            }
         }
     }
 
@@ -75,6 +84,32 @@ impl Singletons {
         }
         manager.retire(cx, token, timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX));
         self.say_if_drained(cx);
+        Ok(())
+    }
+
+    /// Something that an instance writes to knows of a higher token.
+    fn token_refused(
+        &mut self,
+        cx: &mut Cx<'_>,
+        singleton: SingletonId,
+        held: Fence,
+    ) -> Result<(), AnyError> {
+        if self.halted {
+            return Err(AnyError::Stopped);
+        }
+        if held.term > TERM_MAX {
+            return Err(AnyError::Singleton(CommandError::TokenOutOfRange));
+        }
+        let hosts = self
+            .entries
+            .get(&singleton)
+            .is_some_and(|entry| entry.manager.is_some());
+        if !hosts {
+            return Err(AnyError::Singleton(CommandError::NotHosted));
+        }
+        self.with_instance(cx, singleton, |manager, cx, held_up| {
+            manager.instance.on_token_refused(cx, held, held_up);
+        });
         Ok(())
     }
 

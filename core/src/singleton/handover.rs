@@ -51,7 +51,10 @@ pub enum Stage {
         previous: Vec<UniqueAddress>,
     },
     /// Nothing stands in the way but the lease.
-    AcquiringLease,
+    AcquiringLease {
+        /// Whether the instance whose lease was lost has not ended.
+        instance: bool,
+    },
     /// This node is responsible.
     Oldest {
         /// Whether the instance lives; one that ended is started again by who supervises it.
@@ -174,7 +177,7 @@ pub fn step(stage: Stage, event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>)
         Stage::Start => stages::start(event, facts),
         Stage::Younger { previous } => stages::younger(previous, event, facts),
         Stage::BecomingOldest { previous } => stages::becoming(previous, event, facts),
-        Stage::AcquiringLease => stages::acquiring(event, facts),
+        Stage::AcquiringLease { instance } => stages::acquiring(instance, event, facts),
         Stage::Oldest { instance } => stages::oldest(instance, event, facts),
         Stage::WasOldest { new, instance } => stages::was_oldest(new, instance, event, facts),
         Stage::HandingOver { to } => stages::handing_over(to, event, facts),

@@ -81,7 +81,7 @@ impl Manager {
             Stage::Start => Phase::Start,
             Stage::Younger { .. } => Phase::Younger,
             Stage::BecomingOldest { .. } => Phase::BecomingOldest,
-            Stage::AcquiringLease => Phase::AcquiringLease,
+            Stage::AcquiringLease { .. } => Phase::AcquiringLease,
             Stage::Oldest { .. } => Phase::Oldest,
             Stage::WasOldest { .. } => Phase::WasOldest,
             Stage::HandingOver { .. } => Phase::HandingOver,
@@ -96,7 +96,7 @@ impl Manager {
         match &self.stage {
             Stage::Start | Stage::Younger { .. } | Stage::End | Stage::Stopped => self.instance.is_absent(),
             Stage::BecomingOldest { .. }
-            | Stage::AcquiringLease
+            | Stage::AcquiringLease { .. }
             | Stage::Oldest { .. }
             | Stage::WasOldest { .. }
             | Stage::HandingOver { .. }
@@ -128,8 +128,21 @@ impl Manager {
                 self.tell(cx, Happened::RemovedAfterMargin(node));
             }
         }
+        self.stop_if_nobody_follows(cx);
         let held_up = self.is_held_up(cx);
         self.instance.on_members_changed(cx, held_up);
+    }
+
+    /// A node on its way out whose successor is removed, with nobody else left, has nobody to wait for: the successor that left as
+    /// well was faster.
+    fn stop_if_nobody_follows(&mut self, cx: &mut Cx<'_>) {
+        let Stage::WasOldest { new, .. } = &self.stage else {
+            return;
+        };
+        let is_gone = new.as_ref().is_none_or(|node| cx.view().is_removed(node));
+        if self.exited && self.head.is_none() && is_gone {
+            self.tell(cx, Happened::TakeOverRetry(u32::MAX));
+        }
     }
 
     /// Members of the role that stay, oldest first: those that exit hand over, this node once it is asked to.
@@ -192,7 +205,7 @@ impl Manager {
             Stage::Younger { previous } | Stage::BecomingOldest { previous } => previous.clone(),
             Stage::WasOldest { new, .. } => new.iter().cloned().collect(),
             Stage::Start
-            | Stage::AcquiringLease
+            | Stage::AcquiringLease { .. }
             | Stage::Oldest { .. }
             | Stage::HandingOver { .. }
             | Stage::Stopping
@@ -248,7 +261,7 @@ impl Manager {
             Stage::WasOldest { .. } => self.tell(cx, Happened::TakeOverRetry(self.retry)),
             Stage::Start
             | Stage::Younger { .. }
-            | Stage::AcquiringLease
+            | Stage::AcquiringLease { .. }
             | Stage::Oldest { .. }
             | Stage::HandingOver { .. }
             | Stage::Stopping
@@ -306,10 +319,6 @@ impl Manager {
     pub(super) fn drain(&mut self, cx: &mut Cx<'_>) {
         self.exited = true;
         self.look(cx);
-        if matches!(self.stage, Stage::WasOldest { new: None, .. }) {
-            // Nobody is left who could take over.
-            self.tell(cx, Happened::TakeOverRetry(1));
-        }
     }
 
     /// This node is Down, removed or finished: the token is void, and what runs is stopped without waiting for it.
@@ -339,7 +348,7 @@ impl Manager {
     pub(super) fn check_invariants(&self) -> Result<(), alloc::string::String> {
         let may_run = match &self.stage {
             Stage::Oldest { instance } | Stage::WasOldest { instance, .. } => *instance,
-            Stage::AcquiringLease
+            Stage::AcquiringLease { .. }
             | Stage::HandingOver { .. }
             | Stage::Stopping
             | Stage::Stopped

@@ -82,6 +82,12 @@ impl Singletons {
         })
     }
 
+    /// The highest term of a singleton that this node has promised, as far as it has looked into its store; 0 if none.
+    #[must_use]
+    pub fn promised(&self, singleton: SingletonId) -> u64 {
+        self.voter.promised(singleton)
+    }
+
     /// Another node (or this one itself) speaks.
     pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, msg: Msg) {
         match msg {
@@ -172,8 +178,8 @@ impl Singletons {
 
     fn on_given(&mut self, cx: &mut Cx<'_>, given: Option<Given>) {
         if let Some(Given { singleton, term, to }) = given {
-            self.with_instance(cx, singleton, |manager, cx, _| {
-                manager.instance.on_given(cx, &to, term);
+            self.with_instance(cx, singleton, |manager, cx, held_up| {
+                manager.instance.on_given(cx, (&to, term), held_up);
             });
         }
     }

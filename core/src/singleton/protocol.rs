@@ -155,6 +155,18 @@ pub enum Command {
         /// How long the instance may take before it is killed (1 ms to 24 h; clamped).
         timeout: Duration,
     },
+    /// Something that the instance of this node writes to has refused its token, because it holds this one or has seen it: the
+    /// instance is ended, and the next one, here or elsewhere, has a higher term. Answered once that is known; nothing is ended
+    /// if the instance has a higher token.
+    ///
+    /// Without this a cluster whose nodes have no store, and that was restarted as a whole, would begin at the first term for
+    /// ever, while a database remembers higher ones.
+    TokenRefused {
+        /// The singleton.
+        singleton: SingletonId,
+        /// The token that is held.
+        held: Token,
+    },
 }
 
 /// What singletons answer a command with, beyond that it is done.
@@ -207,6 +219,9 @@ pub enum CommandError {
     /// It is being stopped on this node, and its instance has not ended.
     #[error("the singleton is being stopped on this node")]
     Stopping,
+    /// A token that no instance can have had.
+    #[error("no instance of a singleton can have had this token")]
+    TokenOutOfRange,
     /// A message that was not accepted: it was not handled.
     #[error(transparent)]
     NotAccepted(AskFailure),
@@ -306,7 +321,7 @@ pub enum Event {
         /// Its token.
         token: Token,
     },
-    /// Another node took a higher term: this instance's token is void, and it is stopped.
+    /// Another node took a higher term, or something that it writes to holds one: this instance's token is void, and it is ended.
     Superseded {
         /// Its token.
         token: Token,

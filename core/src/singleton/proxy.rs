@@ -239,7 +239,7 @@ fn ticket(me: &UniqueAddress, id: u64, left: Duration) -> AskTicket {
             asker: me.clone(),
             id,
         },
-        remaining_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
+        remaining_ms: AskTicket::remaining_ms(left),
     }
 }
 

@@ -69,6 +69,11 @@ pub(super) struct Given {
 }
 
 impl Voter {
+    /// The highest term that was promised; 0 if none is known.
+    pub(super) fn promised(&self, singleton: SingletonId) -> u64 {
+        self.promises.get(&singleton).map_or(0, |promise| promise.term)
+    }
+
     /// A node wants a term.
     pub(super) fn on_claim(
         &mut self,

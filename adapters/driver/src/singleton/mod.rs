@@ -87,6 +87,23 @@ impl<M, R> Singleton<M, R> {
         Ok(self.token().await?.is_some())
     }
 
+    /// What this node's instance writes to has refused its token, because it holds this one, or has seen it: the instance ends at
+    /// once, with the handler that waits for this, and the next one has a higher term. An instance whose token is higher goes on.
+    ///
+    /// One that is stale need say nothing: it is ended when its node hears of its successor. This is for tokens that are too low for
+    /// another reason, as after a restart of all nodes without a store.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if this node does not host it
+    /// ([`NotHosted`](crate::core::SingletonCommandError::NotHosted)) or no instance can have had the token
+    /// ([`TokenOutOfRange`](crate::core::SingletonCommandError::TokenOutOfRange)); [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it stops waiting; once said, the node knows.
+    pub async fn token_refused(&self, held: Token) -> Result<(), ClusterError> {
+        self.shared.token_refused(self.id, held).await
+    }
+
     /// Has this node, which stays, host it no more. An instance that runs here handles what is in its mailbox, runs
     /// [`Entity::on_stop`](crate::Entity::on_stop), and is killed once `deadline` has passed (1 ms to 24 h, clamped). Completes when
     /// it has ended; at the latest a second after the deadline, with [`StopOutcome::StillRuns`] if its handler blocks its thread.

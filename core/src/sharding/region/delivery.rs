@@ -7,7 +7,7 @@ use super::buffers::Overflow;
 use super::{Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::ShardingMsg;
+use crate::message::{AskTicket, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::state::errors::AskFailure;
@@ -234,16 +234,11 @@ fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessa
     } = pending;
     let now = shared.cx.mono();
     if let (Some(ticket), Some(deadline)) = (&mut envelope.ask, deadline) {
-        ticket.remaining_ms = millis(deadline.since(now));
+        ticket.remaining_ms = AskTicket::remaining_ms(deadline.since(now));
         if ticket.ask.asker == *shared.cx.me() {
             shared.asks.sent(ticket.ask.id, home);
         }
     }
     shared.cx.counters().entity_messages_forwarded += 1;
     shared.cx.send(home, ShardingMsg::Entity(envelope));
-}
-
-/// Whole milliseconds, rounded up so that a short wait does not become none.
-fn millis(left: Duration) -> u32 {
-    u32::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(u32::MAX)
 }

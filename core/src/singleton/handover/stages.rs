@@ -13,7 +13,7 @@ impl Facts<'_> {
     /// Nothing stands in the way: start, the lease first.
     fn start(&self) -> (Stage, Vec<Step>) {
         if self.lease {
-            (Stage::AcquiringLease, alloc::vec![Step::AcquireLease])
+            acquire()
         } else {
             (Stage::Oldest { instance: true }, alloc::vec![Step::StartInstance])
         }
@@ -213,24 +213,35 @@ pub(super) fn becoming(
     (Stage::BecomingOldest { previous }, steps)
 }
 
-pub(super) fn acquiring(event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+/// Nothing runs: the lease is asked for.
+fn acquire() -> (Stage, Vec<Step>) {
+    let stage = Stage::AcquiringLease { instance: false };
+    (stage, alloc::vec![Step::AcquireLease])
+}
+
+pub(super) fn acquiring(instance: bool, event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+    let mut steps = Vec::new();
     match event {
-        Event::LeaseGranted => (Stage::Oldest { instance: true }, alloc::vec![Step::StartInstance]),
-        // The last instance had to end first, for the lease was lost.
-        Event::InstanceTerminated => (Stage::AcquiringLease, alloc::vec![Step::AcquireLease]),
-        Event::SelfRemoved | Event::SelfDowned => facts.stop(false),
-        Event::OldestChanged(_) | Event::HandOverToMe(_) | Event::TakeOverFromMe(_) => {
-            oldest(false, event, facts)
+        Event::LeaseGranted if !instance => {
+            return (Stage::Oldest { instance: true }, alloc::vec![Step::StartInstance]);
         }
-        Event::LeaseDenied
+        // The last instance had to end first, for the lease was lost.
+        Event::InstanceTerminated => return acquire(),
+        Event::SelfRemoved | Event::SelfDowned => return facts.stop(instance),
+        Event::OldestChanged(Some(node)) if node == *facts.me => {}
+        Event::OldestChanged(_) | Event::HandOverToMe(_) => return oldest(instance, event, facts),
+        Event::TakeOverFromMe(from) => steps.push(Step::HandOverToMe(from)),
+        Event::LeaseGranted
+        | Event::LeaseDenied
         | Event::LeaseLost
         | Event::Initial { .. }
         | Event::RemovedAfterMargin(_)
         | Event::HandOverInProgress(_)
         | Event::HandOverDone(_)
         | Event::HandOverRetry(_)
-        | Event::TakeOverRetry(_) => (Stage::AcquiringLease, Vec::new()),
+        | Event::TakeOverRetry(_) => {}
     }
+    (Stage::AcquiringLease { instance }, steps)
 }
 
 pub(super) fn oldest(instance: bool, event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
@@ -250,14 +261,11 @@ pub(super) fn oldest(instance: bool, event: Event, facts: &Facts<'_>) -> (Stage,
         Event::HandOverToMe(from) => return facts.hand_over(Some(from), instance),
         Event::TakeOverFromMe(from) => steps.push(Step::HandOverToMe(from)),
         Event::InstanceTerminated => return (Stage::Oldest { instance: false }, steps),
-        Event::LeaseLost => {
-            steps.push(if instance {
-                Step::StopInstance
-            } else {
-                Step::AcquireLease
-            });
-            return (Stage::AcquiringLease, steps);
+        Event::LeaseLost if instance => {
+            steps.push(Step::StopInstance);
+            return (Stage::AcquiringLease { instance }, steps);
         }
+        Event::LeaseLost => return acquire(),
         Event::SelfRemoved | Event::SelfDowned => return facts.stop(instance),
         Event::Initial { .. }
         | Event::RemovedAfterMargin(_)

@@ -5,6 +5,8 @@ use alloc::vec;
 use super::*;
 use crate::fixture::node;
 
+const ACQUIRING: Stage = Stage::AcquiringLease { instance: false };
+
 fn me() -> UniqueAddress {
     node("b", 2)
 }
@@ -44,15 +46,9 @@ fn an_instance_starts_only_once_the_lease_is_granted() {
     let oldest = Event::OldestChanged(Some(me()));
     let younger = Stage::Younger { previous: Vec::new() };
     let (stage, steps) = stepped(younger, oldest, true);
-    assert_eq!(
-        (&stage, steps),
-        (&Stage::AcquiringLease, vec![Step::AcquireLease])
-    );
+    assert_eq!((&stage, steps), (&ACQUIRING, vec![Step::AcquireLease]));
     for event in [Event::LeaseDenied, Event::LeaseLost] {
-        assert_eq!(
-            stepped(stage.clone(), event, true),
-            (Stage::AcquiringLease, vec![])
-        );
+        assert_eq!(stepped(stage.clone(), event, true), (ACQUIRING, vec![]));
     }
     assert_eq!(
         stepped(stage, Event::LeaseGranted, true),
@@ -66,16 +62,58 @@ fn an_instance_whose_lease_is_lost_stops_and_asks_for_it_again_when_it_has_ended
     let (stage, steps) = stepped(running, Event::LeaseLost, true);
     assert_eq!(
         (&stage, steps),
-        (&Stage::AcquiringLease, vec![Step::StopInstance])
+        (
+            &Stage::AcquiringLease { instance: true },
+            vec![Step::StopInstance]
+        )
     );
     assert_eq!(
         stepped(stage, Event::InstanceTerminated, true),
-        (Stage::AcquiringLease, vec![Step::AcquireLease])
+        (ACQUIRING, vec![Step::AcquireLease])
     );
     let ended = Stage::Oldest { instance: false };
     assert_eq!(
         stepped(ended, Event::LeaseLost, true),
-        (Stage::AcquiringLease, vec![Step::AcquireLease])
+        (ACQUIRING, vec![Step::AcquireLease])
+    );
+}
+
+#[test]
+fn who_lost_its_lease_hands_over_only_once_its_instance_has_ended() {
+    let stops = Stage::AcquiringLease { instance: true };
+    let asks = Event::HandOverToMe(other());
+    let (stage, steps) = stepped(stops.clone(), asks, true);
+    assert_eq!(stage, Stage::HandingOver { to: Some(other()) });
+    assert_eq!(steps, vec![Step::HandOverInProgress(other()), Step::StopInstance]);
+    let (stage, steps) = stepped(stops.clone(), Event::OldestChanged(Some(other())), true);
+    let was_oldest = Stage::WasOldest {
+        new: Some(other()),
+        instance: true,
+    };
+    assert_eq!(
+        (stage, steps),
+        (was_oldest, vec![Step::TakeOverFromMe(other()), Step::Retry(1)])
+    );
+    // An answer to an earlier question starts nothing beside it.
+    assert_eq!(
+        stepped(stops.clone(), Event::LeaseGranted, true),
+        (stops.clone(), vec![])
+    );
+    assert_eq!(
+        stepped(stops, Event::SelfDowned, true),
+        (Stage::Stopping, vec![Step::StopInstance, Step::ReleaseLease])
+    );
+}
+
+#[test]
+fn who_waits_for_its_lease_goes_on_waiting_while_its_predecessor_repeats_itself() {
+    assert_eq!(
+        stepped(ACQUIRING, Event::TakeOverFromMe(other()), true),
+        (ACQUIRING, vec![Step::HandOverToMe(other())])
+    );
+    assert_eq!(
+        stepped(ACQUIRING, Event::OldestChanged(Some(me())), true),
+        (ACQUIRING, vec![])
     );
 }
 
@@ -86,7 +124,7 @@ fn a_node_that_is_downed_starts_nothing_and_stops_what_runs() {
         Stage::Start,
         Stage::Younger { previous: previous() },
         Stage::BecomingOldest { previous: previous() },
-        Stage::AcquiringLease,
+        ACQUIRING,
         Stage::Oldest { instance: false },
     ] {
         assert_eq!(

@@ -1,26 +1,19 @@
-//! The instance of a singleton on this node: takes a term before it begins, carries the token, rests after a failure, is killed when
-//! it does not stop. Who may have one is decided elsewhere. Spec: sharding 10.7, 10.13.
+//! The instance of a singleton on this node: begins once its term is taken, carries the token, rests after a failure, is killed when
+//! it does not stop. Who may have one is decided elsewhere. Spec: sharding 1.10, 10.7, 10.13.
 //!
-//! A term counts once a majority of the members that are up has promised it; the others are asked until they have, so that whoever
-//! comes later hears of it. A higher one makes this token void.
+//! `term` takes the term; `delivery` has the way to the instance.
 
 mod delivery;
-
-pub(in crate::singleton) use delivery::{not_here, refuse};
+mod term;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::buffered::Buffered;
+pub(in crate::singleton) use self::delivery::{not_here, refuse};
 use crate::ident::UniqueAddress;
-use crate::membership::state::member::Status;
-use crate::reject::Rejection as AnyRejection;
-use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Slot;
-use crate::singleton::protocol::{Body, Delivery, Event, Order, Rejection, Timer};
+use crate::singleton::protocol::{Body, Delivery, Event, Order, Timer};
 use crate::singleton::state::SingletonId;
-use crate::singleton::voter::TERM_MAX;
 use crate::singleton::{Cx, say};
 use crate::time::Instant;
 use crate::token::Token;
@@ -121,22 +114,6 @@ impl Instance {
         self.killed
     }
 
-    pub(in crate::singleton) fn buffered(&self) -> Buffered {
-        Buffered {
-            messages: self.held.len(),
-            bytes: self.held_bytes,
-        }
-    }
-
-    pub(super) const fn highest_term(&self) -> u64 {
-        self.highest
-    }
-
-    /// This node has heard of a term: the next one is above it.
-    pub(super) fn note_term(&mut self, term: u64) {
-        self.highest = self.highest.max(term.min(TERM_MAX));
-    }
-
     /// There is to be one.
     pub(super) fn want(&mut self, cx: &mut Cx<'_>, held_up: bool) {
         self.life = Life::Wanted;
@@ -149,120 +126,10 @@ impl Instance {
             return;
         }
         match self.life {
-            Life::Wanted if self.claimed => self.run(cx),
+            Life::Wanted if self.claimed => self.go_on_with_term(cx),
             Life::Wanted => self.claim(cx),
             Life::Claiming => self.run_if_promised(cx),
             Life::Absent | Life::Running(_) | Life::Stopping(_) | Life::Resting => {}
-        }
-    }
-
-    fn claim(&mut self, cx: &mut Cx<'_>) {
-        self.life = Life::Claiming;
-        self.note_term(self.highest.saturating_add(1));
-        self.term = self.highest;
-        self.count = 0;
-        self.epoch += 1;
-        self.promised.clear();
-        self.ask(cx);
-    }
-
-    /// Asks those who have not promised the term, now and until they have.
-    fn ask(&self, cx: &mut Cx<'_>) {
-        let missing: Vec<UniqueAddress> = voters(cx)
-            .into_iter()
-            .filter(|node| !self.promised.contains(node))
-            .collect();
-        if missing.is_empty() {
-            return;
-        }
-        for node in missing {
-            say(cx, &node, (self.id, self.epoch), Body::Claim { term: self.term });
-        }
-        let at = cx.mono() + cx.config().singleton.hand_over_retry_interval;
-        cx.wake(Timer::Claim(self.id), at);
-    }
-
-    /// Time to ask again.
-    pub(in crate::singleton) fn on_claim_timer(&self, cx: &mut Cx<'_>) {
-        if self.claimed || self.life == Life::Claiming {
-            self.ask(cx);
-        }
-    }
-
-    /// A member promised.
-    pub(in crate::singleton) fn on_promised(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: &UniqueAddress,
-        (epoch, term): (u64, u64),
-        held_up: bool,
-    ) {
-        if epoch != self.epoch || term != self.term {
-            return stale(cx, from);
-        }
-        self.promised.insert(from.clone());
-        self.go_on(cx, held_up);
-    }
-
-    /// A member has promised a higher term.
-    pub(in crate::singleton) fn on_refused(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: &UniqueAddress,
-        (epoch, held): (u64, u64),
-        held_up: bool,
-    ) {
-        if epoch != self.epoch || held > TERM_MAX {
-            return stale(cx, from);
-        }
-        self.note_term(held);
-        if self.life == Life::Claiming {
-            self.life = Life::Wanted;
-            self.go_on(cx, held_up);
-        } else {
-            self.supersede(cx, held);
-        }
-    }
-
-    /// This node itself has promised a term to somebody.
-    pub(in crate::singleton) fn on_given(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress, term: u64) {
-        self.note_term(term);
-        if to != cx.me() && term > self.term {
-            self.supersede(cx, term);
-        }
-    }
-
-    /// Somebody has a higher term: what runs here is told so, and begins nothing more.
-    fn supersede(&mut self, cx: &mut Cx<'_>, term: u64) {
-        self.claimed = false;
-        if let Life::Running(run) = self.life {
-            cx.counters().instances_superseded += 1;
-            let token = run.token;
-            cx.notify((self.id, Event::Superseded { token, term }));
-            self.life = Life::Stopping(run);
-            self.order_kill(cx, run);
-            self.leave(cx, token);
-        }
-    }
-
-    /// The members changed: new ones are asked, and those that are gone are not waited for.
-    pub(super) fn on_members_changed(&mut self, cx: &mut Cx<'_>, held_up: bool) {
-        let view = alloc::sync::Arc::clone(cx.view());
-        self.watchers.retain(|node, _| view.member(node).is_some());
-        self.promised.retain(|node| view.member(node).is_some());
-        self.go_on(cx, held_up);
-        if !cx.is_set(Timer::Claim(self.id)) {
-            self.on_claim_timer(cx);
-        }
-    }
-
-    fn run_if_promised(&mut self, cx: &mut Cx<'_>) {
-        let voters = voters(cx);
-        let promised = voters.iter().filter(|node| self.promised.contains(node)).count();
-        if promised * 2 > voters.len() {
-            self.claimed = true;
-            cx.counters().terms_taken += 1;
-            self.run(cx);
         }
     }
 
@@ -407,39 +274,4 @@ impl Instance {
         cx.wake(Timer::Restart(self.id), cx.mono() + rest);
         rest
     }
-
-    /// Tells proxies that it takes nothing any more, and gives back what it did not get.
-    fn leave(&mut self, cx: &mut Cx<'_>, token: Token) {
-        for (node, epoch) in core::mem::take(&mut self.watchers) {
-            say(cx, &node, (self.id, epoch), Body::Gone { token });
-        }
-        self.held_bytes = 0;
-        for (_, delivery) in core::mem::take(&mut self.held) {
-            refuse(cx, delivery, AskFailure::EntityStoppedUnhandled);
-        }
-    }
-
-    /// A proxy asks where it is. If it is not there yet, the answer follows when it is.
-    pub(in crate::singleton) fn on_identify(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, epoch: u64) {
-        self.watchers.insert(from.clone(), epoch);
-        if let Life::Running(Run { token, .. }) = self.life {
-            say(cx, from, (self.id, epoch), Body::Identified { token });
-        }
-    }
-}
-
-/// Members that vote about terms: all that were Up and neither are Down nor end. Who ends tells its successor the term itself.
-fn voters(cx: &Cx<'_>) -> Vec<UniqueAddress> {
-    let votes = |status| match status {
-        Status::Up | Status::PreparingForShutdown | Status::ReadyForShutdown | Status::Leaving => true,
-        Status::Joining | Status::WeaklyUp | Status::Exiting | Status::Down | Status::Removed => false,
-    };
-    let members = cx.view().by_age(None);
-    let voting = members.iter().filter(|member| votes(member.status));
-    voting.map(|member| member.node.clone()).collect()
-}
-
-fn stale(cx: &mut Cx<'_>, from: &UniqueAddress) {
-    cx.counters().answers_stale += 1;
-    cx.reject(from, AnyRejection::Singleton(Rejection::StaleEpoch));
 }

@@ -45,7 +45,7 @@ impl Manager {
 
     /// The lease was not granted in time, or was denied a while ago; or nobody confirmed that it was given back.
     pub(in crate::singleton) fn on_lease_timer(&mut self, cx: &mut Cx<'_>) {
-        if self.stage == Stage::AcquiringLease && self.instance.is_absent() {
+        if matches!(self.stage, Stage::AcquiringLease { .. }) && self.instance.is_absent() {
             self.order_acquire(cx);
         } else if self.releasing {
             self.order_release(cx);
@@ -60,7 +60,7 @@ impl Manager {
             | Stage::BecomingOldest { .. }
             | Stage::End
             | Stage::Stopped => true,
-            Stage::AcquiringLease
+            Stage::AcquiringLease { .. }
             | Stage::Oldest { .. }
             | Stage::WasOldest { .. }
             | Stage::HandingOver { .. }

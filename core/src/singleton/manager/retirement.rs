@@ -44,7 +44,7 @@ impl Manager {
             Stage::Start
             | Stage::Younger { .. }
             | Stage::BecomingOldest { .. }
-            | Stage::AcquiringLease
+            | Stage::AcquiringLease { .. }
             | Stage::Oldest { .. }
             | Stage::WasOldest { .. }
             | Stage::Stopping

@@ -243,6 +243,25 @@ fn s_168_of_two_that_leave_at_once_neither_leaves_two_instances_behind() {
 }
 
 #[test]
+fn of_two_that_leave_at_once_the_first_does_not_wait_for_a_second_that_is_gone_before() {
+    let mut world = World::formed(2);
+    world.host(0).slow_to_stop = true;
+    world.hold_wire();
+    world.leave(&[0, 1]);
+    world.remove(&[1]);
+    world.release_wire();
+    world.run_for(SOON);
+    assert_eq!(
+        world.host(0).told_to_stop,
+        1,
+        "nobody is left who could take over"
+    );
+    world.ends(0);
+    world.run_for(SOON);
+    assert!(world.drained(0));
+}
+
+#[test]
 fn while_the_cluster_prepares_to_shut_down_nothing_starts_and_nothing_is_handed_over() {
     let mut world = World::formed(3);
     let preparing = Status::PreparingForShutdown;

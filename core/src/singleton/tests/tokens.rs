@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 use super::SOON;
 use super::world::{MARGIN, World, secs};
+use crate::effect::{Answer, CommandError as AnyError};
 use crate::membership::state::member::Status;
-use crate::singleton::protocol::{Body, Event};
+use crate::singleton::protocol::{Body, CommandError, Event};
 use crate::token::Token;
 
 #[test]
@@ -113,4 +114,65 @@ fn a_term_that_would_leave_none_for_others_is_refused() {
     world.run_for(SOON);
     assert_eq!(world.running(), [0]);
     assert_eq!(world.rejected(0), 2);
+}
+
+#[test]
+fn a_further_instance_of_a_term_needs_a_majority_of_those_that_are_members_now() {
+    let mut world = World::new(2);
+    world.set(&[(0, Status::Up)]);
+    world.run_for(SOON);
+    assert_eq!(world.token(0), Some(Token::new(1, 1)));
+    world.has_promised(1, 5);
+    world.hold_wire();
+    world.all_up();
+    world.fails(0);
+    world.run_for(secs(2));
+    assert_eq!(
+        world.running(),
+        Vec::<usize>::new(),
+        "of two members both are a majority, and one has not promised"
+    );
+    world.release_wire();
+    world.run_for(secs(2));
+    assert_eq!(
+        world.token(0),
+        Some(Token::new(6, 1)),
+        "above what the newcomer knows of"
+    );
+}
+
+#[test]
+fn a_token_that_is_refused_ends_its_instance_and_the_next_one_has_a_higher_term() {
+    let mut world = World::formed(1);
+    let first = world.token(0).unwrap();
+    world.host(0).slow_to_stop = true;
+    assert_eq!(world.token_refused(0, Token::NONE), Some(Answer::Done));
+    assert_eq!(world.host(0).killed, 0, "a lower one cannot have refused it");
+    assert_eq!(world.token_refused(0, Token::new(7, 3)), Some(Answer::Done));
+    assert_eq!((world.host(0).killed, world.token(0)), (1, Some(first)));
+    world.ends(0);
+    world.run_for(secs(2));
+    assert_eq!(world.token(0), Some(Token::new(8, 1)));
+    // An equal one is another node's, which has taken the same term.
+    assert_eq!(world.token_refused(0, Token::new(8, 1)), Some(Answer::Done));
+    world.run_for(secs(3));
+    assert_eq!(world.token(0), Some(Token::new(9, 1)));
+}
+
+#[test]
+fn a_token_that_nobody_can_have_had_and_one_of_somebody_else_s_singleton_change_nothing() {
+    let mut world = World::formed(1);
+    let refused = |error| Some(Answer::Refused(AnyError::Singleton(error)));
+    let impossible = Token::new(u64::MAX, 1);
+    assert_eq!(
+        world.token_refused(0, impossible),
+        refused(CommandError::TokenOutOfRange)
+    );
+    assert_eq!((world.running(), world.host(0).killed), (alloc::vec![0], 0));
+    world.forget(0);
+    assert!(world.register(0, false));
+    assert_eq!(
+        world.token_refused(0, Token::new(7, 3)),
+        refused(CommandError::NotHosted)
+    );
 }

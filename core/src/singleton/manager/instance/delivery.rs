@@ -1,16 +1,42 @@
-//! Messages to an instance: given to its host, kept while this process does not know whether it is still a member, or refused so that
-//! their askers hear why. Starts and stops nothing. Spec: sharding 1.11, 10.13.
+//! The way of messages to the instance of this node: who has been told where it is, what waits while this process does not know
+//! whether it is still a member, and what no instance gets. Spec: sharding 1.11, 10.13.
 
-use core::time::Duration;
-
-use super::{Instance, Life};
+use super::{Instance, Life, Run};
+use crate::buffered::Buffered;
 use crate::ident::UniqueAddress;
-use crate::sharding::protocol::AskReply;
+use crate::sharding::protocol::{AskReply, AskTicket};
 use crate::sharding::state::errors::AskFailure;
 use crate::singleton::protocol::{Body, Delivery, Event, Msg, Order};
 use crate::singleton::{Cx, say};
+use crate::token::Token;
 
 impl Instance {
+    pub(in crate::singleton) fn buffered(&self) -> Buffered {
+        Buffered {
+            messages: self.held.len(),
+            bytes: self.held_bytes,
+        }
+    }
+
+    /// Tells proxies that it takes nothing any more, and gives back what it did not get.
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, token: Token) {
+        for (node, epoch) in core::mem::take(&mut self.watchers) {
+            say(cx, &node, (self.id, epoch), Body::Gone { token });
+        }
+        self.held_bytes = 0;
+        for (_, delivery) in core::mem::take(&mut self.held) {
+            refuse(cx, delivery, AskFailure::EntityStoppedUnhandled);
+        }
+    }
+
+    /// A proxy asks where it is. If it is not there yet, the answer follows when it is.
+    pub(in crate::singleton) fn on_identify(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, epoch: u64) {
+        self.watchers.insert(from.clone(), epoch);
+        if let Life::Running(Run { token, .. }) = self.life {
+            say(cx, from, (self.id, epoch), Body::Identified { token });
+        }
+    }
+
     /// A message for it.
     pub(in crate::singleton) fn deliver(
         &mut self,
@@ -44,13 +70,13 @@ impl Instance {
             return refuse(cx, delivery, AskFailure::MailboxFull);
         }
         self.held_bytes = bytes;
-        let left = delivery.ask.as_ref().map(|ticket| ticket.remaining_ms);
-        let until = left.map(|left| cx.mono() + Duration::from_millis(u64::from(left)));
+        let left = delivery.ask.as_ref().map(AskTicket::remaining);
+        let until = left.map(|left| cx.mono() + left);
         self.held.push_back((until, delivery));
     }
 
     /// The pause did no harm: it gets what was kept and is still waited for. At most `singleton.buffer_messages_max`.
-    pub(in crate::singleton) fn deliver_held(&mut self, cx: &mut Cx<'_>) {
+    pub(in crate::singleton::manager) fn deliver_held(&mut self, cx: &mut Cx<'_>) {
         self.held_bytes = 0;
         let me = cx.me().clone();
         for (until, delivery) in core::mem::take(&mut self.held) {
