@@ -46,13 +46,14 @@ impl MemoryLeases {
         }
     }
 
-    /// The owner is alive: what it holds and has not lost yet lives on.
-    pub fn renew(&mut self, now: u64, owner: &UniqueAddress) {
-        for held in self.leases.values_mut() {
-            if held.owner.as_ref() == Some(owner) && now < held.expires_at {
-                held.expires_at = now.saturating_add(held.time_to_live);
-            }
-        }
+    /// The owner is alive: what it holds and has not lost yet lives on. Whether it holds it.
+    pub fn renew(&mut self, now: u64, owner: &UniqueAddress, name: &str) -> bool {
+        let mine = |held: &&mut Held| held.owner.as_ref() == Some(owner) && now < held.expires_at;
+        let Some(held) = self.leases.get_mut(name).filter(mine) else {
+            return false;
+        };
+        held.expires_at = now.saturating_add(held.time_to_live);
+        true
     }
 
     /// Who holds a lease, and with which token.
@@ -144,13 +145,13 @@ mod tests {
     fn a_stopped_holder_does_not_block_for_ever_and_a_resumed_one_has_lost_it() {
         let mut leases = MemoryLeases::default();
         assert_eq!(acquire(&mut leases, 0, 1), LeaseOutcome::Granted { token: 1 });
-        leases.renew(5 * SECOND, &node(1));
+        assert!(leases.renew(5 * SECOND, &node(1), "sbr"));
         assert_eq!(acquire(&mut leases, 15 * SECOND - 1, 2), LeaseOutcome::Denied);
         assert_eq!(
             acquire(&mut leases, 15 * SECOND, 2),
             LeaseOutcome::Granted { token: 2 }
         );
-        leases.renew(16 * SECOND, &node(1));
+        assert!(!leases.renew(16 * SECOND, &node(1), "sbr"));
         assert_eq!(acquire(&mut leases, 16 * SECOND, 1), LeaseOutcome::Denied);
         assert_eq!(leases.holder(16 * SECOND, "sbr"), Some((&node(2), 2)));
     }

@@ -92,6 +92,44 @@ fn i_61_to_i_68_hold_in_sixty_mixed_seeds_of_replicated_data_and_every_fault_fir
     }
 }
 
+#[test]
+fn i_30_to_i_34_hold_in_fifty_mixed_seeds_of_singletons_and_every_fault_fires() {
+    let mut plan = Plan::of(Profile::Singleton, 5, &Profile::Singleton.faults());
+    plan.mixed = true;
+    let report = campaign::run(0..50, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    for kind in Profile::Singleton.faults() {
+        let fired = totals.faults.of(kind);
+        assert!(fired >= 2, "{kind} fired {fired} times");
+    }
+    for (branch, least) in [
+        ("instances started", 500),
+        ("instances failed", 50),
+        ("instances killed", 3),
+        ("killed instances that ran on", 10),
+        ("instances superseded", 50),
+        ("terms refused", 100),
+        ("terms not kept", 100),
+        ("late answers not heard", 300),
+        ("leases lost", 10),
+        ("openings refused by the database", 10),
+        ("appends refused by the database", 2),
+        ("runs in which all singletons answered", 48),
+    ] {
+        assert!(
+            totals.branches.0[branch] >= least,
+            "{branch}: {}",
+            totals.branches.0[branch]
+        );
+    }
+    assert!(
+        totals.safe_runs >= 15 && totals.asks.0 > 10_000,
+        "{:?}",
+        totals.asks
+    );
+}
+
 /// Seeds with a shard that two nodes claim: about two seconds each in debug.
 const CONFLICTS: u64 = 4;
 

@@ -19,15 +19,17 @@ Runs the deterministic cluster simulator.
   --mix            60 % of the seeds with 5 nodes, 30 % with 6 or 7, 10 % with 8 or 9
   --profile P      sharding (default): entities and their messages, 120 s of virtual time;
                    membership: no entities, 60 s (600 gossip rounds), tombstones expire;
-                   data: replicated data of all types and levels, a part of it durable
+                   data: replicated data of all types and levels, a part of it durable;
+                   singleton: singletons of two roles, with and without a lease, that write through their tokens
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
   --fresh N        N seeds that nobody has run before, drawn now; the first line says which, the last how
                    to run them again (with --json the object takes its place)
   --faults LIST    faults that may happen, separated by commas: crash, restart, partition, loss,
                    delay, leave, reset, pause, slow, wall-clock, tick, one-way, partial, flap, clog,
-                   burst, reorder, duplicate; with data blackout, slow-disk, full-disk, failed-sync (default: all of
-                   the profile), with sharding conflict (never by default), or `none`
+                   burst, reorder, duplicate; with data and singleton blackout, slow-disk, full-disk, failed-sync;
+                   with singleton down, leave-two, prepare, lease-keeper, retire (default: all of the profile);
+                   with sharding conflict (never by default), or `none`
   --coverage N     fail if a kind of fault that may happen fired less than N times
   --shrink         make the first failing run smaller before it is shown
   --threads T      threads (default 2)
@@ -312,7 +314,7 @@ fn measure(scenario: Scenario, options: &Options) -> ExitCode {
 
 fn parse_profile(text: &str) -> Result<Profile, String> {
     let found = Profile::ALL.into_iter().find(|profile| profile.name() == text);
-    found.ok_or_else(|| "there are the profiles sharding and membership".to_owned())
+    found.ok_or_else(|| "there are the profiles sharding, membership, data and singleton".to_owned())
 }
 
 fn parse_faults(text: &str) -> Result<Vec<FaultKind>, String> {
@@ -331,10 +333,10 @@ fn print_report(report: &Report, options: &Options) {
         "{} seeds of {} nodes: {:.1} seeds/s, {hours_per_core_s:.3} simulated hours per core-second, {} steps",
         totals.seeds,
         if options.mix {
-            if options.profile == Profile::Data {
-                "2 to 6"
-            } else {
-                "5 to 9"
+            match options.profile {
+                Profile::Data => "2 to 6",
+                Profile::Singleton => "2 to 7",
+                Profile::Sharding | Profile::Membership => "5 to 9",
             }
             .to_owned()
         } else {

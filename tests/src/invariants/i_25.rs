@@ -4,41 +4,26 @@
 use std::collections::BTreeMap;
 
 use quorate_core::event::ShardingEvent;
-use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::ids::{KindId, ShardId};
-use quorate_core::view::View;
 
 use super::Moment;
+use super::removals::Removals;
 use crate::sim::{History, ProcessId};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct AfterTheMargin {
-    /// When each process learned of the removal of a member that may have gone on.
-    removed: BTreeMap<(ProcessId, UniqueAddress), u64>,
     /// Who hosts each shard, as the hosts say.
     hosts: BTreeMap<(KindId, ShardId), ProcessId>,
 }
 
 impl AfterTheMargin {
-    pub(super) fn on_step(&mut self, process: ProcessId, now: u64, before: &View, after: &View) {
-        if before.gossip().tombstones() == after.gossip().tombstones() {
-            return;
-        }
-        let is_gone = |node: &UniqueAddress| before.gossip().is_gone(node) || after.gossip().is_gone(node);
-        for member in before.members().iter().filter(|m| !is_gone(&m.node)) {
-            if after.member(&member.node).is_none() {
-                self.removed.insert((process, member.node.clone()), now);
-            }
-        }
-    }
-
     pub(super) fn on_sharding(
         &mut self,
         process: ProcessId,
         kind: KindId,
         event: &ShardingEvent,
-        moment: &Moment<'_>,
+        (removals, moment): (&Removals, &Moment<'_>),
         history: &History,
     ) -> Result<(), String> {
         match event {
@@ -52,12 +37,9 @@ impl AfterTheMargin {
                 let Some(host) = self.hosts.get(&(kind, *shard)) else {
                     return Ok(());
                 };
-                let node = history.processes[*host as usize].node.clone();
-                let Some(removed) = self.removed.get(&(process, node.clone())) else {
-                    return Ok(());
-                };
-                let waited = moment.mono - removed;
-                if waited < moment.margin {
+                let node = &history.processes[*host as usize].node;
+                let known_for = removals.known_for(process, node, moment.mono);
+                if let Some(waited) = known_for.filter(|waited| *waited < moment.margin) {
                     return Err(format!("gives {shard} away {waited} us after {node} was removed"));
                 }
             }

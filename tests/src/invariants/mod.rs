@@ -23,20 +23,29 @@ mod i_23;
 mod i_24;
 mod i_25;
 mod i_26;
+mod i_30;
+mod i_31;
+mod i_33;
+pub(crate) mod i_34;
 mod i_40;
 mod i_41;
 mod i_42;
 pub(crate) mod i_44;
 mod oracle;
+mod removals;
 
 use std::sync::Arc;
 
 use quorate_core::effect::EntityOrder;
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, ShardingEvent};
+use quorate_core::ident::Role;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::sharding::ids::{KindId, ShardId, Term};
+use quorate_core::singleton::state::SingletonId;
+use quorate_core::token::Token;
 use quorate_core::view::{Phase, View};
 
+pub use self::i_30::Voter;
 use crate::lease::MemoryLeases;
 use crate::sim::{History, ProcessId, digest};
 
@@ -110,6 +119,46 @@ pub struct Moment<'a> {
     pub leases: &'a MemoryLeases,
 }
 
+/// An instance of a singleton is about to start.
+#[derive(Clone, Debug)]
+pub struct InstanceStart<'a> {
+    /// When, in virtual time.
+    pub at: u64,
+    /// What the process's own clock shows.
+    pub mono: u64,
+    /// The removal margin.
+    pub margin: u64,
+    /// Where.
+    pub process: ProcessId,
+    /// Of which singleton.
+    pub singleton: SingletonId,
+    /// The role whose oldest member has it.
+    pub role: &'a Role,
+    /// Its token.
+    pub token: Token,
+    /// The process stood still and does not know whether it is still a member.
+    pub in_doubt: bool,
+    /// Whether the run is within the safe shapes so far.
+    pub safe: bool,
+    /// The node's picture.
+    pub view: &'a View,
+    /// Those that vote about its term in this picture.
+    pub voters: Vec<Voter>,
+    /// Whether it needs no lease, or the keeper says that its node holds it.
+    pub holds_lease: bool,
+}
+
+/// What was found at the start of an instance and need not be a violation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InstanceFound {
+    /// Other instances that had not ended.
+    pub overlaps: u64,
+    /// Earlier instances with a token that is no lower, of which more than half of the voters know nothing.
+    pub unordered_tokens: u64,
+    /// The node had lost it to another one.
+    pub returns: u64,
+}
+
 /// What several invariants want to know about a step, worked out once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
@@ -154,7 +203,9 @@ pub struct Checks {
     i13: i_13::OrderlyRemoval,
     i14: i_14::OneCluster,
     i23: i_23::InTime,
+    removals: removals::Removals,
     i25: i_25::AfterTheMargin,
+    pub(crate) i34: i_34::WithTheLease,
     i41: i_41::OneHome,
     i42: i_42::StoppedFirst,
     pub(crate) i44: i_44::Conservation,
@@ -173,7 +224,8 @@ impl Checks {
         let (before, after) = (step.before.gossip(), step.after.gossip());
         let facts = Facts::of(before, after);
         self.i23.on_step(step.process, step.mono, step.before, step.after);
-        self.i25.on_step(step.process, step.mono, step.before, step.after);
+        self.removals
+            .on_step(step.process, step.mono, step.before, step.after);
         if facts.gossip_changed {
             named("I-01", i_01::check(after))?;
             named("I-02", i_02::check(before, after))?;
@@ -245,7 +297,8 @@ impl Checks {
     ) -> Result<u64, (&'static str, String)> {
         named(
             "I-25",
-            self.i25.on_sharding(process, kind, event, moment, history),
+            self.i25
+                .on_sharding(process, kind, event, (&self.removals, moment), history),
         )?;
         let cluster = self.i14.cluster_of(process);
         let result = self.i41.on_event((process, cluster, kind), event, safe, history);
@@ -273,6 +326,22 @@ impl Checks {
     ) -> Result<u64, (&'static str, String)> {
         named("I-42", self.i42.on_order(process, order, history))?;
         i_40::on_order(process, order, safe, history).map_err(|what| ("I-40", what))
+    }
+
+    /// An instance of a singleton is about to start. Yields what need not be a violation.
+    ///
+    /// # Errors
+    /// The broken invariant.
+    pub fn on_instance(
+        &mut self,
+        start: &InstanceStart<'_>,
+        history: &History,
+    ) -> Result<InstanceFound, (&'static str, String)> {
+        named("I-31", i_31::on_start(start, &self.removals, history))?;
+        named("I-34", i_34::on_start(start))?;
+        let returns = i_33::on_start(start, history).map_err(|what| ("I-33", what))?;
+        let found = i_30::on_start(start, history).map_err(|what| ("I-30", what))?;
+        Ok(InstanceFound { returns, ..found })
     }
 
     /// Nothing is going on any more.

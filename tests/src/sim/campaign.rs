@@ -4,10 +4,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::engine::{Sim, Violation};
+use super::engine::Sim;
 use super::faults::FaultCounts;
 use super::plan::Plan;
 use super::trace::Show;
+use super::violation::Violation;
 
 /// The outcome of one seed.
 #[derive(Clone, Debug)]
@@ -112,6 +113,56 @@ impl Branches {
             ("delta gaps", sim.sum(|stats| stats.ddata.delta_gaps)),
             ("read repairs", sim.sum(|stats| stats.ddata.repairs_received)),
             ("contributions taken over", sim.sum(|stats| stats.ddata.pruned)),
+            (
+                "instances started",
+                sim.sum(|stats| stats.singleton.instances_started),
+            ),
+            (
+                "instances failed",
+                sim.sum(|stats| stats.singleton.instances_failed),
+            ),
+            (
+                "instances killed",
+                sim.sum(|stats| stats.singleton.instances_killed),
+            ),
+            ("killed instances that ran on", sim.singletons.counts.ran_on),
+            (
+                "instances superseded",
+                sim.sum(|stats| stats.singleton.instances_superseded),
+            ),
+            (
+                "hand-overs stuck",
+                sim.sum(|stats| stats.singleton.hand_overs_stuck),
+            ),
+            ("terms refused", sim.sum(|stats| stats.singleton.terms_refused)),
+            ("terms not kept", sim.sum(|stats| stats.singleton.terms_not_kept)),
+            (
+                "late answers not heard",
+                sim.sum(|stats| stats.singleton.answers_stale),
+            ),
+            ("leases lost", sim.singletons.counts.leases_lost),
+            (
+                "openings refused by the database",
+                sim.singletons.ledger.refused.0,
+            ),
+            ("appends refused by the database", sim.singletons.ledger.refused.1),
+            (
+                "database outcomes unknown",
+                sim.singletons.counts.unknown_outcomes,
+            ),
+            (
+                "tokens that nobody could order",
+                sim.singletons.counts.unordered_tokens,
+            ),
+            (
+                "the same with stores on all nodes",
+                sim.singletons.counts.unordered_with_stores,
+            ),
+            ("returns of a singleton", sim.singletons.counts.returns),
+            (
+                "runs in which all singletons answered",
+                sim.singletons.counts.answered_at_rest,
+            ),
             ("halted as Left", halted("Left")),
             ("halted as Downed", halted("Downed")),
             ("halted as Removed", halted("Removed")),

@@ -21,6 +21,8 @@ pub enum Purpose {
     Stores,
     /// Which shard gets a second home, and when.
     Conflicts,
+    /// How instances of singletons behave, and how long the database takes that they write to.
+    Singletons,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -35,6 +37,7 @@ impl Purpose {
             Self::Processes => 5,
             Self::Stores => 6,
             Self::Conflicts => 7,
+            Self::Singletons => 8,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

@@ -1,6 +1,7 @@
 //! Brings a plan about: first faults and a workload, then a quiet phase in which everything must come to rest: all live
 //! nodes agree on one table, every ask is answered, nothing is buffered. Spec: reliability 1c.
 
+use super::LeaseKeeper;
 use super::chance::{Chance, Purpose};
 use super::conflicts::Conflict;
 use super::engine::Sim;
@@ -29,6 +30,9 @@ enum Later {
     Open(usize, usize),
     Clear,
     RepairDisk(usize),
+    RepairLeaseKeeper,
+    Crash(usize),
+    Blackout,
 }
 
 const fn micros(micros: u64) -> core::time::Duration {
@@ -69,6 +73,11 @@ impl Sim {
             self.has_workload = false;
             self.has_data = true;
             super::data::configure(&mut self.config);
+        }
+        if plan.profile == Profile::Singleton {
+            self.has_workload = false;
+            self.singletons.enable(plan.nodes, mix.orderly);
+            super::singletons::configure(&mut self.config);
         }
         self.last_at.resize(plan.nodes, None);
         let mut director = Director {
@@ -132,6 +141,11 @@ impl Director<'_> {
         self.sim.weather(Weather::FINE);
         self.later.clear();
         self.sim.repair_stores(self.plan.nodes);
+        self.sim.lease_keeper = LeaseKeeper::default();
+        self.sim.singletons.calm_down();
+        if self.sim.is_shutting_down() {
+            self.sim.blackout(self.plan.nodes);
+        }
         self.conflict.finish(self.sim);
         let limit = self.sim.now + REST_MAX;
         let at_least = self.plan.total_seconds * SECOND;
@@ -149,14 +163,18 @@ impl Director<'_> {
             self.supervise();
             self.settle_partition();
             settled = all_up(self.sim);
-            if settled && self.sim.now >= at_least && self.sim.is_quiet() {
+            // What waits for a singleton waits until it runs, which is looked at afterwards.
+            let quiet = self.sim.singletons.enabled || self.sim.is_quiet();
+            if settled && self.sim.now >= at_least && quiet {
                 break;
             }
         }
         if self.sim.violation.is_some() {
             return;
         }
-        if settled && self.sim.is_quiet() {
+        if settled && self.sim.singletons.enabled {
+            self.sim.rest_of_singletons();
+        } else if settled && self.sim.is_quiet() {
             self.sim.check_at_rest();
             if self.sim.has_data && self.sim.violation.is_none() {
                 self.sim.rest_of_data();
@@ -172,11 +190,13 @@ impl Director<'_> {
     /// Lets time pass with the workload on.
     fn pass(&mut self, time: u64) {
         let until = self.sim.now + time;
-        let has_work = self.sim.has_workload || self.sim.has_data;
+        let has_work = self.sim.has_workload || self.sim.has_data || self.sim.singletons.enabled;
         while has_work && self.next_message <= until && self.sim.violation.is_none() {
             self.sim.advance(self.next_message.max(self.sim.now));
             if self.sim.has_data {
                 self.sim.random_data(self.plan.nodes);
+            } else if self.sim.singletons.enabled {
+                self.sim.random_singleton_message(self.plan.nodes);
             } else {
                 self.sim.random_message(self.plan.nodes);
             }
@@ -202,6 +222,9 @@ impl Director<'_> {
                 }
                 Later::Clear => self.sim.weather(Weather::FINE),
                 Later::RepairDisk(index) => self.sim.store_fault(index, StoreFault::None),
+                Later::RepairLeaseKeeper => self.sim.lease_keeper = LeaseKeeper::default(),
+                Later::Crash(index) => self.sim.crash(index),
+                Later::Blackout => self.sim.blackout(self.plan.nodes),
             }
         }
         self.settle_partition();
@@ -223,6 +246,7 @@ impl Director<'_> {
     /// A supervisor starts again what has ended, but only into a whole network in fine weather: a first seed that reaches
     /// nobody forms a second cluster, which is what it is documented to do.
     fn supervise(&mut self) {
+        self.sim.host_again();
         let calm = self.sim.network.is_whole() && self.sim.network.weather == Weather::FINE;
         for index in 0..self.plan.nodes {
             if self.sim.running_at(index).is_some() {
@@ -271,8 +295,13 @@ impl Director<'_> {
             }
             FaultKind::Leave => self.sim.leave(index),
             FaultKind::Reset if index != other => self.sim.reset(index, other),
+            // The cluster prepares to stop, loses a member meanwhile, and stops.
+            FaultKind::Prepare if self.sim.prepare_for_shutdown(index) => {
+                self.later(length / 4, Later::Crash(other));
+                self.later(length, Later::Blackout);
+            }
             // The second has a schedule of its own.
-            FaultKind::Reset | FaultKind::Conflict => {}
+            FaultKind::Reset | FaultKind::Conflict | FaultKind::Prepare => {}
             FaultKind::Pause => self.sim.pause(index, micros(length * 3 / 4)),
             FaultKind::Slow => self
                 .sim
@@ -280,7 +309,7 @@ impl Director<'_> {
             FaultKind::WallClock => {
                 // Stamps of the far future are refused for ever, and markers go by the wall clock.
                 let unit = match self.plan.profile {
-                    Profile::Sharding | Profile::Membership => 3_600_000 * 1_000,
+                    Profile::Sharding | Profile::Membership | Profile::Singleton => 3_600_000 * 1_000,
                     Profile::Data => 1_000,
                 };
                 self.sim.jump_wall_clock(index, strength * unit);
@@ -288,7 +317,7 @@ impl Director<'_> {
             FaultKind::Tick => {
                 // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
                 let longest = match self.plan.profile {
-                    Profile::Sharding => 60 * SECOND,
+                    Profile::Sharding | Profile::Singleton => 60 * SECOND,
                     Profile::Membership | Profile::Data => 3 * SECOND,
                 };
                 self.sim.jump_ahead(index, micros(longest * strength / 100));
@@ -300,6 +329,13 @@ impl Director<'_> {
             }
             FaultKind::FullDisk => self.disk_fault(kind, index, StoreFault::Full, length),
             FaultKind::FailedSync => self.disk_fault(kind, index, StoreFault::FailsOnce, length),
+            FaultKind::Down => self.sim.down_from_outside(index, other),
+            FaultKind::LeaveTwo => self.sim.leave_two(index, other),
+            FaultKind::Retire => self.sim.retire_singleton(index, other, length),
+            FaultKind::LeaseKeeper => {
+                self.sim.trouble_lease_keeper(strength, self.plan.nodes, index);
+                self.later(length, Later::RepairLeaseKeeper);
+            }
             FaultKind::Loss => self.storm(kind, length, |weather| weather.loss_per_mille = strength * 3),
             FaultKind::Delay => self.storm(kind, length, |weather| {
                 weather.latency_max = strength * 4_000;
@@ -370,7 +406,12 @@ impl Director<'_> {
             | FaultKind::SlowDisk
             | FaultKind::FullDisk
             | FaultKind::FailedSync
-            | FaultKind::Conflict => return,
+            | FaultKind::Conflict
+            | FaultKind::Down
+            | FaultKind::LeaveTwo
+            | FaultKind::Prepare
+            | FaultKind::LeaseKeeper
+            | FaultKind::Retire => return,
         }
         if kind != FaultKind::Partition {
             self.sim.faults.add(kind);

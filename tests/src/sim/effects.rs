@@ -1,33 +1,22 @@
 //! What a node says and what the simulated host does about it: sends, answers, events, its end. Records everything in the
 //! history and the trace; decides nothing.
 
-use quorate_core::effect::{Answer, DdataAnswer, Effect, HaltReason, ShardingAnswer};
+use quorate_core::effect::{Answer, DdataAnswer, Effect, HaltReason, ShardingAnswer, SingletonAnswer};
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
-use quorate_core::input::{Input, Target, Token};
-use quorate_core::lease::protocol::{LeaseOrder, LeaseReport};
+use quorate_core::input::{Target, Token};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::gossip::Gossip;
-use quorate_core::message::{DetectorMsg, GossipEnvelope, MembershipMsg, Message, ShardingMsg, Welcome};
-use quorate_core::owner::Owner;
+use quorate_core::message::{
+    DetectorMsg, GossipEnvelope, MembershipMsg, Message, ShardingMsg, SingletonMsg, Welcome,
+};
 use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
 use super::history::{Life, ProcessId};
 use super::process::{Open, Process, Times};
 use super::trace::Show;
-use crate::invariants::{Cause, Moment};
+use crate::invariants::Moment;
 use crate::lease::MemoryLeases;
-
-/// How the keeper of leases is (F-32).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LeaseKeeper {
-    /// It answers nobody.
-    pub(crate) is_down: bool,
-    /// It answers so many microseconds later.
-    pub(crate) late: u64,
-    /// Addresses that do not reach it.
-    pub(crate) cut_off: std::collections::BTreeSet<usize>,
-}
 
 /// What invariants want to know about a moment of a process.
 fn moment<'a>(host: &'a Process, (at, leases): (u64, &'a MemoryLeases)) -> Moment<'a> {
@@ -59,8 +48,7 @@ impl Sim {
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Entity(order) => self.on_order(process, order),
-            // The simulated users have no singleton.
-            Effect::Singleton(_) => {}
+            Effect::Singleton(order) => self.on_instance_order(process, order),
             Effect::Lease(owner, order) => self.on_lease_order(process, owner, order),
             Effect::Store(owner, request) => self.on_store_order(process, owner, request),
             Effect::Quarantine(node) => {
@@ -69,40 +57,6 @@ impl Sim {
                 self.processes[process as usize].quarantined.insert(node);
             }
             Effect::Halt(reason) => self.on_halt(process, reason),
-        }
-    }
-
-    /// The keeper of leases is outside of the network, with faults of its own. What does not reach it is answered by nobody.
-    fn on_lease_order(&mut self, process: ProcessId, owner: Owner, order: LeaseOrder) {
-        const ANSWER_AFTER: u64 = 1_000;
-        self.trace.begin(self.now, process, b'A');
-        self.trace.debug(&order);
-        let keeper = &self.lease_keeper;
-        let reaches = |index: usize| !keeper.is_down && !keeper.cut_off.contains(&index);
-        for host in self
-            .processes
-            .iter()
-            .filter(|host| host.runs() && reaches(host.index))
-        {
-            self.leases.renew(self.now, &host.me);
-        }
-        if !reaches(self.processes[process as usize].index) {
-            return;
-        }
-        let report = self.leases.obey(self.now, order);
-        let answer = Happening::LeaseAnswered {
-            process,
-            owner,
-            report,
-        };
-        self.queue.push(self.now + ANSWER_AFTER + keeper.late, answer);
-    }
-
-    pub(crate) fn on_lease_answered(&mut self, process: ProcessId, owner: Owner, report: LeaseReport) {
-        if self.processes[process as usize].runs() {
-            self.trace.begin(self.now, process, b'A');
-            self.trace.debug(&report);
-            self.feed(process, &Cause::Command, Input::Lease(owner, report));
         }
     }
 
@@ -119,6 +73,11 @@ impl Sim {
             Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
                 self.history.leaves(&envelope.payload, self.now);
             }
+            Message::Singleton(SingletonMsg::Delivery(delivery)) => {
+                self.history.leaves(&delivery.payload, self.now);
+            }
+            Message::Singleton(SingletonMsg::Statement(statement)) => self.on_statement(process, statement),
+            Message::Singleton(SingletonMsg::Reply(_)) => {}
             Message::Membership(MembershipMsg::InitJoin(_))
             | Message::Membership(MembershipMsg::InitJoinAck(_))
             | Message::Membership(MembershipMsg::InitJoinNack)
@@ -133,7 +92,6 @@ impl Sim {
             | Message::Membership(MembershipMsg::GossipStatus(_))
             | Message::Sharding(ShardingMsg::Kind(_))
             | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_))
-            | Message::Singleton(_)
             | Message::Ddata(_) => {}
         }
         self.send(process, to, message);
@@ -173,11 +131,8 @@ impl Sim {
             }
             Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
             Event::Detector(DetectorEvent::StillMember) => self.processes[process as usize].in_doubt = false,
-            Event::Membership(_)
-            | Event::Detector(_)
-            | Event::Downing(_)
-            | Event::Singleton { .. }
-            | Event::Rejected { .. } => {}
+            Event::Membership(_) | Event::Detector(_) | Event::Downing(_) | Event::Rejected { .. } => {}
+            Event::Singleton { event, .. } => self.on_singleton_event(process, event),
             // A later version's.
             _ => {}
         }
@@ -237,13 +192,23 @@ impl Sim {
             return self.violated("I-44", process, what);
         };
         match (open, answer) {
-            (Open::Ask(at), Answer::Sharding(ShardingAnswer::Asked(result))) => {
+            (
+                Open::Ask(at),
+                Answer::Sharding(ShardingAnswer::Asked(result))
+                | Answer::Singleton(SingletonAnswer::Asked(result)),
+            ) => {
                 let result = self.checks.i44.on_answer(&mut self.history, at, result);
                 if let Err(what) = result {
                     self.violated("I-44", process, what);
                 }
             }
-            (Open::Ask(at), Answer::Done | Answer::Refused(_) | Answer::Ddata(_) | Answer::Singleton(_)) => {
+            (
+                Open::Ask(at),
+                Answer::Done
+                | Answer::Refused(_)
+                | Answer::Ddata(_)
+                | Answer::Singleton(SingletonAnswer::Stopped(_)),
+            ) => {
                 let what = format!("ask {at} is answered like a command");
                 self.violated("I-44", process, what);
             }
@@ -252,6 +217,8 @@ impl Sim {
             (open @ (Open::Data(_) | Open::Subscription), answer) => {
                 self.violated("I-44", process, format!("{open:?} is answered with {answer:?}"));
             }
+            (Open::Host(name), answer) => self.on_hosting(process, name, &answer),
+            (Open::Tell(at), answer) => self.on_told(process, at, &answer),
             (Open::Command(name), answer) => {
                 if answer != Answer::Done {
                     self.fact(process, format_args!("{name}: {answer:?}"));
@@ -280,10 +247,12 @@ impl Sim {
         self.data_asker_is_gone(process);
         let host = &mut self.processes[process as usize];
         host.wake = None;
+        host.leases.clear();
         host.entities.clear();
         host.open.clear();
         let handlers_run_on = host.is_stuck && life != Life::Crashed;
         let end = self.now + handlers_end_after(host);
+        self.bury_instances(process, life);
         self.history.ended(process, life, handlers_run_on);
         if handlers_run_on {
             self.queue.push(end, Happening::HandlersEnded(process));

@@ -8,23 +8,24 @@ use quorate_core::effect::Output;
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
-use quorate_core::lease::protocol::LeaseReport;
-use quorate_core::owner::Owner;
+use quorate_core::lease::protocol::LeaseName;
 use quorate_core::sharding::ids::Slot;
 use quorate_core::view::View;
 
 use super::chance::{Chance, Purpose};
 use super::data::Books;
-use super::effects::LeaseKeeper;
 use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
+use super::leases::{LeaseAnswer, LeaseKeeper};
 use super::links::{Flight, entity_message};
 use super::network::Network;
 use super::process::{Clock, Open, Process};
 use super::queue::Queue;
 use super::safety::Assumptions;
+use super::singletons::{InstanceHappening, Singletons};
 use super::store::{Stores, Storing};
 use super::trace::{Show, Trace};
+use super::violation::Violation;
 use crate::invariants::{Cause, Checks, Step};
 use crate::lease::MemoryLeases;
 
@@ -39,24 +40,6 @@ const STEPS_BASE: u64 = 500_000;
 /// A node's own rules are looked at after each input that changed its picture, after every fourth other one, and at rest:
 /// what is broken stays so, and looking each time took half of a campaign.
 const LOOK_EVERY: u64 = 4;
-
-/// A broken invariant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// Its id in the specification, or the machine that checks itself.
-    pub invariant: String,
-    /// When, in microseconds of virtual time.
-    pub at: u64,
-    /// Where, and what does not hold.
-    pub what: String,
-}
-
-impl core::fmt::Display for Violation {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let (seconds, micros) = (self.at / 1_000_000, self.at % 1_000_000);
-        write!(f, "{} at {seconds}.{micros:06}s: {}", self.invariant, self.what)
-    }
-}
 
 /// Something that will happen.
 #[derive(Debug)]
@@ -87,9 +70,16 @@ pub(crate) enum Happening {
     /// The keeper of a lease answers a process.
     LeaseAnswered {
         process: ProcessId,
-        owner: Owner,
-        report: LeaseReport,
+        answer: Box<LeaseAnswer>,
     },
+    /// A process renews a lease.
+    LeaseRenewal {
+        process: ProcessId,
+        name: LeaseName,
+        number: u64,
+    },
+    /// Something happens to an instance of a singleton.
+    Instance(Box<InstanceHappening>),
     /// A disk has come to a process's request.
     Stored {
         process: ProcessId,
@@ -115,6 +105,8 @@ pub struct Sim {
     pub(crate) assumptions: Assumptions,
     pub(crate) leases: MemoryLeases,
     pub(crate) lease_keeper: LeaseKeeper,
+    /// The number of the next lease that is granted.
+    pub(crate) next_lease: u64,
     pub(crate) stores: Stores,
     pub(crate) violation: Option<Violation>,
     pub(crate) workload: Chance,
@@ -136,6 +128,8 @@ pub struct Sim {
     /// Whether nodes hold replicated data and are asked to change it.
     pub(crate) has_data: bool,
     pub(crate) data: Books,
+    /// Singletons, their instances' database, and whether there are any.
+    pub(crate) singletons: Singletons,
     /// Nothing is checked and nothing hashed: for figures of large clusters.
     pub(crate) is_bare: bool,
     /// Messages and bytes that nodes have sent over links.
@@ -161,6 +155,7 @@ impl Sim {
             assumptions: Assumptions::default(),
             leases: MemoryLeases::default(),
             lease_keeper: LeaseKeeper::default(),
+            next_lease: 0,
             stores: Stores::new(seed),
             violation: None,
             workload: Chance::new(seed, Purpose::Workload),
@@ -175,6 +170,7 @@ impl Sim {
             has_workload: true,
             has_data: false,
             data: Books::default(),
+            singletons: Singletons::new(seed),
             is_bare: false,
             traffic: (0, 0),
             halts: std::collections::BTreeMap::new(),
@@ -226,11 +222,13 @@ impl Sim {
             Happening::HandlersEnded(process) => self.history.handlers_ended(process),
             Happening::Turn { process, slot } => self.on_turn(process, slot),
             Happening::Reported { process, report } => self.on_reported(process, *report),
-            Happening::LeaseAnswered {
+            Happening::LeaseAnswered { process, answer } => self.on_lease_answered(process, *answer),
+            Happening::LeaseRenewal {
                 process,
-                owner,
-                report,
-            } => self.on_lease_answered(process, owner, report),
+                name,
+                number,
+            } => self.on_lease_renewal(process, &name, number),
+            Happening::Instance(happening) => self.on_instance(*happening),
             Happening::Stored { process, storing } => self.on_stored(process, *storing),
         }
     }
@@ -243,7 +241,9 @@ impl Sim {
             | Happening::Turn { process, .. }
             | Happening::Reported { process, .. }
             | Happening::LeaseAnswered { process, .. }
+            | Happening::LeaseRenewal { process, .. }
             | Happening::Stored { process, .. } => *process,
+            Happening::Instance(happening) => happening.waits_for()?,
             Happening::Dialled { from, .. } | Happening::Noticed { from, .. } => *from,
             Happening::Told { to, .. } => *to,
             Happening::Margin(_) | Happening::HandlersEnded(_) => return None,

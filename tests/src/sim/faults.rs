@@ -52,6 +52,16 @@ pub enum FaultKind {
     FailedSync,
     /// F-30: a member gives a shard a second home, and one of the two does not stop it in time.
     Conflict,
+    /// A user has a live member declared Down (membership 2.12).
+    Down,
+    /// F-31: the two oldest members of a role leave at the same time.
+    LeaveTwo,
+    /// The whole cluster is prepared for a shutdown, loses a member meanwhile, and ends (sharding 10.12).
+    Prepare,
+    /// F-32: the keeper of leases is away, slow, or out of reach of some.
+    LeaseKeeper,
+    /// A user has a node that stays host a singleton no more, and later again.
+    Retire,
 }
 
 impl FaultKind {
@@ -83,9 +93,22 @@ impl FaultKind {
     /// Those of shards.
     pub const SHARDS: [Self; 1] = [Self::Conflict];
 
+    /// Those that concern who acts for others.
+    pub const SINGLETONS: [Self; 5] = [
+        Self::Down,
+        Self::LeaveTwo,
+        Self::Prepare,
+        Self::LeaseKeeper,
+        Self::Retire,
+    ];
+
     /// Every kind there is.
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::STORES).chain(Self::SHARDS)
+        let special = Self::STORES
+            .into_iter()
+            .chain(Self::SHARDS)
+            .chain(Self::SINGLETONS);
+        Self::ALL.into_iter().chain(special)
     }
 
     /// Whether a seed mixes it with others. The rest follows a schedule of its own.
@@ -121,6 +144,11 @@ impl FaultKind {
             Self::FullDisk => "full-disk",
             Self::FailedSync => "failed-sync",
             Self::Conflict => "conflict",
+            Self::Down => "down",
+            Self::LeaveTwo => "leave-two",
+            Self::Prepare => "prepare",
+            Self::LeaseKeeper => "lease-keeper",
+            Self::Retire => "retire",
         }
     }
 
@@ -142,7 +170,10 @@ impl FaultKind {
             | Self::Duplicate
             | Self::SlowDisk
             | Self::FullDisk
-            | Self::FailedSync => true,
+            | Self::FailedSync
+            | Self::LeaveTwo
+            | Self::LeaseKeeper
+            | Self::Retire => true,
             Self::Blackout
             | Self::Pause
             | Self::Tick
@@ -150,7 +181,9 @@ impl FaultKind {
             | Self::Partial
             | Self::Flap
             | Self::Clog
-            | Self::Conflict => false,
+            | Self::Conflict
+            | Self::Down
+            | Self::Prepare => false,
         }
     }
 }
@@ -175,7 +208,12 @@ impl fmt::Display for FaultKind {
 
 /// How often each kind fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FaultCounts([u64; FaultKind::ALL.len() + FaultKind::STORES.len() + FaultKind::SHARDS.len()]);
+pub struct FaultCounts(
+    [u64; FaultKind::ALL.len()
+        + FaultKind::STORES.len()
+        + FaultKind::SHARDS.len()
+        + FaultKind::SINGLETONS.len()],
+);
 
 impl FaultCounts {
     /// Counts one.

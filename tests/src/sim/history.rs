@@ -9,6 +9,8 @@ use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::vector_clock::{ClockOrder, VectorClock};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
+use quorate_core::singleton::state::SingletonId;
+use quorate_core::token::Token;
 
 use super::digest;
 
@@ -102,6 +104,34 @@ pub struct MessageRecord {
     pub outcome: Option<Result<(), AskFailure>>,
 }
 
+/// One instance of a singleton that was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceRecord {
+    /// Of which singleton.
+    pub singleton: SingletonId,
+    /// Where.
+    pub process: ProcessId,
+    /// In which slot of its process.
+    pub slot: Slot,
+    /// Its token.
+    pub token: Token,
+    /// When it was ordered.
+    pub started_at: u64,
+    /// Whether it was told to stop, or to end at once.
+    pub told_to_stop: bool,
+    /// When the last of it ended.
+    pub ended_at: Option<u64>,
+}
+
+/// What remembers a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Keeper {
+    /// The disk of this address.
+    Disk(usize),
+    /// The memory of this process.
+    Memory(ProcessId),
+}
+
 /// The history of a run.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -111,6 +141,12 @@ pub struct History {
     pub messages: Vec<MessageRecord>,
     /// Running entities, by name.
     pub active: BTreeMap<(KindId, EntityId), Vec<(ProcessId, Slot)>>,
+    /// All instances of singletons ever started.
+    pub instances: Vec<InstanceRecord>,
+    /// To whom each term of a singleton was promised, by whoever keeps the promise: the disk of an address, or a process.
+    pub promises: BTreeMap<(SingletonId, Keeper), BTreeMap<u64, UniqueAddress>>,
+    /// When a process said last that nothing of a singleton runs there any more.
+    pub handed_over: BTreeMap<(SingletonId, ProcessId), u64>,
     by_node: BTreeMap<UniqueAddress, ProcessId>,
 }
 
@@ -157,6 +193,16 @@ impl History {
             instances.retain(|(host, _)| *host != process);
             !instances.is_empty()
         });
+    }
+
+    /// Whether a keeper of promises knows that an instance of this node had a term: it promised that one to that node, or a higher
+    /// one to anybody.
+    #[must_use]
+    pub fn knows_of(&self, keeper: (SingletonId, Keeper), term: u64, node: &UniqueAddress) -> bool {
+        let promised = self.promises.get(&keeper);
+        promised.is_some_and(|terms| {
+            terms.get(&term) == Some(node) || terms.keys().next_back().is_some_and(|last| *last > term)
+        })
     }
 
     /// A process held this state: it published it, or sent it.

@@ -4,7 +4,7 @@
 use quorate_core::admission::Proof;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, Input, LinkEvent, Target};
-use quorate_core::message::{DetectorMsg, Lane, MembershipMsg, Message, ShardingMsg};
+use quorate_core::message::{DetectorMsg, Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
 use quorate_core::wire::{self, Decoded};
 
 use super::engine::{Happening, Sim};
@@ -56,10 +56,17 @@ pub(crate) const fn name(message: &Message) -> &'static str {
 
 /// The workload's message in a message between nodes.
 pub(crate) fn entity_message(message: &Message) -> Option<usize> {
-    let Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) = message else {
-        return None;
-    };
-    message_number(&envelope.payload)
+    match message {
+        Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
+            message_number(&envelope.payload)
+        }
+        Message::Singleton(SingletonMsg::Delivery(delivery)) => message_number(&delivery.payload),
+        Message::Sharding(_)
+        | Message::Singleton(_)
+        | Message::Membership(_)
+        | Message::Detector(_)
+        | Message::Ddata(_) => None,
+    }
 }
 
 /// What a transport may send without order and without a guarantee that it comes once.
@@ -426,6 +433,12 @@ impl core::fmt::Display for Brief<'_> {
                 write!(f, "HandBack {} in {:?}", envelope.entity, envelope.shard)
             }
             Message::Sharding(ShardingMsg::AskReply(reply)) => write!(f, "AskReply {}", reply.id),
+            Message::Singleton(SingletonMsg::Statement(it)) => {
+                write!(f, "{:?} {} {:?}", it.singleton, it.epoch, it.body)
+            }
+            Message::Singleton(SingletonMsg::Delivery(it)) => {
+                write!(f, "to {:?} {} {:?}", it.singleton, it.token, it.ask)
+            }
             other @ (Message::Sharding(_)
             | Message::Membership(_)
             | Message::Detector(_)

@@ -15,6 +15,7 @@ mod expect;
 mod faults;
 pub mod figures;
 mod history;
+mod leases;
 mod links;
 mod network;
 pub mod plan;
@@ -22,18 +23,25 @@ mod process;
 mod queue;
 mod safety;
 mod script;
+mod singletons;
 mod store;
 mod trace;
+mod violation;
 mod work;
 
 pub use chance::{Chance, Purpose};
-pub(crate) use effects::LeaseKeeper;
-pub use engine::{Sim, Violation};
+pub use engine::Sim;
 pub use faults::{FaultCounts, FaultKind};
-pub use history::{History, Life, MessageRecord, ProcessHistory, ProcessId, Whereabouts, message_number};
+pub use history::{
+    History, InstanceRecord, Keeper, Life, MessageRecord, ProcessHistory, ProcessId, Whereabouts,
+    message_number,
+};
+pub(crate) use leases::LeaseKeeper;
 pub use network::Weather;
 pub use safety::Assumptions;
 pub use script::{all_up, calm, secs};
+pub(crate) use singletons::lease_of;
 pub use store::{StoreCounts, StoreFault};
 pub use trace::Show;
+pub use violation::Violation;
 pub use work::{ENTITIES, KIND, SHARDS};

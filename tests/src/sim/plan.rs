@@ -18,11 +18,14 @@ pub enum Profile {
     /// Replicated data on every node, a part of it durable: the first 20 seconds with faults, and half a minute in which
     /// everything becomes equal and what removed nodes did is taken over.
     Data,
+    /// Singletons of two roles, half of them with a lease, whose instances write to a database through their tokens: 40 seconds
+    /// with faults, and a quiet rest in which each runs again and answers everybody.
+    Singleton,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Sharding, Self::Membership, Self::Data];
+    pub const ALL: [Self; 4] = [Self::Sharding, Self::Membership, Self::Data, Self::Singleton];
 
     /// Its name on the command line.
     #[must_use]
@@ -31,6 +34,7 @@ impl Profile {
             Self::Sharding => "sharding",
             Self::Membership => "membership",
             Self::Data => "data",
+            Self::Singleton => "singleton",
         }
     }
 
@@ -40,6 +44,10 @@ impl Profile {
         match self {
             Self::Sharding | Self::Membership => FaultKind::ALL.to_vec(),
             Self::Data => FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect(),
+            Self::Singleton => {
+                let special = FaultKind::STORES.into_iter().chain(FaultKind::SINGLETONS);
+                FaultKind::ALL.into_iter().chain(special).collect()
+            }
         }
     }
 }
@@ -75,6 +83,7 @@ impl Plan {
             Profile::Sharding => (80, 120),
             Profile::Membership => (40, 60),
             Profile::Data => (20, 26),
+            Profile::Singleton => (40, 50),
         };
         Self {
             profile,
@@ -105,6 +114,8 @@ impl Plan {
             (false, _) => self.nodes,
             // Two to six: majorities of every kind.
             (true, Profile::Data) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
+            // Two to seven: roles of one member up to five.
+            (true, Profile::Singleton) => [5, 3, 4, 5, 6, 2, 7][(seed % 7) as usize],
             (true, Profile::Sharding | Profile::Membership) => Self::mixed_nodes(seed),
         };
         Self {
@@ -114,6 +125,13 @@ impl Plan {
         }
     }
 }
+
+/// What a run with singletons mixes besides.
+const SINGLETONS_AND_STORES: [FaultKind; 9] = {
+    let [a, b, c, d, e] = FaultKind::SINGLETONS;
+    let [f, g, h, i] = FaultKind::STORES;
+    [a, b, c, d, e, f, g, h, i]
+};
 
 /// How one seed mixes the faults.
 #[derive(Clone, Debug)]
@@ -161,13 +179,16 @@ impl Mix {
             restart_after: (SECOND / 5, chance.between(SECOND, 8 * SECOND)),
         };
         // Drawn last, so that the seeds of the other profiles stay what they are.
-        if plan.profile == Profile::Data {
-            mix.pause /= 4;
-            for kind in FaultKind::STORES {
-                let wanted = chance.per_mille(550) && plan.faults.contains(&kind);
-                if wanted && (kind.is_orderly() || !orderly) {
-                    mix.kinds.push(kind);
-                }
+        let (shorter, special): (u64, &[FaultKind]) = match plan.profile {
+            Profile::Data => (4, &FaultKind::STORES),
+            Profile::Singleton => (2, &SINGLETONS_AND_STORES),
+            Profile::Sharding | Profile::Membership => (1, &[]),
+        };
+        mix.pause /= shorter;
+        for kind in special {
+            let wanted = chance.per_mille(550) && plan.faults.contains(kind);
+            if wanted && (kind.is_orderly() || !orderly) {
+                mix.kinds.push(*kind);
             }
         }
         mix

@@ -8,12 +8,15 @@ use quorate_core::downing::view::IndirectRule;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Token;
 use quorate_core::node::Node;
+use quorate_core::sharding::ids::Slot;
 use quorate_core::time::{Instant, Now};
 use rand_chacha::ChaCha8Rng;
 
 use super::chance::Purpose;
 use super::entities::Entities;
 use super::history::{Life, ProcessId};
+use super::leases::HeldLeases;
+use super::singletons::Instance;
 
 /// Wall clocks begin here: any plausible time will do, it is only carried.
 const UNIX_MS: u64 = 1_750_000_000_000;
@@ -27,6 +30,10 @@ pub(crate) struct Process {
     pub(crate) node: Node<ChaCha8Rng>,
     pub(crate) life: Life,
     pub(crate) entities: Entities,
+    /// Instances of singletons.
+    pub(crate) instances: BTreeMap<Slot, Instance>,
+    /// The leases that it believes to hold.
+    pub(crate) leases: HeldLeases,
     /// Incarnations its node refuses links with.
     pub(crate) quarantined: BTreeSet<UniqueAddress>,
     /// What each open command was.
@@ -83,6 +90,10 @@ impl Times {
 pub(crate) enum Open {
     /// An ask: the position of its message in the history.
     Ask(usize),
+    /// A message to a singleton without an answer, that may not be accepted: its position in the history.
+    Tell(usize),
+    /// A node is to host this singleton again.
+    Host(&'static str),
     /// An operation on replicated data: its position in the books.
     Data(usize),
     /// A subscription to replicated data.
@@ -133,6 +144,8 @@ impl Process {
             node,
             life: Life::Running,
             entities: Entities::default(),
+            instances: BTreeMap::new(),
+            leases: HeldLeases::new(),
             quarantined: BTreeSet::new(),
             open: BTreeMap::new(),
             wake: None,
@@ -180,6 +193,11 @@ impl Process {
 
     pub(crate) fn runs(&self) -> bool {
         self.life == Life::Running
+    }
+
+    /// Whether it runs, or an instance of a singleton of it does all the same.
+    pub(crate) fn works(&self) -> bool {
+        self.runs() || !self.instances.is_empty()
     }
 
     pub(crate) fn open(&mut self, what: Open) -> Token {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
 use quorate_core::view::{Phase, View};
 
@@ -78,7 +79,7 @@ impl Sim {
         let margin = self.valid_config().removal_margin(members);
         let margin = u64::try_from(margin.as_micros()).unwrap_or(u64::MAX);
         for node in after.gossip().tombstones() {
-            if let (Some(process), false) = (self.lives(node), before.is_removed(node)) {
+            if let (Some(process), false) = (self.works(node), before.is_removed(node)) {
                 let nearly = self.now + margin.saturating_sub(MARGIN_SLACK);
                 self.queue.push(nearly, Happening::Margin(process));
             }
@@ -86,9 +87,15 @@ impl Sim {
     }
 
     pub(crate) fn on_margin(&mut self, process: ProcessId) {
-        if self.processes[process as usize].runs() {
+        if self.processes[process as usize].works() {
             self.assumptions
                 .breaks(self.now, "a removed member outlived the margin");
         }
+    }
+
+    /// The process of an incarnation, if it runs, or has ended and left a handler behind that holds its thread.
+    fn works(&self, node: &UniqueAddress) -> Option<ProcessId> {
+        let process = self.history.process_of(node)?;
+        self.processes[process as usize].works().then_some(process)
     }
 }

@@ -11,13 +11,14 @@ use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::view::{Phase, View};
 
-use super::engine::{Sim, Violation};
+use super::engine::Sim;
 use super::faults::{FaultCounts, FaultKind};
 use super::history::{History, Life};
 use super::network::Weather;
 use super::process::Open;
 use super::safety::Assumptions;
 use super::trace::Show;
+use super::violation::Violation;
 
 /// How long [`Sim::run_until`] waits before it gives up, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -91,6 +92,9 @@ impl Sim {
         }
         if self.has_data {
             self.subscribe_to_data(process);
+        }
+        if self.singletons.enabled {
+            self.register_singletons(process);
         }
         let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
         self.command(

@@ -116,6 +116,16 @@ impl Sim {
         }
     }
 
+    /// When the last of what the stores were asked for is done.
+    pub(crate) fn stores_busy_until(&self) -> u64 {
+        self.stores
+            .disks
+            .iter()
+            .map(|disk| disk.busy_until)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Nothing is wrong with any store from now on.
     pub(crate) fn repair_stores(&mut self, nodes: usize) {
         for index in 0..nodes.min(self.stores.disks.len()) {
@@ -170,6 +180,13 @@ impl Sim {
         } = storing;
         let space = owner.space();
         let now = self.now;
+        if !self.has_store(owner, index) {
+            if runs {
+                let input = Input::Stored(owner, request.without_a_store());
+                self.feed(process, &Cause::Command, input);
+            }
+            return;
+        }
         let new_id = self.new_store_id(index, process);
         let stores = &mut self.stores;
         let disk = &mut stores.disks[index];

@@ -49,6 +49,9 @@ impl Sim {
         if self.differs == Some(index) {
             config.roles.push(role_of_one());
         }
+        if self.singletons.enabled {
+            config.roles.extend(super::singletons::roles_of(index));
+        }
         config
             .validate()
             .expect("invariant: the simulator's profiles are legal")
@@ -118,7 +121,13 @@ impl Sim {
         }
     }
 
-    fn compose(&mut self, index: usize, entity: &str, ask: bool) -> Option<(ProcessId, usize, Vec<u8>)> {
+    /// Writes a message down that the node at an address is about to send; `None` if nothing runs there.
+    pub(crate) fn compose(
+        &mut self,
+        index: usize,
+        entity: &str,
+        ask: bool,
+    ) -> Option<(ProcessId, usize, Vec<u8>)> {
         let padding = self.workload.below(48);
         let process = self.running_at(index)?;
         if self.now < self.processes[process as usize].paused_until {

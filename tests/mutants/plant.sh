@@ -1,0 +1,58 @@
+#!/bin/sh
+# Proves that tests bite: plants each bug of one folder in a scratch copy of HEAD, runs the command that the patch names after
+# "Caught by:", and expects tests to fail or seeds to break an invariant. Exit code 0 only if every bug is caught (and, first, if the
+# unchanged code passes).
+# usage: tests/mutants/plant.sh FOLDER [PATCH...]     default: all patches of the folder
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+folder="$root/tests/mutants/$1"
+shift
+scratch=$(mktemp -d)
+cleanup() {
+    git -C "$root" worktree remove --force "$scratch/tree" 2>/dev/null || true
+    rm -rf "$scratch"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+git -C "$root" worktree add -q --detach "$scratch/tree" HEAD
+cd "$scratch/tree"
+export CARGO_TARGET_DIR="${MUTANTS_TARGET_DIR:-$root/target/mutants}"
+
+# A patch's command; the commands are ours, from these folders.
+command_of() { sed -n 's/^Caught by: //p' "$1"; }
+
+[ $# -gt 0 ] || set -- "$folder"/*.patch
+commands="$(for patch in "$@"; do command_of "$patch"; done | sort -u)"
+while IFS= read -r command; do
+    if ! sh -ec "$command" > "$scratch/out" 2>&1 < /dev/null; then
+        cat "$scratch/out" >&2
+        echo "mutants: the unchanged code fails; nothing can be learned from mutants" >&2
+        exit 1
+    fi
+done <<END
+$commands
+END
+missed=0
+for patch in "$@"; do
+    name=$(basename "$patch" .patch)
+    git apply "$(cd "$(dirname "$patch")" && pwd)/$(basename "$patch")"
+    if sh -ec "$(command_of "$patch")" > "$scratch/out" 2>&1 < /dev/null; then
+        echo "MISSED  $name"
+        missed=$((missed + 1))
+    elif found=$(grep -m1 '^test result: FAILED' "$scratch/out"); then
+        first=$(sed -n 's/^    \([a-z_]*::[a-z0-9_:]*\)$/\1/p' "$scratch/out" | head -n1)
+        echo "caught  $name: $first (${found#test result: FAILED. })"
+    elif found=$(grep -m1 '^VIOLATION' "$scratch/out"); then
+        echo "caught  $name: $(printf '%.160s' "$found")"
+    else
+        cat "$scratch/out" >&2
+        echo "ERROR   $name: does not compile" >&2
+        exit 1
+    fi
+    git checkout -q -- .
+done
+if [ "$missed" -gt 0 ]; then
+    echo "mutants: $missed not caught" >&2
+    exit 1
+fi
+echo "mutants: all $# caught"

@@ -1,0 +1,187 @@
+//! Leases as a host keeps them: orders go to a keeper outside of the network, what is held is renewed four times in its time to
+//! live, and what could not be renewed in time is lost, by the process's own clock. The keeper has faults of its own (F-32).
+//! Decides nothing about who wants a lease. Spec: membership 3.6, reliability I-26, I-34.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_core::input::Input;
+use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
+use quorate_core::owner::Owner;
+
+use super::engine::{Happening, Sim};
+use super::history::ProcessId;
+use crate::invariants::Cause;
+
+/// How long the keeper takes, in microseconds.
+const ANSWER_AFTER: u64 = 1_000;
+
+/// A lease is renewed so often in its time to live, and one that could not be so much more often, as the hosts do.
+const RENEWALS: u64 = 4;
+const RETRIES: u64 = 16;
+
+/// How the keeper of leases is (F-32).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeaseKeeper {
+    /// It answers nobody.
+    pub(crate) is_down: bool,
+    /// It answers so many microseconds later.
+    pub(crate) late: u64,
+    /// Addresses that do not reach it.
+    pub(crate) cut_off: BTreeSet<usize>,
+}
+
+impl LeaseKeeper {
+    fn is_reached_by(&self, index: usize) -> bool {
+        !self.is_down && !self.cut_off.contains(&index)
+    }
+}
+
+/// The leases that one process holds, as it believes.
+pub(crate) type HeldLeases = BTreeMap<LeaseName, HeldLease>;
+
+/// A lease that a process holds, in microseconds of its own clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldLease {
+    owner: Owner,
+    time_to_live: u64,
+    lost_at: u64,
+    /// Tells its renewals from those of an earlier time.
+    number: u64,
+}
+
+/// An answer of the keeper on its way.
+#[derive(Debug)]
+pub(crate) struct LeaseAnswer {
+    owner: Owner,
+    report: LeaseReport,
+    /// When it was asked, by the process's own clock, and for how long; nothing for a release.
+    asked: Option<(u64, u64)>,
+}
+
+impl Sim {
+    /// A node wants something of the keeper. What does not reach it is answered by nobody.
+    pub(crate) fn on_lease_order(&mut self, process: ProcessId, owner: Owner, order: LeaseOrder) {
+        self.trace.begin(self.now, process, b'A');
+        self.trace.debug(&order);
+        let host = &mut self.processes[process as usize];
+        let asked_at = host.now(self.now).mono.as_micros();
+        let asked = match &order {
+            LeaseOrder::Acquire { time_to_live, .. } => {
+                let time_to_live = u64::try_from(time_to_live.as_micros()).unwrap_or(u64::MAX);
+                Some((asked_at, time_to_live))
+            }
+            LeaseOrder::Release { name, .. } => {
+                host.leases.remove(name);
+                None
+            }
+        };
+        let index = host.index;
+        if let LeaseOrder::Release { name, .. } = &order
+            && let Err((invariant, what)) = self.checks.i34.on_release(process, name, &self.history)
+        {
+            return self.violated(invariant, process, what);
+        }
+        if !self.lease_keeper.is_reached_by(index) {
+            return;
+        }
+        let report = self.leases.obey(self.now, order);
+        let answer = Box::new(LeaseAnswer { owner, report, asked });
+        let at = self.now + ANSWER_AFTER + self.lease_keeper.late;
+        self.queue.push(at, Happening::LeaseAnswered { process, answer });
+    }
+
+    pub(crate) fn on_lease_answered(&mut self, process: ProcessId, answer: LeaseAnswer) {
+        let LeaseAnswer {
+            owner,
+            mut report,
+            asked,
+        } = answer;
+        if !self.processes[process as usize].runs() {
+            return;
+        }
+        if let (LeaseOutcome::Granted { .. }, Some((asked_at, time_to_live))) = (report.outcome, asked) {
+            let lost_at = asked_at.saturating_add(time_to_live);
+            // The process may have stood still, or the keeper been slow.
+            if self.processes[process as usize].now(self.now).mono.as_micros() < lost_at {
+                self.hold(process, &report.name, (owner, time_to_live, lost_at));
+            } else {
+                report.outcome = LeaseOutcome::Denied;
+            }
+        }
+        self.report_lease(process, owner, report);
+    }
+
+    fn hold(&mut self, process: ProcessId, name: &LeaseName, lease: (Owner, u64, u64)) {
+        let (owner, time_to_live, lost_at) = lease;
+        let number = self.next_lease;
+        self.next_lease += 1;
+        let held = HeldLease {
+            owner,
+            time_to_live,
+            lost_at,
+            number,
+        };
+        let leases = &mut self.processes[process as usize].leases;
+        leases.insert(LeaseName::clone(name), held);
+        self.renew_after(process, name, (number, time_to_live / RENEWALS));
+    }
+
+    fn renew_after(&mut self, process: ProcessId, name: &LeaseName, (number, wait): (u64, u64)) {
+        let name = LeaseName::clone(name);
+        let renewal = Happening::LeaseRenewal {
+            process,
+            name,
+            number,
+        };
+        self.queue.push(self.now + wait.max(1), renewal);
+    }
+
+    /// It is time to renew a lease.
+    pub(crate) fn on_lease_renewal(&mut self, process: ProcessId, name: &LeaseName, number: u64) {
+        let host = &mut self.processes[process as usize];
+        let now = host.now(self.now).mono.as_micros();
+        let (runs, index, me) = (host.runs(), host.index, host.me.clone());
+        let Some(held) = host.leases.get_mut(name).filter(|held| held.number == number) else {
+            return;
+        };
+        if !runs {
+            return;
+        }
+        let is_reached = self.lease_keeper.is_reached_by(index);
+        // Whatever the keeper says: somebody else may have had it meanwhile.
+        let is_lost = now >= held.lost_at || (is_reached && !self.leases.renew(self.now, &me, name));
+        if is_lost {
+            let owner = held.owner;
+            host.leases.remove(name);
+            self.singletons.counts.leases_lost += u64::from(owner == Owner::Singleton);
+            let report = LeaseReport {
+                name: LeaseName::clone(name),
+                outcome: LeaseOutcome::Lost,
+            };
+            return self.report_lease(process, owner, report);
+        }
+        let wait = if is_reached {
+            held.lost_at = now.saturating_add(held.time_to_live);
+            held.time_to_live / RENEWALS
+        } else {
+            (held.time_to_live / RETRIES).min(held.lost_at - now)
+        };
+        self.renew_after(process, name, (number, wait));
+    }
+
+    fn report_lease(&mut self, process: ProcessId, owner: Owner, report: LeaseReport) {
+        self.trace.begin(self.now, process, b'A');
+        self.trace.debug(&report);
+        let lost = (report.outcome == LeaseOutcome::Lost).then(|| LeaseName::clone(&report.name));
+        self.fact(
+            process,
+            format_args!("lease {}: {:?}", report.name, report.outcome),
+        );
+        self.feed(process, &Cause::Command, Input::Lease(owner, report));
+        if let Some(name) = lost
+            && let Err((invariant, what)) = self.checks.i34.on_lost(process, &name, &self.history)
+        {
+            self.violated(invariant, process, what);
+        }
+    }
+}
