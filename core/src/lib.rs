@@ -47,6 +47,7 @@
 //! | [`admission`] | who is heard, and who may change who is a member: a policy |
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`] | the machines; the `protocol` of each is what it says and hears |
+//! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
 //! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
@@ -85,6 +86,7 @@ pub mod admission;
 pub mod agreement;
 pub mod config;
 pub mod ddata;
+pub mod delivery;
 pub mod detector;
 pub mod downing;
 pub mod drain;
