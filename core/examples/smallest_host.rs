@@ -3,7 +3,6 @@
 //! `cargo run -p quorate-core --example smallest_host`
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::config::Config;
@@ -26,12 +25,7 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
     let mut node = Node::new(config, me.clone(), rng, now);
 
     // Inputs: what this program wants, and when.
-    let echo = KindSettings {
-        name: Arc::from("echo"),
-        shards: 1,
-        role: None,
-        hosts: true,
-    };
+    let echo = KindSettings::new("echo", 1, true);
     let ask = Command::Sharding(ShardingCommand::Ask {
         kind: KindId::of("echo"),
         entity: EntityId::from("one"),

@@ -409,7 +409,11 @@ impl<R: Rng> Node<R> {
                     | SingletonCommand::Stop { .. }
                     | SingletonCommand::TokenRefused { .. },
                 )
-                | Command::Sharding(ShardingCommand::RegisterKind(_))
+                | Command::Sharding(
+                    ShardingCommand::RegisterKind(_)
+                    | ShardingCommand::SetEntityLimit { .. }
+                    | ShardingCommand::SetDesiredHomes { .. },
+                )
                 | Command::Ddata(_) => Answer::Refused(CommandError::Stopped),
             };
             self.base

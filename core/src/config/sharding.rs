@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use super::ConfigError;
 use super::validate::{at_least_one, ensure, positive};
+use crate::sharding::state::allocation::SimultaneousLimits;
+use crate::sharding::state::passivation::PassivationSettings;
 
 /// Settings of regions and coordinators.
 #[derive(Clone, Debug)]
@@ -24,12 +26,23 @@ pub struct ShardingConfig {
     pub shard_start_timeout: Duration,
     /// Time between two looks at the balance (default 10 s, > 0). Mirrors `rebalance-interval`.
     pub rebalance_interval: Duration,
-    /// Most shards moved in one round (default 1000, >= 1). Mirrors `rebalance-absolute-limit`, whose zero (the older
-    /// algorithm) does not exist here.
+    /// Most shards moved in one round (default 1000; 0: the older algorithm, which moves a few shards at a time and reads
+    /// `rebalance_threshold` and `rebalance_max_simultaneous` instead). Kinds may have strategies of their own. Mirrors
+    /// `rebalance-absolute-limit`, whose default is 0.
     pub rebalance_absolute_limit: usize,
     /// Most shards moved in one round, as a share of all shards (default 0.1, > 0 to 1). Mirrors
     /// `rebalance-relative-limit`.
     pub rebalance_relative_limit: f64,
+    /// With the older algorithm nothing moves while the fullest region has at most so many shards more than the emptiest one
+    /// (default 1, >= 1). Mirrors `least-shard-allocation-strategy.rebalance-threshold`.
+    pub rebalance_threshold: usize,
+    /// With the older algorithm so many shards move at once (default 3, >= 1). Mirrors
+    /// `least-shard-allocation-strategy.max-simultaneous-rebalance`.
+    pub rebalance_max_simultaneous: usize,
+    /// When entities are taken out of memory (default after 120 s without a message, looked at every 60 s; no limit). A kind may
+    /// have settings of its own. Mirrors `passivation.strategy`, and with `LimitSettings::default()`
+    /// `passivation.default-strategy`.
+    pub passivation: PassivationSettings,
     /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the replies that
     /// peers may send.
     pub open_asks_max: usize,
@@ -46,6 +59,9 @@ impl Default for ShardingConfig {
             rebalance_interval: Duration::from_secs(10),
             rebalance_absolute_limit: 1000,
             rebalance_relative_limit: 0.1,
+            rebalance_threshold: SimultaneousLimits::default().threshold,
+            rebalance_max_simultaneous: SimultaneousLimits::default().simultaneous,
+            passivation: PassivationSettings::default(),
             open_asks_max: 100_000,
         }
     }
@@ -71,7 +87,11 @@ impl ShardingConfig {
         positive("sharding.rebalance_interval", self.rebalance_interval)?;
         at_least_one("sharding.buffer_messages_max", self.buffer_messages_max)?;
         at_least_one("sharding.buffer_bytes_max", self.buffer_bytes_max)?;
-        at_least_one("sharding.rebalance_absolute_limit", self.rebalance_absolute_limit)?;
+        at_least_one("sharding.rebalance_threshold", self.rebalance_threshold)?;
+        at_least_one(
+            "sharding.rebalance_max_simultaneous",
+            self.rebalance_max_simultaneous,
+        )?;
         at_least_one("sharding.open_asks_max", self.open_asks_max)?;
         let r = self.rebalance_relative_limit;
         ensure(

@@ -150,7 +150,7 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
 #[test]
 fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
     const FRAME: (usize, usize) = (1 << 10, 16 << 20);
-    let keys: [(&str, Set<usize>, (usize, usize)); 18] = [
+    let keys: [(&str, Set<usize>, (usize, usize)); 19] = [
         (
             "membership.min_nr_of_members",
             |c, v| c.membership.min_nr_of_members = v,
@@ -195,8 +195,13 @@ fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
             (1, usize::MAX),
         ),
         (
-            "sharding.rebalance_absolute_limit",
-            |c, v| c.sharding.rebalance_absolute_limit = v,
+            "sharding.rebalance_threshold",
+            |c, v| c.sharding.rebalance_threshold = v,
+            (1, usize::MAX),
+        ),
+        (
+            "sharding.rebalance_max_simultaneous",
+            |c, v| c.sharding.rebalance_max_simultaneous = v,
             (1, usize::MAX),
         ),
         (

@@ -25,12 +25,7 @@ fn node_with_room_for(messages: usize, bytes: usize) -> Node<ChaCha8Rng> {
     let (me, rng) = (fixture::node("a", 1), ChaCha8Rng::seed_from_u64(1));
     let mut node = Node::new(config.validate().unwrap(), me, rng, Now::default());
     for (token, name) in (1..).zip(KINDS) {
-        let command = Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
-            name: name.into(),
-            shards: 8,
-            role: None,
-            hosts: true,
-        }));
+        let command = Command::Sharding(ShardingCommand::RegisterKind(KindSettings::new(name, 8, true)));
         node.handle(Now::default(), Input::Command { token, command });
     }
     node

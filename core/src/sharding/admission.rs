@@ -15,6 +15,7 @@ use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
 use crate::sharding::region::Region;
 use crate::sharding::registry::{Change, Decided, Standing};
+use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindFields};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 use crate::sharding::{Machines, Sharding};
@@ -109,6 +110,9 @@ impl Sharding {
         if settings.shards == 0 || settings.shards > SHARDS_MAX {
             return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
         }
+        if let Some(Err(error)) = settings.allocation.as_ref().map(AllocationSettings::check) {
+            return Err(CommandError::Sharding(ShardingCommandError::BadAllocation(error)));
+        }
         let lacks_role = |role| !cx.config().node_roles().contains(role);
         if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {
             return Err(CommandError::Sharding(ShardingCommandError::RoleMissing));
@@ -133,9 +137,13 @@ impl Sharding {
     fn add(&mut self, cx: &mut Cx<'_>, settings: KindSettings, fields: KindFields, waits: Option<Token>) {
         let id = fields.id();
         self.drop_machines(cx, id);
+        let configured = &cx.config().sharding.passivation;
+        let passivation = settings.passivation.as_ref().unwrap_or(configured).clone();
+        let remembers = fields.keeping.is_some_and(|keeping| keeping.remember_entities);
+        let passivation = passivation.unless_remembered(remembers);
         let kind = Kind { id, settings };
         let mut machines = Machines {
-            region: Region::new(kind.clone()),
+            region: Region::new(kind.clone(), passivation),
             coordinator: Coordinator::new(kind),
         };
         if self.paused {

@@ -9,7 +9,7 @@ use crate::input::KindSettings;
 use crate::membership::state::member::Status;
 use crate::oldest::state::candidates;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
-use crate::sharding::state::ids::{KindId, ShardId};
+use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 use crate::view::View;
 
 /// A registered kind. Cheap to clone.
@@ -25,14 +25,16 @@ impl Kind {
         shard.0 < self.settings.shards
     }
 
+    /// The shard of an entity.
+    pub(crate) fn shard_of(&self, entity: &EntityId) -> ShardId {
+        self.settings.extractor.shard_of(entity, self.settings.shards)
+    }
+
     /// Members that run the coordinator now or will soon, oldest first.
     pub(crate) fn coordinator_candidates(&self, view: &View) -> Vec<UniqueAddress> {
         candidates(view, self.settings.role.as_ref())
     }
 }
-
-/// How entities find their shards today, on every node: by [`crate::sharding::state::ids::ShardId::of`].
-const EXTRACTOR: &str = "siphash-1-3";
 
 impl KindFields {
     /// The fields of a user's kind. What users cannot choose yet has its only value.
@@ -41,7 +43,7 @@ impl KindFields {
             name: Arc::clone(&settings.name),
             role: settings.role.clone(),
             shards: settings.shards,
-            extractor: Arc::from(EXTRACTOR),
+            extractor: Arc::from(settings.extractor.name()),
             keeping: settings.hosts.then_some(Keeping {
                 store: StoreMode::Memory,
                 remember_entities: false,

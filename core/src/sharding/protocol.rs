@@ -3,19 +3,24 @@
 
 mod ask;
 pub mod counters;
+mod entity;
+mod kind_settings;
 pub mod registry;
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub use self::ask::{AskReply, AskTicket};
-use crate::ident::{Role, UniqueAddress};
+use crate::ident::{Address, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
+use crate::sharding::state::allocation::AllocationError;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
-use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot, Term};
+use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
+
+pub use ask::{AskReply, AskTicket};
+pub use entity::{EntityOrder, EntityReport};
+pub use kind_settings::KindSettings;
 
 /// One message of sharding between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,6 +214,22 @@ pub enum Command {
         /// How long to wait (1 ms to 24 h; clamped).
         timeout: Duration,
     },
+    /// Where shards of a kind with external allocation should be, from now on: all that is wanted, what is not named may be
+    /// anywhere. Heard by the coordinator of this node, so every node that may become the oldest has to be told. Shards that
+    /// the kind does not have are passed over.
+    SetDesiredHomes {
+        /// The kind.
+        kind: KindId,
+        /// Shards and the address of the node, each shard once.
+        homes: Vec<(ShardId, Address)>,
+    },
+    /// How many entities of a kind this node may run, from now on. Those that are too many are passivated.
+    SetEntityLimit {
+        /// The kind.
+        kind: KindId,
+        /// All its shards together; each has its equal part of it, at least one.
+        per_region: usize,
+    },
 }
 
 /// What sharding answers a command with, beyond that it is done.
@@ -246,81 +267,15 @@ pub enum CommandError {
     /// A node without the role cannot host; it may register as a proxy.
     #[error("this node lacks the role that hosts the kind")]
     RoleMissing,
-}
-
-/// An entity kind on this node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindSettings {
-    /// The kind's name, 1 to 255 bytes.
-    pub name: Arc<str>,
-    /// How many shards it has, 1 to [`crate::sharding::state::ids::SHARDS_MAX`]; the same on every node.
-    pub shards: u32,
-    /// Members with this role host it and run its coordinator; all members if `None`. The same on every node.
-    pub role: Option<Role>,
-    /// Whether this node hosts entities (it must have the role) or only reaches them (a proxy region).
-    pub hosts: bool,
-}
-
-/// What the host does with entities. Orders for one slot keep their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntityOrder {
-    /// Start an entity in this slot.
-    Start {
-        /// Where.
-        slot: Slot,
-        /// Its kind.
-        kind: KindId,
-        /// Its shard.
-        shard: ShardId,
-        /// Its id.
-        entity: EntityId,
-    },
-    /// Put a message into the mailbox of the entity in this slot.
-    Deliver {
-        /// Where.
-        slot: Slot,
-        /// The bytes.
-        payload: Payload,
-        /// Set if an answer is expected.
-        reply_to: Option<AskRef>,
-    },
-    /// Stop the entity once it has handled what is in its mailbox, then report `Stopped`.
-    Stop {
-        /// Where.
-        slot: Slot,
-    },
-    /// Stop the entity now, dropping its mailbox (asks in it are answered `EntityStoppedUnhandled`), then report `Stopped`.
-    Kill {
-        /// Where.
-        slot: Slot,
-    },
-}
-
-/// What the host of the entities says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntityReport {
-    /// An entity answered an ask (or failed to).
-    Answered {
-        /// The ask.
-        ask: AskRef,
-        /// Its answer.
-        result: Result<Payload, AskFailure>,
-    },
-    /// An entity has stopped and nothing of it runs any more. Messages that were in its mailbox were answered or
-    /// reported before.
-    Stopped {
-        /// Its slot.
-        slot: Slot,
-    },
-    /// A delivery was refused by the entity's mailbox.
-    Refused {
-        /// Its slot.
-        slot: Slot,
-        /// The ask, if it was one.
-        ask: Option<AskRef>,
-        /// Why.
-        reason: AskFailure,
-    },
+    /// The kind is not registered on this node.
+    #[error("the kind is not registered on this node")]
+    NotRegistered,
+    /// The kind's passivation strategy on this node has no limit that could be changed.
+    #[error("the kind's passivation strategy on this node has no limit")]
+    NoEntityLimit,
+    /// A number of the kind's allocation strategy is out of range.
+    #[error("the kind's allocation strategy: {0}")]
+    BadAllocation(AllocationError),
 }
 
 /// Timers of sharding.
@@ -347,6 +302,10 @@ pub enum RegionTimer {
     ShardStop(ShardId),
     /// The region has not handed everything over in time; what is left is stopped now.
     Drain,
+    /// Look for entities that have had no message for too long.
+    Idle,
+    /// More entities are too many than one step may passivate.
+    Shrink,
 }
 
 /// Timers of a shard coordinator.

@@ -3,12 +3,12 @@
 
 use core::time::Duration;
 
-use crate::effect::{Answer, ShardingAnswer};
+use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
 use crate::sharding::Cx;
 use crate::sharding::Sharding;
-use crate::sharding::pending_message::{PendingMessage, fail};
+use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
@@ -23,18 +23,42 @@ impl Sharding {
                 payload,
                 timeout,
             } => self.ask(cx, token, kind, entity, payload, timeout),
+            ShardingCommand::SetEntityLimit { kind, per_region } => {
+                let done = self.set_entity_limit(cx, kind, per_region);
+                cx.reply(token, answer(done));
+            }
+            ShardingCommand::SetDesiredHomes { kind, homes } => {
+                let done = match self.kinds.get_mut(&kind) {
+                    Some(machines) => {
+                        machines.coordinator.set_desired_homes(homes);
+                        Ok(())
+                    }
+                    None => Err(ShardingCommandError::NotRegistered),
+                };
+                cx.reply(token, answer(done));
+            }
         }
+    }
+
+    fn set_entity_limit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        kind: KindId,
+        per_region: usize,
+    ) -> Result<(), ShardingCommandError> {
+        let machines = self
+            .kinds
+            .get_mut(&kind)
+            .ok_or(ShardingCommandError::NotRegistered)?;
+        let has_limit = machines.region.set_entity_limit(shared!(self, cx), per_region);
+        has_limit.then_some(()).ok_or(ShardingCommandError::NoEntityLimit)
     }
 
     /// A user's message that expects no answer.
     pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, kind: KindId, entity: EntityId, payload: Payload) {
-        let shards = self
-            .kinds
-            .get(&kind)
-            .map_or(1, |m| m.region.kind().settings.shards);
         let envelope = EntityEnvelope {
             kind,
-            shard: ShardId::of(&entity, shards),
+            shard: self.shard_of(kind, &entity),
             entity,
             payload,
             ask: None,
@@ -63,11 +87,7 @@ impl Sharding {
         payload: Payload,
         timeout: Duration,
     ) {
-        let shards = self
-            .kinds
-            .get(&kind)
-            .map_or(1, |m| m.region.kind().settings.shards);
-        let shard = ShardId::of(&entity, shards);
+        let shard = self.shard_of(kind, &entity);
         let mut envelope = EntityEnvelope {
             kind,
             shard,
@@ -104,6 +124,12 @@ impl Sharding {
         );
     }
 
+    /// The shard of an entity; of a kind that nobody knows it does not matter which.
+    fn shard_of(&self, kind: KindId, entity: &EntityId) -> ShardId {
+        let known = self.kinds.get(&kind);
+        known.map_or(ShardId(0), |machines| machines.region.kind().shard_of(entity))
+    }
+
     /// Checks what a user wants to send, wherever it will go.
     fn check_outgoing(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
         let limits = &cx.config().limits;
@@ -122,6 +148,13 @@ impl Sharding {
         }
         cx.counters().entity_messages_accepted += 1;
         Ok(())
+    }
+}
+
+fn answer(done: Result<(), ShardingCommandError>) -> Answer {
+    match done {
+        Ok(()) => Answer::Done,
+        Err(error) => Answer::Refused(CommandError::Sharding(error)),
     }
 }
 

@@ -143,8 +143,11 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
             c.sharding.buffer_messages_max = 0
         }),
         ("sharding.buffer_bytes_max", |c| c.sharding.buffer_bytes_max = 0),
-        ("sharding.rebalance_absolute_limit", |c| {
-            c.sharding.rebalance_absolute_limit = 0
+        ("sharding.rebalance_threshold", |c| {
+            c.sharding.rebalance_threshold = 0
+        }),
+        ("sharding.rebalance_max_simultaneous", |c| {
+            c.sharding.rebalance_max_simultaneous = 0
         }),
         ("sharding.rebalance_relative_limit", |c| {
             c.sharding.rebalance_relative_limit = 0.0

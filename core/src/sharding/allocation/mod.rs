@@ -1,127 +1,196 @@
-//! Which region gets a shard, and which shards should move. Pure functions of values: no time, no chance, no sending.
-//! Never decides that a move happens; the coordinator does. Spec: sharding 1.7.
+//! Which region gets a shard, and which shards should move. Pure functions of values: no time, no chance, no sending. Never
+//! decides that a move happens; the coordinator does. Spec: sharding 1.7.
+
+mod external;
+mod hashing;
+mod least_shards;
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use crate::config::ShardingConfig;
+use crate::ident::UniqueAddress;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::member::{Member, Status};
 use crate::sharding::state::ids::ShardId;
 use crate::view::View;
 
-/// A region as allocation sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegionLoad<'a> {
-    /// The status of the region's member.
-    pub status: Status,
-    /// The application version of the region's member.
-    pub app_version: AppVersion,
-    /// Its shards, the one allocated first at the front.
-    pub shards: &'a [ShardId],
-}
+pub use crate::sharding::state::allocation::{
+    AllocationError, AllocationSettings, AllocationStrategy, CustomAllocation, HashingLimits,
+    RebalanceLimits, RegionLoad, SimultaneousLimits, VIRTUAL_NODES_MAX,
+};
+pub use external::DesiredHomes;
+pub use hashing::Ring;
 
-/// How much one round of rebalancing may move.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RebalanceLimits {
-    /// Most shards per round (>= 1).
-    pub absolute: usize,
-    /// Most shards per round, as a share of all shards (above 0 to 1); at least one shard may always move.
-    pub relative: f64,
-}
-
-impl RebalanceLimits {
-    /// Most shards that one round may move when there are `total`.
+impl AllocationSettings {
+    /// How shards of kinds without a strategy of their own are spread.
     #[must_use]
-    pub fn per_round(&self, total: usize) -> usize {
-        // Shards are at most 65,536 per kind, so the product is exact enough and the cast cannot lose anything.
-        let share = libm::trunc(self.relative * total as f64) as usize;
-        share.min(self.absolute).max(1)
+    pub fn configured(config: &ShardingConfig) -> Self {
+        if config.rebalance_absolute_limit == 0 {
+            return Self::LeastShardsOneByOne(SimultaneousLimits {
+                threshold: config.rebalance_threshold,
+                simultaneous: config.rebalance_max_simultaneous,
+            });
+        }
+        Self::LeastShards(RebalanceLimits {
+            absolute: config.rebalance_absolute_limit,
+            relative: config.rebalance_relative_limit,
+        })
+    }
+
+    /// The position of the region that gets a shard without a home; `None` without regions. `desired` counts for
+    /// [`Self::External`] only. Linear in the regions, with consistent hashing in all their points.
+    #[must_use]
+    pub fn allocate(
+        &self,
+        requester: Option<&UniqueAddress>,
+        shard: ShardId,
+        regions: &[RegionLoad<'_>],
+        desired: &DesiredHomes,
+    ) -> Option<usize> {
+        let chosen = match self {
+            Self::LeastShards(_) | Self::LeastShardsOneByOne(_) => None,
+            Self::ConsistentHashing(limits) => hashing::allocate(regions, shard, *limits),
+            Self::External => external::allocate(requester, desired.get(&shard), regions),
+            Self::Custom(_) if regions.is_empty() => None,
+            Self::Custom(custom) => custom.strategy().allocate(requester, shard, regions),
+        };
+        let chosen = chosen.filter(|at| *at < regions.len());
+        chosen.or_else(|| most_suitable(regions))
+    }
+
+    /// The shards to take from their regions in one round, each once; none that is in progress. The caller has looked whether
+    /// it [is a good time](is_good_time).
+    #[must_use]
+    pub fn rebalance(
+        &self,
+        regions: &[RegionLoad<'_>],
+        in_progress: &BTreeSet<ShardId>,
+        desired: &DesiredHomes,
+    ) -> Vec<ShardId> {
+        if regions.is_empty() {
+            return Vec::new();
+        }
+        match self {
+            Self::LeastShards(limits) => least_shards::rebalance(regions, in_progress, *limits),
+            Self::LeastShardsOneByOne(limits) => {
+                least_shards::rebalance_one_by_one(regions, in_progress, *limits)
+            }
+            Self::ConsistentHashing(limits) => hashing::rebalance(regions, in_progress, *limits),
+            Self::External => external::rebalance(regions, in_progress, desired),
+            Self::Custom(custom) => {
+                let wanted = custom.strategy().rebalance(regions, in_progress);
+                let there: BTreeSet<ShardId> =
+                    regions.iter().flat_map(|region| region.shards).copied().collect();
+                let mut named = BTreeSet::new();
+                let is_possible = |shard: &ShardId| there.contains(shard) && !in_progress.contains(shard);
+                wanted
+                    .into_iter()
+                    .filter(|shard| is_possible(shard) && named.insert(*shard))
+                    .collect()
+            }
+        }
     }
 }
 
-/// The position of the region that should get the next shard; `None` without regions. Linear in the regions.
+/// The position of the most suitable region; `None` without regions.
 #[must_use]
-pub fn allocate(regions: &[RegionLoad<'_>]) -> Option<usize> {
-    // `min_by_key` returns the first of equal minima, so ties keep the order of the input.
+pub fn most_suitable(regions: &[RegionLoad<'_>]) -> Option<usize> {
     let ranked = regions.iter().enumerate();
     ranked
         .min_by_key(|(_, region)| suitability(region))
         .map(|(at, _)| at)
 }
 
-/// The shards to take from their regions in one round, oldest allocated first. Moves nothing while another round is in
-/// progress. After it, sizes differ by no more than before; a few rounds bring them within one.
+/// The regions, the most suitable first.
 #[must_use]
-pub fn rebalance(
-    regions: &[RegionLoad<'_>],
-    in_progress: &BTreeSet<ShardId>,
-    limits: RebalanceLimits,
-) -> Vec<ShardId> {
-    if regions.is_empty() || !in_progress.is_empty() {
-        return Vec::new();
-    }
-    let mut sorted: Vec<&RegionLoad<'_>> = regions.iter().collect();
+pub fn by_suitability<'r, 'a>(regions: &'r [RegionLoad<'a>]) -> Vec<&'r RegionLoad<'a>> {
+    let mut sorted: Vec<&RegionLoad<'a>> = regions.iter().collect();
     sorted.sort_by_key(|region| suitability(region));
-    let total: usize = sorted.iter().map(|region| region.shards.len()).sum();
-    let optimal = total.div_ceil(sorted.len());
-    let limit = limits.per_round(total);
-    let above: Vec<ShardId> = sorted
-        .iter()
-        .flat_map(|region| {
-            let excess = region.shards.len().saturating_sub(optimal);
-            region.shards.iter().take(excess)
-        })
-        .take(limit)
-        .copied()
-        .collect();
-    if !above.is_empty() {
-        return above;
-    }
-    let below: usize = sorted
-        .iter()
-        .map(|region| optimal.saturating_sub(1).saturating_sub(region.shards.len()))
-        .sum();
-    let full = sorted.iter().filter(|region| region.shards.len() >= optimal);
-    full.filter_map(|region| region.shards.first())
-        .take(below.min(limit))
-        .copied()
-        .collect()
+    sorted
 }
 
-/// Whether shards may be moved now: there is a region, all of them run one version of the application, and in this data
-/// center nobody is unreachable, nobody is about to become a member and nobody prepares for a full shutdown.
+/// A member of the data center as the gate sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its status.
+    pub status: Status,
+    /// Whether nobody misses it.
+    pub is_reachable: bool,
+}
+
+/// Whether shards may be moved for balance: there is a region, all of them run one version of the application, and nobody of
+/// this data center is unreachable or about to become a member.
 #[must_use]
-pub fn is_good_time(view: &View, regions: &[RegionLoad<'_>]) -> bool {
+pub fn is_good_time(regions: &[RegionLoad<'_>], here: impl IntoIterator<Item = Neighbour>) -> bool {
     let Some(first) = regions.first() else {
         return false;
     };
     let one_version = regions
         .iter()
         .all(|region| region.app_version == first.app_version);
-    let own = view.self_member().map(Member::data_center);
-    let mut here = view
-        .members()
-        .iter()
-        .filter(|member| own.is_none_or(|dc| member.data_center() == dc));
-    one_version && here.all(|member| works_on(member.status) && view.is_reachable(&member.node))
+    one_version
+        && here
+            .into_iter()
+            .all(|member| member.is_reachable && has_settled(member.status))
 }
 
-/// Whether a member with this status lets the others move shards: it is no newcomer, and the cluster does not end.
-const fn works_on(status: Status) -> bool {
+/// The members of this node's data center, for [`is_good_time`].
+pub(crate) fn neighbours(view: &View) -> impl Iterator<Item = Neighbour> {
+    let own = view.self_member().map(Member::data_center);
+    let here = move |member: &&Member| own.is_none_or(|own| member.data_center() == own);
+    view.members().iter().filter(here).map(|member| Neighbour {
+        status: member.status,
+        is_reachable: view.is_reachable(&member.node),
+    })
+}
+
+/// Whether somebody of this data center prepares for a full shutdown: nothing is moved for balance any more (10.12).
+pub(crate) fn is_ending(view: &View) -> bool {
+    neighbours(view).any(|member| match member.status {
+        Status::PreparingForShutdown | Status::ReadyForShutdown => true,
+        Status::Joining
+        | Status::WeaklyUp
+        | Status::Up
+        | Status::Leaving
+        | Status::Exiting
+        | Status::Down
+        | Status::Removed => false,
+    })
+}
+
+/// Whether a member with this status is no newcomer.
+const fn has_settled(status: Status) -> bool {
     match status {
-        Status::Up | Status::Leaving | Status::Exiting | Status::Down | Status::Removed => true,
-        Status::Joining | Status::WeaklyUp | Status::PreparingForShutdown | Status::ReadyForShutdown => false,
+        Status::Joining | Status::WeaklyUp => false,
+        Status::Up
+        | Status::PreparingForShutdown
+        | Status::ReadyForShutdown
+        | Status::Leaving
+        | Status::Exiting
+        | Status::Down
+        | Status::Removed => true,
     }
 }
 
-/// Most suitable first: members that stay, then the highest version, then the fewest shards.
-fn suitability<'r>(region: &'r RegionLoad<'_>) -> (bool, Reverse<&'r AppVersion>, usize) {
-    let stays = matches!(
-        region.status,
-        Status::Up | Status::PreparingForShutdown | Status::ReadyForShutdown
-    );
-    (!stays, Reverse(&region.app_version), region.shards.len())
+/// Most suitable first: members that stay, then the highest version, then the fewest shards; the lower node of what is left, so
+/// that the order is total.
+fn suitability<'r>(region: &'r RegionLoad<'_>) -> (bool, Reverse<&'r AppVersion>, usize, &'r UniqueAddress) {
+    let goes = match region.status {
+        Status::Leaving | Status::Exiting | Status::Down | Status::Removed => true,
+        Status::Joining
+        | Status::WeaklyUp
+        | Status::Up
+        | Status::PreparingForShutdown
+        | Status::ReadyForShutdown => false,
+    };
+    (
+        goes,
+        Reverse(&region.app_version),
+        region.shards.len(),
+        region.node,
+    )
 }
 
 #[cfg(test)]

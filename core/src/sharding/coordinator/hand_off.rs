@@ -9,7 +9,7 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
-use crate::sharding::allocation::{RebalanceLimits, RegionLoad, is_good_time, rebalance};
+use crate::sharding::allocation::{RegionLoad, is_ending, is_good_time, neighbours};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::time::Instant;
 use crate::timer::CoordinatorTimer;
@@ -105,15 +105,11 @@ impl Coordinator {
         }
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
-        if !is_good_time(cx.view(), &loads) {
+        if is_ending(cx.view()) || !is_good_time(&loads, neighbours(cx.view())) {
             return;
         }
         let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
-        let limits = RebalanceLimits {
-            absolute: cx.config().sharding.rebalance_absolute_limit,
-            relative: cx.config().sharding.rebalance_relative_limit,
-        };
-        for shard in rebalance(&loads, &moving, limits) {
+        for shard in self.strategy(cx).rebalance(&loads, &moving, &self.desired) {
             self.begin_hand_off(cx, shard);
         }
     }

@@ -12,7 +12,7 @@ use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::allocation::{RegionLoad, allocate};
+use crate::sharding::allocation::{AllocationSettings, RegionLoad};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 
@@ -168,7 +168,12 @@ impl Coordinator {
         assert!(!self.homes.contains_key(&shard), "a shard has at most one home");
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
-        let Some(home) = allocate(&loads).and_then(|at| nodes.get(at)).cloned() else {
+        let requesters = self.requesters.get(&shard);
+        let requester = requesters.and_then(|requesters| requesters.first());
+        let chosen = self
+            .strategy(cx)
+            .allocate(requester, shard, &loads, &self.desired);
+        let Some(home) = chosen.and_then(|at| nodes.get(at)).cloned() else {
             return false;
         };
         self.set_home(shard, &home);
@@ -205,10 +210,17 @@ impl Coordinator {
         nodes
     }
 
+    /// How this kind's shards are spread.
+    pub(super) fn strategy(&self, cx: &Cx<'_>) -> AllocationSettings {
+        let own = self.kind.settings.allocation.clone();
+        own.unwrap_or_else(|| AllocationSettings::configured(&cx.config().sharding))
+    }
+
     pub(super) fn load_of<'s>(&'s self, cx: &Cx<'_>, node: &UniqueAddress) -> Option<RegionLoad<'s>> {
         let member = cx.view().member(node)?;
-        let region = self.regions.get(node)?;
+        let (node, region) = self.regions.get_key_value(node)?;
         Some(RegionLoad {
+            node,
             status: member.status,
             app_version: member.app_version.clone(),
             shards: &region.shards,

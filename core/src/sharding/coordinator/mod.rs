@@ -14,9 +14,10 @@ mod takeover;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::ident::UniqueAddress;
+use crate::ident::{Address, UniqueAddress};
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
+use crate::sharding::allocation::DesiredHomes;
 use crate::sharding::coordinator::hand_off::HandOff;
 use crate::sharding::kind::Kind;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -56,6 +57,8 @@ pub(crate) struct Coordinator {
     unconfirmed: BTreeSet<ShardId>,
     /// Regions that asked for a home that cannot be told yet; at most one entry per region and shard.
     requesters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
+    /// Where somebody outside wants shards to be. Kept on every node, for the one that becomes the oldest.
+    desired: DesiredHomes,
 }
 
 /// Where a coordinator is in its life.
@@ -85,7 +88,15 @@ impl Coordinator {
             homeless: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             requesters: BTreeMap::new(),
+            desired: DesiredHomes::new(),
         }
+    }
+
+    /// Somebody outside wants shards to be there, and says nothing of others. What it means for those that have a home is seen
+    /// with the next look at the balance.
+    pub(crate) fn set_desired_homes(&mut self, homes: Vec<(ShardId, Address)>) {
+        let known = homes.into_iter().filter(|(shard, _)| self.kind.has(*shard));
+        self.desired = known.collect();
     }
 
     /// This process stood still. Nothing is allocated or moved until it is known to be a member still.

@@ -67,9 +67,9 @@ impl Coordinator {
         for node in self.regions.keys() {
             cx.cancel(self.timer(CoordinatorTimer::RegionLost(node.clone())));
         }
-        let paused = self.paused;
+        let (paused, desired) = (self.paused, core::mem::take(&mut self.desired));
         *self = Self::new(self.kind.clone());
-        self.paused = paused;
+        (self.paused, self.desired) = (paused, desired);
     }
 
     /// The term this node would coordinate under: it is the oldest of the role, members that are Down included, and is

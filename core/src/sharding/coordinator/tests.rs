@@ -58,12 +58,7 @@ impl Rig {
     fn on(me: UniqueAddress, shards: u32) -> Self {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
         config.downing.down_removal_margin = Some(MARGIN);
-        let settings = KindSettings {
-            name: Arc::from("files"),
-            shards,
-            role: None,
-            hosts: true,
-        };
+        let settings = KindSettings::new("files", shards, true);
         let kind = Kind {
             id: KindId::of("files"),
             settings,

@@ -12,6 +12,9 @@ counters! {
     pub entity_messages_delivered,
     pub entity_messages_expired,
     pub dead_letters,
+    pub entities_passivated,
+    /// Entities that wanted to be passivated while they stopped already, or while messages waited for them.
+    pub passivations_ignored,
     pub asks_opened,
     pub asks_answered,
     pub asks_failed,

@@ -62,7 +62,7 @@ impl ShardId {
     #[must_use]
     pub fn of(entity: &EntityId, shards: u32) -> Self {
         let shards = u64::from(shards.max(1));
-        Self(u32::try_from(hash(entity.as_bytes()) % shards).unwrap_or(0))
+        Self(u32::try_from(entity.hash64() % shards).unwrap_or(0))
     }
 }
 
@@ -87,6 +87,11 @@ impl EntityId {
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self(Arc::from(bytes))
+    }
+
+    /// The published hash of its bytes.
+    pub(crate) fn hash64(&self) -> u64 {
+        hash(&self.0)
     }
 
     /// The bytes.

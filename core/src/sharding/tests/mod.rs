@@ -3,6 +3,7 @@
 mod failures;
 mod pauses;
 mod same_kind;
+mod strategies;
 mod world;
 
 use core::time::Duration;

@@ -9,6 +9,7 @@ use crate::ident::Role;
 use crate::input::KindSettings;
 use crate::message::ShardingMsg;
 use crate::sharding::protocol::registry::{RegistryMsg, Verdict};
+use crate::sharding::state::extractor::ShardExtractor;
 use crate::sharding::state::fields::{FieldDifference, KindFields};
 
 use super::world::settings;
@@ -170,4 +171,35 @@ fn a_second_call_for_a_kind_that_is_being_registered_is_refused() {
         Some(&stopped),
         "nobody waits for ever"
     );
+}
+
+#[test]
+fn a_kind_whose_entities_find_other_shards_is_refused_and_one_that_agrees_is_served_by_kafkas_hash() {
+    let kafka = || KindSettings {
+        extractor: ShardExtractor::Kafka,
+        ..settings(true)
+    };
+    let mut world = World::without_kind_on(&[0, 1], 2, 0);
+    world.all_up();
+    world.register_as(0, kafka());
+    world.register_as(1, settings(true));
+    let refused = |answer: &Answer| match answer {
+        Answer::Refused(CommandError::Sharding(ShardingCommandError::KindDiffers { difference })) => {
+            matches!(difference.fields(), [FieldDifference::Extractor { .. }])
+        }
+        _ => false,
+    };
+    assert!(
+        world.peers[1].registered.iter().all(refused),
+        "{:?}",
+        world.peers[1].registered
+    );
+    world.register_as(1, kafka());
+    assert_eq!(world.peers[1].registered.last(), Some(&Answer::Done));
+    let entity = EntityId::from("12345");
+    let token = world.ask(1, &entity, secs(5));
+    assert!(world.peers[1].answers[&token].is_ok());
+    let hosted: Vec<ShardId> = world.hosts().into_keys().collect();
+    assert_eq!(hosted, [ShardExtractor::Kafka.shard_of(&entity, SHARDS)]);
+    assert_ne!(hosted, [ShardId::of(&entity, SHARDS)]);
 }

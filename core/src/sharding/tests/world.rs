@@ -34,10 +34,8 @@ pub(super) fn kind() -> KindId {
 
 pub(super) fn settings(hosts: bool) -> KindSettings {
     KindSettings {
-        name: Arc::from("files"),
-        shards: SHARDS,
         role: Some(Role::new("worker").unwrap()),
-        hosts,
+        ..KindSettings::new("files", SHARDS, hosts)
     }
 }
 

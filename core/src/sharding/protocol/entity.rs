@@ -1,0 +1,73 @@
+//! What the host of the entities is told to do, and what it says of them. Types only. Spec: sharding 1.4, 10.5.
+
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
+
+/// What the host does with entities. Orders for one slot keep their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityOrder {
+    /// Start an entity in this slot.
+    Start {
+        /// Where.
+        slot: Slot,
+        /// Its kind.
+        kind: KindId,
+        /// Its shard.
+        shard: ShardId,
+        /// Its id.
+        entity: EntityId,
+    },
+    /// Put a message into the mailbox of the entity in this slot.
+    Deliver {
+        /// Where.
+        slot: Slot,
+        /// The bytes.
+        payload: Payload,
+        /// Set if an answer is expected.
+        reply_to: Option<AskRef>,
+    },
+    /// Stop the entity once it has handled what is in its mailbox, then report `Stopped`.
+    Stop {
+        /// Where.
+        slot: Slot,
+    },
+    /// Stop the entity now, dropping its mailbox (asks in it are answered `EntityStoppedUnhandled`), then report `Stopped`.
+    Kill {
+        /// Where.
+        slot: Slot,
+    },
+}
+
+/// What the host of the entities says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityReport {
+    /// An entity answered an ask (or failed to).
+    Answered {
+        /// The ask.
+        ask: AskRef,
+        /// Its answer.
+        result: Result<Payload, AskFailure>,
+    },
+    /// An entity has stopped and nothing of it runs any more. Messages that were in its mailbox were answered or
+    /// reported before.
+    Stopped {
+        /// Its slot.
+        slot: Slot,
+    },
+    /// An entity wants to be passivated: to be told to stop when it has handled what was delivered so far, so that what comes
+    /// later waits for its next incarnation. Answered with [`EntityOrder::Stop`], or not at all if it stops anyway or messages
+    /// wait for it already.
+    Passivate {
+        /// Its slot.
+        slot: Slot,
+    },
+    /// A delivery was refused by the entity's mailbox.
+    Refused {
+        /// Its slot.
+        slot: Slot,
+        /// The ask, if it was one.
+        ask: Option<AskRef>,
+        /// Why.
+        reason: AskFailure,
+    },
+}
