@@ -19,10 +19,12 @@ mod asks;
 mod coordinator;
 mod inspect;
 mod kind;
+pub mod passivation;
 mod pending_message;
 pub mod protocol;
 mod region;
 mod registry;
+mod reports;
 mod shard;
 mod slots;
 pub(crate) mod state;
@@ -33,9 +35,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::cx::OfSharding;
-use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::input::{DropReason, EntityReport, Target};
+use crate::input::{DropReason, Target};
 use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::{Asks, Stage};
@@ -46,15 +47,14 @@ use crate::sharding::region::Region;
 use crate::sharding::registry::{Registry, Standing};
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, KindId, Payload, ShardId};
+use crate::sharding::state::ids::KindId;
 use crate::sharding::strays::{answer_again, answer_for_unknown_kind};
-use crate::sharding::user::payload_bytes_max;
 use crate::timer::{CoordinatorTimer, RegionTimer, ShardingTimer};
 use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState};
 pub use region::RegionState;
-pub use state::{errors, fields, ids};
+pub use state::{errors, extractor, fields, ids};
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;
@@ -187,41 +187,6 @@ impl Sharding {
             Some(Stage::Sent(_) | Stage::Lost(_)) => {
                 self.asks.close(cx, id, result);
             }
-        }
-    }
-
-    /// The host of the entities reports.
-    pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: EntityReport) {
-        match report {
-            EntityReport::Answered { ask, result } => self.answer(cx, ask, result),
-            EntityReport::Stopped { slot } => {
-                let Some(tenant) = self.slots.release(slot) else {
-                    return;
-                };
-                if let Some(machines) = self.kinds.get_mut(&tenant.kind) {
-                    let shared = shared!(self, cx);
-                    machines
-                        .region
-                        .on_entity_stopped(shared, tenant.shard, &tenant.entity);
-                }
-                self.say_if_drained(cx);
-            }
-            EntityReport::Refused {
-                slot,
-                ask: None,
-                reason,
-            } => {
-                cx.counters().dead_letters += 1;
-                if let Some(tenant) = self.slots.tenant(slot) {
-                    let shard = tenant.shard;
-                    cx.notify_sharding(tenant.kind, ShardingEvent::DeadLetter { shard, reason });
-                }
-            }
-            EntityReport::Refused {
-                ask: Some(ask),
-                reason,
-                ..
-            } => self.answer(cx, ask, Err(reason)),
         }
     }
 
@@ -397,8 +362,7 @@ impl Sharding {
                 AskFailure::BadEntityId,
             ));
         }
-        let shards = machines.region.kind().settings.shards;
-        if envelope.shard != ShardId::of(&envelope.entity, shards) {
+        if envelope.shard != machines.region.kind().shard_of(&envelope.entity) {
             let what = "shard";
             return Err((
                 Rejection::Sharding(ShardingRejection::OutOfRange { what }),
@@ -413,18 +377,6 @@ impl Sharding {
             Some(machines) => machines.region.route(shared!(self, cx), pending),
             None => pending.fail(shared!(self, cx), AskFailure::UnknownKind),
         }
-    }
-
-    /// Sends an entity's answer straight to who asked. One that would not fit into a frame is too large for an asker on
-    /// this node as well: it must not depend on where an entity lives whether it works.
-    fn answer(&mut self, cx: &mut Cx<'_>, ask: AskRef, result: Result<Payload, AskFailure>) {
-        let AskRef { asker, id } = ask;
-        let to = asker.clone();
-        let result = match result {
-            Ok(payload) if payload.len() > payload_bytes_max(cx) => Err(AskFailure::ReplyTooLarge),
-            Ok(_) | Err(_) => result,
-        };
-        cx.send(&asker, ShardingMsg::AskReply(AskReply { id, to, result }));
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {

@@ -1,13 +1,18 @@
-//! One hosted shard: which entity runs in which slot, and how the shard stops. Starts an entity with its first message,
-//! stops all of them on hand-off. Never decides where a shard lives. Spec: sharding 1.4.
+//! One hosted shard: which entity runs in which slot, which of them are being passivated, and how the shard stops. Starts an
+//! entity with its first message, stops all of them on hand-off. Never decides where a shard lives, nor keeps a message. Spec:
+//! sharding 1.4, 1.6.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::effect::EntityOrder;
 use crate::sharding::Cx;
+use crate::sharding::passivation::{Passivation, PassivationSettings, Place};
 use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
+use crate::time::Instant;
 
 /// Whether a shard works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,38 +29,70 @@ pub(crate) enum ShardLifecycle {
     },
 }
 
+/// A running entity.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    slot: Slot,
+    /// Where the strategy has it; `None` without one, and once it is being passivated.
+    place: Option<Place>,
+    /// It was told to stop, and what comes for it waits for its next incarnation.
+    is_passivating: bool,
+}
+
+/// A message that the shard cannot give to its entity.
+#[derive(Debug)]
+pub(crate) enum Undelivered {
+    /// The entity is being passivated: the message is for its next incarnation.
+    Passivating(PendingMessage),
+    /// No slot is left.
+    NoSlot(PendingMessage),
+}
+
 /// A shard on this node.
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) lifecycle: ShardLifecycle,
-    entities: BTreeMap<EntityId, Slot>,
+    entities: BTreeMap<EntityId, Running>,
+    /// Who is passivated and when; `None` if nobody ever is.
+    passivation: Option<Box<Passivation<EntityId>>>,
     /// Its entities were ordered to end at once. An order is given once: a second would name slots in which nothing runs.
     killed: bool,
 }
 
 impl Shard {
     /// A shard without entities.
-    pub(crate) const fn new(id: ShardId) -> Self {
+    pub(crate) fn new(id: ShardId, passivation: &PassivationSettings) -> Self {
+        let is_off = *passivation == PassivationSettings::off();
         Self {
             id,
             lifecycle: ShardLifecycle::Running,
             entities: BTreeMap::new(),
+            passivation: (!is_off).then(|| Box::new(Passivation::new(passivation))),
             killed: false,
         }
     }
 
-    /// Hands a message to its entity, which is started if it does not run. Yields the message if no slot is left.
+    /// Hands a message to its entity, which is started if it does not run, and then passivates who has to go for it. Yields the
+    /// message if that cannot be.
     pub(crate) fn deliver(
         &mut self,
         shared: &mut Shared<'_, '_>,
         kind: KindId,
         pending: PendingMessage,
-    ) -> Option<PendingMessage> {
+    ) -> Result<(), Undelivered> {
         assert!(self.is_running(), "messages are delivered to running shards only");
+        let now = shared.cx.mono();
+        let mut passivated = Vec::new();
         let entity = &pending.envelope.entity;
         let slot = match self.entities.get(entity) {
-            Some(slot) => *slot,
+            Some(running) if running.is_passivating => return Err(Undelivered::Passivating(pending)),
+            Some(running) => {
+                if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
+                    passivation.touch(now, place);
+                }
+                running.slot
+            }
             None => {
                 let tenant = Tenant {
                     kind,
@@ -63,9 +100,17 @@ impl Shard {
                     entity: entity.clone(),
                 };
                 let Some(slot) = shared.slots.take(tenant) else {
-                    return Some(pending);
+                    return Err(Undelivered::NoSlot(pending));
                 };
-                self.entities.insert(entity.clone(), slot);
+                let strategy = self.passivation.as_mut();
+                let place =
+                    strategy.and_then(|strategy| strategy.insert(now, entity.clone(), &mut passivated));
+                let running = Running {
+                    slot,
+                    place,
+                    is_passivating: false,
+                };
+                self.entities.insert(entity.clone(), running);
                 shared.cx.order(EntityOrder::Start {
                     slot,
                     kind,
@@ -85,7 +130,78 @@ impl Shard {
             payload: pending.envelope.payload,
             reply_to,
         });
-        None
+        self.passivate_all(shared.cx, &passivated);
+        Ok(())
+    }
+
+    /// An entity wants to be passivated; `false` if there is nothing to do, because it stops already or does not run any more.
+    pub(crate) fn passivate(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) -> bool {
+        let Some(running) = self
+            .entities
+            .get_mut(entity)
+            .filter(|running| running.slot == slot)
+        else {
+            return false;
+        };
+        if running.is_passivating {
+            return false;
+        }
+        if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
+            passivation.remove(place);
+        }
+        self.passivate_all(cx, core::slice::from_ref(entity));
+        true
+    }
+
+    /// How many entities of the region may run, and how many shards share that. `true` if some of this shard's have to go.
+    pub(crate) fn share_limit(&mut self, per_region: usize, shards: usize) -> bool {
+        let Some(passivation) = &mut self.passivation else {
+            return false;
+        };
+        passivation.share_among(shards);
+        passivation.set_limit(per_region)
+    }
+
+    /// Passivates who is too many, after at most `steps` steps; how many steps are left. With none left there may be more.
+    pub(crate) fn shrink(&mut self, cx: &mut Cx<'_>, steps: usize) -> usize {
+        let Some(passivation) = self.running_strategy() else {
+            return steps;
+        };
+        let mut passivated = Vec::new();
+        let left = passivation.shrink(steps, &mut passivated);
+        self.passivate_all(cx, &passivated);
+        left
+    }
+
+    /// Passivates who has had no message for too long, at most `most`; how many those were.
+    pub(crate) fn passivate_idle(&mut self, cx: &mut Cx<'_>, now: Instant, most: usize) -> usize {
+        let Some(passivation) = self.running_strategy() else {
+            return 0;
+        };
+        let mut passivated = Vec::new();
+        passivation.pass_time(now, most, &mut passivated);
+        self.passivate_all(cx, &passivated);
+        passivated.len()
+    }
+
+    /// The strategy, unless everybody stops anyway.
+    fn running_strategy(&mut self) -> Option<&mut Passivation<EntityId>> {
+        let runs = self.is_running();
+        self.passivation.as_deref_mut().filter(|_| runs)
+    }
+
+    /// Asks entities to stop that the strategy does not know any more.
+    fn passivate_all(&mut self, cx: &mut Cx<'_>, entities: &[EntityId]) {
+        for entity in entities {
+            let Some(running) = self.entities.get_mut(entity) else {
+                debug_assert!(false, "the strategy knows running entities only");
+                continue;
+            };
+            running.place = None;
+            running.is_passivating = true;
+            cx.counters().entities_passivated += 1;
+            cx.order(EntityOrder::Stop { slot: running.slot });
+        }
     }
 
     /// Asks every entity to stop. Nothing happens if they were asked before.
@@ -94,8 +210,9 @@ impl Shard {
             return;
         }
         self.lifecycle = ShardLifecycle::Stopping { tell, rehost: None };
-        for slot in self.entities.values() {
-            cx.order(EntityOrder::Stop { slot: *slot });
+        // Who is being passivated was told before.
+        for running in self.entities.values().filter(|running| !running.is_passivating) {
+            cx.order(EntityOrder::Stop { slot: running.slot });
         }
     }
 
@@ -111,14 +228,33 @@ impl Shard {
                 rehost: None,
             };
         }
-        for slot in self.entities.values() {
-            cx.order(EntityOrder::Kill { slot: *slot });
+        for running in self.entities.values() {
+            cx.order(EntityOrder::Kill { slot: running.slot });
         }
     }
 
     /// An entity runs no more.
     pub(crate) fn on_stopped(&mut self, entity: &EntityId) {
-        self.entities.remove(entity);
+        if let Some(running) = self.entities.remove(entity)
+            && let (Some(passivation), Some(place)) = (&mut self.passivation, running.place)
+        {
+            passivation.remove(place);
+        }
+    }
+
+    /// Whether an entity is being passivated: it takes no message.
+    pub(crate) fn is_passivating(&self, entity: &EntityId) -> bool {
+        self.entities
+            .get(entity)
+            .is_some_and(|running| running.is_passivating)
+    }
+
+    /// How many are being passivated. Linear in the entities.
+    pub(crate) fn passivating(&self) -> usize {
+        self.entities
+            .values()
+            .filter(|running| running.is_passivating)
+            .count()
     }
 
     /// Whether messages are delivered.

@@ -256,6 +256,8 @@ impl Singletons {
         };
         match report {
             EntityReport::Answered { ask, result } => commands::answer(cx, ask, result),
+            // A singleton is always there.
+            EntityReport::Passivate { .. } => {}
             EntityReport::Refused {
                 ask: Some(ask),
                 reason,

@@ -87,8 +87,9 @@ impl Region {
         }
     }
 
-    /// Gives everything that other nodes sent for a shard back to them.
+    /// Gives everything that other nodes sent for a shard back to them, what waits for its entities included.
     pub(super) fn hand_back_foreign(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        self.buffers.gather(shard);
         for pending in self.buffers.take_foreign(shard) {
             pending.hand_back(shared);
         }
@@ -96,6 +97,7 @@ impl Region {
 
     /// This node ends before what waits here can be delivered: others get theirs back, the users here hear so.
     pub(super) fn give_up_all(&mut self, shared: &mut Shared<'_, '_>) {
+        self.buffers.gather_all();
         for shard in self.buffers.shards() {
             self.hand_back_foreign(shared, shard);
         }
@@ -119,21 +121,20 @@ impl Region {
         }
     }
 
-    /// Moves buffered messages of shards with a known home, oldest first, at most [`FLUSH_PER_STEP`]; asks to be woken at
-    /// once if more are waiting.
+    /// Moves buffered messages of entities that run again and of shards with a known home, oldest first, at most
+    /// [`FLUSH_PER_STEP`]; asks to be woken at once if more are waiting.
     pub(super) fn flush(&mut self, shared: &mut Shared<'_, '_>) {
         let mut budget = FLUSH_PER_STEP;
+        if !self.flush_entities(shared, &mut budget) {
+            return self.flush_soon(shared);
+        }
         while let Some(shard) = self.flushing.first().copied() {
             if !self.buffers.has(shard) || !self.can_pass(shared.cx, shard) {
                 self.flushing.remove(&shard);
                 continue;
             }
             if budget == 0 {
-                let at = shared.cx.mono() + STEP;
-                shared
-                    .cx
-                    .wake(ShardingTimer::Region(self.kind.id, RegionTimer::Flush), at);
-                return;
+                return self.flush_soon(shared);
             }
             match self.buffers.pop(shard) {
                 Some(pending) => {
@@ -151,8 +152,16 @@ impl Region {
         }
     }
 
+    fn flush_soon(&self, shared: &mut Shared<'_, '_>) {
+        let at = shared.cx.mono() + STEP;
+        shared
+            .cx
+            .wake(ShardingTimer::Region(self.kind.id, RegionTimer::Flush), at);
+    }
+
     /// Ends every buffered message.
     pub(super) fn fail_all(&mut self, shared: &mut Shared<'_, '_>, reason: AskFailure) {
+        self.buffers.gather_all();
         for shard in self.buffers.shards() {
             for pending in self.buffers.take(shard) {
                 pending.fail(shared, reason);
@@ -179,12 +188,8 @@ impl Region {
         }
         let shard = pending.envelope.shard;
         match self.homes.get(&shard) {
-            Some(home) if home == shared.cx.me() => match self.shards.get_mut(&shard) {
-                Some(here) if here.is_running() && !self.paused => {
-                    if let Some(pending) = here.deliver(shared, self.kind.id, pending) {
-                        pending.fail(shared, AskFailure::MailboxFull);
-                    }
-                }
+            Some(home) if home == shared.cx.me() => match self.shards.get(&shard) {
+                Some(here) if here.is_running() && !self.paused => self.deliver(shared, pending),
                 Some(_) | None => self.buffer(shared, pending),
             },
             Some(_) if pending.is_foreign() => pending.hand_back(shared),
@@ -215,7 +220,7 @@ impl Region {
         }
     }
 
-    fn overflow(&self, shared: &mut Shared<'_, '_>, overflow: Overflow) {
+    pub(super) fn overflow(&self, shared: &mut Shared<'_, '_>, overflow: Overflow) {
         if overflow.first {
             let messages = self.buffers.len();
             let event = ShardingEvent::BufferFull { messages };

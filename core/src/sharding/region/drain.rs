@@ -57,7 +57,13 @@ impl Region {
             let timer = ShardingTimer::Region(kind, RegionTimer::ShardStop(*id));
             shared.cx.cancel(timer);
         }
-        for timer in [RegionTimer::Retry, RegionTimer::Flush, RegionTimer::Drain] {
+        for timer in [
+            RegionTimer::Retry,
+            RegionTimer::Flush,
+            RegionTimer::Drain,
+            RegionTimer::Idle,
+            RegionTimer::Shrink,
+        ] {
             shared.cx.cancel(ShardingTimer::Region(kind, timer));
         }
         self.shards.retain(|_, shard| !shard.has_stopped());
@@ -95,7 +101,12 @@ impl Region {
         let cx = &mut *shared.cx;
         self.tell_candidates(cx, &ShardingBody::RegionStopped);
         self.registered = None;
-        for timer in [RegionTimer::Retry, RegionTimer::Drain] {
+        for timer in [
+            RegionTimer::Retry,
+            RegionTimer::Drain,
+            RegionTimer::Idle,
+            RegionTimer::Shrink,
+        ] {
             cx.cancel(ShardingTimer::Region(self.kind.id, timer));
         }
         cx.notify_sharding(self.kind.id, ShardingEvent::Drained);

@@ -70,6 +70,7 @@ impl Region {
         if let Some(here) = self.shards.get_mut(&shard) {
             here.on_stopped(entity);
         }
+        self.resume(shard, entity);
         self.end_if_stopped(shared, shard);
         self.flush(shared);
     }
@@ -104,13 +105,15 @@ impl Region {
                 return false;
             }
             None => {
-                self.shards.insert(shard, Shard::new(shard));
+                self.shards.insert(shard, Shard::new(shard, &self.passivation));
                 shared.cx.counters().shards_started += 1;
                 let event = ShardingEvent::ShardStarted {
                     shard,
                     term: term.clone(),
                 };
                 shared.cx.notify_sharding(self.kind.id, event);
+                self.share_entity_limit(shared, Some(shard));
+                self.watch_idle(shared);
             }
         }
         self.homes.insert(shard, me);
@@ -129,6 +132,7 @@ impl Region {
             return;
         }
         here.stop(shared.cx, tell);
+        self.buffers.gather(shard);
         if !here.has_stopped() {
             let whole = shared.cx.config().sharding.handoff_timeout;
             let at = shared.cx.mono() + whole.saturating_sub(HAND_OFF_SLACK).max(whole / 2);
@@ -185,6 +189,7 @@ impl Region {
         shared.cx.counters().shards_stopped += 1;
         let event = ShardingEvent::ShardStopped { shard };
         shared.cx.notify_sharding(self.kind.id, event);
+        self.share_entity_limit(shared, None);
         match gone.lifecycle {
             ShardLifecycle::Stopping {
                 rehost: Some(term), ..

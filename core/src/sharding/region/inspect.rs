@@ -19,6 +19,8 @@ pub struct RegionState {
     pub hosted: Vec<(ShardId, usize)>,
     /// Shards on this node that are stopping.
     pub stopping: Vec<ShardId>,
+    /// Entities on this node that are being passivated.
+    pub passivating: usize,
     /// Shards whose home it knows, itself included.
     pub homes: Vec<(ShardId, UniqueAddress)>,
     /// Messages in its buffer.
@@ -37,6 +39,7 @@ impl Region {
             registered: self.registered.clone(),
             hosted: self.shards.iter().map(|(id, s)| (*id, s.entities())).collect(),
             stopping: stopping.map(|(id, _)| *id).collect(),
+            passivating: self.shards.values().map(Shard::passivating).sum(),
             homes: self.homes.iter().map(|(id, node)| (*id, node.clone())).collect(),
             buffered: self.buffers.len(),
             proxy: !self.kind.settings.hosts,
@@ -79,6 +82,16 @@ impl Region {
         }
         if let Some(id) = self.flushing.iter().find(|id| !self.homes.contains_key(id)) {
             return Err(format!("region: shard {id} is flushed to nowhere"));
+        }
+        for (id, entity) in self.buffers.waiting_entities() {
+            let here = self.shards.get(id).filter(|here| here.is_running());
+            let waits = here.is_some_and(|here| here.is_passivating(entity));
+            let resumes = here.is_some() && self.resuming.contains(&(*id, entity.clone()));
+            if !waits && !resumes {
+                return Err(format!(
+                    "region: messages for {entity} of shard {id} wait for nothing"
+                ));
+            }
         }
         match (&self.registered, &self.seen) {
             (Some(known), Some(seen)) if known != seen => Err(String::from(

@@ -2,7 +2,7 @@
 //! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
 //!
 //! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `hosting` starts and stops
-//! shards, `drain` ends it all in good order.
+//! shards, `passivation` takes entities out of memory, `drain` ends it all in good order.
 
 mod buffers;
 mod delivery;
@@ -10,6 +10,7 @@ mod drain;
 mod homes;
 mod hosting;
 mod inspect;
+mod passivation;
 mod registration;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -18,10 +19,11 @@ use core::time::Duration;
 use crate::buffered::Buffered;
 use crate::ident::UniqueAddress;
 use crate::sharding::kind::Kind;
+use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::region::buffers::Buffers;
 use crate::sharding::shard::Shard;
-use crate::sharding::state::ids::{ShardId, Term};
+use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
 use crate::view::View;
 
@@ -94,11 +96,23 @@ pub(crate) struct Region {
     buffers: Buffers,
     /// Shards whose home is known and whose buffered messages are on their way, a bounded number per step.
     flushing: BTreeSet<ShardId>,
+    /// When entities are passivated.
+    passivation: PassivationSettings,
+    /// How many entities may run, if somebody has changed what the settings say.
+    entity_limit: Option<usize>,
+    /// Each shard's part of that.
+    entities_each: usize,
+    /// Shards that run more than their part, a bounded number of which stop per step.
+    shrinking: BTreeSet<ShardId>,
+    /// Where the present look for unused entities goes on.
+    idle_from: Option<ShardId>,
+    /// Entities that have stopped and begin again with what waits for them.
+    resuming: BTreeSet<(ShardId, EntityId)>,
 }
 
 impl Region {
     /// A region that knows nothing.
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: Kind, passivation: PassivationSettings) -> Self {
         Self {
             kind,
             lifecycle: RegionLifecycle::Working,
@@ -113,6 +127,12 @@ impl Region {
             shards: BTreeMap::new(),
             buffers: Buffers::default(),
             flushing: BTreeSet::new(),
+            passivation,
+            entity_limit: None,
+            entities_each: 0,
+            shrinking: BTreeSet::new(),
+            idle_from: None,
+            resuming: BTreeSet::new(),
         }
     }
 
@@ -165,6 +185,8 @@ impl Region {
             RegionTimer::Flush => self.flush(shared),
             RegionTimer::ShardStop(shard) => self.on_stop_timeout(shared, *shard),
             RegionTimer::Drain => self.on_drain_timeout(shared),
+            RegionTimer::Idle => self.on_idle_tick(shared),
+            RegionTimer::Shrink => self.shrink(shared),
         }
     }
 

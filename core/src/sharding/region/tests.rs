@@ -23,6 +23,7 @@ use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
 use crate::timer::{ShardingTimer, Timer};
 
 mod handed_back;
+mod passivation;
 mod waiting;
 
 const SHARD: ShardId = ShardId(3);
@@ -56,6 +57,10 @@ impl Rig {
     }
 
     fn with_config(hosts: bool, config: Config) -> Self {
+        Self::with_strategy(hosts, config, PassivationSettings::off())
+    }
+
+    fn with_strategy(hosts: bool, config: Config, passivation: PassivationSettings) -> Self {
         let me = node("b", 2);
         let mut fixture = Fixture::with_config(me.clone(), config);
         let members = [&a(), &me, &c()].map(|node| member(node, Status::Up));
@@ -71,7 +76,7 @@ impl Rig {
             slots: Slots::default(),
             region: Region {
                 acceptance: Acceptance::Accepted,
-                ..Region::new(kind)
+                ..Region::new(kind, passivation)
             },
         }
     }
@@ -170,12 +175,7 @@ fn rejected(peer: UniqueAddress, rejection: Rejection) -> Effect {
 }
 
 fn settings(shards: u32, hosts: bool) -> KindSettings {
-    KindSettings {
-        name: Arc::from("files"),
-        shards,
-        role: None,
-        hosts,
-    }
+    KindSettings::new("files", shards, hosts)
 }
 
 fn fields(shards: u32) -> KindFields {

@@ -1,0 +1,183 @@
+//! Entities that are taken out of memory while their shard stays: by themselves, after a time without a message, or because the
+//! region runs too many. What comes for one meanwhile waits for its next incarnation, which begins with it. Who goes is the
+//! strategy's decision. Spec: sharding 1.4, 1.6.
+
+use core::time::Duration;
+
+use super::Region;
+use crate::sharding::pending_message::{PendingMessage, Shared};
+use crate::sharding::shard::Undelivered;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{EntityId, ShardId, Slot};
+use crate::timer::RegionTimer;
+use crate::timer::ShardingTimer;
+
+/// Entities that one step may passivate: as many as messages may be flushed, for the same reason.
+const PASSIVATIONS_PER_STEP: usize = 256;
+
+/// When the next step follows: after the host has had its turn, and before anything else is due.
+const STEP: Duration = Duration::from_micros(1);
+
+impl Region {
+    /// An entity wants to be passivated. Not while messages wait for it that it was started for: it goes on with those (S-080).
+    pub(crate) fn on_passivate(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        (shard, entity): (ShardId, &EntityId),
+        slot: Slot,
+    ) {
+        let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) else {
+            return;
+        };
+        if self.buffers.has_for_entity(shard, entity) || !here.passivate(shared.cx, entity, slot) {
+            shared.cx.counters().passivations_ignored += 1;
+        }
+    }
+
+    /// Changes how many entities this region may run, all its shards together; `false` if its strategy has no limit.
+    pub(crate) fn set_entity_limit(&mut self, shared: &mut Shared<'_, '_>, per_region: usize) -> bool {
+        if self.passivation.limit.is_none() {
+            return false;
+        }
+        self.entity_limit = Some(per_region);
+        self.share_entity_limit(shared, None);
+        true
+    }
+
+    /// The number of shards has changed: each of them has its part of the limit. `new` has begun just now.
+    pub(super) fn share_entity_limit(&mut self, shared: &mut Shared<'_, '_>, new: Option<ShardId>) {
+        let settings = self.passivation.limit.as_ref();
+        let Some(configured) = settings.map(|limit| limit.per_region.get()) else {
+            return;
+        };
+        let per_region = self.entity_limit.unwrap_or(configured);
+        let shards = self.shards.len();
+        let each = (per_region / shards.max(1)).max(1);
+        // Of thousands of shards most come and go without a change for the others.
+        let concerns_all = core::mem::replace(&mut self.entities_each, each) != each;
+        for (id, shard) in &mut self.shards {
+            if (concerns_all || Some(*id) == new) && shard.share_limit(per_region, shards) {
+                self.shrinking.insert(*id);
+            }
+        }
+        self.shrink(shared);
+    }
+
+    /// Passivates who is too many, a bounded number per step.
+    pub(super) fn shrink(&mut self, shared: &mut Shared<'_, '_>) {
+        let mut budget = PASSIVATIONS_PER_STEP;
+        while let Some(id) = self.shrinking.first().copied() {
+            if budget == 0 {
+                let at = shared.cx.mono() + STEP;
+                return shared.cx.wake(self.timer(RegionTimer::Shrink), at);
+            }
+            if let Some(shard) = self.shards.get_mut(&id) {
+                budget = shard.shrink(shared.cx, budget);
+            }
+            if budget > 0 {
+                self.shrinking.remove(&id);
+            }
+        }
+    }
+
+    /// A shard has begun here: entities that are not used are looked for from now on, unless they are already.
+    pub(super) fn watch_idle(&self, shared: &mut Shared<'_, '_>) {
+        if let Some(idle) = self.passivation.idle
+            && self.shards.len() == 1
+        {
+            let at = shared.cx.mono() + idle.interval();
+            shared.cx.wake(self.timer(RegionTimer::Idle), at);
+        }
+    }
+
+    /// Looks for entities that have had no message for too long, and passivates a bounded number of them per step.
+    pub(super) fn on_idle_tick(&mut self, shared: &mut Shared<'_, '_>) {
+        let Some(idle) = self.passivation.idle else { return };
+        let now = shared.cx.mono();
+        let mut budget = PASSIVATIONS_PER_STEP;
+        let from = self.idle_from.take().unwrap_or(ShardId(0));
+        for (id, shard) in self.shards.range_mut(from..) {
+            budget -= shard.passivate_idle(shared.cx, now, budget);
+            if budget == 0 {
+                self.idle_from = Some(*id);
+                break;
+            }
+        }
+        let again = if self.idle_from.is_some() {
+            STEP
+        } else {
+            idle.interval()
+        };
+        if !self.shards.is_empty() {
+            shared.cx.wake(self.timer(RegionTimer::Idle), now + again);
+        }
+    }
+
+    /// Has an entity that has stopped begin again, if messages wait for it.
+    pub(super) fn resume(&mut self, shard: ShardId, entity: &EntityId) {
+        if self.buffers.has_for_entity(shard, entity) {
+            self.resuming.insert((shard, entity.clone()));
+        }
+    }
+
+    /// Gives a message to an entity of a shard that runs here, or keeps it for the next incarnation.
+    pub(super) fn deliver(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        let (shard, entity) = (pending.envelope.shard, &pending.envelope.entity);
+        if self.buffers.has_for_entity(shard, entity) {
+            return self.keep_for_entity(shared, pending);
+        }
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        match here.deliver(shared, self.kind.id, pending) {
+            Ok(()) => {}
+            Err(Undelivered::Passivating(pending)) => self.keep_for_entity(shared, pending),
+            Err(Undelivered::NoSlot(pending)) => pending.fail(shared, AskFailure::MailboxFull),
+        }
+    }
+
+    /// Gives entities that have begun again what waits for them, as long as `budget` lasts; `false` if it did not.
+    pub(super) fn flush_entities(&mut self, shared: &mut Shared<'_, '_>, budget: &mut usize) -> bool {
+        if self.paused {
+            return true;
+        }
+        while let Some(key) = self.resuming.first().cloned() {
+            let (shard, entity) = &key;
+            let here = self.shards.get_mut(shard).filter(|here| here.is_running());
+            let here = here.filter(|here| !here.is_passivating(entity));
+            let (Some(here), true) = (here, self.buffers.has_for_entity(*shard, entity)) else {
+                self.resuming.remove(&key);
+                continue;
+            };
+            if *budget == 0 {
+                return false;
+            }
+            let Some(pending) = self.buffers.pop_for_entity(*shard, entity) else {
+                continue;
+            };
+            *budget -= 1;
+            if pending.is_expired(shared.cx) {
+                pending.expire(shared);
+            } else if let Err(Undelivered::NoSlot(pending) | Undelivered::Passivating(pending)) =
+                here.deliver(shared, self.kind.id, pending)
+            {
+                pending.fail(shared, AskFailure::MailboxFull);
+            }
+        }
+        true
+    }
+
+    fn keep_for_entity(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        match self
+            .buffers
+            .push_for_entity(&shared.cx.config().sharding, pending)
+        {
+            None => shared.cx.counters().entity_messages_buffered += 1,
+            Some(overflow) => self.overflow(shared, overflow),
+        }
+    }
+
+    const fn timer(&self, timer: RegionTimer) -> ShardingTimer {
+        ShardingTimer::Region(self.kind.id, timer)
+    }
+}

@@ -1,0 +1,73 @@
+//! What the host of the entities reports: answers go to who asked, and each region hears what became of its entities. Decides
+//! nothing. Spec: sharding 1.4, 10.5.
+
+use crate::event::ShardingEvent;
+use crate::input::EntityReport;
+use crate::message::{AskReply, ShardingMsg};
+use crate::sharding::pending_message::Shared;
+use crate::sharding::slots::Tenant;
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{AskRef, Payload, Slot};
+use crate::sharding::user::payload_bytes_max;
+use crate::sharding::{Cx, Sharding};
+
+impl Sharding {
+    /// The host of the entities reports.
+    pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: EntityReport) {
+        match report {
+            EntityReport::Answered { ask, result } => self.answer(cx, ask, result),
+            EntityReport::Stopped { slot } => {
+                let Some(tenant) = self.slots.release(slot) else {
+                    return;
+                };
+                if let Some(machines) = self.kinds.get_mut(&tenant.kind) {
+                    let shared = shared!(self, cx);
+                    machines
+                        .region
+                        .on_entity_stopped(shared, tenant.shard, &tenant.entity);
+                }
+                self.say_if_drained(cx);
+            }
+            EntityReport::Passivate { slot } => self.on_passivate(cx, slot),
+            EntityReport::Refused {
+                slot,
+                ask: None,
+                reason,
+            } => {
+                cx.counters().dead_letters += 1;
+                if let Some(tenant) = self.slots.tenant(slot) {
+                    let shard = tenant.shard;
+                    cx.notify_sharding(tenant.kind, ShardingEvent::DeadLetter { shard, reason });
+                }
+            }
+            EntityReport::Refused {
+                ask: Some(ask),
+                reason,
+                ..
+            } => self.answer(cx, ask, Err(reason)),
+        }
+    }
+
+    fn on_passivate(&mut self, cx: &mut Cx<'_>, slot: Slot) {
+        let Some(Tenant { kind, shard, entity }) = self.slots.tenant(slot).cloned() else {
+            return;
+        };
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines
+                .region
+                .on_passivate(shared!(self, cx), (shard, &entity), slot);
+        }
+    }
+
+    /// Sends an entity's answer straight to who asked. One that would not fit into a frame is too large for an asker on
+    /// this node as well: it must not depend on where an entity lives whether it works.
+    fn answer(&mut self, cx: &mut Cx<'_>, ask: AskRef, result: Result<Payload, AskFailure>) {
+        let AskRef { asker, id } = ask;
+        let to = asker.clone();
+        let result = match result {
+            Ok(payload) if payload.len() > payload_bytes_max(cx) => Err(AskFailure::ReplyTooLarge),
+            Ok(_) | Err(_) => result,
+        };
+        cx.send(&asker, ShardingMsg::AskReply(AskReply { id, to, result }));
+    }
+}
