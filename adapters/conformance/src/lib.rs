@@ -30,6 +30,8 @@ mod keys;
 mod lanes;
 mod leases;
 mod links;
+mod passivation;
+mod placement;
 mod rotation;
 mod runtime;
 mod script;
@@ -84,6 +86,11 @@ pub use leases::{
     one_holder_at_a_time, one_of_many_who_ask_at_once_gets_the_lease, renewing_keeps_a_lease,
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
+pub use passivation::{
+    a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
+    entities_that_nobody_needs_are_taken_out_of_memory,
+};
+pub use placement::s_050_a_shard_goes_where_it_is_wanted_from_outside;
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
@@ -130,6 +137,9 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
+            a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
+            entities_that_nobody_needs_are_taken_out_of_memory,
+            s_050_a_shard_goes_where_it_is_wanted_from_outside,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,
             a_link_carries_bytes_both_ways_and_ends,
             links_come_and_go_without_a_leak,

@@ -12,6 +12,7 @@ use quorate_core::explain::Explanation;
 use quorate_core::ident::{NameError, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::{Member, Status};
+use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::view::View;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +24,7 @@ use crate::entity::{Entity, EntityContext, TypedStarter};
 use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
 use crate::kind::Kind;
+use crate::places::{self, ShardPlaces};
 use crate::region::Region;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
@@ -250,58 +252,11 @@ impl<A> Cluster<A> {
             .await
     }
 
-    /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the
-    /// caller's runtime whenever an entity gets its first message.
-    ///
-    /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
-    /// name in the cluster ([`ShardingCommandError::KindDiffers`](crate::core::ShardingCommandError::KindDiffers) names the
-    /// fields with both values), or the node lacks the role; [`ClusterError::Region`] if the kind is registered here with
-    /// other types.
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not register.
-    pub async fn register<E, F>(
-        &self,
-        kind: Kind<E::Message, E::Reply>,
-        make: F,
-    ) -> Result<Region<E::Message, E::Reply>, ClusterError>
-    where
-        E: Entity,
-        F: Fn(EntityContext) -> E + Send + Sync + 'static,
-    {
-        let starter = Arc::new(TypedStarter {
-            make: Arc::new(make),
-            shared: Arc::clone(self.shared()),
-        });
-        let settings = kind.settings(true)?;
-        self.shared().register(settings, Some(starter)).await
-    }
-
-    /// Like [`Self::register`] for entities without state: one async function handles every message.
-    ///
-    /// # Errors
-    /// Those of `register`.
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not register.
-    pub async fn register_fn<M, R, H, Fut>(
-        &self,
-        kind: Kind<M, R>,
-        handler: H,
-    ) -> Result<Region<M, R>, ClusterError>
-    where
-        M: DeserializeOwned + Send + 'static,
-        R: Serialize + Send + 'static,
-        H: Fn(EntityContext, M) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-    {
-        let handler = Arc::new(handler);
-        let make = move |_| FnEntity {
-            handler: Arc::clone(&handler),
-            types: PhantomData,
-        };
-        self.register::<FnEntity<M, R, H>, _>(kind, make).await
+    /// Where the shards of a kind with external allocation are wanted: read and changed from any node, whether it hosts the kind or
+    /// not.
+    #[must_use]
+    pub fn shard_places(&self, kind: &str) -> ShardPlaces {
+        ShardPlaces::new(Arc::clone(self.shared()), kind)
     }
 
     /// Reaches entities of a kind without hosting any.
@@ -402,6 +357,67 @@ impl<A: Adapter> Cluster<A> {
     /// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
     pub fn builder(name: impl Into<String>) -> ClusterBuilder<A> {
         ClusterBuilder::new(name.into())
+    }
+
+    /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the
+    /// caller's runtime whenever an entity gets its first message.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
+    /// name in the cluster ([`ShardingCommandError::KindDiffers`](crate::core::ShardingCommandError::KindDiffers) names the
+    /// fields with both values), or the node lacks the role; [`ClusterError::Region`] if the kind is registered here with
+    /// other types; [`ClusterError::NoRuntime`] if the kind has external allocation and the caller is in no runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn register<E, F>(
+        &self,
+        kind: Kind<E::Message, E::Reply>,
+        make: F,
+    ) -> Result<Region<E::Message, E::Reply>, ClusterError>
+    where
+        E: Entity,
+        F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    {
+        let starter = Arc::new(TypedStarter {
+            make: Arc::new(make),
+            shared: Arc::clone(self.shared()),
+        });
+        let settings = kind.settings(true)?;
+        let follows = settings.allocation == Some(AllocationSettings::External);
+        let name = Arc::clone(&settings.name);
+        let region = self.shared().register(settings, Some(starter)).await?;
+        if follows && self.shared().follows_places_of(region.kind()) {
+            let runtime = A::runtime().map_err(|error| ClusterError::NoRuntime(error.to_string()))?;
+            runtime.spawn(places::follow(Arc::clone(self.shared()), name));
+        }
+        Ok(region)
+    }
+
+    /// Like [`Self::register`] for entities without state: one async function handles every message.
+    ///
+    /// # Errors
+    /// Those of `register`.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn register_fn<M, R, H, Fut>(
+        &self,
+        kind: Kind<M, R>,
+        handler: H,
+    ) -> Result<Region<M, R>, ClusterError>
+    where
+        M: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        H: Fn(EntityContext, M) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let make = move |_| FnEntity {
+            handler: Arc::clone(&handler),
+            types: PhantomData,
+        };
+        self.register::<FnEntity<M, R, H>, _>(kind, make).await
     }
 
     /// Runs until the system asks this process to end (SIGTERM or SIGINT), then leaves gracefully. A second signal, or

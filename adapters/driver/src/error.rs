@@ -105,6 +105,9 @@ pub enum ClusterError {
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
+    /// The caller is in no runtime, and something has to run in the background.
+    #[error("no runtime: {0}")]
+    NoRuntime(String),
 }
 
 /// Why there is no way to a kind's entities. Cannot pass by itself: the kind has to be registered, or the types mended.
@@ -177,6 +180,18 @@ impl SingletonError {
             },
         }
     }
+}
+
+/// Why an entity's last message was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassivateError {
+    /// The entity's kind has messages or answers of other types.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// The message could not be encoded.
+    #[error("the message cannot be encoded")]
+    Encode,
 }
 
 /// Why a message without an answer was not taken.

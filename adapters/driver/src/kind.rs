@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use quorate_core::ident::Role;
 use quorate_core::input::KindSettings;
+use quorate_core::sharding::allocation::AllocationSettings;
+use quorate_core::sharding::extractor::ShardExtractor;
+use quorate_core::sharding::passivation::PassivationSettings;
 
 use crate::error::ClusterError;
 
@@ -18,6 +21,9 @@ pub struct Kind<M, R> {
     name: Arc<str>,
     shards: u32,
     role: Option<String>,
+    extractor: ShardExtractor,
+    passivation: Option<PassivationSettings>,
+    allocation: Option<AllocationSettings>,
     types: PhantomData<fn(M) -> R>,
 }
 
@@ -29,6 +35,9 @@ impl<M, R> Kind<M, R> {
             name: Arc::from(name.into()),
             shards: SHARDS_DEFAULT,
             role: None,
+            extractor: ShardExtractor::default(),
+            passivation: None,
+            allocation: None,
             types: PhantomData,
         }
     }
@@ -49,6 +58,31 @@ impl<M, R> Kind<M, R> {
         self
     }
 
+    /// How an entity finds its shard (default: a hash of its id; [`ShardExtractor::Kafka`] places it where Kafka's default
+    /// partitioner places its key). The same on every node, and it cannot be changed while the cluster runs. Mirrors the
+    /// message extractors of the reference.
+    #[must_use]
+    pub const fn extractor(mut self, extractor: ShardExtractor) -> Self {
+        self.extractor = extractor;
+        self
+    }
+
+    /// When this node takes entities of the kind out of memory (default: `sharding.passivation` of the configuration, which is
+    /// after two minutes without a message). May differ from node to node. Mirrors `passivation.strategy`.
+    #[must_use]
+    pub fn passivation(mut self, settings: PassivationSettings) -> Self {
+        self.passivation = Some(settings);
+        self
+    }
+
+    /// How the kind's shards are spread over the nodes (default: `sharding.rebalance_…` of the configuration). Only the oldest
+    /// member of the kind's role uses it: say the same on every node. Mirrors the `ShardAllocationStrategy` of the reference.
+    #[must_use]
+    pub fn allocation(mut self, settings: AllocationSettings) -> Self {
+        self.allocation = Some(settings);
+        self
+    }
+
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -64,10 +98,11 @@ impl<M, R> Kind<M, R> {
             })?),
         };
         Ok(KindSettings {
-            name: Arc::clone(&self.name),
-            shards: self.shards,
             role,
-            hosts,
+            extractor: self.extractor,
+            passivation: self.passivation.clone(),
+            allocation: self.allocation.clone(),
+            ..KindSettings::new(Arc::clone(&self.name), self.shards, hosts)
         })
     }
 }
@@ -78,6 +113,9 @@ impl<M, R> Clone for Kind<M, R> {
             name: Arc::clone(&self.name),
             shards: self.shards,
             role: self.role.clone(),
+            extractor: self.extractor,
+            passivation: self.passivation.clone(),
+            allocation: self.allocation.clone(),
             types: PhantomData,
         }
     }
@@ -89,6 +127,9 @@ impl<M, R> fmt::Debug for Kind<M, R> {
             .field("name", &self.name)
             .field("shards", &self.shards)
             .field("role", &self.role)
+            .field("extractor", &self.extractor)
+            .field("passivation", &self.passivation)
+            .field("allocation", &self.allocation)
             .finish_non_exhaustive()
     }
 }

@@ -37,6 +37,7 @@ mod opening;
 #[cfg(test)]
 #[cfg(any(feature = "psk", feature = "tls"))]
 mod pipes;
+mod places;
 mod proved;
 #[cfg(feature = "psk")]
 mod psk;
@@ -64,10 +65,13 @@ pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
 pub use cluster::{Cluster, LEAVE_TIMEOUT};
 pub use entity::{Entity, EntityContext};
-pub use error::{AskError, ClusterError, RegionError, SingletonError, StartError, TellError, Termination};
+pub use error::{
+    AskError, ClusterError, PassivateError, RegionError, SingletonError, StartError, TellError, Termination,
+};
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};
 pub use lease::{FileLeases, LeaseKeeper, MemoryLeases};
+pub use places::ShardPlaces;
 pub use proved::{PeerKey, Proved};
 #[cfg(feature = "psk")]
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
@@ -113,9 +117,18 @@ pub mod core {
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
     pub use quorate_core::membership::events::MembershipChange;
     pub use quorate_core::membership::member::{Member, Status};
+    pub use quorate_core::sharding::allocation::{
+        AllocationError, AllocationSettings, AllocationStrategy, CustomAllocation, HashingLimits,
+        RebalanceLimits, RegionLoad, SimultaneousLimits,
+    };
     pub use quorate_core::sharding::errors::AskFailure;
+    pub use quorate_core::sharding::extractor::ShardExtractor;
     pub use quorate_core::sharding::fields::{FieldDifference, KindDifference, StoreMode};
     pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+    pub use quorate_core::sharding::passivation::{
+        ClimbingSettings, IdleSettings, LimitSettings, PassivationError, PassivationSettings, Replacement,
+        Segments, Share, SketchSettings, WindowSettings,
+    };
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};
     pub use quorate_core::stats::Stats;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec;
 use crate::entity::is_current;
-use crate::error::{AskError, TellError};
+use crate::error::{AskError, ClusterError, TellError};
 use crate::shared::{Recipient, Shared, UserCommand};
 use crate::sync;
 
@@ -40,6 +41,10 @@ impl<M, R> Region<M, R> {
         }
     }
 
+    pub(crate) const fn kind(&self) -> KindId {
+        self.kind
+    }
+
     /// The entity with this id: 1 to 1,024 bytes, usually text. It need not exist: the first message makes it.
     #[must_use]
     pub fn entity(&self, id: impl AsRef<[u8]>) -> EntityRef<M, R> {
@@ -49,6 +54,21 @@ impl<M, R> Region<M, R> {
             id: EntityId::new(id.as_ref()),
             types: PhantomData,
         }
+    }
+
+    /// Changes how many entities of the kind *this node* may run: those that are too many are passivated, and each of its shards
+    /// has its equal part. Until the node ends. Mirrors `SetActiveEntityLimit`.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] with `NoEntityLimit` if the kind's [passivation](crate::Kind::passivation) has no limit here,
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it before it completes may or may not have changed the limit.
+    pub async fn set_entity_limit(&self, per_region: usize) -> Result<(), ClusterError> {
+        let kind = self.kind;
+        let command = ShardingCommand::SetEntityLimit { kind, per_region };
+        self.shared.core(Command::Sharding(command)).await
     }
 }
 

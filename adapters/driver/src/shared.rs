@@ -1,7 +1,8 @@
 //! What the handles and the loop share: the queues into the loop, the newest picture, how it ended. No handle ever waits for
 //! a lock that is held while user code or I/O runs.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
@@ -138,6 +139,8 @@ pub(crate) struct Shared {
     limits: MessageLimits,
     kinds: Kinds<KindId>,
     singletons: Kinds<SingletonId>,
+    /// Kinds whose wishes for shards are followed already.
+    followed: Mutex<BTreeSet<KindId>>,
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
     data: Sender<DataCommand>,
@@ -170,6 +173,7 @@ impl Shared {
             },
             kinds: Kinds::default(),
             singletons: Kinds::default(),
+            followed: Mutex::default(),
             user: user_in,
             control: control_in,
             data: data_in,
@@ -226,6 +230,11 @@ impl Shared {
         let known = self.singletons.check(SingletonId::of(name), Types::of::<M, R>());
         known.map_err(|mismatch| SingletonError::of(name, mismatch))?;
         Ok(Singleton::new(Arc::clone(self), Arc::from(name)))
+    }
+
+    /// Whether the wishes for a kind's shards have to be followed from now on: nobody does so yet.
+    pub(crate) fn follows_places_of(&self, kind: KindId) -> bool {
+        sync::lock(&self.followed).insert(kind)
     }
 
     /// Hands a message in without waiting; gives it back if the queue is full.

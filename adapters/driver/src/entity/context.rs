@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::sharding::ids::{EntityId, ShardId};
+use quorate_core::sharding::ids::{EntityId, Payload, ShardId, Slot};
 use quorate_core::token::Token;
+use serde::Serialize;
 
 use super::task::Start;
-use super::{Entity, Mailbox, Who};
-use crate::error::{RegionError, SingletonError};
+use super::{Entity, Mailbox, Reports, Who};
+use crate::codec;
+use crate::error::{PassivateError, RegionError, SingletonError};
 use crate::region::{EntityRef, Region};
 use crate::shared::{Recipient, Shared};
 use crate::singleton::Singleton;
@@ -23,16 +25,20 @@ pub struct EntityContext {
 
 struct Inside {
     who: Who,
+    slot: Slot,
     shared: Arc<Shared>,
     mailbox: Arc<Mailbox>,
+    reports: Arc<Reports>,
 }
 
 impl EntityContext {
     pub(super) fn new(start: &Start, shared: Arc<Shared>) -> Self {
         let inside = Inside {
             who: start.who.clone(),
+            slot: start.slot,
             shared,
             mailbox: Arc::clone(&start.mailbox),
+            reports: Arc::clone(&start.reports),
         };
         Self {
             inside: Arc::new(inside),
@@ -112,6 +118,40 @@ impl EntityContext {
     /// [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be asked again.
     pub fn stop(&self) {
         self.inside.mailbox.stop();
+    }
+
+    /// Takes the entity out of memory without losing a message: what has been delivered is still handled, then
+    /// [`Entity::on_stop`] runs and its state is gone. What comes after this call has been heard waits and reaches the next
+    /// incarnation, in order. Returns at once; may be called from a task.
+    ///
+    /// Nothing happens if this is a singleton's instance, if the entity stops already, or if more messages wait for it than could be delivered when it began: it
+    /// goes on with those, and may call this again.
+    pub fn passivate(&self) {
+        self.ask_to_be_passivated(None);
+    }
+
+    /// As [`Self::passivate`], and the entity handles `message` last, before [`Entity::on_stop`]: the place to store what it
+    /// has. Its answer is dropped. If the entity is being stopped for another reason, because its shard moves for instance, it
+    /// gets the message then; of several the newest. Not after a panic, nor if it is stopped at once or stops itself:
+    /// `context.passivate_with::<Self>(&Order::Save)?`.
+    ///
+    /// # Errors
+    /// [`PassivateError`] if `E` is not the type of this entity's kind, if this is a singleton's instance, or if the message
+    /// cannot be encoded.
+    pub fn passivate_with<E: Entity>(&self, message: &E::Message) -> Result<(), PassivateError>
+    where
+        E::Message: Serialize,
+    {
+        self.myself::<E>()?;
+        let payload = codec::encode(message).ok_or(PassivateError::Encode)?;
+        self.ask_to_be_passivated(Some(payload));
+        Ok(())
+    }
+
+    fn ask_to_be_passivated(&self, last: Option<Payload>) {
+        if self.token().is_none() && self.inside.mailbox.passivate(last) {
+            self.inside.reports.passivate(self.inside.slot);
+        }
     }
 
     /// Whether a message to this recipient would come to it, or to its successor.

@@ -117,6 +117,10 @@ struct Inside {
     queue: VecDeque<Delivery>,
     lifecycle: Lifecycle,
     waker: Option<Waker>,
+    /// The entity's own last message: handled when it has been told to stop and nothing else waits.
+    last: Option<Payload>,
+    /// The entity has said that it wants to be passivated, and has begun with no message since.
+    has_asked: bool,
 }
 
 /// The mailbox of one entity: the pump puts in, the entity's task takes out.
@@ -153,6 +157,19 @@ impl Mailbox {
         self.advance(Lifecycle::Stopping);
     }
 
+    /// The entity wants to be passivated, with a last message if it gives one; whether that has to be said. Said at most once for
+    /// each message that it handles, so that a task that asks again and again fills nothing.
+    pub(crate) fn passivate(&self, last: Option<Payload>) -> bool {
+        let mut inside = lock(&self.inside);
+        if inside.lifecycle > Lifecycle::Draining {
+            return false;
+        }
+        if last.is_some() {
+            inside.last = last;
+        }
+        inside.lifecycle == Lifecycle::Open && !std::mem::replace(&mut inside.has_asked, true)
+    }
+
     /// Stops the entity now.
     pub(crate) fn kill(&self) {
         self.advance(Lifecycle::Killed);
@@ -173,11 +190,17 @@ impl Mailbox {
             return Poll::Ready(None);
         }
         if let Some(delivery) = inside.queue.pop_front() {
+            inside.has_asked = false;
             let made_room = budget.give_back(delivery.bytes());
             return Poll::Ready(Some((delivery, made_room)));
         }
         if inside.lifecycle == Lifecycle::Draining {
-            return Poll::Ready(None);
+            // Its own, so no budget has counted it.
+            let last = inside.last.take().map(|payload| Delivery {
+                payload,
+                reply_to: None,
+            });
+            return Poll::Ready(last.map(|last| (last, false)));
         }
         inside.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -266,6 +289,42 @@ mod tests {
         let (left, made_room) = a.close(&budget);
         assert_eq!((left.len(), made_room), (1, true));
         assert!(budget.has_room());
+    }
+
+    #[test]
+    fn the_last_message_comes_when_the_entity_is_told_to_stop_and_nothing_else_waits() {
+        let budget = Budget::default();
+        let mailbox = Mailbox::default();
+        assert!(mailbox.push(delivery(1), &budget).is_ok());
+        assert!(mailbox.passivate(None), "said");
+        assert!(!mailbox.passivate(Some(vec![0; 7].into())), "once is enough");
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(1)));
+        assert_eq!(
+            next(&mailbox, &budget),
+            Poll::Pending,
+            "nobody has told it to stop"
+        );
+        assert!(mailbox.push(delivery(2), &budget).is_ok());
+        mailbox.drain();
+        assert!(!mailbox.passivate(Some(vec![0; 8].into())), "it stops already");
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(2)));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(8)), "the newer one");
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
+        assert!(budget.has_room());
+        let mailbox = Mailbox::default();
+        mailbox.stop();
+        assert!(!mailbox.passivate(Some(vec![0; 7].into())));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
+    }
+
+    #[test]
+    fn an_entity_that_goes_on_may_ask_to_be_passivated_again() {
+        let budget = Budget::default();
+        let mailbox = Mailbox::default();
+        assert!(mailbox.passivate(None) && !mailbox.passivate(None));
+        assert!(mailbox.push(delivery(1), &budget).is_ok());
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(1)));
+        assert!(mailbox.passivate(None));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::sync::{Notify, lock, yield_now};
 /// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
 const MESSAGES_PER_TURN: usize = 64;
 
-/// Where entities report to. Bounded by what the pump has ordered: one report per delivery and one per slot.
+/// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     queue: Mutex<VecDeque<EntityReport>>,
@@ -57,6 +57,11 @@ impl Reports {
     fn push(&self, report: EntityReport) {
         lock(&self.queue).push_back(report);
         self.wake.notify();
+    }
+
+    /// An entity wants to be passivated.
+    pub(super) fn passivate(&self, slot: Slot) {
+        self.push(EntityReport::Passivate { slot });
     }
 
     /// Several at once: nobody sees the first without the last.
