@@ -12,7 +12,6 @@ mod mio_host;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::time::Duration;
 
 use mio_host::host::Host;
@@ -230,10 +229,8 @@ fn without_room_user_links_wait_unread_while_control_links_are_served() {
 
     // Nobody hosts this kind: what is asked of it waits in the region's buffer.
     host.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
-        name: Arc::from("nowhere"),
-        shards: 1,
         role: Some(quorate_core::ident::Role::new("nobody").expect("a role")),
-        hosts: false,
+        ..KindSettings::new("nowhere", 1, false)
     })));
     let ask = |host: &mut Host| {
         host.command(Command::Sharding(ShardingCommand::Ask {

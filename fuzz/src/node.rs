@@ -390,11 +390,16 @@ impl World {
             Act::Refused(pick) => {
                 if let Some(slot) = take(&mut self.slots.clone(), *pick) {
                     let reason = AskFailure::MailboxFull;
-                    self.feed(Input::Entity(EntityReport::Refused {
-                        slot,
-                        ask: None,
-                        reason,
-                    }));
+                    // An entity that refuses a message, or one that wants to be taken out of memory.
+                    let report = match *pick % 2 {
+                        0 => EntityReport::Refused {
+                            slot,
+                            ask: None,
+                            reason,
+                        },
+                        _ => EntityReport::Passivate { slot },
+                    };
+                    self.feed(Input::Entity(report));
                 }
             }
             Act::Lease(pick) => {
@@ -638,12 +643,7 @@ impl World {
             ))),
             Order::Remove(at) => Command::Membership(MembershipCommand::Remove(DownTarget::Node(peer(*at)))),
             Order::Prepare => Command::Membership(MembershipCommand::PrepareForShutdown),
-            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
-                name: "files".into(),
-                shards: 10,
-                role: None,
-                hosts: *hosts,
-            })),
+            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(KindSettings::new("files", 10, *hosts))),
             Order::Ask(at, ms) => Command::Sharding(ShardingCommand::Ask {
                 kind: files(),
                 entity: entity(*at),

@@ -59,12 +59,7 @@ fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
     let mut hosts = ["first", "second", "third"].map(|name| Host::bind(name).expect("the example works"));
     let seed = hosts[0].linked.node.view().me().address().clone();
     for host in &mut hosts {
-        let kind = KindSettings {
-            name: KIND.into(),
-            shards: 12,
-            role: None,
-            hosts: true,
-        };
+        let kind = KindSettings::new(KIND, 12, true);
         command(host, 1, Command::Sharding(ShardingCommand::RegisterKind(kind)));
         command(
             host,

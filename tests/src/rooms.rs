@@ -20,6 +20,7 @@ pub const FLOORS: [&[&str]; 6] = [
         "ddata::crdt",
         "ddata::protocol",
         "ddata::state",
+        "delivery",
         "detector::protocol",
         "downing::protocol",
         "downing::state",

@@ -106,6 +106,126 @@ fn every_shared_vector_of_distributed_data_passes() {
     );
 }
 
+/// The keys of allocation, passivation and delivery, and how many cases they have.
+const OF_SHARDING: [(&str, usize); 11] = [
+    ("allocation_new", 120),
+    ("allocation_old", 100),
+    ("at_least_once", 50),
+    ("flow_control", 50),
+    ("passivation_composite", 80),
+    ("passivation_idle", 40),
+    ("passivation_lfu", 50),
+    ("passivation_lfu_aging", 50),
+    ("passivation_lru", 40),
+    ("passivation_mru", 40),
+    ("passivation_slru", 60),
+];
+
+#[test]
+fn every_shared_vector_of_allocation_passivation_and_delivery_passes() {
+    let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
+    for report in reports(&text) {
+        assert!(!report.has_failed(), "{report}");
+    }
+    let mut found = counts(&text);
+    found.retain(|(key, _)| OF_SHARDING.iter().any(|(of, _)| of == key));
+    let expected = OF_SHARDING.map(|(key, passed)| (key.to_owned(), Some((passed, 0))));
+    assert_eq!(found, expected);
+}
+
+/// Every place in a case of these keys that says what is expected.
+#[test]
+fn every_expectation_of_allocation_passivation_and_delivery_is_checked() {
+    let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    for (key, _) in OF_SHARDING {
+        for (name, _) in expectations(key) {
+            let mut cases = file[key].clone();
+            let (mut total, mut spoilt) = (0, 0);
+            for case in cases.as_array_mut().expect("a list") {
+                total += 1;
+                // Null says that it is not checked. A list of rounds that is empty could only get an ill-formed one.
+                let is_empty = name == &"rounds" && case[name] == serde_json::json!([]);
+                if !case[name].is_null() && !is_empty {
+                    spoil_inside(&mut case[name]);
+                    spoilt += 1;
+                }
+            }
+            let found = counts(&serde_json::json!({ key: cases }).to_string());
+            assert_eq!(
+                found,
+                [(key.to_owned(), Some((total - spoilt, spoilt)))],
+                "{key}/{name}"
+            );
+            assert!(spoilt * 10 > total, "{key}/{name} is mostly empty");
+        }
+    }
+}
+
+/// Makes the last list inside of lists longer or shorter; anything else as [`spoil`] does.
+fn spoil_inside(value: &mut Value) {
+    let Some(list) = value.as_array_mut() else {
+        return spoil(value);
+    };
+    if let Some(inner) = list.iter().rposition(Value::is_array) {
+        spoil_inside(&mut list[inner]);
+    } else if list.pop().is_none() {
+        list.push(Value::from(7));
+    }
+}
+
+#[test]
+fn odd_cases_of_allocation_passivation_and_delivery_are_run_or_refused_and_never_panic() {
+    let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    let odd = [
+        Value::Null,
+        Value::from(-1),
+        Value::from(0),
+        Value::from(u64::MAX),
+        Value::from(0.5),
+        Value::from(1e300),
+        Value::from("lru"),
+        Value::from(true),
+        serde_json::json!([]),
+        serde_json::json!([[]]),
+        serde_json::json!({}),
+    ];
+    let mut run = 0;
+    for (key, _) in OF_SHARDING {
+        for case in file[key].as_array().expect("a list").iter().take(3) {
+            for path in paths(case, "") {
+                for odd in &odd {
+                    let mut case = case.clone();
+                    *case.pointer_mut(&path).expect("it is there") = odd.clone();
+                    let result = vectors::run(&serde_json::json!({ key: [case] }).to_string());
+                    assert!(result.is_err() || result.is_ok_and(|reports| reports.len() == 1));
+                    run += 1;
+                }
+            }
+        }
+    }
+    assert!(run > 5_000, "{run}");
+}
+
+/// Some places in a case: all members, and the first items of lists.
+fn paths(value: &Value, at: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut inside: Vec<(String, &Value)> = Vec::new();
+    if let Some(object) = value.as_object() {
+        inside.extend(object.iter().map(|(name, value)| (format!("{at}/{name}"), value)));
+    }
+    if let Some(list) = value.as_array() {
+        let first = list.iter().take(4).enumerate();
+        inside.extend(first.map(|(index, value)| (format!("{at}/{index}"), value)));
+    }
+    for (path, value) in inside {
+        found.extend(paths(value, &path));
+        found.push(path);
+    }
+    found
+}
+
 #[test]
 fn every_expectation_of_distributed_data_is_checked_and_a_case_without_one_fails() {
     let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
@@ -262,6 +382,22 @@ fn expectations(key: &str) -> &'static [(&'static str, bool)] {
             ("messages_per_tick", false),
             ("chunks", false),
         ],
+        "allocation_new" | "allocation_old" => &[
+            ("order", false),
+            ("allocate", true),
+            ("good_time", false),
+            ("rebalance", true),
+            ("rounds", true),
+        ],
+        "passivation_composite" => &[
+            ("evicted", false),
+            ("active", false),
+            ("final_proportion", true),
+            ("adjustments", true),
+        ],
+        key if key.starts_with("passivation_") => &[("evicted", false), ("active", false)],
+        "flow_control" => &[("outputs", false)],
+        "at_least_once" => &[("results", false), ("unconfirmed", false)],
         key if key.starts_with("crdt_") => &[("values", false), ("equal", false)],
         _ => &[],
     }
@@ -307,7 +443,7 @@ fn a_case_that_lacks_an_expectation_fails_and_one_that_lacks_an_input_is_refused
             }
         }
     }
-    assert_eq!(keys, 19);
+    assert_eq!(keys, 30);
 }
 
 #[test]

@@ -74,12 +74,9 @@ impl<'a> Machine<'a> {
         let config = config.clone().validate().expect("legal settings");
         let seed = [u8::try_from(uid).expect("a small uid"); 32];
         let mut board = Board::new(config, me, seed, &[address(3 - number)], shared);
-        board.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
-            name: Arc::from(KIND),
-            shards: 6,
-            role: None,
-            hosts: true,
-        })));
+        board.command(Command::Sharding(ShardingCommand::RegisterKind(
+            KindSettings::new(KIND, 6, true),
+        )));
         board.command(Command::Membership(MembershipCommand::JoinSeeds(vec![
             address(1),
             address(2),

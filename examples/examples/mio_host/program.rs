@@ -1,7 +1,6 @@
 //! The program of the example: two nodes on tokio and the host over mio form a cluster over TCP, ask each other's entities,
 //! lose all links of the host, go on, and the host leaves. Every stage has a deadline; none sleeps.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::config::Config;
@@ -87,12 +86,9 @@ pub async fn on_tokio(bind: &str, seed: Option<Address>) -> Result<(Cluster, Gre
 /// A host that joins `seed` and hosts greeters as soon as it is a member.
 pub fn on_mio(seed: Address) -> Result<Host, Failure> {
     let mut host = Host::bind(Config::fast(ClusterName::new(CLUSTER)?))?;
-    host.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
-        name: Arc::from(KIND),
-        shards: SHARDS,
-        role: None,
-        hosts: true,
-    })));
+    host.command(Command::Sharding(ShardingCommand::RegisterKind(
+        KindSettings::new(KIND, SHARDS, true),
+    )));
     host.command(Command::Membership(MembershipCommand::JoinSeeds(vec![seed])));
     Ok(host)
 }

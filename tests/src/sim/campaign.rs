@@ -109,6 +109,14 @@ impl Branches {
                 "conflicts that outlived a hand-off",
                 sim.sum(|stats| stats.sharding.conflicts_timed_out),
             ),
+            (
+                "entities passivated",
+                sim.sum(|stats| stats.sharding.entities_passivated),
+            ),
+            (
+                "passivations ignored",
+                sim.sum(|stats| stats.sharding.passivations_ignored),
+            ),
             ("runs whose replicas were compared", sim.data.counts.compared),
             ("delta gaps", sim.sum(|stats| stats.ddata.delta_gaps)),
             ("read repairs", sim.sum(|stats| stats.ddata.repairs_received)),

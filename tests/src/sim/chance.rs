@@ -23,6 +23,8 @@ pub enum Purpose {
     Conflicts,
     /// How instances of singletons behave, and how long the database takes that they write to.
     Singletons,
+    /// Which entities leave memory, and when.
+    Passivation,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -38,6 +40,7 @@ impl Purpose {
             Self::Stores => 6,
             Self::Conflicts => 7,
             Self::Singletons => 8,
+            Self::Passivation => 9,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

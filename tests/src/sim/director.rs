@@ -63,6 +63,9 @@ impl Sim {
         let mut chance = Chance::new(self.seed, Purpose::Faults);
         let mix = Mix::draw(&mut chance, plan);
         self.note(format_args!("{mix:?}"));
+        if plan.profile == Profile::Sharding {
+            self.passivations.configure(&mut self.config.sharding);
+        }
         if plan.profile == Profile::Membership {
             self.has_workload = false;
             self.config.membership.prune_gossip_tombstones_after = core::time::Duration::from_secs(25);

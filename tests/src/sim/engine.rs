@@ -19,6 +19,7 @@ use super::history::{History, Life, ProcessId, Whereabouts};
 use super::leases::{LeaseAnswer, LeaseKeeper};
 use super::links::{Flight, entity_message};
 use super::network::Network;
+use super::passivation::Passivations;
 use super::process::{Clock, Open, Process};
 use super::queue::Queue;
 use super::safety::Assumptions;
@@ -112,6 +113,7 @@ pub struct Sim {
     pub(crate) workload: Chance,
     pub(crate) entity_chance: Chance,
     pub(crate) process_chance: Chance,
+    pub(crate) passivations: Passivations,
     /// Frames of these kinds to lose: kind, from address, to address.
     pub(crate) doomed: Vec<(&'static str, usize, usize)>,
     /// Set when a picture changed since it was last cleared.
@@ -161,6 +163,7 @@ impl Sim {
             workload: Chance::new(seed, Purpose::Workload),
             entity_chance: Chance::new(seed, Purpose::Entities),
             process_chance: Chance::new(seed, Purpose::Processes),
+            passivations: Passivations::new(seed),
             doomed: Vec::new(),
             changed: false,
             steps: 0,

@@ -60,10 +60,8 @@ impl Sim {
     pub(crate) fn register_kind(&mut self, process: ProcessId) {
         let differs = self.differs == Some(self.processes[process as usize].index);
         let settings = KindSettings {
-            name: KIND.into(),
-            shards: SHARDS,
             role: differs.then(role_of_one),
-            hosts: true,
+            ..KindSettings::new(KIND, SHARDS, true)
         };
         self.command(
             process,
@@ -279,6 +277,9 @@ impl Sim {
         if let Some(ask) = letter.reply_to {
             let result = Ok(letter.payload);
             self.report_now(process, EntityReport::Answered { ask, result });
+        }
+        if self.passivations.asks() {
+            self.report_now(process, EntityReport::Passivate { slot });
         }
     }
 

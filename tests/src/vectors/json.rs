@@ -39,6 +39,14 @@ impl IllFormed {
         }
     }
 
+    /// The same place, for another reason.
+    pub(super) fn because(&self, why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            ..self.clone()
+        }
+    }
+
     pub(super) const fn lacks_expectation(&self) -> bool {
         self.lacks_expectation
     }

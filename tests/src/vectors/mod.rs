@@ -1,10 +1,13 @@
 //! Conformance vectors: cases of one JSON file, run against the public API of the core. A file is an object of case lists
 //! by key; keys nobody here runs are reported as skipped, keys it lacks are not mentioned. Never panics on a file.
 
+mod allocation;
 mod clock;
 mod convergence;
 mod crdt;
+mod delivery;
 mod json;
+mod passivation;
 mod phi;
 mod reachability;
 mod replicator;
@@ -99,6 +102,17 @@ fn runner(key: &str) -> Option<RunCase> {
         "status_chunks" => replicator::status_chunks,
         "handover" => singleton::run,
         "singleton_retries" => singleton::run_retries,
+        "allocation_new" => allocation::least_shards,
+        "allocation_old" => allocation::one_by_one,
+        "passivation_idle" => passivation::idle,
+        "passivation_lru" => |case| passivation::plain("lru", &case),
+        "passivation_slru" => |case| passivation::plain("slru", &case),
+        "passivation_mru" => |case| passivation::plain("mru", &case),
+        "passivation_lfu" => |case| passivation::plain("lfu", &case),
+        "passivation_lfu_aging" => |case| passivation::plain("lfu_aging", &case),
+        "passivation_composite" => passivation::composite,
+        "flow_control" => delivery::flow_control,
+        "at_least_once" => delivery::at_least_once,
         _ => return None,
     }))
 }
