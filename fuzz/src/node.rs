@@ -643,7 +643,9 @@ impl World {
             ))),
             Order::Remove(at) => Command::Membership(MembershipCommand::Remove(DownTarget::Node(peer(*at)))),
             Order::Prepare => Command::Membership(MembershipCommand::PrepareForShutdown),
-            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(KindSettings::new("files", 10, *hosts))),
+            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(KindSettings::new(
+                "files", 10, *hosts,
+            ))),
             Order::Ask(at, ms) => Command::Sharding(ShardingCommand::Ask {
                 kind: files(),
                 entity: entity(*at),
