@@ -39,9 +39,11 @@ struct Running {
     is_passivating: bool,
 }
 
-/// A message that the shard cannot give to its entity.
+/// What became of a message that was to be given to its entity.
 #[derive(Debug)]
-pub(crate) enum Undelivered {
+pub(crate) enum Delivered {
+    /// The entity has it.
+    Done,
     /// The entity is being passivated: the message is for its next incarnation.
     Passivating(PendingMessage),
     /// No slot is left.
@@ -80,13 +82,13 @@ impl Shard {
         shared: &mut Shared<'_, '_>,
         kind: KindId,
         pending: PendingMessage,
-    ) -> Result<(), Undelivered> {
+    ) -> Delivered {
         assert!(self.is_running(), "messages are delivered to running shards only");
         let now = shared.cx.mono();
         let mut passivated = Vec::new();
         let entity = &pending.envelope.entity;
         let slot = match self.entities.get(entity) {
-            Some(running) if running.is_passivating => return Err(Undelivered::Passivating(pending)),
+            Some(running) if running.is_passivating => return Delivered::Passivating(pending),
             Some(running) => {
                 if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
                     passivation.touch(now, place);
@@ -100,7 +102,7 @@ impl Shard {
                     entity: entity.clone(),
                 };
                 let Some(slot) = shared.slots.take(tenant) else {
-                    return Err(Undelivered::NoSlot(pending));
+                    return Delivered::NoSlot(pending);
                 };
                 let strategy = self.passivation.as_mut();
                 let place =
@@ -131,7 +133,7 @@ impl Shard {
             reply_to,
         });
         self.passivate_all(shared.cx, &passivated);
-        Ok(())
+        Delivered::Done
     }
 
     /// An entity wants to be passivated; `false` if there is nothing to do, because it stops already or does not run any more.

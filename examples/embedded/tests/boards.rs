@@ -2,7 +2,7 @@
 //! here waits for real time.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cap::Cap;
 use heapless::spsc::Consumer;

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::Region;
 use crate::sharding::pending_message::{PendingMessage, Shared};
-use crate::sharding::shard::Undelivered;
+use crate::sharding::shard::Delivered;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
 use crate::timer::RegionTimer;
@@ -130,9 +130,9 @@ impl Region {
             return;
         };
         match here.deliver(shared, self.kind.id, pending) {
-            Ok(()) => {}
-            Err(Undelivered::Passivating(pending)) => self.keep_for_entity(shared, pending),
-            Err(Undelivered::NoSlot(pending)) => pending.fail(shared, AskFailure::MailboxFull),
+            Delivered::Done => {}
+            Delivered::Passivating(pending) => self.keep_for_entity(shared, pending),
+            Delivered::NoSlot(pending) => pending.fail(shared, AskFailure::MailboxFull),
         }
     }
 
@@ -158,10 +158,13 @@ impl Region {
             *budget -= 1;
             if pending.is_expired(shared.cx) {
                 pending.expire(shared);
-            } else if let Err(Undelivered::NoSlot(pending) | Undelivered::Passivating(pending)) =
-                here.deliver(shared, self.kind.id, pending)
-            {
-                pending.fail(shared, AskFailure::MailboxFull);
+                continue;
+            }
+            match here.deliver(shared, self.kind.id, pending) {
+                Delivered::Done => {}
+                Delivered::NoSlot(pending) | Delivered::Passivating(pending) => {
+                    pending.fail(shared, AskFailure::MailboxFull);
+                }
             }
         }
         true

@@ -43,7 +43,7 @@ impl Trace {
                     Self::Scan if at % 2 == 1 => 1_000_000_000 + at,
                     // Other names for the same ranks.
                     Self::Shift => zipf.draw(&mut chance) + at / phase * 100 * limit,
-                    _ => zipf.draw(&mut chance),
+                    Self::Uniform | Self::Zipf | Self::Scan | Self::Loop => zipf.draw(&mut chance),
                 };
                 (0..accesses as u64).map(visit).collect()
             }
