@@ -78,8 +78,9 @@ pub enum DowningStrategy {
     DownAll,
     /// The side that gets hold of a lease survives; the host must provide the lease.
     LeaseMajority(LeaseMajorityConfig),
-    /// Whoever is unreachable for `stable_after` goes. **Both sides of a partition survive it**: for clusters whose
-    /// members do nothing that must not be done twice. Mirrors `auto-down-unreachable-after`, with one clock for all.
+    /// Whoever is unreachable for `stable_after` goes, each member by a clock of its own, whatever else changes meanwhile.
+    /// **Both sides of a partition survive it**: for clusters whose members do nothing that must not be done twice. Mirrors
+    /// `auto-down-unreachable-after`.
     AutoDown,
     /// A strategy of the application.
     Custom(CustomStrategy),

@@ -6,6 +6,8 @@
 mod clocks;
 mod lease;
 mod out_of_sight;
+mod silences;
+mod waiting;
 mod watch;
 
 use alloc::collections::BTreeSet;
@@ -15,9 +17,10 @@ use core::time::Duration;
 
 use crate::config::ValidConfig;
 use crate::downing::Cx;
-use crate::downing::resolver::clocks::{Unrest, Wait};
+use crate::downing::resolver::clocks::Unrest;
 use crate::downing::resolver::lease::{Lease, Pending};
 use crate::downing::resolver::out_of_sight::OutOfSight;
+use crate::downing::resolver::waiting::Waiting;
 use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
 use crate::downing::state::strategy::{Strategy, Verdict, counted, judge};
 use crate::downing::state::view::{DowningView, IndirectRule, Observation};
@@ -37,8 +40,8 @@ const TICK: Duration = Duration::from_secs(1);
 pub(crate) struct Resolver {
     /// `None`: an operator downs.
     strategy: Option<Arc<dyn Strategy>>,
-    /// How far the wait for a stable picture has come.
-    wait: Wait,
+    /// How far the wait for a stable picture has come; under auto-down, for each silent member's time to be over.
+    wait: Waiting,
     /// Whether members come and go without anybody acting on it.
     unrest: Unrest,
     /// Since when the others may have missed this side.
@@ -65,7 +68,7 @@ impl Resolver {
     pub(crate) fn new(config: &ValidConfig) -> Self {
         Self {
             strategy: config.downing.strategy.build(),
-            wait: Wait::Calm,
+            wait: Waiting::new(config),
             unrest: Unrest::Quiet,
             out_of_sight: OutOfSight::default(),
             rows: Vec::new(),
@@ -82,7 +85,7 @@ impl Resolver {
         if after.phase() != Phase::Member || after.self_member().is_none() {
             self.rows.clear();
             self.heard.clear();
-            self.wait = Wait::Calm;
+            self.wait.forget();
             self.unrest = Unrest::Quiet;
             self.out_of_sight = OutOfSight::default();
             self.lease.forget();
@@ -92,12 +95,7 @@ impl Resolver {
         self.lease.on_view(cx.mono(), after);
         self.warn_of_members(cx, before, after);
         self.watch_rows(cx, after);
-        let is_anybody_unreachable = !after.unreachable().is_empty();
-        self.wait.on_view(
-            cx.mono(),
-            is_anybody_unreachable,
-            watch::is_unsettled(before, after),
-        );
+        self.wait.on_view(cx.mono(), before, after);
         let is_anybody_lost = watch::is_anybody_lost(after);
         self.out_of_sight.on_view(cx.mono(), is_anybody_lost);
         if !is_anybody_lost {
@@ -201,16 +199,11 @@ impl Resolver {
 
     /// What would be decided now, and what it waits for; `None` without a strategy or if nobody could go.
     pub(crate) fn explain(&self, config: &ValidConfig, now: Instant, view: &View) -> Option<DowningReport> {
-        let strategy = self.strategy.as_deref()?;
         if view.self_member().is_none() || !somebody_could_go(view) {
             return None;
         }
-        let picture = self.picture(config, view);
-        let verdict = judge(
-            strategy,
-            &picture,
-            config.downing.down_all_when_indirectly_connected,
-        );
+        let decided_at = self.stable_at(config, view).map_or(now, |at| at.max(now));
+        let decided = self.decided(config, view, decided_at)?;
         let waits_for = if let Some(lease) = self.lease.waits_for() {
             Some(lease)
         } else if let Some(until) = self.stable_at(config, view).filter(|at| now < *at) {
@@ -222,7 +215,7 @@ impl Resolver {
         };
         Some(DowningReport {
             waits_for,
-            ..event(strategy, config, &picture, verdict)
+            ..decided.event
         })
     }
 
@@ -236,7 +229,7 @@ impl Resolver {
             !self.rows.is_empty() || self.heard.is_empty(),
             "nothing is kept about rows that are gone"
         );
-        self.wait.check_invariants();
+        self.wait.check_invariants(view);
         for row in &self.rows {
             assert!(row.observer != row.subject, "nobody complains about itself");
             assert!(
@@ -266,7 +259,7 @@ impl Resolver {
         }
     }
 
-    /// When the picture counts as stable; `None` while nobody is unreachable.
+    /// When a decision is due: the picture counts as stable, or a silent member's time is over. `None` while nobody is unreachable.
     fn stable_at(&self, config: &ValidConfig, view: &View) -> Option<Instant> {
         self.wait.over_at(config.stable_after(view.members().len()))
     }
@@ -314,8 +307,8 @@ impl Resolver {
 
     /// Asks to be woken when the picture is stable, or every second after that, while somebody could go.
     fn arm(&self, cx: &mut Cx<'_>, view: &View) {
-        let watched =
-            (self.strategy.is_some() && somebody_could_go(view)).then(|| self.ask_again_at(cx, view));
+        let is_watched = self.strategy.is_some() && somebody_could_go(view);
+        let watched = is_watched.then(|| self.ask_again_at(cx, view)).flatten();
         let at = watched.into_iter().chain(self.lease.next_at()).min();
         match at {
             Some(at) => cx.wake(DowningTimer::Tick, at),
@@ -325,15 +318,15 @@ impl Resolver {
         }
     }
 
-    fn ask_again_at(&self, cx: &Cx<'_>, view: &View) -> Instant {
-        let mut at = cx.mono() + TICK;
-        if let Some(stable_at) = self.stable_at(cx.config(), view).filter(|at| cx.mono() < *at) {
-            at = stable_at;
-        } else if let Some(set) = cx.due(DowningTimer::Tick) {
-            at = at.min(set);
-        }
+    fn ask_again_at(&self, cx: &Cx<'_>, view: &View) -> Option<Instant> {
+        let now = cx.mono();
+        let stable_after = cx.config().stable_after(view.members().len());
+        let next = self.wait.next_over_at(now, stable_after);
+        let is_due = self.wait.over_at(stable_after).is_none_or(|at| at <= now);
+        let again = is_due.then(|| cx.due(DowningTimer::Tick).unwrap_or(now + TICK).min(now + TICK));
         let unstable = self.unstable_until(cx.config(), view);
-        unstable.map_or(at, |end| at.min(end + Duration::from_micros(1)))
+        let unstable = unstable.map(|end| end + Duration::from_micros(1));
+        next.into_iter().chain(again).chain(unstable).min()
     }
 
     /// Tells operators, when a member became Up, that the strategy cannot decide about such members: there are too many, or
@@ -358,29 +351,34 @@ impl Resolver {
     }
 
     fn decide(&mut self, cx: &mut Cx<'_>, view: &View) {
-        let Some(strategy) = self.strategy.clone() else {
+        let Some(decided) = self.decided(cx.config(), view, cx.mono()) else {
             return;
         };
-        let picture = self.picture(cx.config(), view);
-        let verdict = judge(
-            &*strategy,
-            &picture,
-            cx.config().downing.down_all_when_indirectly_connected,
-        );
-        let needs_lease = verdict.decision.needs_lease() && !verdict.down.is_empty();
-        let down_if_denied = verdict.down_if_denied.clone();
-        let event = event(&*strategy, cx.config(), &picture, verdict);
-        if needs_lease {
-            self.ask_for_lease(
-                cx,
-                Pending {
-                    event,
-                    down_if_denied,
-                },
-            );
+        if decided.event.decision.needs_lease() && !decided.event.down.is_empty() {
+            self.ask_for_lease(cx, decided);
         } else {
-            self.carry_out(cx, event);
+            self.carry_out(cx, decided.event);
         }
+    }
+
+    /// What is decided at `at` if the view is still this one; `None` without a strategy.
+    fn decided(&self, config: &ValidConfig, view: &View, at: Instant) -> Option<Pending> {
+        let strategy = self.strategy.as_deref()?;
+        let picture = self.picture(config, view);
+        let mut verdict = judge(
+            strategy,
+            &picture,
+            config.downing.down_all_when_indirectly_connected,
+        );
+        let stable_after = config.stable_after(view.members().len());
+        verdict
+            .down
+            .retain(|node| self.wait.may_go(node, at, stable_after));
+        let down_if_denied = core::mem::take(&mut verdict.down_if_denied);
+        Some(Pending {
+            event: event(strategy, config, &picture, verdict),
+            down_if_denied,
+        })
     }
 
     fn ask_for_lease(&mut self, cx: &mut Cx<'_>, pending: Pending) {
@@ -420,7 +418,7 @@ impl Resolver {
         } else {
             cx.counters().decisions += 1;
             cx.say_down_decided(event.down.iter().cloned().collect());
-            self.wait.restart(cx.mono());
+            self.wait.on_decided(cx.mono(), &event.down);
             self.unrest = Unrest::Quiet;
         }
         cx.notify(DowningEvent::Decision(event));

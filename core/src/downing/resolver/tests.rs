@@ -4,6 +4,7 @@ use alloc::vec;
 
 use super::*;
 use crate::config::{Config, DownAllWhenUnstable, DowningStrategy, LeaseMajorityConfig};
+use crate::downing::resolver::clocks::Wait;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
@@ -277,6 +278,113 @@ fn s_3_1_another_member_that_is_reachable_again_begins_the_wait_again() {
     assert_eq!(bench.downed(), [3]);
 }
 
+/// Auto-down after 2 s on the leader of five, where member 3 fell silent at once and member 4 after 1.5 s.
+fn two_silent_members(me: u64) -> Bench {
+    let mut bench = Bench::with(me, DowningStrategy::AutoDown);
+    bench.see(5, &[(me, 3)]);
+    bench.run_for(ms(1500));
+    bench.see(5, &[(me, 3), (me, 4)]);
+    bench
+}
+
+#[test]
+fn m_428_under_auto_down_each_silent_member_has_a_clock_of_its_own() {
+    let mut bench = two_silent_members(1);
+    bench.run_for(ms(499));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3], "nobody who falls silent later puts it off");
+    bench.see_of(&with_down(3), &[(1, 3), (1, 4)], &[1]);
+    bench.run_for(ms(1499));
+    assert_eq!(bench.downed(), [], "nor does the other one go along with it");
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [4]);
+    let events = bench.events();
+    assert_eq!(
+        events.iter().map(|event| event.down.clone()).collect::<Vec<_>>(),
+        [[n(3)], [n(4)]]
+    );
+    assert_eq!(events[0].unreachable, [n(3), n(4)], "both are missing");
+}
+
+#[test]
+fn m_428_other_changes_do_not_put_auto_down_off() {
+    use Status::{Exiting, Up};
+    let mut bench = Bench::with(1, DowningStrategy::AutoDown);
+    bench.see(4, &[(1, 3), (1, 4)]);
+    bench.run_for(ms(1500));
+    // One is heard again, a new one is Up, and another one is Exiting.
+    let statuses = [(1, Up), (2, Exiting), (3, Up), (4, Up), (5, Up)];
+    bench.see_of(&statuses, &[(1, 3)], &[1]);
+    bench.run_for(ms(500));
+    assert_eq!(bench.downed(), [3]);
+}
+
+#[test]
+fn m_428_whoever_was_heard_again_has_the_whole_time_once_more() {
+    let mut bench = two_silent_members(1);
+    bench.see(5, &[(1, 4)]);
+    bench.see(5, &[(1, 3), (1, 4)]);
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3, 4]);
+    // Gone, Down or Exiting: never.
+    for status in [None, Some(Status::Down), Some(Status::Exiting)] {
+        let mut bench = Bench::with(1, DowningStrategy::AutoDown);
+        bench.see(3, &[(1, 3)]);
+        bench.run_for(ms(1500));
+        let mut statuses = up(2);
+        statuses.extend(status.map(|status| (3, status)));
+        bench.see_of(&statuses, &[(1, 3)][..statuses.len() - 2], &[1]);
+        bench.run_for(ms(30_000));
+        assert_eq!(bench.downed(), [], "{status:?}");
+    }
+}
+
+#[test]
+fn m_428_whoever_becomes_the_leader_takes_over_those_that_are_due_and_no_others() {
+    let mut bench = two_silent_members(2);
+    bench.run_for(ms(1000));
+    assert_eq!(
+        (bench.downed(), bench.events()),
+        (vec![], vec![]),
+        "it does not lead"
+    );
+    bench.see_of(&up(5)[1..], &[(2, 3), (2, 4)], &[2]);
+    bench.run_for(ms(999));
+    assert_eq!(bench.downed(), [3], "within a tick");
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [4], "when its own time is over");
+}
+
+#[test]
+fn s_8_5_after_a_pause_all_clocks_of_auto_down_begin_again() {
+    let mut bench = two_silent_members(1);
+    bench.fixture.stand_still(ms(10_000));
+    let since = bench.fixture.mono();
+    bench.resolver.on_paused(&mut bench.fixture.cx(), since);
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3, 4]);
+    // Said again only after another period, should they still be there.
+    bench.run_for(ms(1999));
+    assert_eq!(bench.downed(), []);
+    bench.run_for(ms(1));
+    assert_eq!(bench.downed(), [3, 4]);
+}
+
+#[test]
+fn what_auto_down_would_decide_names_whose_time_is_over_first() {
+    let bench = two_silent_members(1);
+    let (config, now) = (&bench.fixture.config, bench.fixture.mono());
+    let report = bench.resolver.explain(config, now, &bench.fixture.view).unwrap();
+    assert_eq!(report.down, [n(3)]);
+    let until = now + ms(500);
+    assert_eq!(report.waits_for, Some(DowningWait::Stable { until }));
+}
+
 #[test]
 fn s_8_5_after_a_pause_the_wait_begins_again() {
     let mut bench = Bench::of(1);
@@ -312,6 +420,14 @@ fn a_decision_is_said_again_only_after_another_stable_period() {
     assert_eq!(bench.downed(), [], "membership has not acted yet");
     bench.run_for(ms(1));
     assert_eq!(bench.downed(), [3]);
+}
+
+/// Five members, all Up but `uid`, which is Down.
+fn with_down(uid: u64) -> Vec<(u64, Status)> {
+    let mut statuses = up(5);
+    statuses.retain(|(other, _)| *other != uid);
+    statuses.push((uid, Status::Down));
+    statuses
 }
 
 fn up(count: u64) -> Vec<(u64, Status)> {
@@ -769,9 +885,14 @@ fn a_removed_node_stops_watching() {
     bench.show(View::idle(n(1)));
     assert_eq!(bench.fixture.timers.next(), None);
     assert!(bench.resolver.rows.is_empty() && bench.resolver.heard.is_empty());
+    assert!(matches!(bench.resolver.wait, Waiting::Picture(Wait::Calm)));
+    assert_eq!(bench.resolver.unrest, Unrest::Quiet);
+    let mut bench = Bench::with(1, DowningStrategy::AutoDown);
+    bench.see(3, &[(1, 3)]);
+    bench.show(View::idle(n(1)));
     assert_eq!(
-        (bench.resolver.wait, bench.resolver.unrest),
-        (Wait::Calm, Unrest::Quiet)
+        (bench.fixture.timers.next(), bench.resolver.wait.over_at(ms(1))),
+        (None, None)
     );
 }
 
