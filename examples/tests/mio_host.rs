@@ -27,6 +27,7 @@ use quorate_core::wire::handshake::{
     encode_hello,
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
+use quorate_links::LinkLimits;
 
 const NO_TIME: Duration = Duration::from_millis(1);
 
@@ -109,7 +110,7 @@ fn config() -> Config {
 }
 
 fn bind(config: Config) -> Host {
-    Host::bind(config).unwrap_or_else(|error| panic!("{error}"))
+    Host::bind(config, LinkLimits::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn hello(host: &Host, link: LinkKind, epoch: u32) -> Vec<u8> {
@@ -187,9 +188,11 @@ fn a_hello_that_comes_byte_by_byte_is_answered_and_a_newer_link_replaces_the_old
 
 #[test]
 fn strangers_that_say_nothing_or_nonsense_are_closed() {
-    let mut config = config();
-    config.limits.handshake_timeout = Duration::from_millis(100);
-    let mut host = bind(config);
+    let limits = LinkLimits {
+        handshake_timeout: Duration::from_millis(100),
+        ..LinkLimits::default()
+    };
+    let mut host = Host::bind(config(), limits).expect("it listens");
     let mut silent = connect(&host);
     assert!(hear(&mut host, &mut silent).is_none());
     let mut web = connect(&host);

@@ -17,6 +17,7 @@ use crate::authentication::{Authentication, Plaintext};
 use crate::limits::OUT_BYTES_MAX;
 use crate::order::{LinkId, Order};
 use crate::report::{Report, Reports};
+use crate::settings::ValidLinkLimits;
 use crate::stats::LinkStats;
 use crate::timers::Timers;
 
@@ -31,6 +32,7 @@ pub(crate) enum News {
 pub(crate) struct Base {
     pub(crate) me: UniqueAddress,
     pub(crate) config: ValidConfig,
+    pub(crate) limits: ValidLinkLimits,
     /// What this node understands.
     pub(crate) features: u64,
     /// Encoded bytes that one link gathers.
@@ -54,6 +56,7 @@ impl Base {
         Self {
             me,
             config,
+            limits: ValidLinkLimits::default(),
             features: FEATURES,
             out_bytes_max: OUT_BYTES_MAX,
             authentication: Box::new(Plaintext),
@@ -73,7 +76,7 @@ impl Base {
     /// is busy in the wrong moment loses nothing.
     pub(crate) fn link_expiry(&self) -> Option<Instant> {
         let age = self.max_link_age?;
-        Some(self.now.mono + age + self.config.limits.handshake_timeout)
+        Some(self.now.mono + age + self.limits.handshake_timeout)
     }
 
     pub(crate) const fn next_link(&mut self) -> LinkId {

@@ -28,12 +28,12 @@ impl Links {
     }
 
     fn found(&mut self, node: &mut dyn Recipient, link: LinkId, bytes: &[u8]) -> Option<Found> {
-        let (limits, now) = (&self.base.config.limits, self.base.now);
+        let (frames, limits, now) = (&self.base.config.limits, &self.base.limits, self.base.now);
         let held = self.inbound.get_mut(link)?;
         let opened = held.opened.as_ref()?;
         let peer = || opened.peer.clone();
         let bad = |error| Found::Bad(peer(), error);
-        Some(match decode_frame(bytes, limits) {
+        Some(match decode_frame(bytes, frames) {
             Decoded::Frame { consumed, .. } if consumed < bytes.len() => bad(WireError::TrailingBytes),
             Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
             Decoded::Frame { frame, .. } if opened.kind != LinkKind::Control || !is_heartbeat(&frame) => {

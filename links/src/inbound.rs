@@ -9,7 +9,6 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use quorate_core::config::Limits;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::time::Instant;
 use quorate_core::view::View;
@@ -23,6 +22,7 @@ use crate::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES, SWEEP
 use crate::order::{Chunk, LinkId, Order};
 use crate::rates::{Meter, Remembered};
 use crate::report::{Party, Refusal};
+use crate::settings::LinkLimits;
 use crate::timers::Due;
 pub(crate) use greeting::Known;
 use places::Places;
@@ -86,7 +86,7 @@ impl InLink {
             last_byte: now,
             ended: false,
             bad_checksums: (now, 0),
-            meter: Meter::new(&base.config.limits, now),
+            meter: Meter::new(&base.limits, now),
             read_bytes_drawn: 0,
         }
     }
@@ -113,7 +113,7 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &LinkLimits) -> Self {
         Self {
             links: BTreeMap::new(),
             places: Places::default(),
@@ -157,7 +157,7 @@ impl Inbound {
         let waiting = held.bytes.is_partial();
         match (waiting, held.deadline) {
             (true, None) => {
-                let deadline = base.now.mono + base.config.limits.handshake_timeout;
+                let deadline = base.now.mono + base.limits.handshake_timeout;
                 (held.deadline, held.grown) = (Some(deadline), 0);
                 base.timers.arm(deadline, Due::Inbound(link));
             }
@@ -215,7 +215,7 @@ impl Inbound {
         // for its room.
         let wanted = self.waiting.iter().any(|waiting| !waiting.is_empty());
         if held.bytes.has_unread() || (held.grown >= STALL_PROGRESS_BYTES && !wanted) {
-            let deadline = base.now.mono + base.config.limits.handshake_timeout;
+            let deadline = base.now.mono + base.limits.handshake_timeout;
             (held.deadline, held.grown) = (Some(deadline), 0);
             base.timers.arm(deadline, Due::Inbound(link));
             return;
@@ -235,7 +235,7 @@ impl Inbound {
             (*since, *count) = (base.now.mono, 0);
         }
         *count += 1;
-        *count >= base.config.limits.checksum_failures_max
+        *count >= base.limits.checksum_failures_max
     }
 
     /// Closes a link because of what the peer did on it.
@@ -325,8 +325,7 @@ impl Inbound {
 pub(crate) fn is_idle_stranger(base: &Base, view: &View, peer: &UniqueAddress, last: Instant) -> bool {
     let idle = base.now.mono.since(last);
     view.member(peer).is_none()
-        && (idle >= base.config.limits.stranger_idle_timeout
-            || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
+        && (idle >= base.limits.stranger_idle_timeout || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
 }
 
 /// Lets a link's reader go on, with a larger buffer if it has filled this one and there is room.

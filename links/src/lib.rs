@@ -65,7 +65,7 @@
 //! * A message reaches the incarnation it is for or none; frames of a link come in their order, and none of an older link comes
 //!   after the first of its successor.
 //! * What is not sent comes back as `LinkEvent::Dropped`, whole and once; what was written to a link that breaks is lost.
-//! * Every queue and buffer has a bound, by a setting of [`Limits`](quorate_core::config::Limits) or one of [`limits`].
+//! * Every queue and buffer has a bound, by a setting of [`LinkLimits`] or one of [`limits`].
 //!   Strangers take no place and no byte from members.
 //! * Nothing that a peer sends makes it panic; what it does wrong is counted, and costs it its link.
 //! * The same inputs with the same generator give the same orders.
@@ -111,6 +111,7 @@ mod reading;
 mod recipient;
 mod report;
 mod room;
+mod settings;
 mod stats;
 mod strangers;
 #[cfg(test)]
@@ -127,4 +128,5 @@ pub use pending::Pending;
 pub use quorate_core::wire::handshake::LinkKind;
 pub use recipient::{Received, Recipient};
 pub use report::{Party, Refusal, Report};
+pub use settings::{LinkLimits, ValidLinkLimits};
 pub use stats::{LinkState, LinkStats};

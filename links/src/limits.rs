@@ -1,5 +1,5 @@
-//! The bounds of links that nobody needs to change, with their reasons. The others are settings: `Config::limits`, and what
-//! counts against each is in `docs/limits.md`. Spec: reliability 3b.
+//! The bounds of links that nobody needs to change, with their reasons. The others are settings,
+//! [`LinkLimits`](crate::LinkLimits), and what counts against each is in `docs/limits.md`. Spec: reliability 3b.
 
 use core::time::Duration;
 

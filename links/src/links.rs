@@ -29,6 +29,7 @@ use crate::quarantine::Quarantine;
 use crate::reading::Turn;
 use crate::recipient::Recipient;
 use crate::report::Report;
+use crate::settings::ValidLinkLimits;
 use crate::stats::{LinkState, LinkStats};
 use crate::timers::Due;
 use crate::violations::Violations;
@@ -48,13 +49,13 @@ pub struct Links {
 }
 
 impl Links {
-    /// Links of the node `me`, none yet, whose ends prove nothing. The generator has to be a stream of its own: how often the
+    /// Links of the node `me`, none yet, with the limits of [`LinkLimits::default`](crate::LinkLimits), whose ends prove nothing. The generator has to be a stream of its own: how often the
     /// network fails must not change what the node draws.
     pub fn new(config: ValidConfig, me: UniqueAddress, rng: impl Rng + Send + 'static, now: Now) -> Self {
         let mut base = Base::new(config, me, Box::new(rng), now);
         base.timers.arm(now.mono + SWEEP_INTERVAL, Due::Sweep);
         Self {
-            inbound: Inbound::new(&base.config.limits),
+            inbound: Inbound::new(&base.limits),
             base,
             outbound: Outbound::default(),
             quarantine: Quarantine::default(),
@@ -62,6 +63,14 @@ impl Links {
             recognized: None,
             turn: Turn::default(),
         }
+    }
+
+    /// The same with other limits. To be said before anything else: it forgets what there is.
+    #[must_use]
+    pub fn limited(mut self, limits: ValidLinkLimits) -> Self {
+        self.inbound = Inbound::new(&limits);
+        self.base.limits = limits;
+        self
     }
 
     /// The same with something that the ends of links prove, and how old links may become before both prove it again (`None`:
@@ -230,7 +239,7 @@ impl Links {
     /// Whether senders on this node should wait, because some peer takes what is for its entities slowly.
     #[must_use]
     pub fn slows_senders(&mut self) -> bool {
-        let (limits, now) = (&self.base.config.limits, self.base.now.mono);
+        let (limits, now) = (&self.base.limits, self.base.now.mono);
         self.outbound.slows_senders(limits, now)
     }
 

@@ -15,7 +15,6 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use quorate_core::config::Limits;
 use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{DropReason, LinkEvent, Target};
@@ -30,6 +29,7 @@ use crate::order::{LinkId, Order};
 use crate::peer_link::{ConnectionState, PeerLink, Renewal};
 use crate::queue::Queued;
 use crate::report::Party;
+use crate::settings::LinkLimits;
 use crate::stats::LinkState;
 use crate::timers::Due;
 use bulk::is_unused;
@@ -161,8 +161,8 @@ impl Outbound {
         let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let queued = peer_link.queues.push(&base.config.limits, lane, to, message);
-        self.maybe_slow |= peer_link.queues.is_slow(&base.config.limits);
+        let queued = peer_link.queues.push(&base.limits, lane, to, message);
+        self.maybe_slow |= peer_link.queues.is_slow(&base.limits);
         let idle = matches!(peer_link.state, ConnectionState::Idle);
         match queued {
             Queued::Kept => {}
@@ -272,7 +272,7 @@ impl Outbound {
     }
 
     /// Whether this node's own senders should wait for a slow peer.
-    pub(crate) fn slows_senders(&mut self, limits: &Limits, now: Instant) -> bool {
+    pub(crate) fn slows_senders(&mut self, limits: &LinkLimits, now: Instant) -> bool {
         if !self.maybe_slow {
             return false;
         }

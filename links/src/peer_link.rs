@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quorate_core::config::Limits;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Target;
 use quorate_core::message::Message;
@@ -16,6 +15,7 @@ use crate::authentication::Identity;
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, DIAL_BACKOFF_MAX, DIAL_BACKOFF_MIN, SLOW_PEER_PATIENCE};
 use crate::order::LinkId;
 use crate::queue::Queues;
+use crate::settings::LinkLimits;
 
 /// Where a link stands.
 #[derive(Debug, Default)]
@@ -181,7 +181,7 @@ impl PeerLink {
     }
 
     /// Whether this node's senders should wait for this peer. One that takes nothing loses that right.
-    pub(crate) fn slows_senders(&self, limits: &Limits, now: Instant) -> bool {
+    pub(crate) fn slows_senders(&self, limits: &LinkLimits, now: Instant) -> bool {
         self.queues.is_slow(limits) && now.since(self.progress_at) < SLOW_PEER_PATIENCE
     }
 

@@ -4,9 +4,10 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use quorate_core::config::Limits;
 use quorate_core::input::Target;
 use quorate_core::message::{Lane, Message};
+
+use crate::settings::LinkLimits;
 
 /// What became of a message that was to wait.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ const fn position(lane: Lane) -> usize {
 
 impl Queues {
     /// Lets a message wait, under its lane's rule.
-    pub(crate) fn push(&mut self, limits: &Limits, lane: Lane, to: Target, message: Message) -> Queued {
+    pub(crate) fn push(&mut self, limits: &LinkLimits, lane: Lane, to: Target, message: Message) -> Queued {
         let queue = &mut self.lanes[position(lane)];
         let fits = match lane {
             Lane::Control | Lane::Gossip => true,
@@ -153,7 +154,7 @@ impl Queues {
     }
 
     /// Whether senders should wait: from half of what may wait on.
-    pub(crate) fn is_slow(&self, limits: &Limits) -> bool {
+    pub(crate) fn is_slow(&self, limits: &LinkLimits) -> bool {
         let user = &self.lanes[position(Lane::User)];
         user.messages.len() >= limits.user_queue_messages_max / 2
             || user.bytes >= limits.user_queue_bytes_max / 2
@@ -174,10 +175,10 @@ mod tests {
 
     /// Queues with room for eight messages or for 80 bytes, and these messages' payloads in the user lane.
     fn slow_with(payloads: &[usize]) -> bool {
-        let limits = Limits {
+        let limits = LinkLimits {
             user_queue_messages_max: 8,
             user_queue_bytes_max: 80,
-            ..Limits::default()
+            ..LinkLimits::default()
         };
         let to = UniqueAddress::new(Address::new("b", 1).unwrap(), 1);
         let mut queues = Queues::default();

@@ -4,10 +4,11 @@
 
 use alloc::collections::BTreeMap;
 
-use quorate_core::config::Limits;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::message::{DetectorMsg, Lane};
 use quorate_core::time::Instant;
+
+use crate::settings::LinkLimits;
 
 /// Control frames may come in bursts of so many seconds' worth: a sender's whole queue after a pause.
 const CONTROL_BURST_SECONDS: u64 = 10;
@@ -83,7 +84,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(limits: &Limits, now: Instant) -> Self {
+    pub(crate) fn new(limits: &LinkLimits, now: Instant) -> Self {
         let control = u64::from(limits.control_frames_per_second_max);
         let gossip = u64::from(limits.gossip_frames_per_second_max);
         let bytes = limits.control_bytes_per_second_max as u64;
@@ -100,7 +101,7 @@ impl Meter {
         &mut self,
         (lane, kind): (Lane, u16),
         bytes: usize,
-        limits: &Limits,
+        limits: &LinkLimits,
         now: Instant,
     ) -> Verdict {
         let bytes = bytes as u64;
@@ -169,14 +170,14 @@ mod tests {
     const JOIN: (Lane, u16) = (Lane::Control, MembershipMsg::JOIN.kind);
     const HEARTBEAT: (Lane, u16) = (Lane::Control, DetectorMsg::HEARTBEAT.kind);
 
-    fn meter() -> (Meter, Limits) {
-        let limits = Limits::default();
+    fn meter() -> (Meter, LinkLimits) {
+        let limits = LinkLimits::default();
         (Meter::new(&limits, Instant::from_millis(0)), limits)
     }
 
     fn admitted(meter: &mut Meter, what: (Lane, u16), count: u32, millis: u64) -> u32 {
         let now = Instant::from_millis(millis);
-        let limits = Limits::default();
+        let limits = LinkLimits::default();
         (0..count)
             .map(|_| u32::from(meter.count(what, 100, &limits, now) == Verdict::Within))
             .sum()
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn peers_that_went_long_ago_are_forgotten_and_those_of_the_last_seconds_are_not() {
-        let limits = Limits::default();
+        let limits = LinkLimits::default();
         let peer = |uid: u64| {
             let address = quorate_core::ident::Address::new("h", 1).unwrap();
             UniqueAddress::new(address, uid)

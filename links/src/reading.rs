@@ -153,7 +153,7 @@ impl Links {
         let Some(opened) = &held.opened else {
             return false;
         };
-        let (now, limits) = (self.base.now, &self.base.config.limits);
+        let (now, frames, limits) = (self.base.now, &self.base.config.limits, &self.base.limits);
         if !held.member {
             room.gathers = match node.hears(&opened.peer, admission::WELCOME.kind) {
                 true => Gathers::Welcome,
@@ -161,7 +161,7 @@ impl Links {
             };
         }
         let (asked, meter, identity) = (&mut held.asked, &mut held.meter, &held.identity);
-        let found = held.bytes.next(limits, &mut room, |decoded| match decoded {
+        let found = held.bytes.next(frames, &mut room, |decoded| match decoded {
             Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
             Decoded::Frame { frame, .. } if LinkKind::of(frame.lane) != opened.kind => {
                 Found::WrongLane(opened.peer.clone())

@@ -92,6 +92,7 @@ fn settings() -> Vec<Setting> {
     ));
     all.extend(settings_of("core/src/config/ddata.rs", "DdataConfig", "ddata."));
     all.extend(settings_of(limits, "Limits", "limits."));
+    all.extend(settings_of("links/src/settings.rs", "LinkLimits", "links."));
     all
 }
 
@@ -122,7 +123,10 @@ fn sources(folder: &Path, out: &mut String) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         if path.is_dir() && !["config", "tests"].contains(&name.unwrap_or_default().as_str()) {
             sources(&path, out);
-        } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|end| end == "rs")
+            && !path.ends_with("tests.rs")
+            && !path.ends_with("links/src/settings.rs")
+        {
             out.push_str(&fs::read_to_string(&path).expect("a source file"));
         }
     }

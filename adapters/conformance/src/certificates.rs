@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use quorate_core::config::Config;
 use quorate_driver::{Adapter, Cluster, ClusterBuilder, Credentials, DevCa, LinkState, Mtls, Security};
 use rcgen::{CertificateParams, date_time_ymd};
 
@@ -134,9 +133,9 @@ const LINK_AGE: Duration = Duration::from_secs(1);
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(3);
 
 fn short_lived<A: Adapter>(mtls: &Mtls) -> ClusterBuilder<A, Security> {
-    node(&Security::mtls(mtls.clone())).config(|config: &mut Config| {
-        config.limits.max_link_age = LINK_AGE;
-        config.limits.handshake_timeout = HANDSHAKE_LIMIT;
+    node(&Security::mtls(mtls.clone())).link_limits(|limits| {
+        limits.max_link_age = LINK_AGE;
+        limits.handshake_timeout = HANDSHAKE_LIMIT;
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_driver::{Adapter, Method, Psk, Runtime, Security};
 
-use super::support::{all_up, cluster_with, living_on, notebooks, read, runtime, sleep, suspected};
+use super::support::{all_up, cluster_of, living_on, node, notebooks, read, runtime, sleep, suspected};
 
 /// How old links become: the least there is.
 const LINK_AGE: Duration = Duration::from_secs(1);
@@ -25,7 +25,10 @@ pub async fn links_are_renewed_and_no_message_is_lost<A: Adapter>(security: &Sec
     } else {
         security.clone()
     };
-    let nodes = cluster_with::<A>(3, &security, |config| config.limits.max_link_age = LINK_AGE).await;
+    let nodes = cluster_of::<A>(3, || {
+        node(&security).link_limits(|limits| limits.max_link_age = LINK_AGE)
+    })
+    .await;
     let mut events = nodes[0].events();
     let mut regions = Vec::new();
     for node in &nodes {

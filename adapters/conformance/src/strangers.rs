@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use quorate_core::config::Config;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
@@ -56,8 +55,8 @@ pub(super) async fn rest(reader: &mut impl LinkReader) -> Vec<u8> {
 }
 
 pub(super) async fn impatient<A: Adapter>(security: &Security) -> Cluster<A> {
-    let change = |config: &mut Config| config.limits.handshake_timeout = HANDSHAKE_LIMIT;
-    first(node::<A>(security).config(change)).await
+    let impatient = node::<A>(security).link_limits(|limits| limits.handshake_timeout = HANDSHAKE_LIMIT);
+    first(impatient).await
 }
 
 pub(super) async fn links<A: Adapter>(node: &Cluster<A>) -> LinkStats {

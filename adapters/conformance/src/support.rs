@@ -120,11 +120,19 @@ pub(super) async fn cluster_with<A: Adapter>(
     security: &Security,
     change: fn(&mut Config),
 ) -> Vec<Cluster<A>> {
-    let mut nodes = vec![first(node(security).config(change)).await];
+    cluster_of(count, || node(security).config(change)).await
+}
+
+/// The same of nodes that are described so.
+pub(super) async fn cluster_of<A: Adapter>(
+    count: usize,
+    described: impl Fn() -> ClusterBuilder<A, Security>,
+) -> Vec<Cluster<A>> {
+    let mut nodes = vec![first(described()).await];
     while nodes.len() < count {
         let seed = nodes.first().map(|node| node.address().address().clone());
         let seed = seed.expect("invariant: there is a first");
-        nodes.push(joined_as(node(security).config(change), &seed).await);
+        nodes.push(joined_as(described(), &seed).await);
     }
     for node in &nodes {
         all_up(node, count).await;

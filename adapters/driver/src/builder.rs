@@ -12,6 +12,7 @@ use quorate_core::ddata::crdt::CustomType;
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
 use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::view::View;
+use quorate_links::{LinkLimits, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
@@ -21,9 +22,9 @@ use crate::entity::{Gate, Reports};
 use crate::error::{ClusterError, StartError};
 use crate::events::Hub;
 use crate::lease::{LeaseKeeper, Leases};
-use crate::pump::Pump;
 use crate::pump::policy::{Joiner, Manager, Policy};
-use crate::run;
+use crate::pump::{Parts, Pump};
+use crate::run::{self, Network, Runtimes};
 use crate::runtime::Runtime;
 use crate::security::{Method, Security};
 use crate::shared::Shared;
@@ -39,8 +40,8 @@ pub const BIND_DEFAULT: &str = "127.0.0.1:2551";
 #[derive(Clone, Copy, Debug)]
 pub struct SecurityNotChosen;
 
-/// What a caller wants of the configuration.
-type Change = Box<dyn FnOnce(&mut Config) + Send>;
+/// What a caller wants of the configuration, or of the limits of links.
+type Change<C> = Box<dyn FnOnce(&mut C) + Send>;
 
 /// Describes a node. Made by [`Cluster::builder`]; every method takes and returns it by value. Names and addresses are checked
 /// by [`ClusterBuilder::start`], which exists only once [`ClusterBuilder::security`] was called.
@@ -52,7 +53,8 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     roles: Vec<String>,
     seeds: Vec<String>,
     fast: bool,
-    changes: Vec<Change>,
+    changes: Vec<Change<Config>>,
+    link_changes: Vec<Change<LinkLimits>>,
     leases: Option<Arc<dyn LeaseKeeper>>,
     store: Option<Box<dyn Store>>,
     data_types: Vec<Arc<dyn CustomType>>,
@@ -72,6 +74,7 @@ impl<A> ClusterBuilder<A, SecurityNotChosen> {
             seeds: Vec::new(),
             fast: false,
             changes: Vec::new(),
+            link_changes: Vec::new(),
             leases: None,
             store: None,
             data_types: Vec::new(),
@@ -120,6 +123,13 @@ impl<A, S> ClusterBuilder<A, S> {
     /// Changes the configuration. Called in `start`, after the preset and in the order given; ranges are checked after it.
     pub fn config(mut self, change: impl FnOnce(&mut Config) + Send + 'static) -> Self {
         self.changes.push(Box::new(change));
+        self
+    }
+
+    /// Changes the limits of links: handshakes, places, rates, queues. Called in `start`, in the order given; ranges are checked
+    /// after it. `docs/limits.md` says what counts against each.
+    pub fn link_limits(mut self, change: impl FnOnce(&mut LinkLimits) + Send + 'static) -> Self {
+        self.link_changes.push(Box::new(change));
         self
     }
 
@@ -202,6 +212,7 @@ impl<A, S> ClusterBuilder<A, S> {
             seeds: self.seeds,
             fast: self.fast,
             changes: self.changes,
+            link_changes: self.link_changes,
             leases: self.leases,
             store: self.store,
             data_types: self.data_types,
@@ -236,6 +247,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
     /// Dropping it tears down what was started.
     pub async fn start(mut self) -> Result<Cluster<A>, StartError> {
         let config = self.valid_config()?;
+        let limits = self.valid_link_limits(&config)?;
         if self.leases.is_none() && matches!(config.downing.strategy, DowningStrategy::LeaseMajority(_)) {
             return Err(StartError::NoLeaseKeeper);
         }
@@ -243,7 +255,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let environment = |what| move |error| StartError::Environment { what, error };
         let users = A::runtime().map_err(environment("runtime"))?;
         let runtime = users.dedicated().map_err(environment("thread of the node"))?;
-        let security = self.security.clone().limited_by(&config.limits);
+        let security = self.security.clone().limited_by(&limits);
         let transport = A::transport(&runtime, &security).map_err(environment("transport"))?;
         let bind_error = |error| StartError::Bind {
             address: self.bind.clone(),
@@ -291,14 +303,25 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             }
             None => Stores::default(),
         };
-        let pump = Pump::new(config, me, rng, reports, &security, runtime.now())
+        let parts = Parts {
+            config,
+            limits,
+            me,
+            rng,
+            reports,
+            authentication: security.authentication(),
+        };
+        let pump = Pump::new(parts, runtime.now())
             .with_watched_executor()
             .with_leases(leases)
             .with_stores(stores);
+        let network = Network { transport, listener };
         run::start(
-            (&runtime, users),
-            transport,
-            listener,
+            Runtimes {
+                node: runtime.clone(),
+                users,
+            },
+            network,
             pump,
             Arc::clone(&shared),
             commands,
@@ -354,6 +377,14 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             );
         }
         Ok(config)
+    }
+
+    fn valid_link_limits(&mut self, config: &ValidConfig) -> Result<ValidLinkLimits, StartError> {
+        let mut limits = LinkLimits::default();
+        for change in self.link_changes.drain(..) {
+            change(&mut limits);
+        }
+        Ok(limits.validate(&config.limits)?)
     }
 
     fn seed_addresses(&self) -> Result<Vec<Address>, StartError> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use quorate_core::config::Limits;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
+use quorate_links::LinkLimits;
 
 use crate::proved::Proved;
 #[cfg(feature = "psk")]
@@ -79,7 +79,7 @@ impl Security {
         }
     }
 
-    /// How old links may become: `limits.max_link_age` of the node that is being started, for a transport that shares
+    /// How old links may become: `links.max_link_age` of the node that is being started, for a transport that shares
     /// connections between links. `None` for plaintext, and before [`Adapter::transport`](crate::Adapter::transport) is asked.
     #[must_use]
     pub const fn max_link_age(&self) -> Option<Duration> {
@@ -94,7 +94,7 @@ impl Security {
     }
 
     /// For a node with these settings.
-    pub(crate) fn limited_by(mut self, limits: &Limits) -> Self {
+    pub(crate) fn limited_by(mut self, limits: &LinkLimits) -> Self {
         self.handshakes = Some(HandshakeLimits::of(limits));
         self.max_link_age = match self.method() {
             Method::InsecurePlaintext => None,
@@ -144,26 +144,26 @@ impl Security {
     }
 }
 
-/// What a transport needs to know that shakes hands before there is a link: settings of [`Config::limits`](quorate_core::config::Config).
+/// What a transport needs to know that shakes hands before there is a link: some of [`LinkLimits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandshakeLimits {
-    /// `limits.handshake_timeout`.
+    /// `links.handshake_timeout`.
     pub timeout: Duration,
-    /// `limits.pending_handshakes_max`.
+    /// `links.pending_handshakes_max`.
     pub pending_max: usize,
-    /// `limits.pending_handshakes_per_source_max`.
+    /// `links.pending_handshakes_per_source_max`.
     pub pending_per_source_max: usize,
-    /// `limits.links_max`.
+    /// `links.links_max`.
     pub links_max: usize,
-    /// `limits.stranger_links_max`.
+    /// `links.stranger_links_max`.
     pub stranger_links_max: usize,
 }
 
 impl HandshakeLimits {
     /// Those of a node with these settings.
     #[must_use]
-    pub const fn of(limits: &Limits) -> Self {
+    pub const fn of(limits: &LinkLimits) -> Self {
         Self {
             timeout: limits.handshake_timeout,
             pending_max: limits.pending_handshakes_max,
@@ -176,7 +176,7 @@ impl HandshakeLimits {
 
 impl Default for HandshakeLimits {
     fn default() -> Self {
-        Self::of(&Limits::default())
+        Self::of(&LinkLimits::default())
     }
 }
 

@@ -17,8 +17,8 @@ use quorate_core::membership::app_version::AppVersion;
 use quorate_core::message::{DdataMsg, Join, MembershipMsg, Message};
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{HandshakeDecoded, Hello, LinkKind, decode_answer, encode_hello};
-use quorate_tokio::Cluster;
 use quorate_tokio::core::Config;
+use quorate_tokio::{Cluster, LinkLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -156,11 +156,11 @@ async fn end(mut stream: TcpStream, said: &[u8]) {
 }
 
 async fn target() -> Cluster {
-    let change = |config: &mut Config| {
-        config.limits.checksum_failures_max = CHECKSUM_FAILURES_MAX;
-        config.limits.handshake_timeout = Duration::from_secs(60);
+    let change = |limits: &mut LinkLimits| {
+        limits.checksum_failures_max = CHECKSUM_FAILURES_MAX;
+        limits.handshake_timeout = Duration::from_secs(60);
     };
-    let target = node().config(change).start().await.unwrap();
+    let target = node().link_limits(change).start().await.unwrap();
     target.join([target.address().address()]).await.unwrap();
     target.up().await.unwrap();
     target
@@ -221,7 +221,6 @@ async fn b_16_every_truncation_of_every_golden_frame_is_refused_by_a_live_node()
 /// A node that decides nothing about members that are not there.
 async fn patient() -> Cluster {
     let change = |config: &mut Config| {
-        config.limits.checksum_failures_max = CHECKSUM_FAILURES_MAX;
         config.downing.stable_after = Some(Duration::from_secs(3_600));
         config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(300);
     };

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
 
 fn impatient() -> ClusterBuilder<Tokio, Security> {
-    node().config(|config: &mut Config| config.limits.handshake_timeout = HANDSHAKE_LIMIT)
+    node().link_limits(|limits| limits.handshake_timeout = HANDSHAKE_LIMIT)
 }
 
 fn hello_to(target: &Cluster, cluster: &str) -> Hello {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::ConfigError;
-use super::validate::{at_least_one, bounded, ensure, positive};
+use super::ranges::{at_least_one, bounded, ensure, positive};
 use crate::ddata::crdt::CustomTypes;
 use crate::ddata::state::key::{Key, Pattern};
 use crate::ident::Role;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::ConfigError;
-use super::validate::{at_least_one, bounded, ensure, positive, within};
+use super::ranges::{at_least_one, bounded, ensure, positive, within};
 
 /// Settings of heartbeats and the accrual detector.
 #[derive(Clone, Debug)]

@@ -6,7 +6,8 @@ use core::hash::Hasher;
 use core::str::FromStr;
 use core::time::Duration;
 
-use super::validate::{ConfigError, at_least_one, bounded, ensure, positive};
+use super::ConfigError;
+use super::ranges::{at_least_one, bounded, ensure, positive};
 use crate::downing::state::strategy::Strategy;
 use crate::downing::state::view::IndirectRule;
 use crate::ident::Role;

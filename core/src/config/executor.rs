@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::ConfigError;
-use super::validate::ensure;
+use super::ranges::ensure;
 
 /// Settings of what a host watches about the executor that runs the application's handlers. The core does not read them.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use super::ConfigError;
-use super::validate::{at_least_one, ensure, positive};
+use super::ranges::{at_least_one, ensure, positive};
 use crate::admission::state::Admission;
 use crate::agreement::JoinCheckers;
 use crate::ident::Role;

@@ -9,6 +9,7 @@ mod executor;
 mod limits;
 mod membership;
 mod presets;
+pub mod ranges;
 mod sharding;
 mod singleton;
 #[cfg(test)]

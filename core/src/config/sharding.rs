@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::ConfigError;
-use super::validate::{at_least_one, ensure, positive};
+use super::ranges::{at_least_one, ensure, positive};
 use crate::sharding::state::allocation::SimultaneousLimits;
 use crate::sharding::state::passivation::PassivationSettings;
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::ConfigError;
-use super::validate::{at_least_one, ensure, positive, within};
+use super::ranges::{at_least_one, ensure, positive, within};
 
 /// Settings of singletons and their proxies.
 #[derive(Clone, Debug)]

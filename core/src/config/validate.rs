@@ -3,7 +3,6 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::fmt::Debug;
 use core::hash::Hasher;
 use core::ops::Deref;
 use core::time::Duration;
@@ -11,15 +10,10 @@ use core::time::Duration;
 use siphasher::sip::SipHasher13;
 
 use super::downing::stable_after_by_size;
+use super::ranges::{at_least_one, ensure, within};
 use super::{Config, DowningStrategy};
 use crate::agreement::{Differences, Settings};
 use crate::ident::Roles;
-
-/// Below it nodes do little else than shaking hands.
-const LINK_AGE_MIN: Duration = Duration::from_secs(1);
-
-/// Beyond it a certificate that was taken back would do for months.
-const LINK_AGE_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 /// A setting outside its legal range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,55 +116,6 @@ impl Deref for ValidConfig {
     }
 }
 
-pub(super) fn ensure(
-    legal: bool,
-    key: &'static str,
-    value: &dyn Debug,
-    range: &'static str,
-) -> Result<(), ConfigError> {
-    if legal {
-        return Ok(());
-    }
-    Err(ConfigError {
-        key,
-        value: alloc::format!("{value:?}"),
-        legal: range,
-    })
-}
-
-/// Far beyond any use, and far from where sums of times overflow.
-const LONGEST: Duration = Duration::from_secs(400 * 24 * 3600);
-
-pub(super) fn positive(key: &'static str, value: Duration) -> Result<(), ConfigError> {
-    // The core's clock counts microseconds: anything shorter is a timer that is due again at once, for ever.
-    const SHORTEST: Duration = Duration::from_micros(1);
-    ensure(
-        (SHORTEST..=LONGEST).contains(&value),
-        key,
-        &value,
-        "a duration of at least a microsecond, at most 400 days",
-    )
-}
-
-/// A duration that may be zero.
-pub(super) fn bounded(key: &'static str, value: Duration) -> Result<(), ConfigError> {
-    let legal = value <= LONGEST;
-    ensure(legal, key, &value, "a duration of at most 400 days")
-}
-
-pub(super) fn at_least_one(key: &'static str, value: usize) -> Result<(), ConfigError> {
-    ensure(value >= 1, key, &value, "at least 1")
-}
-
-pub(super) fn within(
-    key: &'static str,
-    value: usize,
-    bounds: (usize, usize),
-    range: &'static str,
-) -> Result<(), ConfigError> {
-    ensure((bounds.0..=bounds.1).contains(&value), key, &value, range)
-}
-
 impl Config {
     /// Checks every setting.
     ///
@@ -256,92 +201,6 @@ impl Config {
             (1, 4096),
             "1 to 4096",
         )?;
-        positive("limits.handshake_timeout", l.handshake_timeout)?;
-        self.check_link_limits()?;
-        self.check_queue_limits()
-    }
-
-    fn check_link_limits(&self) -> Result<(), ConfigError> {
-        let l = &self.limits;
-        within("limits.links_max", l.links_max, (16, 65_536), "16 to 65536")?;
-        for (key, value) in [
-            ("limits.pending_handshakes_max", l.pending_handshakes_max),
-            ("limits.stranger_links_max", l.stranger_links_max),
-        ] {
-            within(key, value, (16, 65_536), "16 to 65536")?;
-        }
-        for (key, value) in [
-            (
-                "limits.pending_handshakes_per_source_max",
-                l.pending_handshakes_per_source_max,
-            ),
-            (
-                "limits.stranger_links_per_source_max",
-                l.stranger_links_per_source_max,
-            ),
-        ] {
-            within(key, value, (1, 4_096), "1 to 4096")?;
-        }
-        positive("limits.stranger_idle_timeout", l.stranger_idle_timeout)?;
-        let ages = LINK_AGE_MIN..=LINK_AGE_MAX;
-        ensure(
-            ages.contains(&l.max_link_age),
-            "limits.max_link_age",
-            &l.max_link_age,
-            "1 s to 30 days",
-        )?;
-        let largest = l
-            .control_frame_bytes_max
-            .max(l.gossip_frame_bytes_max)
-            .max(l.user_frame_bytes_max)
-            .max(l.bulk_frame_bytes_max);
-        within(
-            "limits.inbound_bytes_max",
-            l.inbound_bytes_max,
-            ((largest * 2).max(1 << 20), 1 << 30),
-            "1048576 to 1073741824 bytes, and at least twice the largest frame",
-        )?;
-        let rate = |key, value: u32, min: u32, range| {
-            let legal = (min..=1_000_000).contains(&value);
-            ensure(legal, key, &value, range)
-        };
-        let gossip = l.gossip_frames_per_second_max;
-        rate("limits.gossip_frames_per_second_max", gossip, 10, "10 to 1000000")?;
-        let control = l.control_frames_per_second_max;
-        rate(
-            "limits.control_frames_per_second_max",
-            control,
-            100,
-            "100 to 1000000",
-        )?;
-        within(
-            "limits.control_bytes_per_second_max",
-            l.control_bytes_per_second_max,
-            (16 << 20, 1 << 30),
-            "16777216 to 1073741824 bytes",
-        )?;
-        positive("limits.rate_exceeded_patience", l.rate_exceeded_patience)?;
-        let failures = l.checksum_failures_max;
-        let legal = (1..=1_000).contains(&failures);
-        ensure(legal, "limits.checksum_failures_max", &failures, "1 to 1000")
-    }
-
-    fn check_queue_limits(&self) -> Result<(), ConfigError> {
-        let l = &self.limits;
-        let least = |key, value: usize, min: usize, range| ensure(value >= min, key, &value, range);
-        let control = l.control_queue_messages_max;
-        least("limits.control_queue_messages_max", control, 100, "at least 100")?;
-        at_least_one("limits.gossip_queue_messages_max", l.gossip_queue_messages_max)?;
-        at_least_one("limits.reply_queue_messages_max", l.reply_queue_messages_max)?;
-        at_least_one("limits.reply_queue_bytes_max", l.reply_queue_bytes_max)?;
-        let user = l.user_queue_messages_max;
-        least("limits.user_queue_messages_max", user, 2, "at least 2")?;
-        let bytes = l.user_queue_bytes_max;
-        least("limits.user_queue_bytes_max", bytes, 2, "at least 2")?;
-        let bulk = l.bulk_queue_messages_max;
-        least("limits.bulk_queue_messages_max", bulk, 2, "at least 2")?;
-        let bytes = l.bulk_queue_bytes_max;
-        least("limits.bulk_queue_bytes_max", bytes, 2, "at least 2")?;
         let lines = l.log_lines_per_second_max;
         let legal = (1..=10_000).contains(&lines);
         ensure(legal, "limits.log_lines_per_second_max", &lines, "1 to 10000")

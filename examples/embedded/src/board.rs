@@ -17,6 +17,8 @@ use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
 use quorate_core::wire::handshake::{FEATURE_BULK, FEATURES};
 use quorate_links::{LinkedNode, Links, Next};
+
+use crate::link_limits;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -81,7 +83,10 @@ impl Board {
         let now = Now::default();
         let mut rng = ChaCha8Rng::from_seed(seed);
         let node = Node::new(config.clone(), me.clone(), ChaCha8Rng::from_rng(&mut rng), now);
+        let limits = link_limits().validate(&config.limits);
+        let limits = limits.expect("invariant: they are legal with all frames that a configuration allows");
         let links = Links::new(config, me.clone(), rng, now)
+            .limited(limits)
             .with_features(FEATURES & !FEATURE_BULK) // a slow line has no room for bulk data
             .gathering(GATHERED_BYTES_MAX);
         Self {

@@ -27,6 +27,7 @@ use core::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::ident::ClusterName;
+use quorate_links::LinkLimits;
 
 /// Settings for up to eight boards on slow lines: small limits, no compression (deflate takes 255 KiB of heap whenever it
 /// compresses), a short memory of heartbeats. All nodes of the cluster need the same limits of frames and members.
@@ -47,16 +48,24 @@ pub fn small(cluster: ClusterName) -> Config {
     config.ddata.subscribers_max = 8;
     config.ddata.open_operations_max = 8;
     config.limits.compress_from_bytes = usize::MAX;
-    // A hello that got lost is said again after so long.
-    config.limits.handshake_timeout = Duration::from_secs(2);
-    config.limits.gossip_queue_messages_max = 1;
-    config.limits.control_queue_messages_max = 100;
-    config.limits.reply_queue_messages_max = 32;
-    config.limits.reply_queue_bytes_max = 4 << 10;
-    config.limits.user_queue_messages_max = 32;
-    config.limits.user_queue_bytes_max = 4 << 10;
     config.limits.members_max = 8;
     config.limits.tombstones_max = 8;
     config.limits.entity_id_bytes_max = 32;
     config
+}
+
+/// Limits of the links of a board: few messages wait for a line.
+#[must_use]
+pub fn link_limits() -> LinkLimits {
+    LinkLimits {
+        // A hello that got lost is said again after so long.
+        handshake_timeout: Duration::from_secs(2),
+        gossip_queue_messages_max: 1,
+        control_queue_messages_max: 100,
+        reply_queue_messages_max: 32,
+        reply_queue_bytes_max: 4 << 10,
+        user_queue_messages_max: 32,
+        user_queue_bytes_max: 4 << 10,
+        ..LinkLimits::default()
+    }
 }

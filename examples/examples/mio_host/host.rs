@@ -13,9 +13,10 @@ use quorate_core::effect::{Answer, Effect, HaltReason};
 use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, Token};
+use quorate_core::node::Node;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
-use quorate_links::{LinkedNode, Next, Source};
+use quorate_links::{LinkLimits, LinkedNode, Links, Next, Source};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -54,7 +55,7 @@ impl Host {
     ///
     /// # Errors
     /// The settings cannot be, or the system gives no port.
-    pub fn bind(config: Config) -> Result<Self, Failure> {
+    pub fn bind(config: Config, limits: LinkLimits) -> Result<Self, Failure> {
         let mut listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
         let poll = Poll::new()?;
         poll.registry()
@@ -62,9 +63,12 @@ impl Host {
         let address = Address::new("127.0.0.1", listener.local_addr()?.port())?;
         let me = UniqueAddress::new(address, random());
         let origin = std::time::Instant::now();
-        let rngs = [(), ()].map(|()| ChaCha8Rng::seed_from_u64(random()));
+        let [ours, theirs] = [(), ()].map(|()| ChaCha8Rng::seed_from_u64(random()));
+        let config = config.validate()?;
+        let limits = limits.validate(&config.limits)?;
+        let links = Links::new(config.clone(), me.clone(), theirs, now(origin)).limited(limits);
         Ok(Self {
-            linked: LinkedNode::new(config.validate()?, me.clone(), rngs, now(origin)),
+            linked: LinkedNode::of(Node::new(config, me.clone(), ours, now(origin)), links),
             me,
             poll,
             listener,

@@ -9,6 +9,7 @@ use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::ids::{EntityId, KindId};
+use quorate_links::LinkLimits;
 use quorate_tokio::{Cluster, EntityContext, Kind, Region, Security};
 use tokio::runtime::Runtime;
 
@@ -85,7 +86,7 @@ pub async fn on_tokio(bind: &str, seed: Option<Address>) -> Result<(Cluster, Gre
 
 /// A host that joins `seed` and hosts greeters as soon as it is a member.
 pub fn on_mio(seed: Address) -> Result<Host, Failure> {
-    let mut host = Host::bind(Config::fast(ClusterName::new(CLUSTER)?))?;
+    let mut host = Host::bind(Config::fast(ClusterName::new(CLUSTER)?), LinkLimits::default())?;
     host.command(Command::Sharding(ShardingCommand::RegisterKind(
         KindSettings::new(KIND, SHARDS, true),
     )));

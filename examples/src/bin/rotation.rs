@@ -177,8 +177,8 @@ async fn start<A: Adapter>(options: &Options, secrets: &Secrets) -> Result<Vec<C
             .bind("127.0.0.1:0")
             .security(secrets.security(index))
             .fast_profile()
-            .config(move |config: &mut Config| {
-                config.limits.max_link_age = max_link_age;
+            .link_limits(move |limits| limits.max_link_age = max_link_age)
+            .config(|config: &mut Config| {
                 // Three nodes share one machine with whatever else runs there: not what is measured here.
                 config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(3);
             })

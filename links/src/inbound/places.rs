@@ -102,14 +102,14 @@ impl Inbound {
             return None;
         }
         let random = base.rng.next_u64();
-        let (limits, known) = (&base.config.limits, places.has_members(source));
+        let (limits, known) = (&base.limits, places.has_members(source));
         let per_source = limits.pending_handshakes_per_source_max;
         let max = (limits.pending_handshakes_max, per_source);
         if let Some(victim) = places.pending.victim((source, known), max, random) {
             self.refuse_silently(base, victim, Refusal::TooManyPending);
         }
         let link = base.next_link();
-        let deadline = base.now.mono + base.config.limits.handshake_timeout;
+        let deadline = base.now.mono + base.limits.handshake_timeout;
         base.timers.arm(deadline, Due::Inbound(link));
         self.places.pending.add(link, source, known);
         self.links.insert(link, InLink::new(base, source, deadline));
@@ -127,7 +127,7 @@ impl Inbound {
     /// Whether there is a place for a link whose handshake is finished, and which of them takes it. A stranger's is made, if
     /// another stranger has to go for it.
     pub(super) fn enter(&mut self, base: &mut Base, link: LinkId, is_member: bool) -> bool {
-        let limits = &base.config.limits;
+        let limits = &base.limits;
         let Some(source) = self.links.get(&link).map(|held| held.source) else {
             return false;
         };
@@ -175,7 +175,7 @@ impl Inbound {
             return;
         }
         self.places.strangers.add(link, held.source);
-        let due = base.now.mono + base.config.limits.handshake_timeout;
+        let due = base.now.mono + base.limits.handshake_timeout;
         held.stranger_due = Some(due);
         base.timers.arm(due, Due::Stranger(link));
     }
@@ -195,7 +195,7 @@ impl Inbound {
         let links = self.links.iter().filter(|(_, held)| is_known(held));
         let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
         for link in links {
-            if self.places.members >= base.config.limits.links_max {
+            if self.places.members >= base.limits.links_max {
                 break;
             }
             if self.promote(base, link) == Some(LinkKind::Bulk) {

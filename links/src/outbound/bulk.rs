@@ -61,5 +61,5 @@ impl Outbound {
 /// Whether nothing was sent for so long that the link is not worth its place: replicas change their partners.
 pub(super) fn is_unused(base: &Base, peer_link: &PeerLink) -> bool {
     let idle = base.now.mono.since(peer_link.progress_at);
-    !peer_link.writing && peer_link.queues.is_empty() && idle >= base.config.limits.stranger_idle_timeout
+    !peer_link.writing && peer_link.queues.is_empty() && idle >= base.limits.stranger_idle_timeout
 }

@@ -42,7 +42,7 @@ impl Outbound {
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let deadline = base.now.mono + base.config.limits.handshake_timeout;
+        let deadline = base.now.mono + base.limits.handshake_timeout;
         peer_link.progress_at = base.now.mono;
         set_state(
             base,
@@ -319,7 +319,7 @@ impl Outbound {
             failures,
             why: why.to_string(),
         });
-        let slow = base.now.mono.since(peer_link.progress_at) >= base.config.limits.handshake_timeout;
+        let slow = base.now.mono.since(peer_link.progress_at) >= base.limits.handshake_timeout;
         let gives_up = failures >= DIALS_BEFORE_UNREACHABLE || slow;
         if gives_up {
             let strays = peer_link.queues.remove_unless(|_| false);

@@ -162,7 +162,7 @@ impl Outbound {
         };
         let mut hello = hello;
         hello.expected_uid = peer_link.state.peer().map(|peer| peer.uid());
-        let deadline = base.now.mono + base.config.limits.handshake_timeout;
+        let deadline = base.now.mono + base.limits.handshake_timeout;
         let opening = Renewal::Opening(ConnectionState::Dialing {
             link,
             hello: Box::new(hello),
@@ -228,7 +228,7 @@ impl Outbound {
             epoch,
         };
         let limit = match kind {
-            LinkKind::Control => base.config.limits.handshake_timeout,
+            LinkKind::Control => base.limits.handshake_timeout,
             LinkKind::User | LinkKind::Bulk => base
                 .max_link_age
                 .map_or(USER_DRAIN_MIN, |age| USER_DRAIN_MIN.max(age / 8)),

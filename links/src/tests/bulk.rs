@@ -115,7 +115,7 @@ fn what_waits_for_a_peer_that_cannot_be_reached_comes_back() {
 
 #[test]
 fn a_full_bulk_queue_gives_the_newest_back_and_sheds_nothing() {
-    let mut bench = Bench::limited(|limits| {
+    let mut bench = Bench::limited(|_, limits| {
         limits.bulk_queue_messages_max = 4;
         limits.bulk_queue_bytes_max = 100;
     });
@@ -128,7 +128,7 @@ fn a_full_bulk_queue_gives_the_newest_back_and_sheds_nothing() {
     assert_eq!(dropped(&bench.heard(), DropReason::QueueFull), 1);
     assert_eq!(bench.links.outbound.queued(peer().address(), Lane::Bulk), 4);
 
-    let mut bench = Bench::limited(|limits| limits.bulk_queue_bytes_max = 100);
+    let mut bench = Bench::limited(|_, limits| limits.bulk_queue_bytes_max = 100);
     for bytes in [60, 40, 1] {
         send_bulk(&mut bench, entity(bytes));
     }
@@ -155,7 +155,7 @@ fn a_peer_that_does_not_read_bulk_data_stops_neither_heartbeats_nor_entities() {
     assert_eq!(dials.count(), 1);
     assert!(!aborts(&actions, bulk));
     let (links, now) = (&mut bench.links, Instant::ZERO);
-    let slows = links.outbound.slows_senders(&links.base.config.limits, now);
+    let slows = links.outbound.slows_senders(&links.base.limits, now);
     assert!(!slows, "senders to entities do not wait for bulk data");
 }
 

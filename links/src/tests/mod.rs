@@ -43,6 +43,7 @@ use crate::limits::{OUT_BYTES_MAX, READ_BYTES_MAX, READ_BYTES_MIN, SLOW_PEER_PAT
 use crate::links::Links;
 use crate::order::{Chunk, LinkId, LinkInput, Order};
 use crate::recipient::{Received, Recipient};
+use crate::settings::LinkLimits;
 
 /// The defaults.
 const CHECKSUM_FAILURES_MAX: u32 = 3;
@@ -116,19 +117,21 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new() -> Self {
-        Self::limited(|_| {})
+        Self::limited(|_, _| {})
     }
 
-    pub(super) fn limited(change: impl FnOnce(&mut Limits)) -> Self {
+    pub(super) fn limited(change: impl FnOnce(&mut Limits, &mut LinkLimits)) -> Self {
         let mut config = Config::lan(ClusterName::new("c").unwrap());
-        change(&mut config.limits);
+        let mut limits = LinkLimits::default();
+        change(&mut config.limits, &mut limits);
+        let limits = limits.validate(&config.limits).unwrap();
         // Two values at their limit fit a frame, whatever the test made of frames.
         let most = config.limits.bulk_frame_bytes_max / 2;
         config.ddata.value_bytes_max = config.ddata.value_bytes_max.min(most);
         let config = config.validate().unwrap();
         let rng = ChaCha8Rng::seed_from_u64(1);
         Self {
-            links: Links::new(config, me(), rng, Now::default()),
+            links: Links::new(config, me(), rng, Now::default()).limited(limits),
             node: Script {
                 says: VecDeque::new(),
                 heard: Vec::new(),
@@ -1043,7 +1046,7 @@ fn b_51_gossip_beyond_the_rate_is_dropped_and_counted_and_ten_seconds_of_it_end_
 
 #[test]
 fn a_frame_that_finds_no_room_waits_unread_and_goes_on_when_there_is_room() {
-    let mut bench = Bench::limited(|limits| limits.inbound_bytes_max = 8 << 20);
+    let mut bench = Bench::limited(|_, limits| limits.inbound_bytes_max = 8 << 20);
     let one = bench.accepted(LinkKind::User, 1);
     let knock = |bench: &mut Bench, link, port, epoch| {
         let id = bench.knock().unwrap();
@@ -1086,7 +1089,7 @@ fn a_frame_that_finds_no_room_waits_unread_and_goes_on_when_there_is_room() {
 
 #[test]
 fn whoever_holds_room_that_others_wait_for_has_to_be_quick() {
-    let mut bench = Bench::limited(|limits| limits.inbound_bytes_max = 8 << 20);
+    let mut bench = Bench::limited(|_, limits| limits.inbound_bytes_max = 8 << 20);
     let slow = bench.accepted(LinkKind::Control, 1);
     let large = frame(&entity(4_000_000), 1);
     let user = bench.accepted(LinkKind::User, 2);
@@ -1116,11 +1119,11 @@ pub(super) fn gossip_header(bytes: u32, epoch: u32) -> Vec<u8> {
 
 #[test]
 fn read_buffers_grow_while_there_is_room_and_links_are_refused_when_there_is_none() {
-    let mut bench = Bench::limited(|limits| {
-        limits.control_frame_bytes_max = 1 << 10;
-        limits.gossip_frame_bytes_max = 8 << 10;
-        limits.user_frame_bytes_max = 1 << 10;
-        limits.bulk_frame_bytes_max = 2 << 10;
+    let mut bench = Bench::limited(|frames, limits| {
+        frames.control_frame_bytes_max = 1 << 10;
+        frames.gossip_frame_bytes_max = 8 << 10;
+        frames.user_frame_bytes_max = 1 << 10;
+        frames.bulk_frame_bytes_max = 2 << 10;
         limits.inbound_bytes_max = 1 << 20;
         limits.pending_handshakes_per_source_max = 4_096;
     });

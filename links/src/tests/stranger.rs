@@ -138,7 +138,7 @@ fn whoever_is_behind_the_address_of_a_member_is_judged_by_proof_and_not_by_count
 
 #[test]
 fn members_have_their_places_whatever_strangers_do() {
-    let mut bench = Bench::limited(|limits| limits.links_max = 16);
+    let mut bench = Bench::limited(|_, limits| limits.links_max = 16);
     with_strangers(&mut bench, 0..10_000);
     for uid in 0..10_000 {
         let source = elsewhere(usize::try_from(uid).unwrap() / 2);

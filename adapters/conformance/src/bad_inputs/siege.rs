@@ -23,9 +23,9 @@ const HALF_FRAME_BYTES: usize = 2 << 20;
 /// B-52: idle and half-done handshakes of one source, as many as there are places and more all the time: nodes come and go
 /// meanwhile. For transports on which every link is a connection of its own.
 pub async fn half_done_handshakes_up_to_the_budget_keep_no_honest_node_out<A: Adapter>(security: &Security) {
-    let target = first(node::<A>(security).config(|config| {
-        config.limits.pending_handshakes_max = PENDING_MAX;
-        config.limits.pending_handshakes_per_source_max = PENDING_MAX;
+    let target = first(node::<A>(security).link_limits(|limits| {
+        limits.pending_handshakes_max = PENDING_MAX;
+        limits.pending_handshakes_per_source_max = PENDING_MAX;
     }));
     let target = target.await;
     let to = target.address().address();

@@ -68,9 +68,11 @@ pub async fn half_a_frame_and_bytes_that_dribble_are_cut_off<A: Adapter>(securit
 
 /// B-51: gossip beyond the rate is dropped; beyond patience its link is closed; the others do not notice.
 pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security: &Security) {
-    let limited = quiet::<A>(security).config(|config| {
-        config.limits.gossip_frames_per_second_max = GOSSIPS_PER_SECOND;
-        config.limits.rate_exceeded_patience = Duration::from_secs(1);
+    let limited = quiet::<A>(security).link_limits(|limits| {
+        limits.gossip_frames_per_second_max = GOSSIPS_PER_SECOND;
+        limits.rate_exceeded_patience = Duration::from_secs(1);
+    });
+    let limited = limited.config(|config| {
         // Two nodes need a few gossips per second while one joins.
         config.membership.gossip_interval = Duration::from_secs(1);
     });

@@ -44,7 +44,7 @@ use quorate_core::input::{Command, EntityReport, Input, ShardingCommand};
 use quorate_core::node::Node;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
-use quorate_links::{LinkId, LinkInput, Links, Source};
+use quorate_links::{LinkId, LinkInput, Links, Source, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
@@ -61,7 +61,7 @@ use replies::{Follows, Replies, Waiting};
 use crate::data::Subscriptions;
 use crate::entity::Reports;
 use crate::lease::Leases;
-use crate::security::{Authentication, Security};
+use crate::security::Authentication;
 use crate::shared::ControlCommand;
 use crate::stats::NodeStats;
 use crate::store::Stores;
@@ -90,44 +90,41 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     halted: Option<HaltReason>,
 }
 
-impl Pump {
-    /// A pump around a new node.
-    pub(crate) fn new(
-        config: ValidConfig,
-        me: UniqueAddress,
-        mut rng: ChaCha8Rng,
-        reports: Arc<Reports>,
-        security: &Security,
-        now: Now,
-    ) -> Self {
-        let node = Node::new(config.clone(), me.clone(), ChaCha8Rng::from_rng(&mut rng), now);
-        let links = links(
-            config.clone(),
-            me.clone(),
-            security.authentication(),
-            &mut rng,
-            now,
-        );
-        Self::around(node, links, Base::new(config, me, now), reports)
+/// What a node is made of.
+pub(crate) struct Parts {
+    pub(crate) config: ValidConfig,
+    pub(crate) limits: ValidLinkLimits,
+    pub(crate) me: UniqueAddress,
+    pub(crate) rng: ChaCha8Rng,
+    pub(crate) reports: Arc<Reports>,
+    pub(crate) authentication: Authentication,
+}
+
+impl Parts {
+    /// Links with a generator of their own: how often the network fails must not change what the core draws.
+    fn links(&mut self, now: Now) -> Links {
+        let age = match self.authentication {
+            Authentication::None => None,
+            #[cfg(feature = "psk")]
+            Authentication::Psk(_) => Some(self.limits.max_link_age),
+            #[cfg(feature = "tls")]
+            Authentication::Certificates(_) => Some(self.limits.max_link_age),
+        };
+        let rng = ChaCha8Rng::from_rng(&mut self.rng);
+        Links::new(self.config.clone(), self.me.clone(), rng, now)
+            .limited(self.limits.clone())
+            .authenticated(self.authentication.clone(), age)
     }
 }
 
-/// Links with a generator of their own: how often the network fails must not change what the core draws.
-fn links(
-    config: ValidConfig,
-    me: UniqueAddress,
-    authentication: Authentication,
-    seeds: &mut ChaCha8Rng,
-    now: Now,
-) -> Links {
-    let age = match authentication {
-        Authentication::None => None,
-        #[cfg(feature = "psk")]
-        Authentication::Psk(_) => Some(config.limits.max_link_age),
-        #[cfg(feature = "tls")]
-        Authentication::Certificates(_) => Some(config.limits.max_link_age),
-    };
-    Links::new(config, me, ChaCha8Rng::from_rng(seeds), now).authenticated(authentication, age)
+impl Pump {
+    /// A pump around a new node.
+    pub(crate) fn new(mut parts: Parts, now: Now) -> Self {
+        let rng = ChaCha8Rng::from_rng(&mut parts.rng);
+        let node = Node::new(parts.config.clone(), parts.me.clone(), rng, now);
+        let links = parts.links(now);
+        Self::around(node, links, Base::new(parts.config, parts.me, now), parts.reports)
+    }
 }
 
 impl<M: Machine> Pump<M> {

@@ -17,7 +17,7 @@ use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAck, HelloAnswer, LinkKind, decode_answer, decode_hello, encode_answer,
     encode_hello,
 };
-use quorate_links::{Chunk, Order};
+use quorate_links::{Chunk, LinkLimits, Order};
 
 /// What the scripted node was told.
 #[derive(Debug, PartialEq)]
@@ -137,7 +137,7 @@ impl Bench {
         Self::limited(|_| {})
     }
 
-    pub(super) fn limited(change: impl FnOnce(&mut Limits)) -> Self {
+    pub(super) fn limited(change: impl FnOnce(&mut LinkLimits)) -> Self {
         Self::with(me(), Authentication::None, change)
     }
 
@@ -149,7 +149,7 @@ impl Bench {
     pub(super) fn with(
         me: UniqueAddress,
         authentication: Authentication,
-        change: impl FnOnce(&mut Limits),
+        change: impl FnOnce(&mut LinkLimits),
     ) -> Self {
         Self::seeded(1, me, authentication, change)
     }
@@ -159,23 +159,21 @@ impl Bench {
         seed: u64,
         me: UniqueAddress,
         authentication: Authentication,
-        change: impl FnOnce(&mut Limits),
+        change: impl FnOnce(&mut LinkLimits),
     ) -> Self {
-        let mut config = Config::lan(ClusterName::new("c").unwrap());
-        change(&mut config.limits);
-        // Two values at their limit fit a frame, whatever the test made of frames.
-        let most = config.limits.bulk_frame_bytes_max / 2;
-        config.ddata.value_bytes_max = config.ddata.value_bytes_max.min(most);
-        let config = config.validate().unwrap();
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let links = links(
-            config.clone(),
-            me.clone(),
+        let config = Config::lan(ClusterName::new("c").unwrap()).validate().unwrap();
+        let mut limits = LinkLimits::default();
+        change(&mut limits);
+        let mut parts = Parts {
+            limits: limits.validate(&config.limits).unwrap(),
+            config,
+            me: me.clone(),
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            reports: Arc::new(Reports::default()),
             authentication,
-            &mut rng,
-            Now::default(),
-        );
-        let base = Base::new(config, me.clone(), Now::default());
+        };
+        let links = parts.links(Now::default());
+        let base = Base::new(parts.config, me.clone(), Now::default());
         let script = Script {
             says: VecDeque::new(),
             heard: Vec::new(),
@@ -187,7 +185,7 @@ impl Bench {
             hears: Vec::new(),
         };
         Self {
-            pump: Pump::around(script, links, base, Arc::new(Reports::default())),
+            pump: Pump::around(script, links, base, parts.reports),
             halted: false,
             millis: 0,
             unix_ms: 0,

@@ -46,11 +46,22 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long links that were cut may take to let go of their sockets: one look at each task.
 const CUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs a node in tasks of `runtime`, and its entities in tasks of `users`, until it has ended.
+/// Where a node runs, and where what users wrote does.
+pub(crate) struct Runtimes<R> {
+    pub(crate) node: R,
+    pub(crate) users: R,
+}
+
+/// The ways out and in.
+pub(crate) struct Network<T: Transport> {
+    pub(crate) transport: T,
+    pub(crate) listener: T::Listener,
+}
+
+/// Runs a node until it has ended.
 pub(crate) fn start<R: Runtime, T: Transport>(
-    (runtime, users): (&R, R),
-    transport: T,
-    listener: T::Listener,
+    Runtimes { node: runtime, users }: Runtimes<R>,
+    Network { transport, listener }: Network<T>,
     pump: Pump,
     shared: Arc<Shared>,
     commands: Commands,

@@ -12,12 +12,12 @@ use quorate_core::message::{DetectorMsg, Heartbeat, Join, MembershipMsg, Message
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{AUTH_NONE, FEATURES, Hello, LinkKind as HelloLink, encode_hello};
-use quorate_links::{Chunk, LinkId, LinkInput, Order, Source};
+use quorate_links::{Chunk, LinkId, LinkInput, Order, Source, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::entity::Reports;
-use crate::pump::{Action, Pump};
+use crate::pump::{Action, Parts, Pump};
 use crate::security::Security;
 use crate::shared::ControlCommand;
 use crate::sync::oneshot;
@@ -40,15 +40,16 @@ pub fn play() -> Vec<String> {
     let node = |port, uid| UniqueAddress::new(Address::new("script", port).expect("an address"), uid);
     let (me, peer) = (node(1, 11), node(2, 22));
     let config = Config::fast(ClusterName::new("script").expect("a name"));
+    let parts = Parts {
+        config: config.validate().expect("the preset is legal"),
+        limits: ValidLinkLimits::default(),
+        me: me.clone(),
+        rng: ChaCha8Rng::seed_from_u64(98),
+        reports: Arc::new(Reports::default()),
+        authentication: Security::insecure_plaintext().authentication(),
+    };
     let mut stage = Stage {
-        pump: Pump::new(
-            config.validate().expect("the preset is legal"),
-            me.clone(),
-            ChaCha8Rng::seed_from_u64(98),
-            Arc::new(Reports::default()),
-            &Security::insecure_plaintext(),
-            Now::default(),
-        ),
+        pump: Pump::new(parts, Now::default()),
         me: me.clone(),
         peer,
         millis: 0,

@@ -79,7 +79,7 @@ impl Mtls {
     }
 
     /// Uses these credentials for every link that is opened from now on. Links that are open stay open until they are renewed,
-    /// before they are `limits.max_link_age` old.
+    /// before they are `links.max_link_age` old.
     ///
     /// # Errors
     /// Those of [`Self::new`]; the credentials in use then stay in use.

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connection, Endpoint, TransportConfig};
-use quorate_quinn::core::Config;
-use quorate_quinn::{Cluster, DevCa, LinkStats, Security};
+use quorate_quinn::{Cluster, DevCa, LinkLimits, LinkStats, Security};
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 
@@ -19,20 +18,20 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
 /// A retry, and the first packet with its answer: no handshake is finished with less, nor with so much.
 const DATAGRAMS_OF_HALF_A_HANDSHAKE: usize = 2;
 
-async fn node(authority: &DevCa, change: impl FnOnce(&mut Config) + Send + 'static) -> Cluster {
+async fn node(authority: &DevCa, change: impl FnOnce(&mut LinkLimits) + Send + 'static) -> Cluster {
     let builder = Cluster::builder("strangers")
         .bind("127.0.0.1:0")
         .security(Security::mtls(authority.mtls().unwrap()))
         .fast_profile()
-        .config(move |config| {
-            config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(3);
-            config.limits.handshake_timeout = HANDSHAKE_LIMIT;
-            change(config);
+        .config(|config| config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(3))
+        .link_limits(move |limits| {
+            limits.handshake_timeout = HANDSHAKE_LIMIT;
+            change(limits);
         });
     builder.start().await.unwrap()
 }
 
-async fn first(authority: &DevCa, change: impl FnOnce(&mut Config) + Send + 'static) -> Cluster {
+async fn first(authority: &DevCa, change: impl FnOnce(&mut LinkLimits) + Send + 'static) -> Cluster {
     let node = node(authority, change).await;
     node.join([node.address().address()]).await.unwrap();
     node.up().await.unwrap();
@@ -130,10 +129,10 @@ async fn linked_and_closed(stranger: &Endpoint, to: SocketAddr) -> Option<Connec
 fn b_52_connections_of_strangers_without_a_link_keep_no_member_out_and_are_closed() {
     block_on(async {
         let authority = DevCa::new(NAME).unwrap();
-        let smallest = |config: &mut Config| {
-            config.limits.links_max = 16;
-            config.limits.pending_handshakes_max = 16;
-            config.limits.stranger_links_max = 16;
+        let smallest = |limits: &mut LinkLimits| {
+            limits.links_max = 16;
+            limits.pending_handshakes_max = 16;
+            limits.stranger_links_max = 16;
         };
         let target = first(&authority, smallest).await;
         let stranger = stranger(&authority);

@@ -176,76 +176,8 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("limits.entity_id_bytes_max", |c| {
             c.limits.entity_id_bytes_max = 4_097
         }),
-        ("limits.handshake_timeout", |c| {
-            c.limits.handshake_timeout = Duration::ZERO
-        }),
-        ("limits.links_max", |c| c.limits.links_max = 15),
-        ("limits.pending_handshakes_max", |c| {
-            c.limits.pending_handshakes_max = 15
-        }),
-        ("limits.stranger_links_max", |c| {
-            c.limits.stranger_links_max = 65_537
-        }),
-        ("limits.stranger_links_per_source_max", |c| {
-            c.limits.stranger_links_per_source_max = 0
-        }),
-        ("limits.pending_handshakes_per_source_max", |c| {
-            c.limits.pending_handshakes_per_source_max = 0
-        }),
-        ("limits.stranger_idle_timeout", |c| {
-            c.limits.stranger_idle_timeout = Duration::ZERO
-        }),
-        ("limits.max_link_age", |c| {
-            c.limits.max_link_age = Duration::from_millis(999)
-        }),
-        ("limits.max_link_age", |c| {
-            c.limits.max_link_age = Duration::from_secs(30 * 86_400 + 1)
-        }),
-        // Less than two of the largest frames.
-        ("limits.inbound_bytes_max", |c| {
-            c.limits.inbound_bytes_max = (8 << 20) - 1
-        }),
-        ("limits.gossip_frames_per_second_max", |c| {
-            c.limits.gossip_frames_per_second_max = 9
-        }),
-        ("limits.control_frames_per_second_max", |c| {
-            c.limits.control_frames_per_second_max = 99
-        }),
-        ("limits.control_bytes_per_second_max", |c| {
-            c.limits.control_bytes_per_second_max = (16 << 20) - 1
-        }),
-        ("limits.rate_exceeded_patience", |c| {
-            c.limits.rate_exceeded_patience = Duration::ZERO
-        }),
-        ("limits.checksum_failures_max", |c| {
-            c.limits.checksum_failures_max = 0
-        }),
-        ("limits.control_queue_messages_max", |c| {
-            c.limits.control_queue_messages_max = 99
-        }),
-        ("limits.gossip_queue_messages_max", |c| {
-            c.limits.gossip_queue_messages_max = 0
-        }),
-        ("limits.reply_queue_messages_max", |c| {
-            c.limits.reply_queue_messages_max = 0
-        }),
-        ("limits.reply_queue_bytes_max", |c| {
-            c.limits.reply_queue_bytes_max = 0
-        }),
-        ("limits.user_queue_messages_max", |c| {
-            c.limits.user_queue_messages_max = 1
-        }),
-        ("limits.user_queue_bytes_max", |c| {
-            c.limits.user_queue_bytes_max = 1
-        }),
         ("limits.bulk_frame_bytes_max", |c| {
             c.limits.bulk_frame_bytes_max = 1_023
-        }),
-        ("limits.bulk_queue_messages_max", |c| {
-            c.limits.bulk_queue_messages_max = 1
-        }),
-        ("limits.bulk_queue_bytes_max", |c| {
-            c.limits.bulk_queue_bytes_max = 1
         }),
         ("limits.log_lines_per_second_max", |c| {
             c.limits.log_lines_per_second_max = 10_001

@@ -51,9 +51,9 @@ pub(crate) struct Siege {
 async fn start<A: Adapter>(security: Security, seed: Option<&Address>) -> Result<Cluster<A>> {
     let builder = Cluster::<A>::builder(CLUSTER)
         .bind("127.0.0.1:0")
-        .config(|config| {
-            config.limits.max_link_age = LINK_AGE;
-            config.limits.handshake_timeout = HANDSHAKE_LIMIT;
+        .link_limits(|limits| {
+            limits.max_link_age = LINK_AGE;
+            limits.handshake_timeout = HANDSHAKE_LIMIT;
         });
     let node = builder.security(security).seeds(seed).start().await?;
     if seed.is_none() {
