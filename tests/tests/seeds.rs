@@ -41,12 +41,12 @@ fn fifty_seeds_break_no_invariant_and_every_fault_fires() {
 
 #[test]
 fn a_hundred_mixed_seeds_of_membership_break_no_invariant_and_take_rare_branches() {
-    let mut plan = Plan::of(Profile::Membership, 5, &FaultKind::ALL);
+    let mut plan = Plan::of(Profile::Membership, 5, &Profile::Membership.faults());
     plan.mixed = true;
     let report = campaign::run(0..100, &plan, 2, true, &|_: &Outcome| {});
     assert_eq!(report.violations, []);
     let totals = report.totals;
-    for kind in FaultKind::ALL {
+    for kind in Profile::Membership.faults() {
         assert!(totals.faults.of(kind) >= 2, "{kind}");
     }
     for branch in [
@@ -54,6 +54,7 @@ fn a_hundred_mixed_seeds_of_membership_break_no_invariant_and_take_rare_branches
         "members weakly up",
         "old incarnations terminated",
         "halted as Downed",
+        "halted as Removed",
     ] {
         assert!(totals.branches.0[branch] > 0, "{branch}");
     }

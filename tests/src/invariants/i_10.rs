@@ -1,5 +1,5 @@
 //! I-10: only a leader on a converged state moves members to Up, to Exiting or out of the table; and what a node takes
-//! over from others, somebody else really did. From one state at most one process acts (I-09's second half).
+//! over from others, somebody else really did. An operator may remove a member at any node. From one state at most one process acts (I-09's second half).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::Status;
 
-use super::{Step, oracle};
+use super::{Cause, Step, oracle};
 use crate::sim::{History, ProcessId, digest};
 
 /// Every status any process has ever given a member, and who acted from which state.
@@ -34,9 +34,12 @@ impl LeaderOnly {
             }
             return Ok(());
         }
-        let acts: Vec<&(UniqueAddress, Status)> =
-            moves.iter().filter(|moved| is_leader_action(moved.1)).collect();
-        if let Some((node, status)) = acts.first() {
+        let is_by_hand = |(node, status): &(UniqueAddress, Status)| {
+            let is_command = *step.cause == Cause::Command && *status == Status::Removed;
+            is_command && history.removed_by_hand.contains(node)
+        };
+        let mut acts = moves.iter().filter(|moved| is_leader_action(moved.1));
+        if let Some((node, status)) = acts.find(|moved| !is_by_hand(moved)) {
             self.check_authority(step, history)
                 .map_err(|why| format!("moves {node} to {status} {why}"))?;
         }

@@ -1,12 +1,12 @@
 //! I-13: a leader removes a member only if it is Exiting and confirmed that it is done, or cannot be reached; or Down and
-//! observed unreachable, the proof that it stopped. That nothing runs on a member any more is said by that member first, and
+//! observed unreachable, the proof that it stopped; whoever else goes was removed by an operator, by command. That nothing runs on a member any more is said by that member first, and
 //! is true when it says so. A node says that it is no longer a member at most once, and only after
 //! all its entities were told to stop.
 
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::membership::member::Status;
 
-use super::{Step, oracle};
+use super::{Cause, Step, oracle};
 use crate::sim::{History, ProcessId};
 
 /// Nothing to remember.
@@ -21,6 +21,7 @@ impl OrderlyRemoval {
             return Ok(());
         }
         let (before, after) = (step.before.gossip(), step.after.gossip());
+        let by_hand = |node: &_| *step.cause == Cause::Command && history.removed_by_hand.contains(node);
         let confirmed = &history.processes[step.process as usize].exiting_confirmed;
         for member in before.members().iter().filter(|m| !after.contains(&m.node)) {
             let node = &member.node;
@@ -36,7 +37,7 @@ impl OrderlyRemoval {
                 | Status::Leaving
                 | Status::Removed => false,
             };
-            if !orderly {
+            if !orderly && !by_hand(node) {
                 return Err(format!("removes {node}, which is {} and not gone", member.status));
             }
         }

@@ -25,6 +25,8 @@ pub enum Purpose {
     Singletons,
     /// Which entities leave memory, and when.
     Passivation,
+    /// Whether members are removed by hand among the faults of a seed.
+    LastResort,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -41,6 +43,7 @@ impl Purpose {
             Self::Conflicts => 7,
             Self::Singletons => 8,
             Self::Passivation => 9,
+            Self::LastResort => 10,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

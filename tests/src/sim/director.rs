@@ -61,7 +61,7 @@ impl Sim {
     /// Runs a random plan drawn from this simulator's seed, up to its end or the first violation.
     pub fn run_plan(&mut self, plan: &Plan) {
         let mut chance = Chance::new(self.seed, Purpose::Faults);
-        let mix = Mix::draw(&mut chance, plan);
+        let mix = Mix::draw(self.seed, &mut chance, plan);
         self.note(format_args!("{mix:?}"));
         if plan.profile == Profile::Sharding {
             self.passivations.configure(&mut self.config.sharding);
@@ -298,12 +298,10 @@ impl Director<'_> {
             }
             FaultKind::Leave => self.sim.leave(index),
             FaultKind::Reset if index != other => self.sim.reset(index, other),
-            // The cluster prepares to stop, loses a member meanwhile, and stops.
             FaultKind::Prepare if self.sim.prepare_for_shutdown(index) => {
                 self.later(length / 4, Later::Crash(other));
                 self.later(length, Later::Blackout);
             }
-            // The second has a schedule of its own.
             FaultKind::Reset | FaultKind::Conflict | FaultKind::Prepare => {}
             FaultKind::Pause => self.sim.pause(index, micros(length * 3 / 4)),
             FaultKind::Slow => self
@@ -334,6 +332,7 @@ impl Director<'_> {
             FaultKind::FailedSync => self.disk_fault(kind, index, StoreFault::FailsOnce, length),
             FaultKind::Down => self.sim.down_from_outside(index, other),
             FaultKind::LeaveTwo => self.sim.leave_two(index, other),
+            FaultKind::Remove => self.sim.remove_from_outside(index, other, self.plan.nodes),
             FaultKind::Retire => self.sim.retire_singleton(index, other, length),
             FaultKind::LeaseKeeper => {
                 self.sim.trouble_lease_keeper(strength, self.plan.nodes, index);
@@ -414,7 +413,8 @@ impl Director<'_> {
             | FaultKind::LeaveTwo
             | FaultKind::Prepare
             | FaultKind::LeaseKeeper
-            | FaultKind::Retire => return,
+            | FaultKind::Retire
+            | FaultKind::Remove => return,
         }
         if kind != FaultKind::Partition {
             self.sim.faults.add(kind);

@@ -62,6 +62,8 @@ pub enum FaultKind {
     LeaseKeeper,
     /// A user has a node that stays host a singleton no more, and later again.
     Retire,
+    /// A user removes a member at once, whether it runs or not (membership 2.10).
+    Remove,
 }
 
 impl FaultKind {
@@ -102,12 +104,16 @@ impl FaultKind {
         Self::Retire,
     ];
 
+    /// Those of an operator who does not wait for the cluster.
+    pub const LAST_RESORT: [Self; 1] = [Self::Remove];
+
     /// Every kind there is.
     pub fn every() -> impl Iterator<Item = Self> {
         let special = Self::STORES
             .into_iter()
             .chain(Self::SHARDS)
-            .chain(Self::SINGLETONS);
+            .chain(Self::SINGLETONS)
+            .chain(Self::LAST_RESORT);
         Self::ALL.into_iter().chain(special)
     }
 
@@ -149,6 +155,7 @@ impl FaultKind {
             Self::Prepare => "prepare",
             Self::LeaseKeeper => "lease-keeper",
             Self::Retire => "retire",
+            Self::Remove => "remove",
         }
     }
 
@@ -173,7 +180,8 @@ impl FaultKind {
             | Self::FailedSync
             | Self::LeaveTwo
             | Self::LeaseKeeper
-            | Self::Retire => true,
+            | Self::Retire
+            | Self::Remove => true,
             Self::Blackout
             | Self::Pause
             | Self::Tick
@@ -212,7 +220,8 @@ pub struct FaultCounts(
     [u64; FaultKind::ALL.len()
         + FaultKind::STORES.len()
         + FaultKind::SHARDS.len()
-        + FaultKind::SINGLETONS.len()],
+        + FaultKind::SINGLETONS.len()
+        + FaultKind::LAST_RESORT.len()],
 );
 
 impl FaultCounts {

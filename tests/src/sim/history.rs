@@ -147,6 +147,8 @@ pub struct History {
     pub promises: BTreeMap<(SingletonId, Keeper), BTreeMap<u64, UniqueAddress>>,
     /// When a process said last that nothing of a singleton runs there any more.
     pub handed_over: BTreeMap<(SingletonId, ProcessId), u64>,
+    /// Members that an operator wanted removed at once.
+    pub removed_by_hand: BTreeSet<UniqueAddress>,
     by_node: BTreeMap<UniqueAddress, ProcessId>,
 }
 

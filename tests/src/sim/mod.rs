@@ -18,6 +18,7 @@ mod history;
 mod leases;
 mod links;
 mod network;
+mod operator;
 mod passivation;
 pub mod plan;
 mod process;

@@ -1,7 +1,7 @@
 //! A random run from a seed: which faults, how often, and when. Every seed draws its own mix (swarm), many of them with
 //! some faults turned off. Only the draw; the director brings it about. Spec: reliability 1c.
 
-use super::chance::Chance;
+use super::chance::{Chance, Purpose};
 use super::faults::FaultKind;
 
 /// Microseconds of a second.
@@ -42,10 +42,12 @@ impl Profile {
     #[must_use]
     pub fn faults(self) -> Vec<FaultKind> {
         match self {
-            Self::Sharding | Self::Membership => FaultKind::ALL.to_vec(),
+            Self::Sharding => FaultKind::ALL.to_vec(),
+            Self::Membership => FaultKind::ALL.into_iter().chain(FaultKind::LAST_RESORT).collect(),
             Self::Data => FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect(),
             Self::Singleton => {
                 let special = FaultKind::STORES.into_iter().chain(FaultKind::SINGLETONS);
+                let special = special.chain(FaultKind::LAST_RESORT);
                 FaultKind::ALL.into_iter().chain(special).collect()
             }
         }
@@ -148,7 +150,7 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    pub(super) fn draw(chance: &mut Chance, plan: &Plan) -> Self {
+    pub(super) fn draw(seed: u64, chance: &mut Chance, plan: &Plan) -> Self {
         // Every number is drawn, whatever is allowed, so that two fault lists differ only in what they leave out.
         let mut kinds: Vec<FaultKind> = Vec::new();
         for kind in FaultKind::ALL {
@@ -189,6 +191,14 @@ impl Mix {
             let wanted = chance.per_mille(550) && plan.faults.contains(kind);
             if wanted && (kind.is_orderly() || !orderly) {
                 mix.kinds.push(*kind);
+            }
+        }
+        // From a stream of its own, so that seeds without it stay what they are.
+        let mut last_resort = Chance::new(seed, Purpose::LastResort);
+        for kind in FaultKind::LAST_RESORT {
+            let wanted = last_resort.per_mille(550) && plan.faults.contains(&kind);
+            if wanted && (kind.is_orderly() || !orderly) {
+                mix.kinds.push(kind);
             }
         }
         mix
