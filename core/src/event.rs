@@ -29,7 +29,7 @@ pub enum Event {
     Downing(DowningEvent),
     /// Sharding.
     Sharding {
-        /// The entity kind.
+        /// The entity kind: `KindId::of` its name.
         kind: KindId,
         /// What happened.
         event: ShardingEvent,
@@ -38,7 +38,7 @@ pub enum Event {
     Ddata(DdataEvent),
     /// A singleton.
     Singleton {
-        /// Which.
+        /// Which: `SingletonId::of` its name.
         singleton: SingletonId,
         /// What happened.
         event: SingletonEvent,

@@ -4,9 +4,10 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
+use common::log::Log;
 use common::{all_up, cluster, node, within};
 use quorate_tokio::core::{
     AskFailure, CommandError, Event, FieldDifference, Role, ShardingCommandError, ShardingEvent,
@@ -35,6 +36,9 @@ enum Order {
     Answer(usize),
     Read,
 }
+
+/// What the process says; each test looks for what only its nodes can have caused.
+static LOG: LazyLock<Log> = LazyLock::new(Log::take_over);
 
 type Notes = Vec<String>;
 type Said = Arc<Mutex<Notes>>;
@@ -123,6 +127,31 @@ async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_lines_about_a_kind_or_a_singleton_have_its_name() {
+    LazyLock::force(&LOG);
+    let (node, said) = (cluster(1).await.remove(0), Said::default());
+    let region = notebooks(&node, &said).await;
+    let alone = node.singleton("diary").start({
+        let said = Arc::clone(&said);
+        move |_| Notebook {
+            said: Arc::clone(&said),
+            notes: Notes::new(),
+        }
+    });
+    let alone = within(alone).await.unwrap();
+    within(alone.ask(&Order::Read).into_future()).await.unwrap();
+    ask(&region, "a", Order::Read).await.unwrap();
+    let me = format!("me={}", node.address());
+    for event in [r#"event="coordinator""#, r#"event="sharding""#] {
+        LOG.said(&["cluster::sharding", event, &me, "kind=notebook "])
+            .await;
+    }
+    let started = r#"event="singleton_started""#;
+    LOG.said(&["cluster::singleton", started, &me, "name=diary "])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,11 +10,19 @@ use quorate_core::membership::member::Member;
 use quorate_core::reject::{MembershipRejection, Rejection};
 use quorate_core::time::Instant;
 
+use super::entities::Entities;
 use super::instances::Instances;
 use super::log::LogLimit;
 
+/// Who knows what events name by number only.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) kinds: &'a Entities,
+    pub(crate) singletons: &'a Instances,
+}
+
 /// Writes an event to the log.
-pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: &Instances) {
+pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: Names<'_>) {
     match event {
         Event::Membership(MembershipEvent::Changed { change, .. }) => membership(me, change),
         Event::Membership(MembershipEvent::SelfUp) => {
@@ -48,7 +56,7 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         Event::Detector(DetectorEvent::StillMember) => {
             tracing::info!(target: "cluster::fd", event = "still_member", %me, "after a pause of this process");
         }
-        Event::Sharding { kind, event } => sharding(me, &format_args!("{kind:?}"), event),
+        Event::Sharding { kind, event } => self::sharding(me, &names.kinds.name(*kind).escape_debug(), event),
         // After a restart at the same address: a cluster's life, and nobody's fault.
         Event::Rejected {
             peer,
@@ -86,7 +94,7 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         Event::Membership(MembershipEvent::Asked(_)) => {}
         Event::Ddata(event) => ddata(me, event),
         Event::Singleton { singleton, event } => {
-            self::singleton(me, &names.name(*singleton).escape_debug(), event)
+            self::singleton(me, &names.singletons.name(*singleton).escape_debug(), event)
         }
         // What a later version of the core says.
         Event::Membership(_) | Event::Downing(_) | Event::Detector(_) => unknown(me, event),

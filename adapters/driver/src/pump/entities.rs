@@ -1,6 +1,7 @@
 //! The entities that run on this node, by kind. Does what the core orders and reports what cannot be done; decides nothing about
 //! shards. Spec: sharding 1.4, 10.5.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -51,6 +52,14 @@ impl Entities {
         self.kinds.remove(&kind);
     }
 
+    /// A kind's name, or its number where this node does not know it.
+    pub(crate) fn name(&self, kind: KindId) -> Cow<'_, str> {
+        match self.kinds.get(&kind) {
+            Some(known) => Cow::Borrowed(&known.name),
+            None => Cow::Owned(format!("{kind:?}")),
+        }
+    }
+
     /// How many run.
     pub(crate) const fn live(&self) -> u64 {
         self.slots.live()
@@ -92,10 +101,7 @@ impl Entities {
 
     /// Those whose handlers have held a thread for so many looks, `kind/id`; `None` for one that is gone meanwhile.
     pub(crate) fn holders(&self, looks: u64) -> Vec<Option<String>> {
-        let name = |(kind, id): &(KindId, EntityId)| {
-            let kind = self.kinds.get(kind).map_or("", |kind| &kind.name);
-            format!("{}/{id}", kind.escape_debug())
-        };
+        let name = |(kind, id): &(KindId, EntityId)| format!("{}/{id}", self.name(*kind).escape_debug());
         let holders = self.slots.holders(looks);
         holders.into_iter().map(|who| who.map(name)).collect()
     }

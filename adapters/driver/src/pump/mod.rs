@@ -452,7 +452,11 @@ impl<M: Machine> Pump<M> {
     /// Writes an event to the log, and tells those who listen.
     fn publish(&mut self, event: Event) {
         let (me, log) = (&self.base.me, &mut self.base.log);
-        announce::event(me, &event, log, self.base.now.mono, &self.instances);
+        let names = announce::Names {
+            kinds: &self.entities,
+            singletons: &self.instances,
+        };
+        announce::event(me, &event, log, self.base.now.mono, names);
         self.base.act(Action::Publish(event));
     }
 }
