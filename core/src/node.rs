@@ -147,7 +147,7 @@ impl<R: Rng> Node<R> {
                 lane,
                 kind,
                 body,
-            } => self.route_frame(from, proof, (lane, kind), body),
+            } => self.route_frame(from, proof, lane, kind, body),
             Input::Link(event) => self.route_link(event),
             Input::Command { token, command } => self.route_command(token, command),
             Input::Tell {

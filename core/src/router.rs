@@ -22,7 +22,8 @@ impl<R: Rng> Node<R> {
         &mut self,
         from: &UniqueAddress,
         proof: Proof<'_>,
-        (lane, kind): (Lane, u16),
+        lane: Lane,
+        kind: u16,
         body: &[u8],
     ) {
         self.base.stats.node.frames_received += 1;

@@ -8,7 +8,7 @@ use std::{fs, io};
 use quorate_core::config::Limits;
 use quorate_core::ident::{Address, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
-use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::gossip::{Gossip, GossipParts};
 use quorate_core::membership::member::Member;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
@@ -36,15 +36,15 @@ fn large_gossip() -> Vec<u8> {
     };
     let member = |at| Member::joining(node(at), Roles::default(), AppVersion::default());
     let clock = VectorClock::from_entries(vec![(node(0), 5)]).expect("one entry");
-    let gossip = Gossip::from_parts(
-        (0..150).map(member).collect(),
-        Reachability::new(),
-        clock,
-        (0..75).collect(),
-        BTreeSet::new(),
-        0,
-        Arc::from([]),
-    );
+    let gossip = Gossip::from_parts(GossipParts {
+        members: (0..150).map(member).collect(),
+        reachability: Reachability::new(),
+        version: clock,
+        seen: (0..75).collect(),
+        tombstones: BTreeSet::new(),
+        epoch: 0,
+        meta: Arc::from([]),
+    });
     let gossip = Arc::new(gossip.expect("a legal state"));
     let mut out = Vec::new();
     let message = Message::Membership(MembershipMsg::Gossip(GossipEnvelope {

@@ -15,7 +15,7 @@ use quorate_core::ddata::state::key::Key;
 use quorate_core::ddata::state::{Envelope, Pruning};
 use quorate_core::ident::{Address, Role, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
-use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::gossip::{Gossip, GossipParts};
 use quorate_core::membership::member::Member;
 use quorate_core::membership::merge::merge;
 use quorate_core::membership::reachability::Reachability;
@@ -274,15 +274,15 @@ fn dense_states() -> [(&'static str, Gossip); 3] {
         members.sort_by(|a, b| a.node.cmp(&b.node));
         let tombstones = (0..removed).map(|at| node(&format!("t{at:x}"))).collect();
         let (reach, clock) = (Reachability::new(), VectorClock::new());
-        Gossip::from_parts(
+        Gossip::from_parts(GossipParts {
             members,
-            reach,
-            clock,
-            [].into_iter().collect(),
+            reachability: reach,
+            version: clock,
+            seen: [].into_iter().collect(),
             tombstones,
-            0,
-            Arc::from([]),
-        )
+            epoch: 0,
+            meta: Arc::from([]),
+        })
         .expect("legal")
     };
     let roles = |at: usize| {

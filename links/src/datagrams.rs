@@ -40,10 +40,7 @@ impl Links {
                 bad(WireError::Malformed { what: "datagram" })
             }
             Decoded::Frame { frame, consumed } => {
-                match held
-                    .meter
-                    .count((frame.lane, frame.kind), consumed, limits, now.mono)
-                {
+                match held.meter.count(frame.tag(), consumed, limits, now.mono) {
                     Verdict::Within => {}
                     Verdict::Beyond => return Some(Found::BeyondRate(frame.lane)),
                     Verdict::TooLong => return Some(Found::TooLongBeyondRate(frame.lane)),

@@ -124,7 +124,7 @@ pub use crowd::{Crowd, Source};
 pub use linked::{LinkedNode, Next};
 pub use links::Links;
 pub use order::{Chunk, LinkId, LinkInput, Order};
-pub use pending::Pending;
+pub use pending::{Bounds, Pending};
 pub use quorate_core::wire::handshake::LinkKind;
 pub use recipient::{Received, Recipient};
 pub use report::{Party, Refusal, Report};

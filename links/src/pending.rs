@@ -4,6 +4,15 @@
 
 use crate::crowd::{Crowd, Source};
 
+/// How many may be under way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Of all sources.
+    pub max: usize,
+    /// Of the source of the next one. `None` where members have links from there: who is behind it is judged by what it proves.
+    pub per_source_max: Option<usize>,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Pending {
@@ -45,20 +54,14 @@ impl Pending {
         self.others.remove(id, source) || self.known.remove(id, source)
     }
 
-    /// Who has to go, by a random number, before another one of this source can come: `max` may be under way, `per_source_max` of
-    /// a source without members.
+    /// Who has to go, by a random number, before another one of this source can come.
     #[must_use]
-    pub fn victim(
-        &self,
-        (source, known): (Source, bool),
-        (max, per_source_max): (usize, usize),
-        random: u64,
-    ) -> Option<u64> {
-        if !known && self.count(source) >= per_source_max {
+    pub fn victim(&self, source: Source, bounds: Bounds, random: u64) -> Option<u64> {
+        if bounds.per_source_max.is_some_and(|max| self.count(source) >= max) {
             let other = self.others.one_of(source, random);
             return other.or_else(|| self.known.one_of(source, random));
         }
-        (self.len() >= max)
+        (self.len() >= bounds.max)
             .then(|| self.one_of_the_most(random))
             .flatten()
     }
@@ -90,9 +93,12 @@ mod tests {
 
     /// Adds one after whoever has to go.
     fn come(pending: &mut Pending, id: u64, from: u8, known: bool) {
-        let limits = (MAX, PER_SOURCE_MAX);
+        let bounds = Bounds {
+            max: MAX,
+            per_source_max: (!known).then_some(PER_SOURCE_MAX),
+        };
         let random = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if let Some(victim) = pending.victim((source(from), known), limits, random) {
+        if let Some(victim) = pending.victim(source(from), bounds, random) {
             let crowds = (0..=u8::MAX).map(source);
             assert!(crowds.into_iter().any(|source| pending.remove(victim, source)));
         }

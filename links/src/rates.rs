@@ -5,7 +5,7 @@
 use alloc::collections::BTreeMap;
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::message::{DetectorMsg, Lane};
+use quorate_core::message::{DetectorMsg, Lane, Tag};
 use quorate_core::time::Instant;
 
 use crate::settings::LinkLimits;
@@ -97,19 +97,11 @@ impl Meter {
     }
 
     /// Counts a frame.
-    pub(crate) fn count(
-        &mut self,
-        (lane, kind): (Lane, u16),
-        bytes: usize,
-        limits: &LinkLimits,
-        now: Instant,
-    ) -> Verdict {
+    pub(crate) fn count(&mut self, tag: Tag, bytes: usize, limits: &LinkLimits, now: Instant) -> Verdict {
         let bytes = bytes as u64;
-        let within = match lane {
+        let within = match tag.lane {
             Lane::User | Lane::Reply | Lane::Bulk => true,
-            Lane::Control
-                if kind == DetectorMsg::HEARTBEAT.kind || kind == DetectorMsg::HEARTBEAT_RSP.kind =>
-            {
+            Lane::Control if tag == DetectorMsg::HEARTBEAT || tag == DetectorMsg::HEARTBEAT_RSP => {
                 self.control.take(1, 0, now)
             }
             Lane::Control => {
@@ -166,16 +158,16 @@ mod tests {
     use super::*;
     use quorate_core::message::{MembershipMsg, ShardingMsg};
 
-    const GOSSIP: (Lane, u16) = (Lane::Gossip, MembershipMsg::GOSSIP.kind);
-    const JOIN: (Lane, u16) = (Lane::Control, MembershipMsg::JOIN.kind);
-    const HEARTBEAT: (Lane, u16) = (Lane::Control, DetectorMsg::HEARTBEAT.kind);
+    const GOSSIP: Tag = MembershipMsg::GOSSIP;
+    const JOIN: Tag = MembershipMsg::JOIN;
+    const HEARTBEAT: Tag = DetectorMsg::HEARTBEAT;
 
     fn meter() -> (Meter, LinkLimits) {
         let limits = LinkLimits::default();
         (Meter::new(&limits, Instant::from_millis(0)), limits)
     }
 
-    fn admitted(meter: &mut Meter, what: (Lane, u16), count: u32, millis: u64) -> u32 {
+    fn admitted(meter: &mut Meter, what: Tag, count: u32, millis: u64) -> u32 {
         let now = Instant::from_millis(millis);
         let limits = LinkLimits::default();
         (0..count)
@@ -227,12 +219,7 @@ mod tests {
             .filter(|_| meter.count(GOSSIP, frame, &limits, Instant::from_millis(0)) == Verdict::Within);
         assert_eq!(passed.count(), 16);
         assert_eq!(
-            meter.count(
-                (Lane::User, ShardingMsg::ENTITY.kind),
-                frame,
-                &limits,
-                Instant::from_millis(0)
-            ),
+            meter.count(ShardingMsg::ENTITY, frame, &limits, Instant::from_millis(0)),
             Verdict::Within
         );
     }

@@ -167,7 +167,7 @@ impl Links {
                 Found::WrongLane(opened.peer.clone())
             }
             Decoded::Frame { frame, consumed } => {
-                match meter.count((frame.lane, frame.kind), consumed, limits, now.mono) {
+                match meter.count(frame.tag(), consumed, limits, now.mono) {
                     Verdict::Within => {}
                     Verdict::Beyond => return Found::BeyondRate(frame.lane),
                     Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),

@@ -12,7 +12,7 @@ use quorate_core::event::Event;
 use quorate_core::ident::{Address, ClusterName, Role, Roles, UniqueAddress};
 use quorate_core::input::{Command, Input, MembershipCommand};
 use quorate_core::membership::app_version::AppVersion;
-use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::gossip::{Gossip, GossipParts};
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::member_set::MemberSet;
 use quorate_core::membership::reachability::Reachability;
@@ -110,7 +110,16 @@ fn with_members(me: &UniqueAddress, count: usize) -> Gossip {
         .map(|at| unique(20_000 + at))
         .collect();
     let meta: Arc<[u8]> = Arc::from([]);
-    Gossip::from_parts(members, reachability, clock, seen, tombstones, 0, meta).expect("well formed")
+    Gossip::from_parts(GossipParts {
+        members,
+        reachability,
+        version: clock,
+        seen,
+        tombstones,
+        epoch: 0,
+        meta,
+    })
+    .expect("well formed")
 }
 
 fn feed(node: &mut Node<ChaCha8Rng>, at: Now, from: &UniqueAddress, message: &Message) -> Vec<Effect> {

@@ -175,6 +175,77 @@ fn production_files_stay_readable() {
     }
 }
 
+/// A function takes a named struct where it would take more.
+const PARAMETERS_MAX: usize = 5;
+
+/// The parameters of each function of a source, with its name; a receiver is none.
+fn parameters(text: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("fn ") {
+        let rest = &text[at + 3..];
+        let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next();
+        let is_word = at == 0 || text[..at].ends_with([' ', '\n']);
+        let Some(name) = name.filter(|name| !name.is_empty() && is_word) else {
+            continue;
+        };
+        let (mut depth, mut angles, mut count, mut before, mut is_blank) = (0, 0, 0, ' ', true);
+        let mut list = String::new();
+        for c in rest[name.len()..].chars() {
+            let is_arrow = before == '-' || before == '=';
+            before = c;
+            match c {
+                '<' => angles += 1,
+                '>' if !is_arrow => angles -= 1,
+                // The list itself is one deep; what is generic comes before it.
+                '(' | '[' | '{' if depth > 0 || angles == 0 => depth += 1,
+                ')' | ']' | '}' if depth > 0 => depth -= 1,
+                _ => {}
+            }
+            if depth > 0 && !c.is_whitespace() {
+                list.push(c);
+            }
+            let is_between = depth == 1 && angles == 0 && c == ',';
+            let is_end = depth == 0 && angles == 0 && c == ')';
+            if is_between || is_end {
+                count += usize::from(!is_blank);
+                is_blank = true;
+            } else if depth > 1 || (depth == 1 && c != '(' && !c.is_whitespace()) {
+                is_blank = false;
+            }
+            if is_end {
+                break;
+            }
+        }
+        let receivers = ["(self", "(mutself", "(&self", "(&mutself", "(&'"];
+        let has_receiver = receivers.iter().any(|form| list.starts_with(form));
+        found.push((name, count - usize::from(has_receiver && count > 0)));
+    }
+    found
+}
+
+#[test]
+fn no_function_takes_more_than_five_values() {
+    assert_eq!(
+        parameters("fn a<T: Fn(u8, u8)>(&mut self, (b, c): (B, C), d: Map<K, V>,\n) {"),
+        [("a", 2)]
+    );
+    assert_eq!(
+        parameters("fn a() {} fn b(c: fn(D, E) -> F) {"),
+        [("a", 0), ("b", 1)]
+    );
+    let mut files = Vec::new();
+    for folder in ["core/src", "links/src", "adapters", "examples", "tests/src"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    for file in files {
+        let text = fs::read_to_string(&file).expect("source is text");
+        for (name, count) in parameters(&text) {
+            let shown = file.display();
+            assert!(count <= PARAMETERS_MAX, "{shown}: {name} takes {count} values");
+        }
+    }
+}
+
 #[test]
 fn adapters_name_no_runtime_in_the_driver_and_no_socket_in_the_core() {
     let mut files = Vec::new();

@@ -286,7 +286,8 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let reports = Arc::new(Reports::new(Arc::clone(&wake), gate));
         let (shared, commands) = Shared::new(
             me.clone(),
-            (&config.limits, config.ddata.subscribers_max),
+            &config.limits,
+            config.ddata.subscribers_max,
             Arc::clone(&hub),
             wake,
         );

@@ -76,7 +76,7 @@ pub use proved::{PeerKey, Proved};
 #[cfg(feature = "psk")]
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
 pub use pump::policy::{Joiner, Manager};
-pub use quorate_links::{Crowd, LinkLimits, Pending, Source};
+pub use quorate_links::{Bounds, Crowd, LinkLimits, Pending, Source};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};

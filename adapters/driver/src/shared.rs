@@ -154,7 +154,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         me: UniqueAddress,
-        (limits, subscribers_max): (&Limits, usize),
+        limits: &Limits,
+        subscribers_max: usize,
         hub: Arc<Hub>,
         wake: Arc<Notify>,
     ) -> (Arc<Self>, Commands) {

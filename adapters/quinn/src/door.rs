@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_driver::{Crowd, HandshakeLimits, HandshakeStats, Pending, Source};
+use quorate_driver::{Bounds, Crowd, HandshakeLimits, HandshakeStats, Pending, Source};
 use tokio::sync::oneshot;
 
 /// Connections that are neither proved nor dialed, for each that may be in its handshake: those, and those given up, which linger
@@ -66,8 +66,11 @@ impl Places {
     /// A place for one more handshake, and what becomes ready when it has to go.
     fn enter(&mut self, source: Source, now: Instant, random: u64) -> (u64, oneshot::Receiver<()>) {
         let is_known = self.is_known(source, now);
-        let max = (self.limits.pending_max, self.limits.pending_per_source_max);
-        let victim = self.unfinished.victim((source, is_known), max, random);
+        let bounds = Bounds {
+            max: self.limits.pending_max,
+            per_source_max: (!is_known).then_some(self.limits.pending_per_source_max),
+        };
+        let victim = self.unfinished.victim(source, bounds, random);
         let (id, displaced) = self.hold(source, victim);
         self.unfinished.add(id, source, is_known);
         (id, displaced)

@@ -92,7 +92,7 @@ async fn serve<R: QuicRuntime>(
             let (timer, limit) = (transport.timer(), transport.handshake_limits().timeout);
             drop(transport);
             tokio::select! {
-                () = hand_out(&connection, &proved, &links, (&timer, limit)) => {}
+                () = hand_out(&connection, &proved, &links,&timer, limit) => {}
                 () = links.closed() => {}
             }
         }
@@ -133,12 +133,13 @@ async fn hand_out(
     connection: &Connection,
     proved: &Proved,
     links: &mpsc::Sender<Knock>,
-    (timer, limit): (&Timer, Duration),
+    timer: &Timer,
+    limit: Duration,
 ) {
     let receivers = Receivers::default();
     loop {
         let next = if receivers.is_empty() {
-            first_stream(connection, proved, &receivers, (timer, limit)).await
+            first_stream(connection, proved, &receivers, timer, limit).await
         } else {
             tokio::select! {
                 biased;
@@ -167,7 +168,8 @@ async fn first_stream(
     connection: &Connection,
     proved: &Proved,
     receivers: &Receivers,
-    (timer, limit): (&Timer, Duration),
+    timer: &Timer,
+    limit: Duration,
 ) -> Option<(SendStream, RecvStream)> {
     let mut place = proved.vacate();
     let next = tokio::select! {

@@ -103,11 +103,17 @@ pub(crate) async fn read(
     })
 }
 
+/// From the first key on, up to the second without it.
+pub(crate) struct Keys<'a> {
+    pub(crate) from: &'a [u8],
+    pub(crate) to: Option<&'a [u8]>,
+}
+
 pub(crate) async fn range(
     transaction: &Transaction<'_>,
     me: Me<'_>,
     space: Space,
-    (from, to): (&[u8], Option<&[u8]>),
+    Keys { from, to }: Keys<'_>,
     bytes_max: usize,
 ) -> Result<Outcome, Fault> {
     // The server counts, so that no more crosses the network than is answered.

@@ -4,7 +4,7 @@
 use quorate_driver::core::Token;
 use quorate_driver::core::store::layout::{SEAL_BYTES, seal, unseal};
 use quorate_driver::core::store::{
-    Bytes, LogState, Outcome, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError,
+    Bytes, LogState, Outcome, OwnedLog, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError,
 };
 use tokio_postgres::{Row, Transaction};
 
@@ -119,9 +119,7 @@ pub(crate) async fn open(
 
 pub(crate) async fn append(
     transaction: &Transaction<'_>,
-    space: Space,
-    log: &str,
-    token: Token,
+    OwnedLog { space, log, token }: OwnedLog<'_>,
     expected: Sequence,
     records: &[Bytes],
 ) -> Result<Outcome, Fault> {
@@ -180,10 +178,9 @@ pub(crate) async fn append(
 
 pub(crate) async fn keep(
     transaction: &Transaction<'_>,
-    space: Space,
-    log: &str,
-    token: Token,
-    (through, state): (Sequence, &Bytes),
+    OwnedLog { space, log, token }: OwnedLog<'_>,
+    through: Sequence,
+    state: &Bytes,
 ) -> Result<Outcome, Fault> {
     let owner = token_bytes(token);
     let covers = number(through);

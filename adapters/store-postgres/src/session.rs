@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorate_driver::StoreFault;
 use quorate_driver::core::Token;
 use quorate_driver::core::store::{
-    Outcome, Space, StoreAnswer, StoreError, StoreIdentity, StoreOrder, rules,
+    Outcome, OwnedLog, Space, StoreAnswer, StoreError, StoreIdentity, StoreOrder, rules,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::SqlState;
@@ -292,7 +292,17 @@ async fn obey(
         StoreOrder::Identify => Ok(Ok(StoreAnswer::Identity(me.identity))),
         StoreOrder::Read { key } => items::read(transaction, me, space, key).await,
         StoreOrder::Range { from, to, bytes_max } => {
-            items::range(transaction, me, space, (from, to.as_deref()), *bytes_max).await
+            items::range(
+                transaction,
+                me,
+                space,
+                items::Keys {
+                    from,
+                    to: to.as_deref(),
+                },
+                *bytes_max,
+            )
+            .await
         }
         // Gathered by the caller.
         StoreOrder::Write { .. } => Ok(Err(StoreError::Unavailable)),
@@ -302,7 +312,19 @@ async fn obey(
             token,
             expected,
             records,
-        } => logs::append(transaction, space, log, *token, *expected, records).await,
+        } => {
+            logs::append(
+                transaction,
+                OwnedLog {
+                    space,
+                    log,
+                    token: *token,
+                },
+                *expected,
+                records,
+            )
+            .await
+        }
         StoreOrder::ReadLog { log, from, bytes_max } => {
             logs::read(transaction, space, log, *from, *bytes_max).await
         }
@@ -311,7 +333,19 @@ async fn obey(
             token,
             through,
             state,
-        } => logs::keep(transaction, space, log, *token, (*through, state)).await,
+        } => {
+            logs::keep(
+                transaction,
+                OwnedLog {
+                    space,
+                    log,
+                    token: *token,
+                },
+                *through,
+                state,
+            )
+            .await
+        }
         StoreOrder::ReadSnapshot { log } => logs::read_snapshot(transaction, space, log).await,
         StoreOrder::DeleteRange { log, token, through } => {
             logs::forget(transaction, space, log, *token, *through).await

@@ -28,6 +28,22 @@ pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 /// After this part of the time the replicas that are not needed are asked as well.
 const SECONDARY_AFTER: u32 = 5;
 
+/// How many have to agree, and for how long they are waited for.
+#[derive(Clone, Copy)]
+struct Level {
+    consistency: Consistency,
+    timeout: Duration,
+}
+
+/// A change that was made here and is to be made elsewhere.
+struct NewWrite<'a> {
+    token: Token,
+    key: &'a Key,
+    plan: Plan,
+    delta: Option<DeltaEntry>,
+    waits_for_store: bool,
+}
+
 /// Why an operation cannot begin.
 enum NoQuorum {
     TooFew {
@@ -53,7 +69,7 @@ impl Replicator {
                 key,
                 consistency,
                 timeout,
-            } => self.get_command(cx, token, key, (consistency, timeout)),
+            } => self.get_command(cx, token, key, Level { consistency, timeout }),
             Command::Update {
                 key,
                 initial,
@@ -63,7 +79,7 @@ impl Replicator {
             } => {
                 let change =
                     |replicator: &mut Self, cx: &mut Cx<'_>| replicator.apply(cx, &key, initial, &op);
-                self.write_command(cx, token, &key, (consistency, timeout), change);
+                self.write_command(cx, token, &key, Level { consistency, timeout }, change);
             }
             Command::Delete {
                 key,
@@ -72,7 +88,7 @@ impl Replicator {
             } => {
                 let change =
                     |replicator: &mut Self, cx: &mut Cx<'_>| replicator.delete(cx, &key).map(|()| None);
-                self.write_command(cx, token, &key, (consistency, timeout), change);
+                self.write_command(cx, token, &key, Level { consistency, timeout }, change);
             }
             Command::Subscribe { pattern } => {
                 let has_room = self.subscriptions.len() < cx.config().ddata.subscribers_max;
@@ -107,7 +123,7 @@ impl Replicator {
         self.after_input(cx);
     }
 
-    fn get_command(&mut self, cx: &mut Cx<'_>, token: Token, key: Key, level: (Consistency, Duration)) {
+    fn get_command(&mut self, cx: &mut Cx<'_>, token: Token, key: Key, level: Level) {
         let refuse = |cx: &mut Cx<'_>, error| reply(cx, token, Answer::Value(Err(error)));
         if self.stage != Stage::Serving {
             return refuse(cx, ReadError::NotServing);
@@ -145,7 +161,7 @@ impl Replicator {
         cx: &mut Cx<'_>,
         token: Token,
         key: &Key,
-        level: (Consistency, Duration),
+        level: Level,
         change: impl FnOnce(&mut Self, &mut Cx<'_>) -> Result<Option<DeltaEntry>, WriteError>,
     ) {
         let refuse = |cx: &mut Cx<'_>, error| reply(cx, token, Answer::Written(Err(error)));
@@ -168,21 +184,27 @@ impl Replicator {
             Err(NoQuorum::TooFew { present, required }) => {
                 return refuse(cx, WriteError::NotEnoughReplicas { present, required });
             }
-            Err(NoQuorum::Alone) if waits_for_store => alone(cx, level.1),
+            Err(NoQuorum::Alone) if waits_for_store => alone(cx, level.timeout),
             Err(NoQuorum::Alone) => return reply(cx, token, Answer::Written(Ok(()))),
         };
-        self.open_write(cx, token, key, plan, delta, waits_for_store);
+        let write = NewWrite {
+            token,
+            key,
+            plan,
+            delta,
+            waits_for_store,
+        };
+        self.open_write(cx, write);
     }
 
-    fn open_write(
-        &mut self,
-        cx: &mut Cx<'_>,
-        token: Token,
-        key: &Key,
-        plan: Plan,
-        delta: Option<DeltaEntry>,
-        waits_for_store: bool,
-    ) {
+    fn open_write(&mut self, cx: &mut Cx<'_>, write: NewWrite<'_>) {
+        let NewWrite {
+            token,
+            key,
+            plan,
+            delta,
+            waits_for_store,
+        } = write;
         let to = plan.targets.primary.clone();
         let work = Work::Write {
             stored: !waits_for_store,
@@ -398,7 +420,7 @@ pub(super) fn value_of(held: Option<&Envelope>) -> Result<Arc<Data>, ReadError> 
 }
 
 /// Whom to ask, and how many have to answer.
-fn plan(cx: &mut Cx<'_>, (consistency, timeout): (Consistency, Duration)) -> Result<Plan, NoQuorum> {
+fn plan(cx: &mut Cx<'_>, Level { consistency, timeout }: Level) -> Result<Plan, NoQuorum> {
     let view = Arc::clone(cx.view());
     let replicas = Replicas::new(&view, &cx.config().ddata);
     let electorate = replicas.electorate();

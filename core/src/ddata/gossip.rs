@@ -86,10 +86,11 @@ impl Replicator {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (chunk, total): (u32, u32),
+        chunk: u32,
+        total: u32,
         digests: Vec<Digested>,
     ) {
-        if let Err(rejection) = self.check_status(cx, from, (chunk, total), &digests) {
+        if let Err(rejection) = self.check_status(cx, from, chunk, total, &digests) {
             return Self::reject(cx, from, rejection);
         }
         let (chunk, total) = (chunk as usize, total as usize);
@@ -135,7 +136,8 @@ impl Replicator {
         &mut self,
         cx: &Cx<'_>,
         from: &UniqueAddress,
-        (chunk, total): (u32, u32),
+        chunk: u32,
+        total: u32,
         digests: &[Digested],
     ) -> Result<(), Rejection> {
         let heard = self.statuses.entry(from.clone()).or_default();

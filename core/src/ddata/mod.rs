@@ -167,7 +167,7 @@ impl Replicator {
                 chunk,
                 total,
                 digests,
-            } => self.on_status(cx, from, (chunk, total), digests),
+            } => self.on_status(cx, from, chunk, total, digests),
             Body::Request { keys } => self.on_request(cx, from, keys),
             Body::Gossip { send_back, entries } => self.on_gossip(cx, from, send_back, entries),
             Body::Deltas { operation, entries } => self.on_deltas(cx, from, operation, entries),

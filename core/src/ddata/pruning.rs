@@ -121,7 +121,16 @@ impl Replicator {
         for (key, entry) in self.entries.iter() {
             let durable = cx.config().ddata.is_durable(key);
             let may_start = leads && (!durable || has_quorate_stores(cx, &view));
-            let found = steps_for(cx.me(), &view, &entry.envelope, (&told, &ripe), may_start);
+            let found = steps_for(
+                cx.me(),
+                &view,
+                &entry.envelope,
+                Removals {
+                    told: &told,
+                    ripe: &ripe,
+                },
+                may_start,
+            );
             steps.extend(found.into_iter().map(|step| (key.clone(), step)));
             let ended = ended(&entry.envelope, now_ms);
             if let Some(until_ms) = self.departed.settles(key, ended, dissemination) {
@@ -208,12 +217,19 @@ pub(super) fn is_abandoned(view: &View, owner: &UniqueAddress) -> bool {
     view.member(owner).is_none()
 }
 
+/// Who has to have seen a marker before it is performed, and whose time of being removed is long enough ago.
+#[derive(Clone, Copy)]
+struct Removals<'a> {
+    told: &'a BTreeSet<UniqueAddress>,
+    ripe: &'a BTreeSet<UniqueAddress>,
+}
+
 /// What is to be done for one value before its markers end.
 fn steps_for(
     me: &UniqueAddress,
     view: &View,
     envelope: &Envelope,
-    (told, ripe): (&BTreeSet<UniqueAddress>, &BTreeSet<UniqueAddress>),
+    Removals { told, ripe }: Removals<'_>,
     may_start: bool,
 ) -> Vec<Step> {
     let mut steps = Vec::new();

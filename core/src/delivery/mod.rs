@@ -15,7 +15,7 @@ use core::time::Duration;
 
 pub use at_least_once::{AtLeastOnce, AtLeastOnceSettings, Redelivery, TooManyUnconfirmed, Unconfirmed};
 pub use consumer::{Consumer, ConsumerOutput, ConsumerSettings, Part, Sequenced};
-pub use producer::{NotRequested, Producer, ProducerOutput, ProducerSettings, Stored};
+pub use producer::{NotRequested, Producer, ProducerOutput, ProducerSettings, Request, Stored};
 pub use to_entities::{ToEntities, ToEntitiesOutput, ToEntitiesSettings, TooManyWaiting};
 
 /// Why a setting of delivery is refused.

@@ -99,6 +99,19 @@ pub struct Stored {
     pub payload: Payload,
 }
 
+/// What a consumer asks its producer for: see [`ConsumerOutput::Request`](super::ConsumerOutput::Request).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Everything up to here is confirmed; 0: nothing.
+    pub confirmed: u64,
+    /// The producer may send up to here.
+    pub up_to: u64,
+    /// Whether it should keep what is not confirmed, to send it again.
+    pub support_resend: bool,
+    /// Whether the consumer asks because it has waited for long.
+    pub via_timeout: bool,
+}
+
 /// Nobody has asked for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the consumer has not asked for a message")]
@@ -264,13 +277,13 @@ impl<P: Clone> Producer<P> {
     }
 
     /// The consumer says how far it is, and how far this producer may go.
-    pub fn on_request(
-        &mut self,
-        now: Instant,
-        (confirmed, up_to): (u64, u64),
-        (support_resend, via_timeout): (bool, bool),
-        out: &mut Vec<ProducerOutput<P>>,
-    ) {
+    pub fn on_request(&mut self, now: Instant, request: Request, out: &mut Vec<ProducerOutput<P>>) {
+        let Request {
+            confirmed,
+            up_to,
+            support_resend,
+            via_timeout,
+        } = request;
         if !self.has_consumer || confirmed >= self.current {
             return;
         }

@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{BadSetting, Producer, ProducerOutput, ProducerSettings, Sequenced, ensure};
+use super::{BadSetting, Producer, ProducerOutput, ProducerSettings, Request, Sequenced, ensure};
 use crate::sharding::state::ids::Payload;
 use crate::time::Instant;
 
@@ -185,17 +185,10 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
     }
 
     /// An entity's consumer asks for more.
-    pub fn on_request(
-        &mut self,
-        now: Instant,
-        entity: &K,
-        (confirmed, up_to): (u64, u64),
-        flags: (bool, bool),
-        out: &mut Outputs<P, K>,
-    ) {
+    pub fn on_request(&mut self, now: Instant, entity: &K, request: Request, out: &mut Outputs<P, K>) {
         self.with(now, entity, out, |one, said| {
             one.used_at = now;
-            one.producer.on_request(now, (confirmed, up_to), flags, said);
+            one.producer.on_request(now, request, said);
         });
     }
 
@@ -364,6 +357,15 @@ mod tests {
         ToEntities::new(b'p', settings).unwrap()
     }
 
+    const fn request(confirmed: u64, up_to: u64) -> Request {
+        Request {
+            confirmed,
+            up_to,
+            support_resend: true,
+            via_timeout: false,
+        }
+    }
+
     fn durable() -> ToEntitiesSettings {
         ToEntitiesSettings {
             producer: ProducerSettings {
@@ -395,7 +397,7 @@ mod tests {
         assert_eq!(sent(&out), [("a", 1, &b"1"[..]), ("b", 1, b"3")]);
         assert_eq!(to.waiting(), 1);
         out.clear();
-        to.on_request(at(0), &"a", (1, 10), (true, false), &mut out);
+        to.on_request(at(0), &"a", request(1, 10), &mut out);
         assert_eq!(out[0], ToEntitiesOutput::Confirmed { seq: 1 });
         assert_eq!(sent(&out), [("a", 2, &b"2"[..])]);
         assert_eq!(to.waiting(), 0);
@@ -417,7 +419,7 @@ mod tests {
         again.recover(at(0), [(3, "b", payload("3"))], &mut out);
         assert_eq!(sent(&out), [("b", 1, &b"3"[..])]);
         out.clear();
-        again.on_request(at(0), &"b", (1, 10), (true, false), &mut out);
+        again.on_request(at(0), &"b", request(1, 10), &mut out);
         let confirmed = [
             ToEntitiesOutput::Confirmed { seq: 3 },
             ToEntitiesOutput::StoreConfirmed { seq: 3 },
@@ -445,7 +447,7 @@ mod tests {
         let mut to = new(ToEntitiesSettings::default());
         let mut out = Vec::new();
         to.on_message(at(0), "a", payload("1"), &mut out).unwrap();
-        to.on_request(at(0), &"a", (1, 10), (true, false), &mut out);
+        to.on_request(at(0), &"a", request(1, 10), &mut out);
         to.on_message(at(0), "a", payload("2"), &mut out).unwrap();
         out.clear();
         assert_eq!(to.timer_at(), Some(at(10)));
@@ -454,7 +456,7 @@ mod tests {
             |output: &Output| matches!(output, ToEntitiesOutput::Send { message, .. } if message.first);
         assert_eq!(sent(&out), [("a", 2, &b"2"[..])]);
         assert!(out.iter().any(first));
-        to.on_request(at(20), &"a", (2, 10), (true, false), &mut out);
+        to.on_request(at(20), &"a", request(2, 10), &mut out);
         assert_eq!(to.timer_at(), Some(at(140)));
         to.on_timer(at(140), &mut out);
         assert_eq!(to.timer_at(), None);

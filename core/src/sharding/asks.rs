@@ -77,7 +77,8 @@ impl Asks {
         &mut self,
         cx: &mut Cx<'_>,
         token: Token,
-        (kind, shard): (KindId, ShardId),
+        kind: KindId,
+        shard: ShardId,
         timeout: Duration,
     ) -> Result<(u64, Instant), AskFailure> {
         if self.open.len() >= cx.config().sharding.open_asks_max {

@@ -204,7 +204,7 @@ impl Sharding {
             return;
         }
         let running = admission::running(&self.kinds);
-        self.registry.on_view_changed(cx, (before, after), running);
+        self.registry.on_view_changed(cx, before, after, running);
         if core::ptr::eq(before.members(), after.members()) {
             // Only reachability or the seen set changed; nothing here follows those.
             return;
@@ -220,7 +220,7 @@ impl Sharding {
         for (kind, machines) in &mut self.kinds {
             machines
                 .region
-                .on_view_changed(shared!(self, cx), (before, after), &lost);
+                .on_view_changed(shared!(self, cx), before, after, &lost);
             if matches!(self.registry.standing(*kind), Some(Standing::Accepted { .. })) {
                 machines.coordinator.on_view_changed(cx);
             }
@@ -403,30 +403,30 @@ impl Sharding {
                 coordinator.on_shard_started(cx, from, &term, shard);
             }
             ShardingBody::BeginHandOffAck { term, shard } => {
-                coordinator.on_begin_hand_off_ack(cx, from, (&term, shard));
+                coordinator.on_begin_hand_off_ack(cx, from, &term, shard);
             }
             ShardingBody::ShardStopped { term, shard } => {
-                coordinator.on_shard_stopped(cx, from, (&term, shard));
+                coordinator.on_shard_stopped(cx, from, &term, shard);
             }
             ShardingBody::GracefulShutdownReq => coordinator.on_graceful_shutdown(cx, from),
             ShardingBody::RegionStopped => coordinator.on_region_stopped(cx, from),
             ShardingBody::RegisterAck { term } => region.on_register_ack(shared!(self, cx), from, term),
             ShardingBody::RegisterRefused { term, fields } => {
-                region.on_register_refused(shared!(self, cx), from, (term, &fields));
+                region.on_register_refused(shared!(self, cx), from, term, &fields);
             }
             ShardingBody::NobodyHosts => region.on_nobody_hosts(cx, from),
             ShardingBody::RegionQuery { term } => region.on_region_query(shared!(self, cx), from, term),
             ShardingBody::ShardHomes { term, homes } => {
-                region.on_shard_homes(shared!(self, cx), from, (term, homes));
+                region.on_shard_homes(shared!(self, cx), from, term, homes);
             }
             ShardingBody::HostShard { term, shard } => {
-                region.on_host_shard(shared!(self, cx), from, (term, shard));
+                region.on_host_shard(shared!(self, cx), from, term, shard);
             }
             ShardingBody::BeginHandOff { term, shard } => {
-                region.on_begin_hand_off(shared!(self, cx), from, (term, shard));
+                region.on_begin_hand_off(shared!(self, cx), from, term, shard);
             }
             ShardingBody::HandOff { term, shard } => {
-                region.on_hand_off(shared!(self, cx), from, (term, shard));
+                region.on_hand_off(shared!(self, cx), from, term, shard);
             }
         }
     }

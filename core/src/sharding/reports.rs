@@ -55,7 +55,7 @@ impl Sharding {
         if let Some(machines) = self.kinds.get_mut(&kind) {
             machines
                 .region
-                .on_passivate(shared!(self, cx), (shard, &entity), slot);
+                .on_passivate(shared!(self, cx), shard, &entity, slot);
         }
     }
 

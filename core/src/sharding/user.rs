@@ -22,7 +22,10 @@ impl Sharding {
                 entity,
                 payload,
                 timeout,
-            } => self.ask(cx, token, kind, entity, payload, timeout),
+            } => {
+                let envelope = self.envelope(kind, entity, payload);
+                self.ask(cx, token, envelope, timeout);
+            }
             ShardingCommand::SetEntityLimit { kind, per_region } => {
                 let done = self.set_entity_limit(cx, kind, per_region);
                 cx.reply(token, answer(done));
@@ -54,16 +57,20 @@ impl Sharding {
         has_limit.then_some(()).ok_or(ShardingCommandError::NoEntityLimit)
     }
 
-    /// A user's message that expects no answer.
-    pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, kind: KindId, entity: EntityId, payload: Payload) {
-        let envelope = EntityEnvelope {
+    fn envelope(&self, kind: KindId, entity: EntityId, payload: Payload) -> EntityEnvelope {
+        EntityEnvelope {
             kind,
             shard: self.shard_of(kind, &entity),
             entity,
             payload,
             ask: None,
             hops: 0,
-        };
+        }
+    }
+
+    /// A user's message that expects no answer.
+    pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, kind: KindId, entity: EntityId, payload: Payload) {
+        let envelope = self.envelope(kind, entity, payload);
         match self.check_outgoing(cx, &envelope) {
             Ok(()) => self.route(
                 cx,
@@ -78,27 +85,11 @@ impl Sharding {
     }
 
     /// A user's message that expects an answer.
-    fn ask(
-        &mut self,
-        cx: &mut Cx<'_>,
-        token: Token,
-        kind: KindId,
-        entity: EntityId,
-        payload: Payload,
-        timeout: Duration,
-    ) {
-        let shard = self.shard_of(kind, &entity);
-        let mut envelope = EntityEnvelope {
-            kind,
-            shard,
-            entity,
-            payload,
-            ask: None,
-            hops: 0,
-        };
+    fn ask(&mut self, cx: &mut Cx<'_>, token: Token, mut envelope: EntityEnvelope, timeout: Duration) {
+        let (kind, shard) = (envelope.kind, envelope.shard);
         let opened = self
             .check_outgoing(cx, &envelope)
-            .and_then(|()| self.asks.open(cx, token, (kind, shard), timeout));
+            .and_then(|()| self.asks.open(cx, token, kind, shard, timeout));
         let (id, deadline) = match opened {
             Ok(opened) => opened,
             Err(reason) => {

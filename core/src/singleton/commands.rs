@@ -46,7 +46,7 @@ impl Singletons {
                 timeout,
             } => self.ask(cx, token, singleton, payload, timeout),
             Command::Stop { singleton, timeout } => {
-                if let Err(error) = self.stop(cx, token, (singleton, timeout)) {
+                if let Err(error) = self.stop(cx, token, singleton, timeout) {
                     cx.reply(token, AnyAnswer::Refused(error));
                 }
             }
@@ -65,7 +65,8 @@ impl Singletons {
         &mut self,
         cx: &mut Cx<'_>,
         token: Token,
-        (singleton, timeout): (SingletonId, Duration),
+        singleton: SingletonId,
+        timeout: Duration,
     ) -> Result<(), AnyError> {
         if self.halted {
             return Err(AnyError::Stopped);
@@ -200,7 +201,7 @@ impl Singletons {
                     ask: Some(id),
                 };
                 if let Err(reason) = self.send(cx, singleton, message) {
-                    fail(cx, &mut self.asks, (singleton, Some(id)), reason);
+                    fail(cx, &mut self.asks, singleton, Some(id), reason);
                 }
             }
             Err(reason) => {

@@ -429,10 +429,10 @@ impl Manager {
             Step::CancelRetry => {
                 cx.cancel(Timer::Retry(self.id));
             }
-            Step::HandOverToMe(to) => say(cx, &to, (self.id, self.epoch), Body::HandOverToMe),
+            Step::HandOverToMe(to) => say(cx, &to, self.id, self.epoch, Body::HandOverToMe),
             Step::HandOverInProgress(to) => {
                 let epoch = self.askers.get(&to).copied().unwrap_or_default();
-                say(cx, &to, (self.id, epoch), Body::HandOverInProgress);
+                say(cx, &to, self.id, epoch, Body::HandOverInProgress);
             }
             Step::HandOverDone(to) => {
                 self.say_done(cx, &to);
@@ -441,7 +441,7 @@ impl Manager {
                     cx.notify((self.id, Event::HandedOver { to }));
                 }
             }
-            Step::TakeOverFromMe(to) => say(cx, &to, (self.id, self.epoch), Body::TakeOverFromMe),
+            Step::TakeOverFromMe(to) => say(cx, &to, self.id, self.epoch, Body::TakeOverFromMe),
         }
         false
     }
@@ -449,7 +449,7 @@ impl Manager {
     fn say_done(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let epoch = self.askers.get(to).copied().unwrap_or_default();
         let term = self.instance.highest_term();
-        say(cx, to, (self.id, epoch), Body::HandOverDone { term });
+        say(cx, to, self.id, epoch, Body::HandOverDone { term });
     }
 
     fn retry_later(&mut self, cx: &mut Cx<'_>, number: u32) {

@@ -120,23 +120,21 @@ impl Singletons {
         }
         match body {
             Body::Claim { term } => {
-                let given = self.voter.on_claim(cx, from, (singleton, epoch, term));
+                let given = self.voter.on_claim(cx, from, singleton, epoch, term);
                 self.on_given(cx, given);
             }
             Body::Promised { term } => self.with_instance(cx, singleton, |manager, cx, held_up| {
-                manager.instance.on_promised(cx, from, (epoch, term), held_up);
+                manager.instance.on_promised(cx, from, epoch, term, held_up);
             }),
             Body::Refused { held } => self.with_instance(cx, singleton, |manager, cx, held_up| {
-                manager.instance.on_refused(cx, from, (epoch, held), held_up);
+                manager.instance.on_refused(cx, from, epoch, held, held_up);
             }),
             Body::Identify => self.with_instance(cx, singleton, |manager, cx, _| {
                 manager.instance.on_identify(cx, from, epoch);
             }),
             Body::Identified { token } => {
                 if let Some(entry) = self.entries.get_mut(&singleton) {
-                    entry
-                        .proxy
-                        .on_identified(cx, &mut self.asks, (from, epoch, token));
+                    entry.proxy.on_identified(cx, &mut self.asks, from, epoch, token);
                 }
             }
             Body::Gone { token } => {
@@ -146,7 +144,7 @@ impl Singletons {
             }
             // Whoever leaves is not kept waiting by a successor that does not host it, or not yet.
             Body::TakeOverFromMe if !self.hosts(singleton) => {
-                say(cx, from, (singleton, 0), Body::HandOverToMe);
+                say(cx, from, singleton, 0, Body::HandOverToMe);
             }
             Body::HandOverToMe
             | Body::HandOverInProgress
@@ -179,7 +177,7 @@ impl Singletons {
     fn on_given(&mut self, cx: &mut Cx<'_>, given: Option<Given>) {
         if let Some(Given { singleton, term, to }) = given {
             self.with_instance(cx, singleton, |manager, cx, held_up| {
-                manager.instance.on_given(cx, (&to, term), held_up);
+                manager.instance.on_given(cx, &to, term, held_up);
             });
         }
     }
@@ -401,7 +399,7 @@ impl Singletons {
                     DropReason::Unreachable => AskFailure::Unreachable,
                 };
                 let ask = delivery.ask.map(|ticket| ticket.ask.id);
-                fail(cx, &mut self.asks, (delivery.singleton, ask), failure);
+                fail(cx, &mut self.asks, delivery.singleton, ask, failure);
             }
             Msg::Statement(_) | Msg::Reply(_) => {}
         }
@@ -436,7 +434,7 @@ impl Buffers for Singletons {
 }
 
 /// Says something about a singleton to a node, this one included.
-fn say(cx: &mut Cx<'_>, to: &UniqueAddress, (singleton, epoch): (SingletonId, u64), body: Body) {
+fn say(cx: &mut Cx<'_>, to: &UniqueAddress, singleton: SingletonId, epoch: u64, body: Body) {
     let meant = to.clone();
     cx.send(
         to,

@@ -94,7 +94,7 @@ impl Proxy {
         match &self.head {
             Some(head) if self.target.is_none() => {
                 if is_heard(cx, head) {
-                    say(cx, head, (self.id, self.epoch), Body::Identify);
+                    say(cx, head, self.id, self.epoch, Body::Identify);
                 }
                 let at = cx.mono() + cx.config().singleton.identification_interval;
                 cx.wake(timer, at);
@@ -110,7 +110,9 @@ impl Proxy {
         &mut self,
         cx: &mut Cx<'_>,
         asks: &mut Asks,
-        (from, epoch, token): (&UniqueAddress, u64, Token),
+        from: &UniqueAddress,
+        epoch: u64,
+        token: Token,
     ) {
         if self.head.as_ref() != Some(from) || epoch != self.epoch {
             cx.counters().answers_stale += 1;
@@ -161,7 +163,7 @@ impl Proxy {
             return;
         };
         cx.counters().messages_pushed_out += 1;
-        fail(cx, asks, (self.id, oldest.ask), AskFailure::BufferFull);
+        fail(cx, asks, self.id, oldest.ask, AskFailure::BufferFull);
     }
 
     fn take_first(&mut self) -> Option<Waiting> {
@@ -221,7 +223,7 @@ impl Proxy {
         cx.cancel(Timer::Identify(self.id));
         cx.cancel(Timer::Flush(self.id));
         while let Some(message) = self.take_first() {
-            fail(cx, asks, (self.id, message.ask), AskFailure::NodeStoppedUnsent);
+            fail(cx, asks, self.id, message.ask, AskFailure::NodeStoppedUnsent);
         }
     }
 }
@@ -244,12 +246,7 @@ fn ticket(me: &UniqueAddress, id: u64, left: Duration) -> AskTicket {
 }
 
 /// Ends a message of this node's user unhandled: its asker hears why, or it is a dead letter.
-pub(super) fn fail(
-    cx: &mut Cx<'_>,
-    asks: &mut Asks,
-    (id, ask): (SingletonId, Option<u64>),
-    reason: AskFailure,
-) {
+pub(super) fn fail(cx: &mut Cx<'_>, asks: &mut Asks, id: SingletonId, ask: Option<u64>, reason: AskFailure) {
     match ask {
         Some(ask) => asks.close(cx, ask, Err(reason)),
         None => {

@@ -79,7 +79,9 @@ impl Voter {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (singleton, epoch, term): (SingletonId, u64, u64),
+        singleton: SingletonId,
+        epoch: u64,
+        term: u64,
     ) -> Option<Given> {
         if term == 0 || term > TERM_MAX {
             cx.reject(from, AnyRejection::Singleton(Rejection::TermOutOfRange));
@@ -162,7 +164,8 @@ impl Voter {
             say(
                 cx,
                 &claimant.node,
-                (singleton, claimant.epoch),
+                singleton,
+                claimant.epoch,
                 Body::Refused { held },
             );
             return None;
@@ -185,7 +188,7 @@ impl Voter {
             promise.term = term;
             promise.to = Some(node.clone());
         }
-        say(cx, &node, (singleton, epoch), Body::Promised { term });
+        say(cx, &node, singleton, epoch, Body::Promised { term });
         Given {
             singleton,
             term,

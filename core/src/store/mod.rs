@@ -34,6 +34,17 @@ pub type Sequence = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Space(pub u16);
 
+/// A log, and the token of who appends to it: its owner if the log was opened with that token last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedLog<'a> {
+    /// Whose part of the store.
+    pub space: Space,
+    /// The log's name.
+    pub log: &'a str,
+    /// The owner's token.
+    pub token: Token,
+}
+
 /// A request to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreRequest {

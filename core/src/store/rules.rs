@@ -12,7 +12,7 @@ use super::limits::{
     ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX, KEY_BYTES_MAX, LOG_NAME_BYTES_MAX, ORDER_BYTES_MAX,
     VALUE_BYTES_MAX,
 };
-use super::{Bytes, Change, Outcome, Space, StoreAnswer, StoreError, StoreIdentity, StoreOrder};
+use super::{Bytes, Change, Outcome, OwnedLog, Space, StoreAnswer, StoreError, StoreIdentity, StoreOrder};
 use crate::token::Token;
 
 /// What a range shows its keys and values to; it says when it has seen enough.
@@ -135,13 +135,31 @@ pub fn obey<T: WriteTransaction>(tx: &mut T, space: Space, order: &StoreOrder) -
             token,
             expected,
             records,
-        } => log::append(tx, space, log, *token, *expected, records),
+        } => log::append(
+            tx,
+            OwnedLog {
+                space,
+                log,
+                token: *token,
+            },
+            *expected,
+            records,
+        ),
         StoreOrder::Snapshot {
             log,
             token,
             through,
             state,
-        } => log::keep(tx, space, log, *token, *through, state),
+        } => log::keep(
+            tx,
+            OwnedLog {
+                space,
+                log,
+                token: *token,
+            },
+            *through,
+            state,
+        ),
         StoreOrder::DeleteRange { log, token, through } => log::forget(tx, space, log, *token, *through),
         StoreOrder::Identify
         | StoreOrder::Read { .. }
@@ -225,10 +243,7 @@ pub fn check(order: &StoreOrder) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Fenced`].
-pub fn admits_opening(
-    (held, held_by): (Token, u64),
-    (token, opener): (Token, u64),
-) -> Result<(), StoreError> {
+pub fn admits_opening(held: Token, held_by: u64, token: Token, opener: u64) -> Result<(), StoreError> {
     if token > held || (token == held && opener == held_by && token != Token::NONE) {
         Ok(())
     } else {

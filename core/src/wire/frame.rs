@@ -45,6 +45,17 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
+impl Frame<'_> {
+    /// What the frame says about its message.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        Tag {
+            kind: self.kind,
+            lane: self.lane,
+        }
+    }
+}
+
 /// What the start of a buffer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
@@ -235,7 +246,7 @@ pub(super) fn finish_frame(
     if body.len() > max {
         return Err(too_large);
     }
-    write_header(head, tag.lane, tag.kind, 0, len, epoch);
+    write_header(head, tag, len, epoch);
     let sum = checksum(head, body);
     if let Some(place) = head.last_chunk_mut::<4>() {
         *place = sum.to_le_bytes();
@@ -243,15 +254,18 @@ pub(super) fn finish_frame(
     Ok(())
 }
 
-fn write_header(head: &mut [u8; HEADER_BYTES], lane: Lane, kind: u16, flags: u16, len: u32, epoch: u32) {
+/// No flag is defined yet.
+const FLAGS: u16 = 0;
+
+fn write_header(head: &mut [u8; HEADER_BYTES], tag: Tag, len: u32, epoch: u32) {
     let [m0, m1] = MAGIC;
-    let ([k0, k1], [f0, f1]) = (kind.to_le_bytes(), flags.to_le_bytes());
+    let ([k0, k1], [f0, f1]) = (tag.kind.to_le_bytes(), FLAGS.to_le_bytes());
     let ([l0, l1, l2, l3], [e0, e1, e2, e3]) = (len.to_le_bytes(), epoch.to_le_bytes());
     *head = [
         m0,
         m1,
         VERSION_MAX,
-        lane.to_wire(),
+        tag.lane.to_wire(),
         k0,
         k1,
         f0,

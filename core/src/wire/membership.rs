@@ -10,6 +10,7 @@
 use alloc::vec::Vec;
 
 use super::deflate::Packer;
+use super::gossip::Addressed;
 use super::{gossip, settings};
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node, put_text};
@@ -38,6 +39,19 @@ pub(super) fn put(
     packer: &mut Packer,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
+    let mut put_addressed = |to, gossip, out: &mut Vec<u8>| {
+        let says_gone = reads.gone;
+        gossip::put_addressed(
+            &Addressed {
+                to,
+                gossip,
+                says_gone,
+            },
+            limits,
+            packer,
+            out,
+        )
+    };
     match msg {
         Msg::InitJoin(body) => {
             out.extend_from_slice(&body.config_digest.to_le_bytes());
@@ -57,8 +71,8 @@ pub(super) fn put(
         Msg::JoinRefused(body) => put_join_refused(body, out),
         Msg::ExitingConfirmed { to } | Msg::Removed { to } => put_node(out, to),
         Msg::GossipStatus(body) => gossip::put_status(body, limits, out),
-        Msg::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, reads.gone, limits, packer, out),
-        Msg::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, reads.gone, limits, packer, out),
+        Msg::Welcome(body) => put_addressed(&body.to, &body.gossip, out),
+        Msg::Gossip(body) => put_addressed(&body.to, &body.gossip, out),
     }
 }
 

@@ -24,7 +24,7 @@ use quorate_driver::{Adapter, Security};
 use self::failure::Failure;
 use self::nodes::Nodes;
 use self::options::{Command, NodeOptions, Options};
-use self::reader::Reader;
+use self::reader::{Reader, Scene};
 use self::report::{NodeResult, Report};
 pub use self::stage::Stage;
 use crate::files::Files;
@@ -122,7 +122,7 @@ async fn run<A: Adapter>(
         seed: None,
     };
     let nodes = Nodes::start(&runtime, &authority, &node, options.nodes).await?;
-    let mut reader = Reader::<A>::join(&name, security, options, nodes, files, screen).await?;
+    let mut reader = Reader::<A>::join(&name, security, options, Scene { nodes, files, screen }).await?;
     reader.form().await?;
     let formed = started.elapsed();
     reader.place().await?;

@@ -61,6 +61,13 @@ enum Woken {
     Tick,
 }
 
+/// Whom the reader asks, for what, and where it shows what it sees.
+pub(crate) struct Scene {
+    pub(crate) nodes: Nodes,
+    pub(crate) files: Files,
+    pub(crate) screen: Screen,
+}
+
 /// The member that asks.
 pub(crate) struct Reader<A: Adapter> {
     pub(crate) screen: Screen,
@@ -84,10 +91,9 @@ impl<A: Adapter> Reader<A> {
         name: &str,
         security: Security,
         options: &Options,
-        nodes: Nodes,
-        files: Files,
-        screen: Screen,
+        scene: Scene,
     ) -> Result<Self, Failure> {
+        let Scene { nodes, files, screen } = scene;
         let cluster = Cluster::<A>::builder(name)
             .bind("127.0.0.1:0")
             .role(READER)

@@ -12,7 +12,7 @@ use super::{InLink, Inbound, Opened};
 use crate::base::Base;
 use crate::crowd::{Crowd, Source};
 use crate::order::LinkId;
-use crate::pending::Pending;
+use crate::pending::{Bounds, Pending};
 use crate::report::{Party, Refusal};
 use crate::timers::Due;
 use crate::violations::Violations;
@@ -76,16 +76,14 @@ impl Places {
     }
 
     /// Which stranger has to go before another one of this source can come.
-    fn victim(
-        &self,
-        source: Source,
-        (max, per_source): (usize, Option<usize>),
-        random: u64,
-    ) -> Option<LinkId> {
+    fn victim(&self, source: Source, bounds: Bounds, random: u64) -> Option<LinkId> {
         let strangers = &self.strangers;
-        if per_source.is_some_and(|max| strangers.count(source) >= max) {
+        if bounds
+            .per_source_max
+            .is_some_and(|max| strangers.count(source) >= max)
+        {
             strangers.one_of(source, random)
-        } else if strangers.len() >= max {
+        } else if strangers.len() >= bounds.max {
             strangers.one_of_the_most(random)
         } else {
             None
@@ -103,9 +101,11 @@ impl Inbound {
         }
         let random = base.rng.next_u64();
         let (limits, known) = (&base.limits, places.has_members(source));
-        let per_source = limits.pending_handshakes_per_source_max;
-        let max = (limits.pending_handshakes_max, per_source);
-        if let Some(victim) = places.pending.victim((source, known), max, random) {
+        let bounds = Bounds {
+            max: limits.pending_handshakes_max,
+            per_source_max: (!known).then_some(limits.pending_handshakes_per_source_max),
+        };
+        if let Some(victim) = places.pending.victim(source, bounds, random) {
             self.refuse_silently(base, victim, Refusal::TooManyPending);
         }
         let link = base.next_link();
@@ -135,12 +135,15 @@ impl Inbound {
             return self.places.members < limits.links_max && self.budget.draw_for_link();
         }
         let places = &self.places;
-        let per_source = match places.unruly.is_unruly(&source, base.now.mono) {
+        let per_source_max = match places.unruly.is_unruly(&source, base.now.mono) {
             true => Some(1),
             false => places.counted(source, limits.stranger_links_per_source_max),
         };
-        let max = (limits.stranger_links_max, per_source);
-        let victim = |random| places.victim(source, max, random);
+        let bounds = Bounds {
+            max: limits.stranger_links_max,
+            per_source_max,
+        };
+        let victim = |random| places.victim(source, bounds, random);
         let looked_at = core::iter::from_fn(|| victim(base.rng.next_u64())).take(LOOKED_AT_MAX);
         let mut last = None;
         for found in looked_at {

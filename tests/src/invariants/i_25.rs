@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use quorate_core::event::ShardingEvent;
 use quorate_core::sharding::ids::{KindId, ShardId};
 
-use super::Moment;
 use super::removals::Removals;
+use super::{Moment, Said};
 use crate::sim::{History, ProcessId};
 
 /// See the module.
@@ -20,10 +20,9 @@ pub(super) struct AfterTheMargin {
 impl AfterTheMargin {
     pub(super) fn on_sharding(
         &mut self,
-        process: ProcessId,
-        kind: KindId,
-        event: &ShardingEvent,
-        (removals, moment): (&Removals, &Moment<'_>),
+        Said { process, kind, event }: Said<'_>,
+        removals: &Removals,
+        moment: &Moment<'_>,
         history: &History,
     ) -> Result<(), String> {
         match event {

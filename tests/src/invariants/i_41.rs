@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_core::event::ShardingEvent;
 use quorate_core::sharding::ids::{KindId, ShardId, Term};
 
+use super::Said;
 use crate::sim::{History, ProcessId};
 
 /// A kind within one cluster.
@@ -37,8 +38,8 @@ impl OneHome {
 
     pub(super) fn on_event(
         &mut self,
-        (process, cluster, kind): (ProcessId, ProcessId, KindId),
-        event: &ShardingEvent,
+        Said { process, kind, event }: Said<'_>,
+        cluster: ProcessId,
         safe: bool,
         history: &History,
     ) -> Result<u64, String> {

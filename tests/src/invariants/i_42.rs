@@ -11,6 +11,7 @@ use quorate_core::event::ShardingEvent;
 use quorate_core::sharding::ids::{KindId, ShardId, Slot};
 use quorate_core::view::View;
 
+use super::Said;
 use super::i_41::other_host;
 use crate::sim::{History, ProcessId};
 
@@ -65,9 +66,7 @@ pub(super) fn at_rest(
 }
 
 pub(super) fn on_event(
-    process: ProcessId,
-    kind: KindId,
-    event: &ShardingEvent,
+    Said { process, kind, event }: Said<'_>,
     safe: bool,
     history: &History,
 ) -> Result<u64, String> {

@@ -96,6 +96,17 @@ pub struct Step<'a> {
     pub mono: u64,
 }
 
+/// What a process said about the shards of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    /// Who said it.
+    pub process: ProcessId,
+    /// Of which kind.
+    pub kind: KindId,
+    /// What it said.
+    pub event: &'a ShardingEvent,
+}
+
 /// A moment of one process, and the times it is set to, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
@@ -288,22 +299,19 @@ impl Checks {
     /// The broken invariant.
     pub fn on_sharding(
         &mut self,
-        process: ProcessId,
-        kind: KindId,
-        event: &ShardingEvent,
+        said: Said<'_>,
         safe: bool,
         moment: &Moment<'_>,
         history: &History,
     ) -> Result<u64, (&'static str, String)> {
         named(
             "I-25",
-            self.i25
-                .on_sharding(process, kind, event, (&self.removals, moment), history),
+            self.i25.on_sharding(said, &self.removals, moment, history),
         )?;
-        let cluster = self.i14.cluster_of(process);
-        let result = self.i41.on_event((process, cluster, kind), event, safe, history);
+        let cluster = self.i14.cluster_of(said.process);
+        let result = self.i41.on_event(said, cluster, safe, history);
         let homes = result.map_err(|what| ("I-41", what))?;
-        let result = i_42::on_event(process, kind, event, safe, history);
+        let result = i_42::on_event(said, safe, history);
         let shards = result.map_err(|what| ("I-42", what))?;
         Ok(homes + shards)
     }

@@ -15,7 +15,7 @@ use super::engine::{Happening, Sim};
 use super::history::{Life, ProcessId};
 use super::process::{Open, Process, Times};
 use super::trace::Show;
-use crate::invariants::Moment;
+use crate::invariants::{Moment, Said};
 use crate::lease::MemoryLeases;
 
 /// What invariants want to know about a moment of a process.
@@ -153,7 +153,7 @@ impl Sim {
         let moment = moment(host, (self.now, &self.leases));
         let result = self
             .checks
-            .on_sharding(process, kind, event, safe, &moment, &self.history);
+            .on_sharding(Said { process, kind, event }, safe, &moment, &self.history);
         match result {
             Ok(overlaps) => self.assumptions.overlaps += overlaps,
             Err((invariant, what)) => return self.violated(invariant, process, what),

@@ -11,7 +11,7 @@ use quorate_core::agreement::Settings;
 use quorate_core::config::Config;
 use quorate_core::ident::{ClusterName, UniqueAddress};
 use quorate_core::input::{Command, Input, MembershipCommand};
-use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::gossip::{Gossip, GossipParts};
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::member_set::MemberSet;
 use quorate_core::membership::reachability::Reachability;
@@ -266,15 +266,15 @@ fn finished(sim: &Sim, nodes: usize) -> Gossip {
     }
     let clock = VectorClock::from_entries(vec![(members[0].node.clone(), 1)]);
     let clock = clock.expect("invariant: one entry is in order");
-    Gossip::from_parts(
+    Gossip::from_parts(GossipParts {
         members,
-        Reachability::new(),
-        clock,
+        reachability: Reachability::new(),
+        version: clock,
         seen,
-        BTreeSet::new(),
-        0,
-        Arc::from([]),
-    )
+        tombstones: BTreeSet::new(),
+        epoch: 0,
+        meta: Arc::from([]),
+    })
     .expect("invariant: members are sorted and unique")
 }
 

@@ -51,7 +51,18 @@ impl Under {
     }
 
     fn request(&mut self, confirmed: u64, up_to: u64) -> Vec<Output> {
-        self.act(|producer, now, out| producer.on_request(now, (confirmed, up_to), (true, false), out))
+        self.act(|producer, now, out| {
+            producer.on_request(
+                now,
+                Request {
+                    confirmed,
+                    up_to,
+                    support_resend: true,
+                    via_timeout: false,
+                },
+                out,
+            )
+        })
     }
 
     fn resend(&mut self, from: u64) -> Vec<Output> {
@@ -242,7 +253,18 @@ fn a_consumer_that_wants_nothing_again_is_kept_nothing_for() {
     under.consumer();
     under.give(1);
     let request = |under: &mut Under, confirmed, up_to| {
-        under.act(|producer, now, out| producer.on_request(now, (confirmed, up_to), (false, false), out))
+        under.act(|producer, now, out| {
+            producer.on_request(
+                now,
+                Request {
+                    confirmed,
+                    up_to,
+                    support_resend: false,
+                    via_timeout: false,
+                },
+                out,
+            )
+        })
     };
     request(&mut under, 1, 3);
     under.give(2);
@@ -335,7 +357,7 @@ proptest! {
                             consumer.on_confirmed(under.now, seq, &mut said);
                         }
                         ConsumerOutput::Request { confirmed, up_to, via_timeout, .. } if !is_lost => {
-                            under.producer.on_request(under.now, (confirmed, up_to), (true, via_timeout), &mut outputs);
+                            under.producer.on_request(under.now, Request { confirmed, up_to, support_resend: true, via_timeout }, &mut outputs);
                         }
                         ConsumerOutput::Resend { from, .. } if !is_lost => {
                             under.producer.on_resend(under.now, from, &mut outputs);
@@ -358,7 +380,7 @@ proptest! {
             for output in said {
                 match output {
                     ConsumerOutput::Request { confirmed, up_to, via_timeout, .. } => {
-                        under.producer.on_request(under.now, (confirmed, up_to), (true, via_timeout), &mut outputs);
+                        under.producer.on_request(under.now, Request { confirmed, up_to, support_resend: true, via_timeout }, &mut outputs);
                     }
                     ConsumerOutput::Resend { from, .. } => under.producer.on_resend(under.now, from, &mut outputs),
                     _ => {}

@@ -9,6 +9,9 @@ use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
+pub use super::parts::GossipParts;
+pub(crate) use super::parts::SharedParts;
+
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::member_set::MemberSet;
@@ -83,52 +86,45 @@ impl Gossip {
         Self::default()
     }
 
-    /// A state of these parts; `seen` holds positions in `members`, which must be sorted by incarnation.
+    /// A state of these parts.
     ///
     /// # Errors
     /// The first violated invariant.
-    pub fn from_parts(
-        members: Vec<Member>,
-        reachability: Reachability,
-        version: VectorClock,
-        seen: MemberSet,
-        tombstones: BTreeSet<UniqueAddress>,
-        epoch: u64,
-        meta: Arc<[u8]>,
-    ) -> Result<Self, GossipError> {
-        let gossip = Self::assemble(
-            Arc::new(members),
-            Arc::new(reachability),
+    pub fn from_parts(parts: GossipParts) -> Result<Self, GossipError> {
+        let GossipParts {
+            members,
+            reachability,
             version,
-            Arc::new(tombstones),
-            Arc::default(),
+            seen,
+            tombstones,
             epoch,
             meta,
-        );
+        } = parts;
+        let gossip = Self::assemble(SharedParts {
+            members: Arc::new(members),
+            reachability: Arc::new(reachability),
+            version,
+            tombstones: Arc::new(tombstones),
+            gone: Arc::default(),
+            epoch,
+            meta,
+        });
         let gossip = Self { seen, ..gossip };
         gossip.check_invariants()?;
         Ok(gossip)
     }
 
     /// A state that nobody has seen, of parts whose invariants the caller keeps.
-    pub(crate) fn assemble(
-        members: Arc<Vec<Member>>,
-        reachability: Arc<Reachability>,
-        version: VectorClock,
-        tombstones: Arc<BTreeSet<UniqueAddress>>,
-        gone: Arc<BTreeSet<UniqueAddress>>,
-        epoch: u64,
-        meta: Arc<[u8]>,
-    ) -> Self {
+    pub(crate) fn assemble(parts: SharedParts) -> Self {
         Self {
-            members,
-            reachability,
-            version,
+            members: parts.members,
+            reachability: parts.reachability,
+            version: parts.version,
             seen: MemberSet::new(),
-            tombstones,
-            gone,
-            epoch,
-            meta,
+            tombstones: parts.tombstones,
+            gone: parts.gone,
+            epoch: parts.epoch,
+            meta: parts.meta,
         }
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::ident::UniqueAddress;
-use crate::membership::state::gossip::Gossip;
+use crate::membership::state::gossip::{Gossip, SharedParts};
 use crate::membership::state::member::Member;
 use crate::membership::state::reachability::Reachability;
 
@@ -30,15 +30,15 @@ pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
     } else {
         b
     };
-    Gossip::assemble(
+    Gossip::assemble(SharedParts {
         members,
         reachability,
         version,
         tombstones,
         gone,
-        newer.epoch(),
-        Arc::clone(newer.meta()),
-    )
+        epoch: newer.epoch(),
+        meta: Arc::clone(newer.meta()),
+    })
 }
 
 /// Whoever said of itself that it is gone, on either side.

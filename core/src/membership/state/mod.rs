@@ -11,6 +11,7 @@ pub mod member;
 pub mod member_set;
 pub mod merge;
 pub(crate) mod packed;
+mod parts;
 pub mod reachability;
 pub(crate) mod relation;
 pub mod vector_clock;

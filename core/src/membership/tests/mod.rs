@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 use crate::ident::{Address, Role, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
-use crate::membership::state::gossip::Gossip;
+use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::reachability::{Reach, Reachability};
@@ -167,13 +167,13 @@ pub(super) fn decoded(
     ticks: &str,
     tombstones: &str,
 ) -> Result<Gossip, crate::membership::state::gossip::GossipError> {
-    Gossip::from_parts(
-        members.split_whitespace().map(m).collect(),
-        table(observations),
-        clock(ticks),
-        seen.iter().copied().collect::<MemberSet>(),
-        confirmed(tombstones),
-        0,
-        alloc::sync::Arc::from([]),
-    )
+    Gossip::from_parts(GossipParts {
+        members: members.split_whitespace().map(m).collect(),
+        reachability: table(observations),
+        version: clock(ticks),
+        seen: seen.iter().copied().collect::<MemberSet>(),
+        tombstones: confirmed(tombstones),
+        epoch: 0,
+        meta: alloc::sync::Arc::from([]),
+    })
 }

@@ -12,7 +12,8 @@ use crate::fixture::{Fixture, node};
 use crate::ident::ClusterName;
 use crate::timer::Timer;
 
-const KIND: (KindId, ShardId) = (KindId::from_raw(1), ShardId(2));
+const KIND: KindId = KindId::from_raw(1);
+const SHARD: ShardId = ShardId(2);
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -29,8 +30,8 @@ fn failed(token: Token, reason: AskFailure) -> Effect {
 fn a_timeout_says_whether_the_message_had_been_sent() {
     let mut fixture = Fixture::new(node("a", 1));
     let mut asks = Asks::default();
-    let (first, _) = asks.open(&mut fixture.cx(), 10, KIND, secs(5)).unwrap();
-    let (second, _) = asks.open(&mut fixture.cx(), 11, KIND, secs(5)).unwrap();
+    let (first, _) = asks.open(&mut fixture.cx(), 10, KIND, SHARD, secs(5)).unwrap();
+    let (second, _) = asks.open(&mut fixture.cx(), 11, KIND, SHARD, secs(5)).unwrap();
     asks.sent(second, &node("b", 2));
     let due = fixture.mono() + secs(5);
     assert_eq!(
@@ -38,7 +39,7 @@ fn a_timeout_says_whether_the_message_had_been_sent() {
         Some(Timer::Sharding(ShardingTimer::AskDeadline))
     );
     let buffered = asks.on_deadline(&mut fixture.cx(), |_| false);
-    let (kind, shard) = KIND;
+    let (kind, shard) = (KIND, SHARD);
     assert_eq!(
         buffered,
         vec![Expired {
@@ -66,7 +67,11 @@ fn a_lost_node_fails_exactly_the_asks_that_were_sent_there() {
     let mut fixture = Fixture::new(node("a", 1));
     let mut asks = Asks::default();
     let ids: Vec<u64> = (0..3)
-        .map(|token| asks.open(&mut fixture.cx(), token, KIND, secs(5)).unwrap().0)
+        .map(|token| {
+            asks.open(&mut fixture.cx(), token, KIND, SHARD, secs(5))
+                .unwrap()
+                .0
+        })
         .collect();
     asks.sent(ids[0], &node("b", 2));
     asks.sent(ids[1], &node("c", 3));
@@ -94,7 +99,11 @@ fn i_44_what_comes_back_unsent_when_its_node_is_no_member_any_more_was_not_handl
     let mut fixture = Fixture::new(node("a", 1));
     let mut asks = Asks::default();
     let ids: Vec<u64> = (0..3)
-        .map(|token| asks.open(&mut fixture.cx(), token, KIND, secs(5)).unwrap().0)
+        .map(|token| {
+            asks.open(&mut fixture.cx(), token, KIND, SHARD, secs(5))
+                .unwrap()
+                .0
+        })
         .collect();
     for id in &ids {
         asks.sent(*id, &node("b", 2));
@@ -120,9 +129,11 @@ fn open_asks_are_bounded_and_timeouts_clamped() {
     config.sharding.open_asks_max = 1;
     let mut fixture = Fixture::with_config(node("a", 1), config);
     let mut asks = Asks::default();
-    let (_, deadline) = asks.open(&mut fixture.cx(), 1, KIND, Duration::ZERO).unwrap();
+    let (_, deadline) = asks
+        .open(&mut fixture.cx(), 1, KIND, SHARD, Duration::ZERO)
+        .unwrap();
     assert_eq!(deadline.since(fixture.mono()), TIMEOUT_MIN);
-    let refused = asks.open(&mut fixture.cx(), 2, KIND, Duration::MAX);
+    let refused = asks.open(&mut fixture.cx(), 2, KIND, SHARD, Duration::MAX);
     assert_eq!(refused, Err(AskFailure::TooManyOpenAsks));
 }
 
@@ -131,8 +142,8 @@ fn a_nearer_deadline_moves_the_timer_and_an_answered_one_fires_for_nothing() {
     let mut fixture = Fixture::new(node("a", 1));
     let mut asks = Asks::default();
     let start = fixture.mono();
-    asks.open(&mut fixture.cx(), 1, KIND, secs(9)).unwrap();
-    let (near, _) = asks.open(&mut fixture.cx(), 2, KIND, secs(1)).unwrap();
+    asks.open(&mut fixture.cx(), 1, KIND, SHARD, secs(9)).unwrap();
+    let (near, _) = asks.open(&mut fixture.cx(), 2, KIND, SHARD, secs(1)).unwrap();
     assert_eq!(
         fixture.timers.next(),
         Some((start + secs(1), &Timer::Sharding(ShardingTimer::AskDeadline)))

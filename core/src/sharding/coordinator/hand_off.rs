@@ -67,7 +67,8 @@ impl Coordinator {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (term, shard): (&Term, ShardId),
+        term: &Term,
+        shard: ShardId,
     ) {
         if self.term() == Some(term)
             && let Some(hand_off) = self.hand_offs.get_mut(&shard)
@@ -82,7 +83,8 @@ impl Coordinator {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (term, shard): (&Term, ShardId),
+        term: &Term,
+        shard: ShardId,
     ) {
         if self.term() == Some(term)
             && let Some(hand_off) = self.hand_offs.get_mut(&shard)

@@ -38,7 +38,7 @@ impl Coordinator {
         };
         let ours = KindFields::of(&self.kind.settings);
         if !said.fields.agrees_with(&ours) {
-            self.refuse(cx, from, (&said, ours));
+            self.refuse(cx, from, &said, ours);
             return;
         }
         let proxy = said.fields.keeping.is_none();
@@ -156,7 +156,7 @@ impl Coordinator {
     }
 
     /// A region whose kind has other fields can host nothing. Once it says that it does not, it is done with.
-    fn refuse(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, (said, ours): (&Registration, KindFields)) {
+    fn refuse(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: &Registration, ours: KindFields) {
         let Some(term) = self.term().cloned() else {
             return;
         };

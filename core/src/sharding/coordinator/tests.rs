@@ -127,11 +127,11 @@ impl Rig {
     }
 
     fn acks(&mut self, from: &UniqueAddress) -> Vec<Effect> {
-        self.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, from, (&term(), S)))
+        self.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, from, &term(), S))
     }
 
     fn stopped(&mut self, from: &UniqueAddress) -> Vec<Effect> {
-        self.act(|coordinator, cx| coordinator.on_shard_stopped(cx, from, (&term(), S)))
+        self.act(|coordinator, cx| coordinator.on_shard_stopped(cx, from, &term(), S))
     }
 
     /// Begins to move shard `S` away from `b`, which hosts it.

@@ -18,7 +18,8 @@ impl Region {
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
-        (term, homes): (Term, Vec<(UniqueAddress, Vec<ShardId>)>),
+        term: Term,
+        homes: Vec<(UniqueAddress, Vec<ShardId>)>,
     ) {
         if !self.accept(shared.cx, from, &term) {
             return;
@@ -27,7 +28,7 @@ impl Region {
         for (node, shards) in homes {
             for shard in shards {
                 if self.kind.has(shard) {
-                    self.learn(shared, from, (&term, shard), &node);
+                    self.learn(shared, from, &term, shard, &node);
                 } else {
                     shared.cx.reject(
                         from,
@@ -44,7 +45,8 @@ impl Region {
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
-        (term, shard): (Term, ShardId),
+        term: Term,
+        shard: ShardId,
     ) {
         if !self.accept_for(shared, from, &term, shard) {
             return;
@@ -82,7 +84,8 @@ impl Region {
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
-        (term, shard): (&Term, ShardId),
+        term: &Term,
+        shard: ShardId,
         node: &UniqueAddress,
     ) {
         if node == shared.cx.me() {

@@ -24,7 +24,8 @@ impl Region {
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
-        (term, shard): (Term, ShardId),
+        term: Term,
+        shard: ShardId,
     ) {
         if !self.accept_for(shared, from, &term, shard) {
             return;
@@ -41,7 +42,8 @@ impl Region {
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
-        (term, shard): (Term, ShardId),
+        term: Term,
+        shard: ShardId,
     ) {
         if !self.accept_for(shared, from, &term, shard) {
             return;

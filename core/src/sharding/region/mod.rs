@@ -140,7 +140,8 @@ impl Region {
     pub(crate) fn on_view_changed(
         &mut self,
         shared: &mut Shared<'_, '_>,
-        (before, after): (&View, &View),
+        before: &View,
+        after: &View,
         lost: &[UniqueAddress],
     ) {
         if self.lifecycle == RegionLifecycle::Stopped {
@@ -168,7 +169,7 @@ impl Region {
     pub(crate) fn on_still_member(&mut self, shared: &mut Shared<'_, '_>) {
         self.paused = false;
         for (shard, term) in core::mem::take(&mut self.after_pause) {
-            self.on_host_shard(shared, &term.node.clone(), (term, shard));
+            self.on_host_shard(shared, &term.node.clone(), term, shard);
         }
         for shard in self.buffers.shards() {
             if self.homes.contains_key(&shard) {

@@ -23,7 +23,8 @@ impl Region {
     pub(crate) fn on_passivate(
         &mut self,
         shared: &mut Shared<'_, '_>,
-        (shard, entity): (ShardId, &EntityId),
+        shard: ShardId,
+        entity: &EntityId,
         slot: Slot,
     ) {
         let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) else {

@@ -89,7 +89,8 @@ impl Region {
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
-        (term, theirs): (Term, &KindFields),
+        term: Term,
+        theirs: &KindFields,
     ) {
         if !self.accept(shared.cx, from, &term) {
             return;

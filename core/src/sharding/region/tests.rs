@@ -91,7 +91,7 @@ impl Rig {
     /// Hosting a shard too.
     fn hosting() -> Self {
         let mut rig = Self::registered(true);
-        rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
         rig
     }
 
@@ -120,7 +120,7 @@ impl Rig {
         let members = members.iter().map(|(node, status)| member(node, *status));
         let after = Arc::new(picture(&self.fixture.me, members, &[]));
         let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
-        self.act(|region, shared| region.on_view_changed(shared, (&before, &after), &[]))
+        self.act(|region, shared| region.on_view_changed(shared, &before, &after, &[]))
     }
 }
 
@@ -264,7 +264,7 @@ fn the_first_message_for_an_unknown_shard_asks_for_its_home_once() {
     assert!(rig.timer(RegionTimer::Retry));
     let again = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Retry));
     assert_eq!(again, vec![asks]);
-    let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let both = vec![
         sends(c(), envelope("1", None, 0)),
         sends(c(), envelope("2", None, 0)),
@@ -291,7 +291,7 @@ fn s_098_the_fifth_message_does_not_fit_into_a_buffer_of_four() {
     assert_eq!(rig.route("6"), vec![dead], "the warning is given once");
     assert_eq!(rig.fixture.stats.sharding.dead_letters, 2);
     let flushed = rig.act(|region, shared| {
-        region.on_shard_homes(shared, &a(), (term(), homes(c())));
+        region.on_shard_homes(shared, &a(), term(), homes(c()));
     });
     let four: Vec<Effect> = ["1", "2", "3", "4"]
         .iter()
@@ -316,7 +316,7 @@ fn a_step_flushes_256_messages_and_later_ones_keep_their_order() {
     for text in 0..300 {
         rig.route(&alloc::format!("{text}"));
     }
-    let first = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let first = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     assert_eq!(first.len(), 256);
     assert!(rig.timer(RegionTimer::Flush));
     assert_eq!(rig.route("300"), vec![], "waits behind the rest");
@@ -331,7 +331,7 @@ fn a_step_flushes_256_messages_and_later_ones_keep_their_order() {
 fn a_hosted_shard_starts_an_entity_with_its_first_message() {
     let mut rig = Rig::registered(true);
     rig.route("1");
-    let started = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let started = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
     let start = Effect::Entity(EntityOrder::Start {
         slot: slot(0),
         kind: KindId::of("files"),
@@ -359,10 +359,10 @@ fn a_hosted_shard_starts_an_entity_with_its_first_message() {
 #[test]
 fn s_101_a_proxy_region_forwards_and_never_hosts() {
     let mut rig = Rig::registered(false);
-    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
     let what = "shard for a proxy region";
     assert_eq!(effects, vec![rejected(a(), Rejection::Unexpected { what })]);
-    rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     assert_eq!(rig.route("1"), vec![sends(c(), envelope("1", None, 0))]);
 }
 
@@ -372,8 +372,7 @@ fn s_105_a_draining_region_hosts_nothing_and_says_again_that_it_leaves() {
     rig.route("1");
     let asked = rig.act(|region, shared| region.drain(shared));
     assert_eq!(asked, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
-    let other = (term(), ShardId(5));
-    let again = rig.act(|region, shared| region.on_host_shard(shared, &a(), other));
+    let again = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), ShardId(5)));
     assert_eq!(again, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
     assert!(!rig.region.shards.contains_key(&ShardId(5)));
 }
@@ -382,8 +381,7 @@ fn s_105_a_draining_region_hosts_nothing_and_says_again_that_it_leaves() {
 fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    let move_it = (term(), SHARD);
-    let ack = rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), move_it.clone()));
+    let ack = rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
     let body = ShardingBody::BeginHandOffAck {
         term: term(),
         shard: SHARD,
@@ -398,7 +396,7 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let told = pending("3", None, 1);
     rig.act(|region, shared| region.route(shared, told.clone()));
     rig.route("4");
-    let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), move_it));
+    let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
     assert_eq!(
         stopping,
@@ -418,7 +416,7 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let home = says(a(), ShardingBody::GetShardHome { shard: SHARD });
     let gone = event(ShardingEvent::ShardStopped { shard: SHARD });
     assert_eq!(stopped, vec![gone, says(a(), body), home]);
-    let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let both = vec![
         sends(c(), envelope("4", None, 0)),
         sends(c(), envelope("5", None, 0)),
@@ -430,7 +428,7 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
 fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_ends() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), SHARD)));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     let start = rig.fixture.mono();
     let due = rig.fixture.next_timer(start + Duration::from_secs(55));
     let timer = RegionTimer::ShardStop(SHARD);
@@ -457,10 +455,9 @@ fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_e
 fn a_stopping_shard_starts_again_only_when_nothing_of_it_runs() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), SHARD)));
-    let host = (term(), SHARD);
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     assert_eq!(
-        rig.act(|region, shared| region.on_host_shard(shared, &a(), host)),
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD)),
         vec![],
         "not confirmed yet"
     );
@@ -493,12 +490,12 @@ fn b_59_a_lower_term_and_a_stranger_are_refused() {
         rig.region.registered, None,
         "the older coordinator is not ours any more"
     );
-    let stale = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let stale = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
     assert_eq!(
         stale,
         vec![rejected(a(), Rejection::Sharding(ShardingRejection::StaleTerm))]
     );
-    let forged = rig.act(|region, shared| region.on_hand_off(shared, &a(), (younger, SHARD)));
+    let forged = rig.act(|region, shared| region.on_hand_off(shared, &a(), younger, SHARD));
     assert_eq!(
         forged,
         vec![rejected(a(), Rejection::Sharding(ShardingRejection::WrongSender))]
@@ -522,7 +519,7 @@ fn a_term_is_void_once_its_holder_is_removed() {
     }
     let after = Arc::new(crate::fixture::picture_of(&me, gossip));
     let before = core::mem::replace(&mut rig.fixture.view, Arc::clone(&after));
-    rig.act(|region, shared| region.on_view_changed(shared, (&before, &after), &[c()]));
+    rig.act(|region, shared| region.on_view_changed(shared, &before, &after, &[c()]));
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
     assert_eq!(rig.region.registered, Some(term()));
 }
@@ -530,7 +527,7 @@ fn a_term_is_void_once_its_holder_is_removed() {
 #[test]
 fn b_58_shards_beyond_the_kind_are_refused() {
     let mut rig = Rig::registered(true);
-    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), ShardId(8))));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), ShardId(8)));
     assert_eq!(
         effects,
         vec![rejected(
@@ -544,7 +541,7 @@ fn b_58_shards_beyond_the_kind_are_refused() {
 fn another_kind_of_the_name_fails_everything_here_and_stops_what_runs() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), (term(), &fields(9))));
+    let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), term(), &fields(9)));
     let difference = KindDifference::between(&fields(8), &fields(9)).unwrap();
     let refused = event(ShardingEvent::KindRefused { difference });
     let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
@@ -565,7 +562,7 @@ fn another_kind_of_the_name_fails_everything_here_and_stops_what_runs() {
 fn a_home_elsewhere_for_a_shard_that_runs_here_stops_it_first() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let conflict = event(ShardingEvent::ShardConflict { shard: SHARD });
     let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
     assert_eq!(effects, vec![conflict, stop]);

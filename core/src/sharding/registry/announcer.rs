@@ -145,7 +145,8 @@ impl Announcer {
     pub(super) fn on_view_changed(
         &mut self,
         cx: &mut Cx<'_>,
-        (before, after): (&View, &View),
+        before: &View,
+        after: &View,
         running: impl Fn(KindId) -> bool,
     ) {
         let entered = may_act(after.self_status()) && !may_act(before.self_status());
@@ -173,7 +174,8 @@ impl Announcer {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (term, round): (&Term, u32),
+        term: &Term,
+        round: u32,
         verdicts: Vec<(KindId, Verdict)>,
     ) -> Vec<Decided> {
         if !self.believes(cx, from, term) || round != self.round {

@@ -76,7 +76,7 @@ impl Registry {
     ) -> Vec<Decided> {
         match message {
             RegistryMsg::Announce { round, kinds } => {
-                self.registrar.on_announce(cx, from, (round, kinds));
+                self.registrar.on_announce(cx, from, round, kinds);
                 Vec::new()
             }
             RegistryMsg::Query { term } => {
@@ -87,7 +87,7 @@ impl Registry {
                 term,
                 round,
                 verdicts,
-            } => self.announcer.on_verdicts(cx, from, (&term, round), verdicts),
+            } => self.announcer.on_verdicts(cx, from, &term, round, verdicts),
         }
     }
 
@@ -95,11 +95,12 @@ impl Registry {
     pub(super) fn on_view_changed(
         &mut self,
         cx: &mut Cx<'_>,
-        pictures: (&View, &View),
+        before: &View,
+        after: &View,
         running: impl Fn(KindId) -> bool,
     ) {
         self.registrar.on_view_changed(cx);
-        self.announcer.on_view_changed(cx, pictures, running);
+        self.announcer.on_view_changed(cx, before, after, running);
     }
 
     /// A timer of this room is due.

@@ -57,7 +57,8 @@ impl Registrar {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (round, kinds): (u32, Vec<Announced>),
+        round: u32,
+        kinds: Vec<Announced>,
     ) {
         let Some(term) = my_term(cx).filter(|_| !self.paused) else {
             return;

@@ -207,7 +207,7 @@ impl Rig {
         let after = picture(&self.fixture.me, members, &[]);
         let (before, after) = self.fixture.see(after);
         let cx = &mut self.fixture.cx();
-        self.registry.on_view_changed(cx, (&before, &after), |_| false);
+        self.registry.on_view_changed(cx, &before, &after, |_| false);
         self.fixture.effects()
     }
 

@@ -153,7 +153,7 @@ impl Instance {
         });
         cx.notify((self.id, Event::Started { token }));
         for (node, epoch) in &self.watchers {
-            say(cx, node, (self.id, *epoch), Body::Identified { token });
+            say(cx, node, self.id, *epoch, Body::Identified { token });
         }
     }
 

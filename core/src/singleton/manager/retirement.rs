@@ -94,11 +94,11 @@ impl Manager {
                 if self.instance.is_absent() {
                     self.say_done(cx, from);
                 } else {
-                    say(cx, from, (self.id, epoch), Body::HandOverInProgress);
+                    say(cx, from, self.id, epoch, Body::HandOverInProgress);
                 }
             }
             Body::HandOverDone { term } if epoch == self.epoch => self.instance.note_term(term),
-            Body::TakeOverFromMe => say(cx, from, (self.id, self.epoch), Body::HandOverToMe),
+            Body::TakeOverFromMe => say(cx, from, self.id, self.epoch, Body::HandOverToMe),
             Body::HandOverInProgress
             | Body::HandOverDone { .. }
             | Body::Identify

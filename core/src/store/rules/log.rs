@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
 use super::super::layout::{self, Damaged, Head};
-use super::super::{Bytes, LogState, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError};
+use super::super::{Bytes, LogState, OwnedLog, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError};
 use super::{ReadTransaction, Room, Ruled, Stop, WriteTransaction, admits_opening, get, put, refuse};
 use crate::token::Token;
 
@@ -37,7 +37,7 @@ pub(super) fn open<T: WriteTransaction>(
         first: 1,
         ..Head::default()
     });
-    admits_opening((head.token, head.opener), (token, opener)).map_err(Stop::Order)?;
+    admits_opening(head.token, head.opener, token, opener).map_err(Stop::Order)?;
     set_head(
         tx,
         space,
@@ -57,16 +57,15 @@ pub(super) fn open<T: WriteTransaction>(
 
 pub(super) fn append<T: WriteTransaction>(
     tx: &mut T,
-    space: Space,
-    log: &str,
-    token: Token,
+    of: OwnedLog<'_>,
     expected: Sequence,
     records: &[Bytes],
 ) -> Ruled<StoreAnswer, T::Error> {
+    let OwnedLog { space, log, token } = of;
     let head = owned(tx, space, log, token)?;
     let last = expected.saturating_add(records.len() as u64);
     if head.last != expected {
-        return if last <= head.last && is_repetition(tx, space, log, token, expected, records)? {
+        return if last <= head.last && is_repetition(tx, of, expected, records)? {
             Ok(StoreAnswer::Appended { last: head.last })
         } else {
             refuse(StoreError::SequenceConflict { last: head.last })
@@ -83,9 +82,7 @@ pub(super) fn append<T: WriteTransaction>(
 /// Whether exactly these records stand behind `expected`, appended with this token.
 fn is_repetition<T: ReadTransaction>(
     tx: &T,
-    space: Space,
-    log: &str,
-    token: Token,
+    OwnedLog { space, log, token }: OwnedLog<'_>,
     expected: Sequence,
     records: &[Bytes],
 ) -> Ruled<bool, T::Error> {
@@ -103,9 +100,7 @@ fn is_repetition<T: ReadTransaction>(
 
 pub(super) fn keep<T: WriteTransaction>(
     tx: &mut T,
-    space: Space,
-    log: &str,
-    token: Token,
+    OwnedLog { space, log, token }: OwnedLog<'_>,
     through: Sequence,
     state: &Bytes,
 ) -> Ruled<StoreAnswer, T::Error> {

@@ -31,15 +31,25 @@ use crate::message::GossipBody;
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
 
-/// Writes a state for `to`.
+/// A state, whom it is for, and whether that one understands who is gone.
+pub(super) struct Addressed<'a> {
+    pub(super) to: &'a UniqueAddress,
+    pub(super) gossip: &'a GossipBody,
+    pub(super) says_gone: bool,
+}
+
+/// Writes a state.
 pub(super) fn put_addressed(
-    to: &UniqueAddress,
-    gossip: &GossipBody,
-    says_gone: bool,
+    addressed: &Addressed<'_>,
     limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
+    let &Addressed {
+        to,
+        gossip,
+        says_gone,
+    } = addressed;
     put_node(out, to)?;
     packer.state.clear();
     match gossip {

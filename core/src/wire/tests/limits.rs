@@ -12,7 +12,7 @@ use super::{frame_of, message_of, node, roles};
 use crate::config::Limits;
 use crate::ident::{HOST_BYTES_MAX, Role, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
-use crate::membership::state::gossip::Gossip;
+use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
@@ -61,15 +61,15 @@ pub(super) fn wide_gossip(members: usize, tombstones: usize) -> Gossip {
         .map(|at| node(&long_name("t", at), 1, uid(at)))
         .collect();
     let version = VectorClock::from_entries(clock).unwrap();
-    Gossip::from_parts(
+    Gossip::from_parts(GossipParts {
         members,
         reachability,
         version,
         seen,
         tombstones,
-        1,
-        Arc::from([7; 4096]),
-    )
+        epoch: 1,
+        meta: Arc::from([7; 4096]),
+    })
     .unwrap()
 }
 

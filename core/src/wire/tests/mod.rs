@@ -19,7 +19,7 @@ use crate::agreement::{Setting, Settings};
 use crate::config::Limits;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
-use crate::membership::state::gossip::Gossip;
+use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
@@ -82,15 +82,15 @@ pub(crate) fn sample_gossip() -> Gossip {
     let version = VectorClock::from_entries(vec![(at(0), 7), (at(4), COUNTER_MAX), (at(6), 1)]).unwrap();
     let tombstones = BTreeSet::from([node("beta.example", 9, -1), node("zeta", 1, 5)]);
     let seen = [0, 3, 7].into_iter().collect();
-    Gossip::from_parts(
+    Gossip::from_parts(GossipParts {
         members,
         reachability,
         version,
         seen,
         tombstones,
-        9,
-        Arc::from(*b"meta"),
-    )
+        epoch: 9,
+        meta: Arc::from(*b"meta"),
+    })
     .unwrap()
 }
 

@@ -12,7 +12,7 @@ use super::{frame_of, message_of, node, roles};
 use crate::config::Limits;
 use crate::ident::UniqueAddress;
 use crate::membership::state::app_version::AppVersion;
-use crate::membership::state::gossip::Gossip;
+use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
@@ -76,15 +76,15 @@ fn any_gossip() -> impl Strategy<Value = Gossip> {
                 .filter(|node| !seeds.contains_key(node))
                 .collect();
             let members = seeds.into_iter().map(|(node, seed)| member(node, seed)).collect();
-            Gossip::from_parts(
+            Gossip::from_parts(GossipParts {
                 members,
                 reachability,
                 version,
                 seen,
                 tombstones,
                 epoch,
-                Arc::from(meta),
-            )
+                meta: Arc::from(meta),
+            })
             .unwrap()
         })
 }

@@ -1,11 +1,8 @@
 //! The states that are measured.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use quorate_core::ident::{Address, Role, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
-use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::gossip::{Gossip, GossipParts};
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
@@ -57,7 +54,14 @@ pub(crate) fn gossip(members: usize, shape: Shape, ahead: u64) -> Gossip {
         reachability.unreachable(&all[observer].node, &all[subject].node);
     }
     let seen = (0..members).collect();
-    Gossip::from_parts(all, reachability, clock, seen, BTreeSet::new(), 0, Arc::from([])).expect("legal")
+    Gossip::from_parts(GossipParts {
+        members: all,
+        reachability,
+        version: clock,
+        seen,
+        ..GossipParts::default()
+    })
+    .expect("legal")
 }
 
 fn role(name: &str) -> Role {

@@ -18,7 +18,7 @@ use super::{same_clock, same_members, same_reachability, same_seen, same_tombsto
 use crate::bytes::Column;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
-use crate::membership::state::gossip::Gossip;
+use crate::membership::state::gossip::{Gossip, SharedParts};
 use crate::membership::state::member::{Member, UpNumber};
 use crate::membership::state::reachability::{Reachability, Record};
 use crate::membership::state::vector_clock::VectorClock;
@@ -63,15 +63,15 @@ pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
         Arc::from(state.meta)
     };
     let gone = gone(state, base, &members, &tombstones);
-    Gossip::assemble(
+    Gossip::assemble(SharedParts {
         members,
         reachability,
         version,
         tombstones,
         gone,
-        state.epoch,
+        epoch: state.epoch,
         meta,
-    )
+    })
     .with_seen(seen)
 }
 

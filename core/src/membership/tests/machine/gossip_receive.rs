@@ -219,15 +219,15 @@ fn claim(claimed: u64) -> crate::membership::state::gossip::Gossip {
     let lie = state("a b c", "b", "");
     let (members, reachability) = (lie.members_arc().clone(), lie.reachability_arc().clone());
     let (tombstones, meta) = (lie.tombstones_arc().clone(), lie.meta().clone());
-    crate::membership::state::gossip::Gossip::assemble(
+    crate::membership::state::gossip::Gossip::assemble(crate::membership::state::gossip::SharedParts {
         members,
         reachability,
         version,
         tombstones,
-        alloc::sync::Arc::default(),
-        0,
+        gone: alloc::sync::Arc::default(),
+        epoch: 0,
         meta,
-    )
+    })
 }
 
 fn lied_to() -> Rig {

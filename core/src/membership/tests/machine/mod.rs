@@ -35,7 +35,7 @@ use crate::membership::join::Joining;
 use crate::membership::machine::Membership;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::events::MembershipChange;
-use crate::membership::state::gossip::Gossip;
+use crate::membership::state::gossip::{Gossip, SharedParts};
 use crate::membership::state::member::{Member, Status};
 use crate::message::{
     DetectorMsg, GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, MembershipMsg,
@@ -298,15 +298,15 @@ fn state(codes: &str, seen_by: &str, ticks: &str) -> Gossip {
 
 /// The same state with this clock.
 fn versioned(gossip: &Gossip, ticks: &str) -> Gossip {
-    Gossip::assemble(
-        Arc::clone(gossip.members_arc()),
-        Arc::clone(gossip.reachability_arc()),
-        clock(ticks),
-        Arc::clone(gossip.tombstones_arc()),
-        Arc::default(),
-        gossip.epoch(),
-        Arc::clone(gossip.meta()),
-    )
+    Gossip::assemble(SharedParts {
+        members: Arc::clone(gossip.members_arc()),
+        reachability: Arc::clone(gossip.reachability_arc()),
+        version: clock(ticks),
+        tombstones: Arc::clone(gossip.tombstones_arc()),
+        gone: Arc::default(),
+        epoch: gossip.epoch(),
+        meta: Arc::clone(gossip.meta()),
+    })
     .with_seen(gossip.seen_set().clone())
 }
 

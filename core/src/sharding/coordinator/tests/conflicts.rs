@@ -43,7 +43,7 @@ fn b_59_an_acknowledgement_counts_under_the_term_that_asked_only() {
     rig.acks(&a());
     rig.acks(&c());
     let late = another_term();
-    let effects = rig.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, &b(), (&late, S)));
+    let effects = rig.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, &b(), &late, S));
     assert_eq!(effects, vec![], "b may still send to the old home");
     assert_eq!(rig.acks(&b()), vec![says(b(), hand_off())]);
 }
@@ -120,7 +120,7 @@ fn a_conflict_that_outlives_its_time_limit_begins_again_until_both_have_stopped(
 fn b_59_that_a_shard_has_stopped_counts_under_the_term_that_asked_only() {
     let mut rig = stopping();
     let late = another_term();
-    let effects = rig.act(|coordinator, cx| coordinator.on_shard_stopped(cx, &b(), (&late, S)));
+    let effects = rig.act(|coordinator, cx| coordinator.on_shard_stopped(cx, &b(), &late, S));
     assert_eq!(effects, vec![]);
     assert!(rig.coordinator.hand_offs.contains_key(&S), "b may run it still");
     rig.stopped(&b());

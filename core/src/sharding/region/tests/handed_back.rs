@@ -25,7 +25,7 @@ fn asks_home() -> Effect {
 }
 
 fn learns(rig: &mut Rig, home: UniqueAddress) -> Vec<Effect> {
-    rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(home))))
+    rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(home)))
 }
 
 #[test]
@@ -115,14 +115,14 @@ fn a_message_that_comes_back_again_and_again_waits_longer_and_is_given_up_in_the
 fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_unless_it_starts_here_again() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), SHARD)));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
     assert_eq!(effects, vec![hands_back(c(), envelope("2", None, 1))]);
-    rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
     let effects = rig.act(|region, shared| region.route(shared, foreign("3", c())));
     assert_eq!(effects, vec![], "kept for its next incarnation");
     // It is to stop after all.
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), SHARD)));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     assert_eq!(effects, vec![hands_back(c(), envelope("3", None, 1))]);
 }
 

@@ -31,7 +31,7 @@ fn hosting(passivation: PassivationSettings) -> Rig {
 
 impl Rig {
     fn host(&mut self, shard: ShardId) -> Vec<Effect> {
-        self.act(|region, shared| region.on_host_shard(shared, &a(), (term(), shard)))
+        self.act(|region, shared| region.on_host_shard(shared, &a(), term(), shard))
     }
 
     fn tell(&mut self, shard: ShardId, entity: &str, text: &str) -> Vec<Effect> {
@@ -53,7 +53,7 @@ impl Rig {
 
     fn passivate(&mut self, shard: ShardId, entity: &str, slot: Slot) -> Vec<Effect> {
         let entity = EntityId::from(entity);
-        self.act(|region, shared| region.on_passivate(shared, (shard, &entity), slot))
+        self.act(|region, shared| region.on_passivate(shared, shard, &entity, slot))
     }
 
     fn stopped(&mut self, slot: Slot) -> Vec<Effect> {
@@ -228,7 +228,7 @@ fn a_region_of_more_shards_gives_each_less_and_the_newest_message_is_delivered_f
     rig.tell(OTHER, "y", "1");
     assert_eq!(rig.tell(OTHER, "z", "1").last(), Some(&stops(slot(5))));
     // A shard goes, and the others may have more again.
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), OTHER)));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), OTHER));
     for gone in 5..8 {
         rig.stopped(slot(gone));
     }
@@ -265,16 +265,16 @@ fn a_shard_that_moves_gives_back_what_waits_for_its_entities_before_what_waits_f
     rig.passivate(SHARD, "e", slot(0));
     rig.tell(SHARD, "e", "2");
     rig.give(SHARD, "e", "theirs", Some(c()));
-    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), (term(), SHARD)));
+    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
     rig.tell(SHARD, "e", "3");
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), (term(), SHARD)));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     let theirs = EntityEnvelope {
         hops: 1,
         ..envelope("theirs", None, 0)
     };
     assert_eq!(effects, [hands_back(c(), theirs)], "it was told to stop before");
     rig.stopped(slot(0));
-    let home = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let home = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let mine = |text| sends(c(), envelope(text, None, 0));
     assert_eq!(home, [mine("2"), mine("3")]);
 }
@@ -308,7 +308,8 @@ fn an_ask_that_waits_for_an_entity_ends_there_when_its_time_is_over() {
         let open = rig.asks.open(
             &mut rig.fixture.cx(),
             77,
-            (rig.region.kind.id, SHARD),
+            rig.region.kind.id,
+            SHARD,
             Duration::from_secs(1),
         );
         open.unwrap()
@@ -477,9 +478,8 @@ impl Run {
                 let Some(slot) = slot.map(|(slot, _)| *slot) else {
                     return;
                 };
-                let of = (SHARD, &entity);
                 self.rig
-                    .act(|region, shared| region.on_passivate(shared, of, slot))
+                    .act(|region, shared| region.on_passivate(shared, SHARD, &entity, slot))
             }
             Step::Stopped(pick) => return self.stop_one(pick),
             Step::Pass(millis) => self.rig.pass(u64::from(millis)),
@@ -489,13 +489,12 @@ impl Run {
             Step::Pause => self.rig.act(|region, _| region.on_paused()),
             Step::StillMember => self.rig.act(|region, shared| region.on_still_member(shared)),
             Step::HandOff => {
-                let of = (term(), SHARD);
                 let mut effects = self
                     .rig
-                    .act(|region, shared| region.on_begin_hand_off(shared, &a(), of.clone()));
+                    .act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
                 effects.extend(
                     self.rig
-                        .act(|region, shared| region.on_hand_off(shared, &a(), of)),
+                        .act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD)),
                 );
                 effects
             }

@@ -24,7 +24,7 @@ fn a_message_whose_asker_stopped_waiting_is_not_delivered() {
     rig.act(|region, shared| region.route(shared, short));
     rig.act(|region, shared| region.route(shared, long));
     rig.fixture.stand_still(Duration::from_secs(1));
-    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
     let delivered: Vec<u64> = effects
         .iter()
         .filter_map(|effect| match effect {
@@ -51,9 +51,7 @@ fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() 
     let kind = rig.region.kind().id;
     let seconds = Duration::from_secs;
     for (token, timeout) in [(7, seconds(1)), (8, seconds(9))] {
-        let opened = rig
-            .asks
-            .open(&mut rig.fixture.cx(), token, (kind, SHARD), timeout);
+        let opened = rig.asks.open(&mut rig.fixture.cx(), token, kind, SHARD, timeout);
         let (id, deadline) = opened.unwrap();
         let ask = AskRef {
             asker: me.clone(),
@@ -65,7 +63,7 @@ fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() 
         rig.act(|region, shared| region.route(shared, pending));
     }
     rig.fixture.stand_still(seconds(1));
-    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), (term(), SHARD)));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
     let delivered = effects
         .iter()
         .filter(|effect| matches!(effect, Effect::Entity(EntityOrder::Deliver { .. })));
@@ -121,7 +119,7 @@ fn a_draining_region_ends_only_when_what_it_buffers_has_gone() {
     rig.route("1");
     rig.act(|region, shared| region.drain(shared));
     assert!(!rig.region.is_drained(), "a message waits for its home");
-    let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), (term(), homes(c()))));
+    let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let drained = event(ShardingEvent::Drained);
     assert_eq!(
         effects,

@@ -21,7 +21,7 @@ impl Instance {
     /// Tells proxies that it takes nothing any more, and gives back what it did not get.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_>, token: Token) {
         for (node, epoch) in core::mem::take(&mut self.watchers) {
-            say(cx, &node, (self.id, epoch), Body::Gone { token });
+            say(cx, &node, self.id, epoch, Body::Gone { token });
         }
         self.held_bytes = 0;
         for (_, delivery) in core::mem::take(&mut self.held) {
@@ -33,7 +33,7 @@ impl Instance {
     pub(in crate::singleton) fn on_identify(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, epoch: u64) {
         self.watchers.insert(from.clone(), epoch);
         if let Life::Running(Run { token, .. }) = self.life {
-            say(cx, from, (self.id, epoch), Body::Identified { token });
+            say(cx, from, self.id, epoch, Body::Identified { token });
         }
     }
 
@@ -93,7 +93,7 @@ impl Instance {
 pub(in crate::singleton) fn not_here(cx: &mut Cx<'_>, from: &UniqueAddress, delivery: Delivery) {
     let (singleton, token) = (delivery.singleton, delivery.token);
     refuse(cx, delivery, AskFailure::EntityStoppedUnhandled);
-    say(cx, from, (singleton, 0), Body::Gone { token });
+    say(cx, from, singleton, 0, Body::Gone { token });
 }
 
 /// Ends a message that no instance got: its asker hears why, or it is a dead letter.

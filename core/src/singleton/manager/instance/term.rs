@@ -54,7 +54,7 @@ impl Instance {
             return;
         }
         for node in missing {
-            say(cx, &node, (self.id, self.epoch), Body::Claim { term: self.term });
+            say(cx, &node, self.id, self.epoch, Body::Claim { term: self.term });
         }
         let at = cx.mono() + cx.config().singleton.hand_over_retry_interval;
         cx.wake(Timer::Claim(self.id), at);
@@ -72,7 +72,8 @@ impl Instance {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (epoch, term): (u64, u64),
+        epoch: u64,
+        term: u64,
         held_up: bool,
     ) {
         if epoch != self.epoch || term != self.term {
@@ -87,7 +88,8 @@ impl Instance {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        (epoch, held): (u64, u64),
+        epoch: u64,
+        held: u64,
         held_up: bool,
     ) {
         if epoch != self.epoch || held > TERM_MAX {
@@ -101,7 +103,8 @@ impl Instance {
     pub(in crate::singleton) fn on_given(
         &mut self,
         cx: &mut Cx<'_>,
-        (to, term): (&UniqueAddress, u64),
+        to: &UniqueAddress,
+        term: u64,
         held_up: bool,
     ) {
         self.note_term(term);

@@ -1,0 +1,42 @@
+//! What a gossip state is made of, where one is put together. Decides nothing.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ident::UniqueAddress;
+use crate::membership::state::member::Member;
+use crate::membership::state::member_set::MemberSet;
+use crate::membership::state::reachability::Reachability;
+use crate::membership::state::vector_clock::VectorClock;
+
+/// What [`Gossip::from_parts`](super::gossip::Gossip::from_parts) makes a state of.
+#[derive(Clone, Debug, Default)]
+pub struct GossipParts {
+    /// Sorted by incarnation, each once.
+    pub members: Vec<Member>,
+    /// Who observes whom as unreachable.
+    pub reachability: Reachability,
+    /// The state's version.
+    pub version: VectorClock,
+    /// Positions in `members` of those who have seen it.
+    pub seen: MemberSet,
+    /// Incarnations that were removed.
+    pub tombstones: BTreeSet<UniqueAddress>,
+    /// See [`Gossip::epoch`](super::gossip::Gossip::epoch).
+    pub epoch: u64,
+    /// See [`Gossip::meta`](super::gossip::Gossip::meta).
+    pub meta: Arc<[u8]>,
+}
+
+/// The same where other states share the parts.
+#[derive(Default)]
+pub(crate) struct SharedParts {
+    pub(crate) members: Arc<Vec<Member>>,
+    pub(crate) reachability: Arc<Reachability>,
+    pub(crate) version: VectorClock,
+    pub(crate) tombstones: Arc<BTreeSet<UniqueAddress>>,
+    pub(crate) gone: Arc<BTreeSet<UniqueAddress>>,
+    pub(crate) epoch: u64,
+    pub(crate) meta: Arc<[u8]>,
+}
