@@ -58,7 +58,11 @@ impl Fixture {
 
     /// Gives the machine under test another picture, with the ages that belong to it.
     pub(crate) fn see(&mut self, after: View) -> (Arc<View>, Arc<View>) {
-        let after = Arc::new(after);
+        let shutting_down = self.view.shutting_down || after.shutting_down;
+        let after = Arc::new(View {
+            shutting_down,
+            ..after
+        });
         let before = core::mem::replace(&mut self.view, Arc::clone(&after));
         Oldest.on_view_changed(&mut self.cx(), &before, &after);
         (before, after)
@@ -119,6 +123,7 @@ pub(crate) fn picture_of(me: &UniqueAddress, gossip: Gossip) -> View {
     view.leader = leader::leader(&gossip, me);
     view.unreachable = gossip.reachability().all_unreachable_or_terminated();
     view.unreachable.retain(|subject| subject != me);
+    view.shutting_down = gossip.members().iter().any(|m| m.status.is_preparing());
     view.gossip = Arc::new(gossip);
     view
 }

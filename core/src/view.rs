@@ -33,6 +33,8 @@ pub struct View {
     pub(crate) leader: Option<UniqueAddress>,
     pub(crate) converged: bool,
     pub(crate) unreachable: Vec<UniqueAddress>,
+    /// Whether somebody prepared for the shutdown of the cluster, here or in an earlier picture.
+    pub(crate) shutting_down: bool,
 }
 
 impl View {
@@ -47,6 +49,7 @@ impl View {
             leader: None,
             converged: false,
             unreachable: Vec::new(),
+            shutting_down: false,
         }
     }
 
@@ -156,10 +159,18 @@ impl View {
         self.gossip.tombstones().iter()
     }
 
-    /// Whether the whole cluster prepares to shut down: nobody joins or becomes Up any more.
+    /// Whether the whole cluster prepares to shut down: nobody joins or becomes Up any more, and nothing moves. There is no way
+    /// back: it stays so when everybody who has prepared is on its way out.
     #[must_use]
-    pub fn is_shutting_down(&self) -> bool {
-        self.members().iter().any(|member| member.status.is_preparing())
+    pub const fn is_shutting_down(&self) -> bool {
+        self.shutting_down
+    }
+
+    /// Whether it is the whole cluster's turn: it prepares to shut down, and nobody is Up who does not know or is waited for.
+    #[must_use]
+    pub fn is_ready_for_shutdown(&self) -> bool {
+        let waits = |member: &Member| matches!(member.status, Status::Up | Status::PreparingForShutdown);
+        self.shutting_down && !self.members().iter().any(waits)
     }
 
     /// Whether this incarnation was a member and has been removed.

@@ -18,6 +18,11 @@ mod tcp {
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
+    quorate_conformance::conformance_of_shutdown!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
     quorate_conformance::conformance_of_singletons!(
         AsyncStd,
         Security::insecure_plaintext(),

@@ -12,7 +12,7 @@
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_of_singletons!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (replicated data), `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
@@ -36,6 +36,7 @@ mod rotation;
 mod runtime;
 mod script;
 mod shared_stores;
+mod shutdown;
 mod singletons;
 mod store_faults;
 mod stores;
@@ -99,6 +100,7 @@ pub use script::a_script_of_inputs_has_the_same_effects_on_every_runtime;
 pub use shared_stores::{
     logs_follow_the_token_between_machines_and_keys_stay_at_home, of_two_that_race_one_is_refused,
 };
+pub use shutdown::m_220_five_nodes_prepare_and_stop_together_without_a_hand_over;
 pub use singletons::{
     a_node_without_the_role_reaches_a_singleton, a_singleton_is_stopped_on_a_node_that_stays,
     a_token_outlives_the_whole_cluster, asks_of_a_singleton_say_what_became_of_them,
@@ -251,6 +253,16 @@ macro_rules! conformance_of_singletons {
             a_token_outlives_the_whole_cluster,
             s_161_a_singleton_waits_for_its_lease_and_gives_it_back,
             a_node_without_the_role_reaches_a_singleton,
+        );
+    };
+}
+
+/// The same for how nodes end.
+#[macro_export]
+macro_rules! conformance_of_shutdown {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            m_220_five_nodes_prepare_and_stop_together_without_a_hand_over,
         );
     };
 }

@@ -35,7 +35,7 @@ enum Happened {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Journal(Arc<Mutex<Vec<Happened>>>);
+pub(super) struct Journal(Arc<Mutex<Vec<Happened>>>);
 
 impl Journal {
     fn note(&self, happened: Happened) {
@@ -48,7 +48,7 @@ impl Journal {
     }
 
     /// Where instances began, with which tokens. Each ended before the next began, and had a lower token.
-    fn instances(&self) -> Vec<(UniqueAddress, Token)> {
+    pub(super) fn instances(&self) -> Vec<(UniqueAddress, Token)> {
         let mut instances: Vec<(UniqueAddress, Token)> = Vec::new();
         let mut runs = None;
         for happened in self.entries() {
@@ -73,7 +73,7 @@ impl Journal {
 
 /// What it is told or asked.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-enum Order {
+pub(super) enum Order {
     /// Count it.
     Count,
     /// Say nothing for ever.
@@ -87,9 +87,9 @@ enum Order {
 }
 
 /// Where the instance is, its token, and how much it has counted; or why it could not ask itself.
-type Receipt = Result<(String, u64, u64), bool>;
+pub(super) type Receipt = Result<(String, u64, u64), bool>;
 
-type Billing = Singleton<Order, Receipt>;
+pub(super) type Billing = Singleton<Order, Receipt>;
 
 struct Counter {
     token: Token,
@@ -142,13 +142,13 @@ fn make(journal: &Journal) -> impl Fn(Token) -> Counter + Send + Sync + use<> {
     }
 }
 
-async fn billing<A: Adapter>(node: &Cluster<A>, journal: &Journal) -> Billing {
+pub(super) async fn billing<A: Adapter>(node: &Cluster<A>, journal: &Journal) -> Billing {
     let started = node.singleton("billing").start(make(journal)).await;
     started.expect("it is started")
 }
 
 /// Where it counts now. Asks again while it is nowhere.
-async fn count<A: Adapter>(billing: &Billing) -> (String, u64, u64) {
+pub(super) async fn count<A: Adapter>(billing: &Billing) -> (String, u64, u64) {
     within::<A, _>("an answer", async {
         loop {
             match billing.ask(&Order::Count).timeout(Duration::from_secs(2)).await {
@@ -161,7 +161,7 @@ async fn count<A: Adapter>(billing: &Billing) -> (String, u64, u64) {
     .await
 }
 
-async fn is_here<A: Adapter>(billing: &Billing) {
+pub(super) async fn is_here<A: Adapter>(billing: &Billing) {
     eventually::<A>("the instance runs on this node", async || {
         billing.is_running_here().await.expect("the node runs")
     })

@@ -5,9 +5,8 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quorate_core::effect::{CommandError, HaltReason, MembershipCommandError};
+use quorate_core::effect::HaltReason;
 use quorate_core::explain::Explanation;
 use quorate_core::ident::{NameError, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
@@ -29,12 +28,6 @@ use crate::region::Region;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
 use crate::stats::{KindState, LinkState, NodeStats};
-use crate::sync::{Either, race};
-
-/// How long [`Cluster::run_until_signal`] lets a node leave before it stops anyway: the phases of a graceful exit have
-/// limits of their own, but a cluster that cannot converge never lets a member go. Below the 30 s after which container
-/// platforms kill.
-pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Stops the node when the last handle is dropped.
 #[derive(Debug)]
@@ -168,29 +161,6 @@ impl<A> Cluster<A> {
         }
     }
 
-    /// Leaves the cluster gracefully: hands over this node's shards, says good-bye, ends. Completes when the node has ended;
-    /// a node that has not joined just ends. Calling it again, even from elsewhere, waits for the same end.
-    ///
-    /// # Errors
-    /// [`ClusterError::Refused`] if the node cannot leave now.
-    ///
-    /// # Cancel safety
-    /// Dropping it stops waiting; once asked, the node goes on leaving.
-    pub async fn leave(&self) -> Result<Termination, ClusterError> {
-        match self
-            .shared()
-            .core(Command::Membership(MembershipCommand::Leave))
-            .await
-        {
-            Ok(()) | Err(ClusterError::Stopped) => {}
-            Err(ClusterError::Refused(CommandError::Membership(MembershipCommandError::NotAMember))) => {
-                self.shared().stop()
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(self.terminated().await)
-    }
-
     /// Makes another member leave gracefully. Completes when the request is on its way.
     ///
     /// # Errors
@@ -235,20 +205,6 @@ impl<A> Cluster<A> {
         let target = parse_down_target(&member.to_string())?;
         self.shared()
             .core(Command::Membership(MembershipCommand::Remove(target)))
-            .await
-    }
-
-    /// Prepares the whole cluster for a full shutdown: all Up members become PreparingForShutdown and, once everybody knows,
-    /// ReadyForShutdown; nobody joins or becomes Up any more. There is no way back: let every node leave or stop then.
-    ///
-    /// # Errors
-    /// [`ClusterError::Refused`] if this node is not a member.
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not begin the preparation.
-    pub async fn prepare_for_shutdown(&self) -> Result<(), ClusterError> {
-        self.shared()
-            .core(Command::Membership(MembershipCommand::PrepareForShutdown))
             .await
     }
 
@@ -329,28 +285,6 @@ impl<A> Cluster<A> {
     pub async fn explain(&self) -> Result<Explanation, ClusterError> {
         self.shared().explain().await
     }
-
-    /// Stops the node at once, without leaving: the others find out by its silence. Completes when it has ended.
-    ///
-    /// # Cancel safety
-    /// Dropping it stops waiting; the node ends anyway.
-    pub async fn stop(&self) -> Termination {
-        if self.shared().hub.termination().is_none() {
-            self.shared().stop();
-        }
-        self.terminated().await
-    }
-
-    /// Waits until the node has ended, its links are closed and its port is free, and says how it ended. A node that was
-    /// downed or removed never comes back; to join again without a new process, start another one from a builder with the
-    /// same settings: it is a new incarnation of the address.
-    ///
-    /// # Cancel safety
-    /// Safe: it only watches.
-    pub async fn terminated(&self) -> Termination {
-        self.shared().ended().await;
-        self.shared().hub.termination().unwrap_or(Termination::Stopped)
-    }
 }
 
 impl<A: Adapter> Cluster<A> {
@@ -418,29 +352,6 @@ impl<A: Adapter> Cluster<A> {
             types: PhantomData,
         };
         self.register::<FnEntity<M, R, H>, _>(kind, make).await
-    }
-
-    /// Runs until the system asks this process to end (SIGTERM or SIGINT), then leaves gracefully. A second signal, or
-    /// [`LEAVE_TIMEOUT`], stops the node at once. Completes as well when the node ends for another reason.
-    ///
-    /// # Errors
-    /// [`ClusterError::Signals`] if the system's signals cannot be had.
-    ///
-    /// # Cancel safety
-    /// Dropping it stops watching for signals; a leave that was begun goes on.
-    pub async fn run_until_signal(&self) -> Result<Termination, ClusterError> {
-        let signals = |error: std::io::Error| ClusterError::Signals(error.to_string());
-        match race(self.terminated(), A::shutdown_signal()).await {
-            Either::Left(termination) => return Ok(termination),
-            Either::Right(signal) => signal.map_err(signals)?,
-        }
-        tracing::info!(target: "cluster::membership", event = "shutdown_signal", node = %self.address());
-        let runtime = A::runtime().map_err(signals)?;
-        let limit = runtime.sleep_until(runtime.now().mono + LEAVE_TIMEOUT);
-        match race(self.leave(), race(A::shutdown_signal(), limit)).await {
-            Either::Left(left) => left,
-            Either::Right(_) => Ok(self.stop().await),
-        }
     }
 }
 

@@ -26,6 +26,7 @@ mod clock;
 mod cluster;
 mod codec;
 pub mod data;
+mod ending;
 mod entity;
 mod error;
 mod events;
@@ -63,7 +64,8 @@ mod transport;
 pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
-pub use cluster::{Cluster, LEAVE_TIMEOUT};
+pub use cluster::Cluster;
+pub use ending::LEAVE_TIMEOUT;
 pub use entity::{Entity, EntityContext};
 pub use error::{
     AskError, ClusterError, PassivateError, RegionError, SingletonError, StartError, TellError, Termination,

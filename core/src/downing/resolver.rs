@@ -441,9 +441,10 @@ impl Resolver {
     }
 }
 
-/// Only the leader acts, and only as a member that is in.
+/// Only the leader acts, and only as a member that is in: also of a cluster that prepares to stop.
 fn is_responsible(view: &View) -> bool {
-    view.is_leader() && matches!(view.self_status(), Status::Up | Status::WeaklyUp)
+    let status = view.self_status();
+    view.is_leader() && (matches!(status, Status::Up | Status::WeaklyUp) || status.is_preparing())
 }
 
 /// Whether an unreachable member could still be downed: without one there is nothing to decide.

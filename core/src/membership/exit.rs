@@ -181,6 +181,11 @@ impl Membership {
                 Answer::Refused(CommandError::Membership(MembershipCommandError::NotAMember)),
             );
         }
+        let is_up = |member: &Member| member.status == Status::Up;
+        if !cx.view().is_shutting_down() && !self.gossip.members().iter().any(is_up) {
+            let nobody = CommandError::Membership(MembershipCommandError::NobodyIsUp);
+            return cx.reply(token, Answer::Refused(nobody));
+        }
         cx.reply(token, Answer::Done);
         self.prepare_for_shutdown(cx);
     }

@@ -9,7 +9,6 @@ use crate::effect::HaltReason;
 use crate::event::{JoinFailure, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::Cx;
-use crate::membership::leader_actions::is_shutting_down;
 use crate::membership::machine::Membership;
 use crate::membership::seeds::Seeding;
 use crate::membership::state::gossip::Gossip;
@@ -242,7 +241,7 @@ impl Membership {
             Some(JoinRefusal::UidRemoved)
         } else if self.gossip.contains(from) {
             None
-        } else if is_shutting_down(&self.gossip) {
+        } else if cx.view().is_shutting_down() {
             Some(JoinRefusal::ShuttingDown)
         } else {
             None

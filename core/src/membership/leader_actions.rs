@@ -190,6 +190,10 @@ impl Membership {
         // A leader on its way out may be unreachable for others, and still only they can remove it.
         plan.removed.retain(|node| node != cx.me());
         plan.forgotten = self.expired_tombstones(cx);
+        if cx.view().is_shutting_down() {
+            // Also when all who prepared are on their way out, and the state does not show it any more.
+            plan.up.clear();
+        }
         if !plan.is_empty() {
             self.carry_out(cx, &plan);
         }
@@ -199,7 +203,7 @@ impl Membership {
         let m = &cx.config().membership;
         let waited =
             u32::try_from(ticks).map_or(Duration::MAX, |n| m.leader_actions_interval.saturating_mul(n));
-        if m.allow_weakly_up_members.is_none_or(|after| waited < after) {
+        if cx.view().is_shutting_down() || m.allow_weakly_up_members.is_none_or(|after| waited < after) {
             return;
         }
         let dc = cx.config().node_roles().data_center();

@@ -276,6 +276,9 @@ pub enum CommandError {
     /// A node cannot remove itself while there are others; it leaves.
     #[error("a node does not remove itself while there are other members; it leaves")]
     NotMyself,
+    /// No member is Up: there is nothing yet whose shutdown could be prepared.
+    #[error("no member of the cluster is Up yet")]
+    NobodyIsUp,
 }
 
 /// Timers of the membership machine.

@@ -146,20 +146,6 @@ pub(crate) fn neighbours(view: &View) -> impl Iterator<Item = Neighbour> {
     })
 }
 
-/// Whether somebody of this data center prepares for a full shutdown: nothing is moved for balance any more (10.12).
-pub(crate) fn is_ending(view: &View) -> bool {
-    neighbours(view).any(|member| match member.status {
-        Status::PreparingForShutdown | Status::ReadyForShutdown => true,
-        Status::Joining
-        | Status::WeaklyUp
-        | Status::Up
-        | Status::Leaving
-        | Status::Exiting
-        | Status::Down
-        | Status::Removed => false,
-    })
-}
-
 /// Whether a member with this status is no newcomer.
 const fn has_settled(status: Status) -> bool {
     match status {

@@ -9,7 +9,7 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
-use crate::sharding::allocation::{RegionLoad, is_ending, is_good_time, neighbours};
+use crate::sharding::allocation::{RegionLoad, is_good_time, neighbours};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::time::Instant;
 use crate::timer::CoordinatorTimer;
@@ -107,7 +107,7 @@ impl Coordinator {
         }
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
-        if is_ending(cx.view()) || !is_good_time(&loads, neighbours(cx.view())) {
+        if cx.view().is_shutting_down() || !is_good_time(&loads, neighbours(cx.view())) {
             return;
         }
         let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
@@ -158,7 +158,8 @@ impl Coordinator {
 
     /// Begins the next hand-offs of regions that want to be emptied, as long as not too many are under way.
     pub(super) fn empty_draining(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_active() || self.paused {
+        // A region that stops in a cluster that prepares to stop has its shards stop with it (10.12).
+        if !self.is_active() || self.paused || cx.view().is_shutting_down() {
             return;
         }
         let room = DRAINING_MAX.saturating_sub(self.hand_offs.len());

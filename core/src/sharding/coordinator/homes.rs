@@ -141,6 +141,11 @@ impl Coordinator {
         if !self.is_active() || self.paused {
             return;
         }
+        if cx.view().is_shutting_down() {
+            // Only what a message needs begins anywhere; what has lost its home waits for one (10.12).
+            let wanted = &self.requesters;
+            self.homeless.retain(|shard| wanted.contains_key(shard));
+        }
         let mut budget = ALLOCATIONS_PER_STEP;
         while let Some(shard) = self.homeless.pop_first() {
             if self.homes.contains_key(&shard) {

@@ -29,7 +29,7 @@ impl Region {
         shared
             .cx
             .wake(ShardingTimer::Region(self.kind.id, RegionTimer::Drain), at);
-        if self.somebody_else_can_host(shared.cx) {
+        if self.hands_over(shared.cx) {
             self.request_shutdown(shared.cx);
             self.rearm_retry(shared.cx);
         } else {
@@ -119,7 +119,20 @@ impl Region {
         }
     }
 
-    fn somebody_else_can_host(&self, cx: &Cx<'_>) -> bool {
+    /// The cluster prepares to stop: a region that waits for its shards to be moved waits no longer, they stop here.
+    pub(super) fn on_cluster_ends(&mut self, shared: &mut Shared<'_, '_>) {
+        if self.lifecycle == RegionLifecycle::Draining {
+            self.give_up_all(shared);
+            self.stop_all(shared);
+            self.try_finish(shared);
+        }
+    }
+
+    /// Whether this region's shards are to go on elsewhere: somebody stays, and the cluster does not prepare to stop (10.12).
+    fn hands_over(&self, cx: &Cx<'_>) -> bool {
+        if cx.view().is_shutting_down() {
+            return false;
+        }
         let other = |node: &UniqueAddress| node != cx.me();
         let members = cx.view().by_age(self.kind.settings.role.as_ref());
         members

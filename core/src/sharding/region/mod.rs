@@ -156,6 +156,9 @@ impl Region {
             self.seen = None;
         }
         self.follow_coordinator(shared, before, after);
+        if after.is_shutting_down() && !before.is_shutting_down() {
+            self.on_cluster_ends(shared);
+        }
         self.flush(shared);
     }
 

@@ -1,6 +1,8 @@
 //! After a pause nothing begins until the node is known to be a member still (sharding 10.13), and while the cluster prepares
 //! for a full shutdown nothing moves for balance (10.12).
 
+use alloc::vec::Vec;
+
 use super::*;
 
 fn pause(world: &mut World, at: usize) {
@@ -97,4 +99,81 @@ fn s_110_while_the_cluster_prepares_for_shutdown_nothing_moves_and_what_a_messag
     let token = world.ask(2, &entity_in(SHARDS - 1), secs(5));
     assert!(world.peers[2].answers[&token].is_ok());
     assert_eq!(world.counts(), [11, 1, 0]);
+}
+
+fn prepared(world: &mut World) {
+    let all: Vec<(usize, Status)> = (0..world.peers.len())
+        .map(|at| (at, Status::ReadyForShutdown))
+        .collect();
+    world.set(&all);
+}
+
+/// Hand-offs that a node's coordinator has finished, and shards it has given a home.
+fn moved(world: &World, at: usize) -> (u64, u64) {
+    let counters = &world.peers[at].fixture.stats.sharding;
+    (counters.hand_offs_completed, counters.shards_allocated)
+}
+
+#[test]
+fn a_node_that_leaves_a_prepared_cluster_hands_nothing_over_and_what_a_message_needs_begins_elsewhere() {
+    let mut world = World::formed(3, 0);
+    world.touch_all(0);
+    assert_eq!(world.counts(), [4, 4, 4]);
+    prepared(&mut world);
+    world.set(&[(1, Status::Leaving)]);
+    world.drain(1);
+    world.run_for(secs(60));
+    assert!(world.peers[1].drained);
+    assert_eq!(world.counts(), [4, 0, 4], "its shards ended with it");
+    assert_eq!(moved(&world, 0), (0, 12), "and nobody gave them another home");
+    let hosts = world.hosts();
+    let lost = (0..SHARDS).find(|shard| hosts.get(&ShardId(*shard)).is_none_or(Vec::is_empty));
+    let token = world.ask(2, &entity_in(lost.unwrap()), secs(5));
+    assert!(world.peers[2].answers[&token].is_ok());
+    assert_eq!(moved(&world, 0), (0, 13), "only the one that a message needs");
+}
+
+#[test]
+fn when_all_leave_a_prepared_cluster_at_once_nothing_moves_although_nobody_shows_any_more_that_it_is_prepared()
+ {
+    let mut world = World::formed(3, 0);
+    world.touch_all(0);
+    prepared(&mut world);
+    world.set(&[(0, Status::Leaving), (1, Status::Leaving), (2, Status::Leaving)]);
+    for at in 0..3 {
+        world.drain(at);
+    }
+    world.run_for(secs(1));
+    assert!(
+        world.peers.iter().all(|peer| peer.drained),
+        "nobody waits for anybody"
+    );
+    assert_eq!(world.counts(), [0, 0, 0]);
+    assert_eq!(moved(&world, 0), (0, 12));
+}
+
+#[test]
+fn a_region_that_hands_over_when_the_cluster_begins_to_prepare_stops_instead() {
+    let mut world = World::formed(2, 0);
+    world.touch_all(0);
+    world.set(&[(1, Status::Leaving)]);
+    world.cut.insert((0, 1));
+    world.drain(1);
+    assert!(!world.peers[1].drained, "it waits for the coordinator");
+    world.set(&[(0, Status::PreparingForShutdown), (1, Status::Leaving)]);
+    assert!(world.peers[1].drained);
+    assert_eq!(world.peers[1].fixture.stats.sharding.shards_stopped, 6);
+}
+
+#[test]
+fn shards_of_a_member_that_dies_in_a_prepared_cluster_begin_where_a_message_needs_them_and_nowhere_else() {
+    let mut world = World::formed(3, 0);
+    world.touch_all(0);
+    prepared(&mut world);
+    world.crash_and_remove(&[2]);
+    world.run_for(secs(120));
+    assert_eq!(world.counts()[..2], [4, 4]);
+    world.touch_all(1);
+    world.run_for(secs(10));
+    assert_eq!(world.counts()[..2], [6, 6]);
 }

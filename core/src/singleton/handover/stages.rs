@@ -178,10 +178,13 @@ pub(super) fn becoming(
             if previous.is_empty() {
                 previous.push(from.clone());
             }
-            if previous.first() == Some(&from) {
+            if previous.first() == Some(&from) && !facts.preparing {
                 steps.push(Step::HandOverToMe(from));
             }
         }
+        // Nobody is asked any more: whatever runs ends with its node.
+        Event::HandOverRetry(_) if facts.preparing && facts.exited => return (Stage::Stopped, steps),
+        Event::HandOverRetry(_) if facts.preparing => return (Stage::Younger { previous }, steps),
         Event::HandOverRetry(number) if number <= facts.retries_max => {
             steps.extend(previous.first().cloned().map(Step::HandOverToMe));
             steps.push(Step::Retry(number.saturating_add(1)));
@@ -229,7 +232,9 @@ pub(super) fn acquiring(instance: bool, event: Event, facts: &Facts<'_>) -> (Sta
         Event::InstanceTerminated => return acquire(),
         Event::SelfRemoved | Event::SelfDowned => return facts.stop(instance),
         Event::OldestChanged(Some(node)) if node == *facts.me => {}
+        Event::HandOverToMe(_) if facts.preparing => {}
         Event::OldestChanged(_) | Event::HandOverToMe(_) => return oldest(instance, event, facts),
+        Event::TakeOverFromMe(_) if facts.preparing => {}
         Event::TakeOverFromMe(from) => steps.push(Step::HandOverToMe(from)),
         Event::LeaseGranted
         | Event::LeaseDenied
@@ -251,6 +256,8 @@ pub(super) fn oldest(instance: bool, event: Event, facts: &Facts<'_>) -> (Stage,
         Event::OldestChanged(Some(node)) if facts.removed.contains(&node) && !facts.exited => {
             return facts.hand_over(None, instance);
         }
+        // Nobody takes it over: it ends with its node (10.12).
+        Event::OldestChanged(_) if facts.preparing && facts.exited => return facts.stop(instance),
         Event::OldestChanged(new) => {
             if !facts.preparing {
                 steps.extend(new.clone().map(Step::TakeOverFromMe));
@@ -258,6 +265,8 @@ pub(super) fn oldest(instance: bool, event: Event, facts: &Facts<'_>) -> (Stage,
             steps.push(Step::Retry(1));
             return (Stage::WasOldest { new, instance }, steps);
         }
+        // Who asked did not know yet that the cluster prepares to stop, and would not start.
+        Event::HandOverToMe(_) | Event::TakeOverFromMe(_) if facts.preparing => {}
         Event::HandOverToMe(from) => return facts.hand_over(Some(from), instance),
         Event::TakeOverFromMe(from) => steps.push(Step::HandOverToMe(from)),
         Event::InstanceTerminated => return (Stage::Oldest { instance: false }, steps),
@@ -287,9 +296,11 @@ pub(super) fn was_oldest(
 ) -> (Stage, Vec<Step>) {
     let mut steps = Vec::new();
     match event {
+        Event::TakeOverRetry(_) if facts.preparing && !facts.exited => steps.push(Step::Retry(1)),
+        Event::HandOverToMe(_) if facts.preparing => {}
         Event::TakeOverRetry(number) => {
             let is_over = facts.exited || facts.self_removed;
-            if is_over && (new.is_none() || number > facts.retries_max) {
+            if is_over && (facts.preparing || new.is_none() || number > facts.retries_max) {
                 return facts.stop(instance);
             }
             if number > facts.retries_max {

@@ -152,6 +152,61 @@ fn a_node_that_is_downed_starts_nothing_and_stops_what_runs() {
     );
 }
 
+/// One step while the cluster prepares to stop; this node is on its way out, or is not.
+fn prepared(stage: Stage, event: Event, exited: bool) -> (Stage, Vec<Step>) {
+    let facts = Facts {
+        me: &me(),
+        lease: false,
+        leaving: exited,
+        preparing: true,
+        exited,
+        self_removed: false,
+        retries_max: 3,
+        removed: &BTreeSet::new(),
+    };
+    step(stage, event, &facts)
+}
+
+#[test]
+fn while_the_cluster_prepares_to_stop_nobody_hands_over_asks_or_begins() {
+    let running = Stage::Oldest { instance: true };
+    let was_oldest = Stage::WasOldest {
+        new: Some(other()),
+        instance: true,
+    };
+    let becoming = Stage::BecomingOldest {
+        previous: vec![other()],
+    };
+    for stage in [running.clone(), was_oldest.clone(), becoming.clone(), ACQUIRING] {
+        for event in [
+            Event::HandOverToMe(other()),
+            Event::TakeOverFromMe(other()),
+            Event::HandOverDone(other()),
+        ] {
+            assert_eq!(
+                prepared(stage.clone(), event, false),
+                (stage.clone(), vec![]),
+                "{stage:?}"
+            );
+        }
+    }
+    // Whoever asked when it began waits for nobody any more.
+    let younger = Stage::Younger {
+        previous: vec![other()],
+    };
+    let asks_again = Event::HandOverRetry(2);
+    assert_eq!(
+        prepared(becoming.clone(), asks_again.clone(), false),
+        (younger, vec![])
+    );
+    assert_eq!(prepared(becoming, asks_again, true), (Stage::Stopped, vec![]));
+    // What runs ends with its node, at once.
+    let stops = (Stage::Stopping, vec![Step::StopInstance]);
+    let next = Event::OldestChanged(Some(other()));
+    assert_eq!(prepared(running, next, true), stops);
+    assert_eq!(prepared(was_oldest, Event::TakeOverRetry(1), true), stops);
+}
+
 #[test]
 fn what_is_over_stays_over() {
     for stage in [Stage::Stopped, Stage::Stuck] {

@@ -355,3 +355,42 @@ fn only_members_with_the_role_host_it_and_a_node_that_leaves_hosts_nothing_new()
     assert!(!late.register(1, true));
     assert!(late.register(1, false), "it may reach it");
 }
+
+#[test]
+fn a_node_that_leaves_a_prepared_cluster_stops_its_instance_at_once_and_nobody_takes_it_over() {
+    let mut world = World::formed(3);
+    let ready = Status::ReadyForShutdown;
+    world.set(&[(0, ready), (1, ready), (2, ready)]);
+    world.host(0).slow_to_stop = true;
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.host(0).told_to_stop, 1, "no successor is asked first");
+    assert!(!world.drained(0), "it ends before its node does");
+    world.ends(0);
+    world.run_for(SOON);
+    assert!(world.drained(0));
+    world.leave(&[1, 2]);
+    world.run_for(SOON);
+    world.remove(&[0]);
+    world.run_for(MARGIN + secs(60));
+    assert!(world.drained(1) && world.drained(2));
+    assert_eq!((world.running(), world.starts()), (Vec::new(), 1));
+    assert_eq!(
+        world.said(0, |event| matches!(event, Event::HandedOver { .. })),
+        0
+    );
+}
+
+#[test]
+fn a_hand_over_that_has_begun_when_the_cluster_prepares_ends_with_nothing_running() {
+    let mut world = World::formed(2);
+    world.cut(&[0]);
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [0], "it asks who comes next");
+    world.set(&[(0, Status::Leaving), (1, Status::PreparingForShutdown)]);
+    world.heal();
+    world.run_for(secs(3));
+    assert!(world.drained(0));
+    assert_eq!((world.running(), world.starts()), (Vec::new(), 1));
+}

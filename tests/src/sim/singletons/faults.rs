@@ -76,7 +76,7 @@ impl Sim {
     }
 
     /// A user prepares the whole cluster for its shutdown. There is no way back: everybody has to end.
-    pub(crate) fn prepare_for_shutdown(&mut self, at: usize) -> bool {
+    pub fn prepare_for_shutdown(&mut self, at: usize) -> bool {
         let Some(process) = self.running_at(at).filter(|_| !self.is_shutting_down()) else {
             return false;
         };

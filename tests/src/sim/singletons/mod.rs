@@ -232,6 +232,13 @@ pub(crate) fn configure(config: &mut Config) {
 }
 
 impl Sim {
+    /// Nodes host the two singletons of their roles, besides their entities.
+    #[must_use]
+    pub fn with_singletons(mut self, nodes: usize) -> Self {
+        self.singletons.enable(nodes, true);
+        self
+    }
+
     /// A new process hosts the singletons of its roles, and reaches the others.
     pub(crate) fn register_singletons(&mut self, process: ProcessId) {
         for kind in KINDS {

@@ -160,6 +160,28 @@ fn preparing_is_refused_outside_a_cluster() {
 }
 
 #[test]
+fn preparing_is_refused_while_nobody_is_up_and_may_be_repeated() {
+    let mut rig = waiting("aW bJ", "");
+    prepare(&mut rig);
+    assert!(rig.did().ends_with("refused(NobodyIsUp)"));
+    let mut rig = Rig::member("a", state("aR bR", "a b", "a b"));
+    prepare(&mut rig);
+    assert_eq!(rig.did(), "done");
+}
+
+#[test]
+fn a_cluster_stays_prepared_when_all_who_prepared_are_leaving() {
+    let mut rig = Rig::member("a", state("aR bR cJ", "a b c", "a b c"));
+    for node in ["a", "b"] {
+        rig.call(|m, cx| m.leave(cx, &n(node)));
+    }
+    assert_eq!(rig.members(), "aL bL cJ");
+    assert!(rig.f.view.is_shutting_down() && rig.f.view.is_ready_for_shutdown());
+    rig.join("d");
+    assert!(rig.did().ends_with("refused(ShuttingDown)>d"));
+}
+
+#[test]
 fn m_394_and_m_429_a_removed_member_is_gone_at_once_is_told_and_never_comes_back() {
     let mut rig = Rig::member("a", reach(state("a b c", "a b c", "a b"), "b>c:U"));
     remove(&mut rig, "b");
