@@ -71,6 +71,7 @@ fn every_crate_root_forbids_unsafe_code() {
         "adapters/quinn",
         "adapters/store-redb",
         "adapters/store-postgres",
+        "adapters/lease-etcd",
         "adapters/lease-postgres",
         "adapters/async-std",
         "examples",
