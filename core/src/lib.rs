@@ -95,6 +95,7 @@ pub mod event;
 pub mod explain;
 pub mod ident;
 pub mod input;
+pub mod journal;
 pub mod lease;
 pub mod math;
 pub mod membership;

@@ -1,0 +1,63 @@
+//! What a request changes in a replica's store, and what is found there. Pure. Spec: sharding 10.7.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::journal::layout::{self, Head};
+use crate::journal::protocol::{Ask, Request};
+use crate::journal::state::{Place, SnapshotHead};
+use crate::store::{Bytes, Change, StoreAnswer, StoreError};
+
+/// The entries of a request that no snapshot covers.
+pub(super) fn accepted(request: &Request, snapshot: Option<SnapshotHead>) -> Vec<Change> {
+    let Ask::Accept { entries } = &request.ask else {
+        return Vec::new();
+    };
+    let covered = snapshot.map_or(0, |snapshot| snapshot.through);
+    let entries = entries.iter().filter(|entry| entry.position > covered);
+    entries
+        .map(|entry| Change::Put {
+            key: layout::item_key(&request.log, Place::Entry(entry.position)),
+            value: layout::entry_value(request.token, entry),
+        })
+        .collect()
+}
+
+/// A snapshot in place of the earlier one and of every entry that it covers, in one commit.
+pub(super) fn replaced(log: &str, (head, through): (Head, u64), parts: Vec<Bytes>) -> Vec<Change> {
+    let mut changes = vec![
+        Change::DeleteRange {
+            from: layout::item_key(log, Place::START),
+            to: Some(layout::item_key(log, Place::Entry(through).next())),
+        },
+        put_head(log, head),
+    ];
+    changes.extend((0..).zip(parts).map(|(index, value)| Change::Put {
+        key: layout::item_key(log, Place::Part(index)),
+        value,
+    }));
+    changes
+}
+
+pub(super) fn put_head(log: &str, head: Head) -> Change {
+    Change::Put {
+        key: layout::head_key(log),
+        value: head.to_bytes(),
+    }
+}
+
+pub(super) fn loaded(answer: StoreAnswer) -> Result<Head, StoreError> {
+    match answer {
+        StoreAnswer::Value(None) => Ok(Head::default()),
+        StoreAnswer::Value(Some(value)) => Head::parse(&value).map_err(|_| StoreError::Corrupt),
+        StoreAnswer::Identity(_)
+        | StoreAnswer::Items { .. }
+        | StoreAnswer::Written
+        | StoreAnswer::Opened(_)
+        | StoreAnswer::Appended { .. }
+        | StoreAnswer::Records { .. }
+        | StoreAnswer::Kept
+        | StoreAnswer::Snapshot(_)
+        | StoreAnswer::Deleted => Err(StoreError::Unavailable),
+    }
+}

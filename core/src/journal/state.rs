@@ -1,0 +1,119 @@
+//! What a quorum log consists of: entries, snapshots, the stores that keep it. Values only. Spec: sharding 10.7.
+
+use alloc::vec::Vec;
+
+use crate::store::{Bytes, Sequence};
+use crate::token::Token;
+
+/// A store, by the number that was drawn when it was made. A store that lost what it held has another one, and does not vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreId(pub u128);
+
+/// The place of an entry in its log. The first one has 1; 0 stands before it. Users never see it: see [`Sequence`].
+pub type Position = u64;
+
+/// What is kept and acknowledged as one: the records of one append, or none where an owner opened the log.
+///
+/// One append is one entry, never several: of a batch that only a few replicas took, an opener would else find the end without
+/// the beginning, behind the `Opened` of somebody who saw neither.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place.
+    pub position: Position,
+    /// The token of who appended it first. Who writes it back does not change this.
+    pub origin: Token,
+    /// The number of its first record; the next record's, if it has none.
+    pub first: Sequence,
+    /// The records.
+    pub records: Vec<Bytes>,
+}
+
+/// What an entry costs beside its records: its fields, its key and their seal.
+pub const ENTRY_BYTES: usize = 96;
+
+/// What a record costs beside its bytes.
+pub const RECORD_BYTES: usize = 8;
+
+impl Entry {
+    /// The bytes that it counts in every budget. Linear in its records.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let records = self
+            .records
+            .iter()
+            .map(|record| record.len().saturating_add(RECORD_BYTES));
+        records.fold(ENTRY_BYTES, usize::saturating_add)
+    }
+
+    /// The number of the next record behind it.
+    #[must_use]
+    pub fn next(&self) -> Sequence {
+        self.first.saturating_add(self.records.len() as u64)
+    }
+}
+
+/// Which snapshot, and in how many parts it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotHead {
+    /// The last entry that it covers.
+    pub through: Position,
+    /// The last record that it covers.
+    pub covers: Sequence,
+    /// Who kept it.
+    pub token: Token,
+    /// The parts of its state. None: what it covers is forgotten, and nothing stands for it.
+    pub parts: u32,
+}
+
+/// A place in what a replica holds of a log: first come the parts of the snapshot, then the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// This part of the snapshot.
+    Part(u32),
+    /// This entry, or the first behind it.
+    Entry(Position),
+}
+
+impl Place {
+    /// Where everything begins.
+    pub const START: Self = Self::Part(0);
+
+    /// The place behind this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self {
+            Self::Part(index) => Self::Part(index.saturating_add(1)),
+            Self::Entry(position) => Self::Entry(position.saturating_add(1)),
+        }
+    }
+}
+
+/// What lies at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A part of the snapshot.
+    Part {
+        /// Which, from 0.
+        index: u32,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// An entry.
+    Entry {
+        /// The highest token with which the replica accepted it.
+        accepted: Token,
+        /// The entry.
+        entry: Entry,
+    },
+}
+
+impl Item {
+    /// Where it lies.
+    #[must_use]
+    pub const fn place(&self) -> Place {
+        match self {
+            Self::Part { index, .. } => Place::Part(*index),
+            Self::Entry { entry, .. } => Place::Entry(entry.position),
+        }
+    }
+}

@@ -1,0 +1,770 @@
+//! The rules of replicas and owners one by one. Spec: sharding 10.7, 10.16; reliability I-80.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::journal::protocol::{
+    Ask, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said,
+};
+use crate::journal::replica::{REQUESTS_MAX, Replica, ReplicaOutput};
+use crate::journal::state::{Entry, Item, Place, SnapshotHead, StoreId};
+use crate::journal::writer::{
+    Opened, Writer, WriterBounds, WriterEnd, WriterError, WriterOutput, WriterSettings,
+};
+use crate::store::memory::MemoryMap;
+use crate::store::{Bytes, Record, Snapshot, Space, StoreError, StoreReport};
+use crate::token::Token;
+
+const SPACE: Space = Space(9);
+const LOG: &str = "counter/7";
+
+const BOUNDS: WriterBounds = WriterBounds {
+    page_bytes: 300,
+    append_bytes_max: 400,
+    log_bytes_max: 1_000,
+    attempts_max: 3,
+};
+
+fn term(term: u64) -> Token {
+    Token::new(term, 1)
+}
+
+fn bytes(text: &str) -> Bytes {
+    Bytes::from(text.as_bytes())
+}
+
+fn entry(position: u64, origin: Token, first: u64, records: &[&str]) -> Entry {
+    Entry {
+        position,
+        origin,
+        first,
+        records: records.iter().map(|text| bytes(text)).collect(),
+    }
+}
+
+fn request(opener: u64, token: Token, ask: Ask) -> Request {
+    Request {
+        log: Arc::from(LOG),
+        store: StoreId(7),
+        opener,
+        id: 1,
+        token,
+        ask,
+    }
+}
+
+/// A replica whose store answers at once.
+struct Bench {
+    replica: Replica<u8>,
+    disk: MemoryMap,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            replica: Replica::new(StoreId(7), BOUNDS.page_bytes),
+            disk: MemoryMap::new(),
+        }
+    }
+
+    fn restart(&mut self) {
+        self.replica = Replica::new(StoreId(7), BOUNDS.page_bytes);
+    }
+
+    fn ask(&mut self, request: Request) -> Vec<Said> {
+        let mut out = Vec::new();
+        self.replica.on_request(0, request, &mut out);
+        let mut said = Vec::new();
+        while !out.is_empty() {
+            for output in core::mem::take(&mut out) {
+                match output {
+                    ReplicaOutput::Store(request) => {
+                        let outcome = self.disk.obey(SPACE, &request.order);
+                        let id = request.id;
+                        self.replica.on_stored(StoreReport { id, outcome }, &mut out);
+                    }
+                    ReplicaOutput::Reply(_, reply) => said.push(reply.said),
+                    other @ (ReplicaOutput::Reject(..) | ReplicaOutput::Shed | ReplicaOutput::Failed(_)) => {
+                        panic!("{other:?}")
+                    }
+                }
+            }
+        }
+        said
+    }
+
+    fn accept(&mut self, opener: u64, token: Token, entry: Entry) -> Vec<Said> {
+        self.ask(request(opener, token, Ask::Accept { entries: vec![entry] }))
+    }
+}
+
+fn page(snapshot: Option<SnapshotHead>, items: Vec<Item>, next: Option<Place>) -> Said {
+    Said::Page(Page {
+        snapshot,
+        items,
+        next,
+    })
+}
+
+fn held(accepted: Token, entry: Entry) -> Item {
+    Item::Entry { accepted, entry }
+}
+
+#[test]
+fn a_replica_keeps_its_promise_over_a_restart_and_gives_one_token_to_one_opener_only() {
+    let mut bench = Bench::new();
+    assert_eq!(
+        bench.ask(request(1, term(5), Ask::Promise)),
+        [page(None, vec![], None)]
+    );
+    assert_eq!(
+        bench.ask(request(1, term(5), Ask::Promise)),
+        [page(None, vec![], None)]
+    );
+    bench.restart();
+    for (opener, token) in [(2, term(5)), (1, term(4)), (2, term(4))] {
+        assert_eq!(
+            bench.ask(request(opener, token, Ask::Promise)),
+            [Said::Refused { held: term(5) }]
+        );
+    }
+    assert_eq!(
+        bench.ask(request(1, term(5), Ask::Promise)),
+        [page(None, vec![], None)]
+    );
+    assert_eq!(
+        bench.ask(request(2, term(6), Ask::Promise)),
+        [page(None, vec![], None)]
+    );
+    let from = Place::START;
+    assert_eq!(
+        bench.ask(request(1, term(5), Ask::Read { from })),
+        [Said::Refused { held: term(6) }],
+        "only who has the promise is told what is held"
+    );
+}
+
+#[test]
+fn a_replica_accepts_a_token_that_is_not_below_its_promise_and_that_is_a_promise_too() {
+    let mut bench = Bench::new();
+    bench.ask(request(1, term(5), Ask::Promise));
+    let old = entry(1, term(4), 1, &["old"]);
+    assert_eq!(bench.accept(9, term(4), old), [Said::Refused { held: term(5) }]);
+    let mine = entry(1, term(5), 1, &["mine"]);
+    assert_eq!(bench.accept(1, term(5), mine.clone()), [Said::Accepted]);
+    let later = entry(2, term(8), 2, &["later"]);
+    assert_eq!(bench.accept(3, term(8), later.clone()), [Said::Accepted]);
+    bench.restart();
+    assert_eq!(
+        bench.accept(1, term(5), mine.clone()),
+        [Said::Refused { held: term(8) }]
+    );
+    assert_eq!(
+        bench.ask(request(4, term(9), Ask::Promise)),
+        [page(None, vec![held(term(5), mine), held(term(8), later)], None)]
+    );
+}
+
+#[test]
+fn what_a_replica_holds_is_said_in_pages_and_an_entry_may_be_larger_than_one() {
+    let mut bench = Bench::new();
+    let large = "x".repeat(1_000);
+    let entries: Vec<Entry> = (1..=3).map(|at| entry(at, term(1), at, &[&large])).collect();
+    for entry in &entries {
+        bench.accept(1, term(1), entry.clone());
+    }
+    let mut expected = entries.iter().map(|entry| held(term(1), entry.clone()));
+    let first = bench.ask(request(2, term(2), Ask::Promise));
+    let next = Some(Place::Entry(2));
+    assert_eq!(first, [page(None, vec![expected.next().unwrap()], next)]);
+    let from = Place::Entry(2);
+    let second = bench.ask(request(2, term(2), Ask::Read { from }));
+    let next = Some(Place::Entry(3));
+    assert_eq!(second, [page(None, vec![expected.next().unwrap()], next)]);
+    let from = Place::Entry(3);
+    let third = bench.ask(request(2, term(2), Ask::Read { from }));
+    assert_eq!(third, [page(None, vec![expected.next().unwrap()], None)]);
+}
+
+#[test]
+fn a_snapshot_replaces_what_it_covers_once_all_of_its_parts_have_come() {
+    let mut bench = Bench::new();
+    for at in 1..=3 {
+        bench.accept(1, term(1), entry(at, term(1), at, &["event"]));
+    }
+    let snapshot = SnapshotHead {
+        through: 2,
+        covers: 2,
+        token: term(1),
+        parts: 2,
+    };
+    let keep = |index: u32, text: &str| Ask::Keep {
+        snapshot,
+        index,
+        bytes: bytes(text),
+    };
+    assert_eq!(
+        bench.ask(request(1, term(1), keep(1, "te"))),
+        [],
+        "a part is missing"
+    );
+    assert_eq!(bench.ask(request(1, term(1), keep(0, "sta"))), [Said::Kept]);
+    assert_eq!(
+        bench.ask(request(1, term(1), keep(0, "sta"))),
+        [Said::Kept],
+        "again"
+    );
+    assert_eq!(
+        bench.accept(1, term(1), entry(2, term(1), 2, &["event"])),
+        [Said::Accepted],
+        "what is covered is not kept again"
+    );
+    let part = |index: u32, text: &str| Item::Part {
+        index,
+        bytes: bytes(text),
+    };
+    let last = held(term(1), entry(3, term(1), 3, &["event"]));
+    assert_eq!(
+        bench.ask(request(2, term(2), Ask::Promise)),
+        [page(
+            Some(snapshot),
+            vec![part(0, "sta"), part(1, "te"), last],
+            None
+        )]
+    );
+    let earlier = SnapshotHead {
+        through: 1,
+        covers: 1,
+        token: term(2),
+        parts: 1,
+    };
+    let (index, bytes) = (0, bytes("older"));
+    let older = Ask::Keep {
+        snapshot: earlier,
+        index,
+        bytes,
+    };
+    assert_eq!(
+        bench.ask(request(2, term(2), older)),
+        [Said::Kept],
+        "the later one says it too"
+    );
+    assert_eq!(
+        bench.ask(request(1, term(1), keep(0, "sta"))),
+        [Said::Refused { held: term(2) }]
+    );
+}
+
+#[test]
+fn a_replica_that_does_not_know_whether_it_wrote_reads_again() {
+    let mut replica: Replica<u8> = Replica::new(StoreId(7), 300);
+    let mut disk = MemoryMap::new();
+    let mut out = Vec::new();
+    let mut outcomes = vec![Ok(()), Err(StoreError::OutcomeUnknown), Ok(()), Ok(())].into_iter();
+    replica.on_request(0, request(1, term(5), Ask::Promise), &mut out);
+    replica.on_request(0, request(2, term(4), Ask::Promise), &mut out);
+    let mut said = Vec::new();
+    while !out.is_empty() {
+        for output in core::mem::take(&mut out) {
+            match output {
+                ReplicaOutput::Store(request) => {
+                    let done = disk.obey(SPACE, &request.order);
+                    let outcome = outcomes.next().unwrap().and(done);
+                    let id = request.id;
+                    replica.on_stored(StoreReport { id, outcome }, &mut out);
+                }
+                other => said.push(other),
+            }
+        }
+    }
+    // The write that nobody confirmed was made: the lower token is refused by what the store holds.
+    assert_eq!(said[0], ReplicaOutput::Failed(StoreError::OutcomeUnknown));
+    assert!(
+        matches!(&said[1], ReplicaOutput::Reply(0, reply) if reply.said == Said::Refused { held: term(5) }),
+        "{said:?}"
+    );
+    assert_eq!(replica.waiting(), (0, 0));
+}
+
+#[test]
+fn requests_out_of_bounds_are_rejected_and_too_many_are_shed() {
+    let ask = |ask: Ask| request(1, term(1), ask);
+    let accept = |entries: Vec<Entry>| ask(Ask::Accept { entries });
+    let keep = |snapshot: SnapshotHead, index: u32| {
+        let bytes = bytes("");
+        ask(Ask::Keep {
+            snapshot,
+            index,
+            bytes,
+        })
+    };
+    let snapshot = SnapshotHead {
+        through: 1,
+        covers: 0,
+        token: term(1),
+        parts: 1,
+    };
+    let large = vec![0; SNAPSHOT_BYTES_MAX + 1];
+    let bad = [
+        Request {
+            log: Arc::from(""),
+            ..ask(Ask::Promise)
+        },
+        Request {
+            log: Arc::from("x".repeat(LOG_NAME_BYTES_MAX + 1)),
+            ..ask(Ask::Promise)
+        },
+        Request {
+            token: Token::NONE,
+            ..ask(Ask::Promise)
+        },
+        Request {
+            token: term(NUMBER_MAX + 1),
+            ..ask(Ask::Promise)
+        },
+        accept(vec![]),
+        accept(vec![entry(0, term(1), 1, &[])]),
+        accept(vec![entry(1, term(2), 1, &[])]),
+        accept(vec![entry(1, term(1), 1, &["a"]), entry(3, term(1), 2, &[])]),
+        accept(vec![entry(1, term(1), 1, &["a"]), entry(2, term(1), 3, &[])]),
+        accept(vec![entry(NUMBER_MAX + 1, term(1), 1, &[])]),
+        keep(
+            SnapshotHead {
+                through: 0,
+                ..snapshot
+            },
+            0,
+        ),
+        keep(
+            SnapshotHead {
+                token: term(2),
+                ..snapshot
+            },
+            0,
+        ),
+        keep(snapshot, 1),
+        ask(Ask::Keep {
+            snapshot,
+            index: 0,
+            bytes: Bytes::from(large),
+        }),
+    ];
+    let mut replica: Replica<u8> = Replica::new(StoreId(7), 300);
+    let mut out = Vec::new();
+    for request in bad {
+        replica.on_request(3, request, &mut out);
+        assert_eq!(
+            core::mem::take(&mut out),
+            [ReplicaOutput::Reject(3, Rejection::OutOfBounds)]
+        );
+    }
+    replica.on_request(
+        3,
+        Request {
+            store: StoreId(8),
+            ..ask(Ask::Promise)
+        },
+        &mut out,
+    );
+    assert_eq!(
+        core::mem::take(&mut out),
+        [ReplicaOutput::Reject(3, Rejection::OtherStore)]
+    );
+    for _ in 0..REQUESTS_MAX {
+        replica.on_request(3, ask(Ask::Promise), &mut out);
+    }
+    assert_eq!(
+        core::mem::take(&mut out).len(),
+        1,
+        "one is at the store, the others wait"
+    );
+    replica.on_request(3, ask(Ask::Promise), &mut out);
+    assert_eq!(out, [ReplicaOutput::Shed]);
+}
+
+fn settings(token: Option<Token>) -> WriterSettings {
+    WriterSettings {
+        log: Arc::from(LOG),
+        stores: [1, 2, 3].map(StoreId).into(),
+        opener: 77,
+        token,
+        bounds: BOUNDS,
+    }
+}
+
+fn asked(out: &mut Vec<WriterOutput>) -> Vec<Request> {
+    let mut requests = Vec::new();
+    for output in core::mem::take(out) {
+        match output {
+            WriterOutput::Ask(request) => requests.push(request),
+            other => panic!("{other:?}"),
+        }
+    }
+    requests
+}
+
+fn answer(request: &Request, said: Said) -> Reply {
+    Reply {
+        log: Arc::clone(&request.log),
+        store: request.store,
+        opener: request.opener,
+        id: request.id,
+        said,
+    }
+}
+
+/// A writer that has found this, and what it writes back.
+fn found(pages: [Said; 2]) -> (Writer, Vec<Request>) {
+    let mut out = Vec::new();
+    let mut writer = Writer::open(settings(Some(term(9))), &mut out);
+    let promises = asked(&mut out);
+    assert_eq!(promises.len(), 3);
+    for (promise, said) in promises.iter().zip(pages) {
+        writer.on_reply(answer(promise, said), &mut out);
+    }
+    (writer, asked(&mut out))
+}
+
+fn acknowledge(writer: &mut Writer, requests: &[Request]) -> Vec<WriterOutput> {
+    let mut out = Vec::new();
+    for request in &requests[..2] {
+        writer.on_reply(answer(request, Said::Accepted), &mut out);
+    }
+    out
+}
+
+fn open() -> Writer {
+    let (mut writer, back) = found([page(None, vec![], None), page(None, vec![], None)]);
+    let opened = acknowledge(&mut writer, &back);
+    assert!(matches!(&opened[..], [WriterOutput::Opened(_)]), "{opened:?}");
+    writer
+}
+
+fn entries(request: &Request) -> &[Entry] {
+    match &request.ask {
+        Ask::Accept { entries } => entries,
+        Ask::Promise | Ask::Read { .. } | Ask::Keep { .. } => panic!("{request:?}"),
+    }
+}
+
+#[test]
+fn the_highest_accepting_token_wins_and_the_log_ends_at_the_first_gap() {
+    let one = entry(1, term(1), 1, &["one"]);
+    let lost = entry(2, term(2), 2, &["lost"]);
+    let two = entry(2, term(3), 2, &["two", "too"]);
+    let behind = entry(4, term(3), 4, &["behind the gap"]);
+    let (mut writer, back) = found([
+        page(
+            None,
+            vec![
+                held(term(1), one.clone()),
+                held(term(2), lost),
+                held(term(3), behind),
+            ],
+            None,
+        ),
+        page(
+            None,
+            vec![held(term(5), one.clone()), held(term(4), two.clone())],
+            None,
+        ),
+    ]);
+    assert_eq!(
+        entries(&back[0]),
+        [one, two],
+        "all of it is written back, with its origin"
+    );
+    assert_eq!(back[0].token, term(9));
+    let mut out = acknowledge(&mut writer, &back);
+    let last = asked(&mut out);
+    assert_eq!(
+        entries(&last[0]),
+        [entry(3, term(9), 4, &[])],
+        "then who has opened it"
+    );
+    assert!(!writer.is_open());
+    let record = |sequence: u64, token: Token, text: &str| Record {
+        sequence,
+        token,
+        bytes: bytes(text),
+    };
+    assert_eq!(
+        acknowledge(&mut writer, &last),
+        [WriterOutput::Opened(Opened {
+            token: term(9),
+            snapshot: None,
+            records: vec![
+                record(1, term(1), "one"),
+                record(2, term(3), "two"),
+                record(3, term(3), "too")
+            ],
+            last: 3,
+        })]
+    );
+    assert!(writer.is_open());
+}
+
+#[test]
+fn the_snapshot_that_covers_most_is_the_beginning() {
+    let head = |through: u64, covers: u64| SnapshotHead {
+        through,
+        covers,
+        token: term(2),
+        parts: 1,
+    };
+    let part = |text: &str| Item::Part {
+        index: 0,
+        bytes: bytes(text),
+    };
+    let three = entry(3, term(2), 5, &["five"]);
+    let (mut writer, back) = found([
+        page(
+            Some(head(1, 1)),
+            vec![
+                part("older"),
+                held(term(2), entry(2, term(2), 2, &["2", "3", "4"])),
+            ],
+            None,
+        ),
+        page(
+            Some(head(2, 4)),
+            vec![part("newer"), held(term(2), three.clone())],
+            None,
+        ),
+    ]);
+    assert_eq!(entries(&back[0]), [three]);
+    let mut out = acknowledge(&mut writer, &back);
+    let last = asked(&mut out);
+    let opened = acknowledge(&mut writer, &last);
+    let [WriterOutput::Opened(opened)] = &opened[..] else {
+        panic!("{opened:?}");
+    };
+    let (through, token, state) = (4, term(2), bytes("newer"));
+    assert_eq!(
+        opened.snapshot,
+        Some(Snapshot {
+            through,
+            token,
+            state
+        })
+    );
+    assert_eq!((opened.records.len(), opened.last), (1, 5));
+}
+
+#[test]
+fn a_replica_that_contradicts_itself_is_not_heard() {
+    let part = Item::Part {
+        index: 0,
+        bytes: bytes("?"),
+    };
+    let two = held(term(1), entry(2, term(1), 2, &[]));
+    let nonsense = [
+        page(None, vec![part.clone()], None),
+        page(
+            None,
+            vec![two.clone(), held(term(1), entry(1, term(1), 1, &[]))],
+            None,
+        ),
+        page(None, vec![two.clone()], Some(Place::Entry(1))),
+        page(
+            Some(SnapshotHead {
+                through: 1,
+                covers: 1,
+                token: term(1),
+                parts: 2,
+            }),
+            vec![part],
+            None,
+        ),
+    ];
+    for said in nonsense {
+        let mut out = Vec::new();
+        let mut writer = Writer::open(settings(None), &mut out);
+        let promises = asked(&mut out);
+        writer.on_reply(answer(&promises[0], said), &mut out);
+        assert_eq!(core::mem::take(&mut out), [WriterOutput::Nonsense(StoreId(1))]);
+        writer.on_reply(answer(&promises[1], page(None, vec![], None)), &mut out);
+        assert_eq!(out, [], "one answer of three");
+    }
+}
+
+#[test]
+fn one_append_is_in_flight_and_acknowledged_by_a_majority() {
+    let mut writer = open();
+    let mut out = Vec::new();
+    let records = || vec![bytes("a"), bytes("b")];
+    assert_eq!(
+        writer.append(1, records(), &mut out),
+        Err(WriterError::SequenceConflict { last: 0 })
+    );
+    assert_eq!(writer.append(0, vec![], &mut out), Err(WriterError::TooLarge));
+    assert_eq!(
+        writer.append(0, vec![bytes(&"x".repeat(400))], &mut out),
+        Err(WriterError::TooLarge)
+    );
+    writer.append(0, records(), &mut out).unwrap();
+    let requests = asked(&mut out);
+    assert_eq!(writer.append(0, records(), &mut out), Err(WriterError::InFlight));
+    for _ in 0..2 {
+        writer.on_reply(answer(&requests[0], Said::Accepted), &mut out);
+    }
+    assert_eq!(out, [], "one replica, twice");
+    writer.repeat(&mut out);
+    let repeated = asked(&mut out);
+    assert_eq!(
+        repeated,
+        requests[1..],
+        "exactly the same, to who has not answered"
+    );
+    writer.on_reply(answer(&repeated[0], Said::Accepted), &mut out);
+    assert_eq!(out, [WriterOutput::Appended { last: 2 }]);
+    assert!(!writer.is_waiting());
+}
+
+#[test]
+fn a_log_that_is_full_takes_records_again_behind_a_snapshot() {
+    let mut writer = open();
+    let mut out = Vec::new();
+    let mut last = 0;
+    loop {
+        match writer.append(last, vec![bytes(&"x".repeat(200))], &mut out) {
+            Ok(()) => {
+                let requests = asked(&mut out);
+                acknowledge(&mut writer, &requests);
+                last += 1;
+            }
+            Err(error) => {
+                assert_eq!((error, last), (WriterError::Full, 2));
+                break;
+            }
+        }
+    }
+    assert_eq!(
+        writer.keep(1, b"state", &mut out),
+        Err(WriterError::SequenceConflict { last })
+    );
+    writer.keep(last, b"state", &mut out).unwrap();
+    for request in &asked(&mut out)[..2] {
+        writer.on_reply(answer(request, Said::Kept), &mut out);
+    }
+    assert_eq!(core::mem::take(&mut out), [WriterOutput::Kept { covers: last }]);
+    writer.append(last, vec![bytes("more")], &mut out).unwrap();
+}
+
+#[test]
+fn a_refusal_ends_the_owner_and_its_own_later_token_does_not() {
+    let mut writer = open();
+    let mut out = Vec::new();
+    writer.append(0, vec![bytes("a")], &mut out).unwrap();
+    let requests = asked(&mut out);
+    // An answer to a question of long ago, with the token that this writer has taken since.
+    let late = Request {
+        id: 1,
+        ..requests[0].clone()
+    };
+    writer.on_reply(answer(&late, Said::Refused { held: term(9) }), &mut out);
+    assert_eq!(out, []);
+    let held = term(10);
+    writer.on_reply(answer(&requests[2], Said::Refused { held }), &mut out);
+    assert_eq!(
+        core::mem::take(&mut out),
+        [WriterOutput::Ended(WriterEnd::Fenced { held })]
+    );
+    for request in &requests {
+        writer.on_reply(answer(request, Said::Accepted), &mut out);
+    }
+    assert_eq!(out, [], "it tells nobody anything any more");
+    assert_eq!(
+        writer.append(0, vec![bytes("a")], &mut out),
+        Err(WriterError::NotOpen)
+    );
+}
+
+#[test]
+fn a_token_that_was_given_is_not_raised_and_one_that_was_taken_is_so_often() {
+    let mut out = Vec::new();
+    let mut writer = Writer::open(settings(Some(term(9))), &mut out);
+    let promises = asked(&mut out);
+    writer.on_reply(answer(&promises[0], Said::Refused { held: term(9) }), &mut out);
+    let end = WriterEnd::Fenced { held: term(9) };
+    assert_eq!(
+        core::mem::take(&mut out),
+        [WriterOutput::Ended(end)],
+        "somebody else's"
+    );
+
+    let mut writer = Writer::open(settings(None), &mut out);
+    for attempt in 1..=BOUNDS.attempts_max {
+        let promises = asked(&mut out);
+        let held = term(u64::from(attempt) * 10);
+        writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+        assert_eq!(core::mem::take(&mut out), [WriterOutput::TakeAgain { attempt }]);
+        writer.repeat(&mut out);
+        assert_eq!(out, [], "it rests");
+        writer.take_again(&mut out);
+        assert_eq!(writer.token(), term(u64::from(attempt) * 10 + 1));
+    }
+    let promises = asked(&mut out);
+    let held = term(1_000);
+    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+    assert_eq!(out, [WriterOutput::Ended(WriterEnd::Fenced { held })]);
+}
+
+#[test]
+fn what_the_last_append_replaces_is_forgotten_and_the_numbers_go_on() {
+    let mut writer = open();
+    let mut out = Vec::new();
+    for (last, text) in ["first", "second"].iter().enumerate() {
+        writer.append(last as u64, vec![bytes(text)], &mut out).unwrap();
+        let requests = asked(&mut out);
+        acknowledge(&mut writer, &requests);
+    }
+    writer.forget(1, &mut out).unwrap();
+    let requests = asked(&mut out);
+    let snapshot = SnapshotHead {
+        through: 2,
+        covers: 1,
+        token: term(9),
+        parts: 0,
+    };
+    let (index, nothing) = (0, bytes(""));
+    let expected = Ask::Keep {
+        snapshot,
+        index,
+        bytes: nothing,
+    };
+    assert_eq!(requests[0].ask, expected);
+    let mut bench = Bench::new();
+    for (at, origin) in [(1, &[][..]), (2, &["first"][..]), (3, &["second"][..])] {
+        bench.accept(77, term(9), entry(at, term(9), at.max(2) - 1, origin));
+    }
+    assert_eq!(bench.ask(request(77, term(9), expected)), [Said::Kept]);
+    let left = held(term(9), entry(3, term(9), 2, &["second"]));
+    let said = page(Some(snapshot), vec![left], None);
+    assert_eq!(
+        bench.ask(request(1, term(10), Ask::Promise)),
+        core::slice::from_ref(&said)
+    );
+
+    for request in &requests[..2] {
+        writer.on_reply(answer(request, Said::Kept), &mut out);
+    }
+    assert_eq!(core::mem::take(&mut out), [WriterOutput::Kept { covers: 1 }]);
+    writer.forget(1, &mut out).unwrap();
+    assert_eq!(
+        out,
+        [WriterOutput::Kept { covers: 1 }],
+        "nothing is left to forget"
+    );
+
+    let (mut writer, back) = found([said.clone(), said]);
+    let mut out = acknowledge(&mut writer, &back);
+    let last = asked(&mut out);
+    let opened = acknowledge(&mut writer, &last);
+    let [WriterOutput::Opened(opened)] = &opened[..] else {
+        panic!("{opened:?}");
+    };
+    assert_eq!((opened.snapshot.as_ref(), opened.last), (None, 2));
+    assert_eq!(opened.records[0].sequence, 2);
+}

@@ -1,0 +1,93 @@
+//! From a token to a log that is served: promises, pages, the way back. Each step begins when a majority has done the one before.
+//! Spec: sharding 10.7 (a) to (d).
+
+use alloc::vec::Vec;
+
+use super::opening::{Opening, Step};
+use super::words::{WriterEnd, WriterOutput};
+use super::{Stage, Writer};
+use crate::journal::protocol::{Ask, Page};
+use crate::journal::state::StoreId;
+
+impl Writer {
+    pub(super) fn begin(&mut self, out: &mut Vec<WriterOutput>) {
+        let id = self.next_id();
+        self.stage = Stage::Opening(Opening::new(id));
+        self.repeat_opening(out);
+    }
+
+    pub(super) fn repeat_opening(&self, out: &mut Vec<WriterOutput>) {
+        let Stage::Opening(opening) = &self.stage else {
+            return;
+        };
+        for store in self.settings.stores.iter() {
+            if let Some((id, ask)) = opening.question(*store) {
+                out.push(self.request(*store, id, ask));
+            }
+        }
+    }
+
+    pub(super) fn on_page(&mut self, (store, id): (StoreId, u64), page: Page, out: &mut Vec<WriterOutput>) {
+        let (quorum, next_id) = (self.quorum(), self.last_id + 1);
+        let bytes_max = self.settings.bounds.log_bytes_max.saturating_mul(4);
+        let Stage::Opening(opening) = &mut self.stage else {
+            return;
+        };
+        match opening.on_page((store, id), page, next_id, bytes_max) {
+            Step::Nothing => {}
+            Step::Nonsense => out.push(WriterOutput::Nonsense(store)),
+            Step::ReadOn(ask) => {
+                self.last_id = next_id;
+                out.push(self.request(store, next_id, ask));
+            }
+            Step::Done => {
+                if opening.done() >= quorum {
+                    let id = self.next_id();
+                    self.write_back(id, out);
+                }
+            }
+        }
+    }
+
+    /// A majority has said what it holds: that is the log.
+    fn write_back(&mut self, id: u64, out: &mut Vec<WriterOutput>) {
+        let Stage::Opening(opening) = core::mem::replace(&mut self.stage, Stage::Resting) else {
+            return;
+        };
+        let page_bytes = self.settings.bounds.page_bytes;
+        match opening.end(self.token, id, page_bytes) {
+            Some(back) => {
+                self.stage = Stage::WritingBack(back);
+                self.repeat_write_back(out);
+            }
+            None => self.end(WriterEnd::Damaged, out),
+        }
+    }
+
+    pub(super) fn repeat_write_back(&self, out: &mut Vec<WriterOutput>) {
+        if let Stage::WritingBack(back) = &self.stage {
+            let entries = back.entries();
+            self.ask_missing(back.flight(), &Ask::Accept { entries }, out);
+        }
+    }
+
+    pub(super) fn on_written_back(&mut self, store: StoreId, id: u64, out: &mut Vec<WriterOutput>) {
+        let (quorum, next_id) = (self.quorum(), self.last_id + 1);
+        let Stage::WritingBack(back) = &mut self.stage else {
+            return;
+        };
+        if !back.on_accepted(store, id, quorum) {
+            return;
+        }
+        self.last_id = next_id;
+        if back.go_on(next_id) {
+            return self.repeat_write_back(out);
+        }
+        let Stage::WritingBack(back) = core::mem::replace(&mut self.stage, Stage::Serving) else {
+            return;
+        };
+        let (opened, extent) = back.opened(self.token);
+        self.extent = extent;
+        out.push(WriterOutput::Opened(opened));
+    }
+}
