@@ -15,7 +15,8 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Its part of a store. These numbers are on disks: they are never given to another owner.
+    /// Its part of a store. These numbers are on disks: they are never given to another owner. From 16 on they are the host's, for what
+    /// it keeps beside the core.
     #[must_use]
     pub const fn space(self) -> Space {
         match self {

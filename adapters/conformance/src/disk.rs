@@ -160,6 +160,12 @@ impl FaultyDisk {
         self.state().steps_left = steps;
     }
 
+    /// Whether the power has not failed yet.
+    #[must_use]
+    pub fn has_power(&self) -> bool {
+        self.state().is_powered().is_ok()
+    }
+
     /// Writes, changes of length and syncs so far.
     #[must_use]
     pub fn steps(&self) -> u64 {

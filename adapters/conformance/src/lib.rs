@@ -12,7 +12,7 @@
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (replicated data), `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
@@ -26,6 +26,8 @@ mod churn;
 mod cluster;
 mod data;
 mod disk;
+mod durable;
+mod durable_faults;
 mod keys;
 mod lanes;
 mod leases;
@@ -75,6 +77,14 @@ pub use data::{
     a_large_state_crosses_beside_heartbeats_and_asks, i_63_replicated_data_is_on_every_node_and_outlives_one,
 };
 pub use disk::FaultyDisk;
+pub use durable::{
+    a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
+    durable_entities_outlive_their_nodes_and_count_every_command_once,
+};
+pub use durable_faults::{
+    i_80_no_acknowledged_event_of_an_entity_is_lost_and_none_counts_twice,
+    i_82_an_entity_goes_on_when_its_disk_is_well_again,
+};
 pub use keys::{
     an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
     wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
@@ -267,6 +277,17 @@ macro_rules! conformance_of_shutdown {
     };
 }
 
+/// The same for durable entities.
+#[macro_export]
+macro_rules! conformance_of_durable_entities {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            durable_entities_outlive_their_nodes_and_count_every_command_once,
+            a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
+        );
+    };
+}
+
 /// The same for lanes that do not wait for each other: some hundred megabytes cross, so once for each transport.
 #[macro_export]
 macro_rules! conformance_of_lanes {
@@ -415,6 +436,8 @@ macro_rules! store_faults {
             i_81_a_failed_fsync_acknowledges_nothing_until_the_store_was_opened_again,
             i_82_a_full_disk_refuses_cleanly_and_writes_resume,
             i_83_a_disk_that_stalls_for_five_seconds_delays_no_heartbeat,
+            i_80_no_acknowledged_event_of_an_entity_is_lost_and_none_counts_twice,
+            i_82_an_entity_goes_on_when_its_disk_is_well_again,
         );
     };
     (@ $make:expr, $($test:ident,)+) => {

@@ -284,12 +284,16 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let clock = users.clone();
         let gate = Gate::new(detector.heartbeat_interval + late, move || clock.now().mono);
         let reports = Arc::new(Reports::new(Arc::clone(&wake), gate));
+        let stores = match self.store.take() {
+            Some(store) => Stores::start(store, Arc::clone(&wake)).map_err(environment("store thread"))?,
+            None => Stores::default(),
+        };
         let (shared, commands) = Shared::new(
             me.clone(),
             &config.limits,
             config.ddata.subscribers_max,
             Arc::clone(&hub),
-            wake,
+            (wake, stores.access()),
         );
         let rng = ChaCha8Rng::from_seed(seed);
         let leases = match self.leases.take() {
@@ -297,12 +301,6 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
                 Leases::start(keeper, Arc::clone(&shared.wake)).map_err(environment("lease thread"))?
             }
             None => Leases::default(),
-        };
-        let stores = match self.store.take() {
-            Some(store) => {
-                Stores::start(store, Arc::clone(&shared.wake)).map_err(environment("store thread"))?
-            }
-            None => Stores::default(),
         };
         let parts = Parts {
             config,

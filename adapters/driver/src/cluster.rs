@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::adapter::Adapter;
 use crate::builder::{ClusterBuilder, parse_address, parse_addresses};
 use crate::data::Data;
-use crate::entity::{Entity, EntityContext, TypedStarter};
+use crate::entity::{Entity, EntityContext, Starter, TypedStarter};
 use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
 use crate::kind::Kind;
@@ -317,6 +317,15 @@ impl<A: Adapter> Cluster<A> {
             make: Arc::new(make),
             shared: Arc::clone(self.shared()),
         });
+        self.host(&kind, starter).await
+    }
+
+    /// Registers a kind whose entities this node starts.
+    pub(crate) async fn host<M: 'static, R: 'static>(
+        &self,
+        kind: &Kind<M, R>,
+        starter: Arc<dyn Starter>,
+    ) -> Result<Region<M, R>, ClusterError> {
         let settings = kind.settings(true)?;
         let follows = settings.allocation == Some(AllocationSettings::External);
         let name = Arc::clone(&settings.name);

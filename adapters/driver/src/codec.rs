@@ -7,6 +7,7 @@ use quorate_core::sharding::ids::Payload;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::durable::DurableFailure;
 use crate::error::AskError;
 
 /// The answer follows.
@@ -15,6 +16,8 @@ const ANSWERED: u8 = 0;
 const UNDECODABLE: u8 = 1;
 /// The question was handled, but its answer could not be encoded.
 const UNENCODABLE: u8 = 2;
+/// The entity could not make durable what the question asks for; one byte follows that says why.
+const NOT_DURABLE: u8 = 3;
 
 /// A scratch buffer that grew beyond this is not kept between messages.
 const SCRATCH_BYTES_KEPT_MAX: usize = 64 << 10;
@@ -46,7 +49,7 @@ impl postcard::ser_flavors::Flavor for Tail<'_> {
 
 /// `prefix` and the value, in exactly one allocation. A value that encodes other values of this crate while it is being
 /// encoded gets a buffer of its own.
-fn encode_after<T: Serialize + ?Sized>(prefix: &[u8], value: &T) -> Option<Payload> {
+pub(crate) fn encode_after<T: Serialize + ?Sized>(prefix: &[u8], value: &T) -> Option<Payload> {
     let encode_into = |buffer: &mut Vec<u8>| {
         buffer.clear();
         buffer.extend_from_slice(prefix);
@@ -88,11 +91,19 @@ pub(crate) fn undecodable() -> Payload {
     Payload::from([UNDECODABLE])
 }
 
+/// The bytes that say why nothing was made durable.
+pub(crate) fn not_durable(failure: DurableFailure) -> Payload {
+    Payload::from([NOT_DURABLE, failure.code()])
+}
+
 /// An answer, or which side could not read.
 pub(crate) fn decode_answer<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, AskError> {
     match bytes.split_first() {
         Some((&ANSWERED, rest)) => decode(rest).ok_or(AskError::Decode),
         Some((&UNDECODABLE, [])) => Err(AskError::Undecodable),
+        Some((&NOT_DURABLE, &[code])) => {
+            Err(DurableFailure::of(code).map_or(AskError::Decode, AskError::NotDurable))
+        }
         Some(_) | None => Err(AskError::Decode),
     }
 }
@@ -117,6 +128,8 @@ mod tests {
         assert_eq!(decode_answer::<u64>(&[0]), Err(AskError::Decode));
         assert_eq!(decode_answer::<u64>(&[UNENCODABLE]), Err(AskError::Decode));
         assert_eq!(decode_answer::<u64>(&[]), Err(AskError::Decode));
+        let full = decode_answer::<u64>(&not_durable(DurableFailure::Full));
+        assert_eq!(full, Err(AskError::NotDurable(DurableFailure::Full)));
     }
 
     #[test]

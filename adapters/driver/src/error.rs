@@ -12,6 +12,7 @@ use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
 use quorate_core::sharding::errors::AskFailure;
 
+use crate::durable::{DurabilityError, DurableFailure};
 use crate::kinds::Mismatch;
 
 /// Why a node did not start. Nothing of it is left running.
@@ -102,6 +103,9 @@ pub enum ClusterError {
     /// A singleton with a lease on a node without a keeper of leases: it could never run here.
     #[error("a singleton with a lease needs a keeper of leases: name one with `ClusterBuilder::leases`")]
     NoLeaseKeeper,
+    /// A kind of durable entities on a node whose store cannot keep them.
+    #[error(transparent)]
+    Durability(#[from] DurabilityError),
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
@@ -234,6 +238,9 @@ pub enum AskError {
     /// This node has stopped: it may have been handled.
     #[error("this node has stopped; the message may have been handled")]
     Stopped,
+    /// The entity is a durable one, and what the message asks for could not be made durable.
+    #[error(transparent)]
+    NotDurable(#[from] DurableFailure),
     /// The cluster has no answer.
     #[error(transparent)]
     Failed(#[from] AskFailure),
@@ -246,6 +253,7 @@ impl AskError {
         match self {
             Self::Encode | Self::Undecodable | Self::OwnEntity => false,
             Self::Decode | Self::Stopped => true,
+            Self::NotDurable(failure) => failure.may_have_been_handled(),
             Self::Failed(failure) => failure.may_have_been_handled(),
         }
     }

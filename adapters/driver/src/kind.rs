@@ -24,6 +24,7 @@ pub struct Kind<M, R> {
     extractor: ShardExtractor,
     passivation: Option<PassivationSettings>,
     allocation: Option<AllocationSettings>,
+    single_host: bool,
     types: PhantomData<fn(M) -> R>,
 }
 
@@ -38,6 +39,7 @@ impl<M, R> Kind<M, R> {
             extractor: ShardExtractor::default(),
             passivation: None,
             allocation: None,
+            single_host: false,
             types: PhantomData,
         }
     }
@@ -83,6 +85,21 @@ impl<M, R> Kind<M, R> {
         self
     }
 
+    /// Says that exactly one member hosts this kind, the same one for ever: so that durable entities may keep their logs in a store
+    /// that only this node reads, a file for instance ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)). Without it such a
+    /// kind is refused, because its logs would stay behind whenever a shard moves. While another member has the kind's role its
+    /// entities answer nothing but [`DurableFailure::SeveralHosts`](crate::durable::DurableFailure::SeveralHosts). Says nothing for
+    /// kinds whose entities are in memory only.
+    #[must_use]
+    pub const fn single_host(mut self) -> Self {
+        self.single_host = true;
+        self
+    }
+
+    pub(crate) const fn has_single_host(&self) -> bool {
+        self.single_host
+    }
+
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -116,6 +133,7 @@ impl<M, R> Clone for Kind<M, R> {
             extractor: self.extractor,
             passivation: self.passivation.clone(),
             allocation: self.allocation.clone(),
+            single_host: self.single_host,
             types: PhantomData,
         }
     }

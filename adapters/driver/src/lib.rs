@@ -26,6 +26,7 @@ mod clock;
 mod cluster;
 mod codec;
 pub mod data;
+pub mod durable;
 mod ending;
 mod entity;
 mod error;
@@ -54,7 +55,7 @@ mod stats;
 mod store;
 mod sync;
 mod tcp;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;
 #[cfg(feature = "tls")]
@@ -85,7 +86,7 @@ pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{HandshakeLimits, Method, Security};
 pub use singleton::{Singleton, SingletonBuilder};
 pub use stats::{HostStats, KindState, LinkState, LinkStats, NodeStats};
-pub use store::{MemoryStore, Store, StoreFault, new_store_id};
+pub use store::{MemoryStore, SharedMemoryStore, Store, StoreFault, StoreScope, new_store_id};
 pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;

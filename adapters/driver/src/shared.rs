@@ -25,6 +25,7 @@ use crate::kinds::{Kinds, Types};
 use crate::region::Region;
 use crate::singleton::Singleton;
 use crate::stats::{KindState, LinkState, NodeStats};
+use crate::store::StoreAccess;
 use crate::sync::{self, Notify};
 
 /// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for the other.
@@ -148,6 +149,8 @@ pub(crate) struct Shared {
     data_later: Sender<DataCommand>,
     /// Streams of changes that there may be.
     pub(crate) subscribers: Arc<Places>,
+    /// The way of entities to the node's store, if it has one.
+    pub(crate) store: Option<StoreAccess>,
     ended: Receiver<()>,
 }
 
@@ -157,7 +160,7 @@ impl Shared {
         limits: &Limits,
         subscribers_max: usize,
         hub: Arc<Hub>,
-        wake: Arc<Notify>,
+        (wake, store): (Arc<Notify>, Option<StoreAccess>),
     ) -> (Arc<Self>, Commands) {
         let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
@@ -180,6 +183,7 @@ impl Shared {
             data: data_in,
             data_later: later_in,
             subscribers: Places::new(subscribers_max),
+            store,
             ended: ended_out,
         };
         let commands = Commands {

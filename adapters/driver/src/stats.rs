@@ -32,6 +32,16 @@ pub struct HostStats {
     pub executor_stalls: u64,
     /// Orders that the store did not take because too much waited for it.
     pub store_orders_turned_away: u64,
+    /// Durable entities that were recovered, with a log or without.
+    pub entities_recovered: u64,
+    /// Events that were read and applied in recoveries.
+    pub events_replayed: u64,
+    /// Events, and states of entities that keep no events, that were made durable.
+    pub events_stored: u64,
+    /// Commands of durable entities of which nothing was made durable: the store was full or could not be asked, for instance.
+    pub commands_not_durable: u64,
+    /// Durable entities that stopped because a later incarnation owns their log.
+    pub entities_fenced: u64,
     /// Lines that were not written because there were too many in their second.
     pub log_lines_left_out: u64,
     /// Gauge: entities that run here.

@@ -46,7 +46,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use quorate_driver::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
-use quorate_driver::{Store, StoreFault};
+use quorate_driver::{Store, StoreFault, StoreScope};
 
 use session::Session;
 pub use tls::Tls;
@@ -156,5 +156,9 @@ impl Store for Postgres {
             self.session = None;
         }
         done
+    }
+
+    fn scope(&self) -> StoreScope {
+        StoreScope::Shared
     }
 }

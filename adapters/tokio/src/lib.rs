@@ -88,6 +88,11 @@ impl Adapter for Tokio {
 #[doc = include_str!("../../../docs/entities.md")]
 struct Entities;
 
+/// The chapter about durable entities compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/durable.md")]
+struct DurableEntities;
+
 /// The chapter about replicated data compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/ddata.md")]

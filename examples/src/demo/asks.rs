@@ -224,6 +224,8 @@ const fn may_pass(error: AskError) -> bool {
                 | AskFailure::NodeStopped
                 | AskFailure::NodeStoppedUnsent
         ),
+        // Words are counted by entities that keep nothing.
+        AskError::NotDurable(_) => false,
         // An error of a later version.
         _ => true,
     }

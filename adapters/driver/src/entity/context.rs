@@ -154,6 +154,10 @@ impl EntityContext {
         }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.inside.shared
+    }
+
     /// Whether a message to this recipient would come to it, or to its successor.
     pub(super) fn is(&self, node: &Arc<Shared>, recipient: &Recipient) -> bool {
         Arc::ptr_eq(&self.inside.shared, node) && self.inside.who.is(recipient)

@@ -18,7 +18,7 @@ pub use context::EntityContext;
 pub(crate) use current::is as is_current;
 pub(crate) use gate::Gate;
 pub(crate) use mailbox::{Delivery, Mailbox, Refused};
-pub(crate) use task::{Reports, Start, Starter, TypedStarter};
+pub(crate) use task::{Life, MESSAGES_PER_TURN, Reports, Start, Starter, TypedStarter};
 pub(crate) use who::Who;
 
 /// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time: an entity of
@@ -31,7 +31,8 @@ pub(crate) use who::Who;
 /// node itself runs on a thread of its own and goes on. If a handler panics the entity is gone, its asks fail with
 /// [`EntityStopped`](quorate_core::sharding::errors::AskFailure::EntityStopped), and the next message starts a new one.
 ///
-/// State is in memory only: it is lost when the entity's shard moves to another node or its node dies.
+/// State is in memory only: it is lost when the entity's shard moves to another node or its node dies. For entities that keep what
+/// they did see [`durable`](crate::durable).
 pub trait Entity: Send + 'static {
     /// What it is told and asked.
     type Message: DeserializeOwned + Send + 'static;

@@ -16,11 +16,12 @@ use super::holding::Holding;
 use super::mailbox::{Budget, Delivery, Mailbox};
 use super::{Entity, EntityContext, Who, current};
 use crate::codec;
+use crate::durable::{DurableCounters, DurableFailure};
 use crate::shared::Shared;
 use crate::sync::{Notify, lock, yield_now};
 
 /// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
-const MESSAGES_PER_TURN: usize = 64;
+pub(crate) const MESSAGES_PER_TURN: usize = 64;
 
 /// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
 #[derive(Debug, Default)]
@@ -33,6 +34,8 @@ pub(crate) struct Reports {
     pub(crate) gate: Arc<Gate>,
     /// Who holds threads of the executor.
     pub(crate) holding: Holding,
+    /// What durable entities have done.
+    pub(crate) durable: DurableCounters,
 }
 
 impl Reports {
@@ -70,6 +73,18 @@ impl Reports {
         self.wake.notify();
     }
 
+    /// The first of what was reported.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn take_one(&self) -> Option<EntityReport> {
+        lock(&self.queue).pop_front()
+    }
+
+    /// Whether something was reported.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn has_any(&self) -> bool {
+        !lock(&self.queue).is_empty()
+    }
+
     /// Moves what was reported to an empty `into`.
     pub(crate) fn take(&self, into: &mut VecDeque<EntityReport>) {
         std::mem::swap(&mut *lock(&self.queue), into);
@@ -105,19 +120,13 @@ where
 {
     fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let make = Arc::clone(&self.make);
-        let context = EntityContext::new(&start, Arc::clone(&self.shared));
-        let life = Life {
-            start,
-            context,
-            asked: None,
-            has_begun: false,
-        };
+        let life = Life::new(start, Arc::clone(&self.shared));
         Box::pin(run(make, life))
     }
 }
 
 /// What has to be said when the entity ends, however it ends.
-struct Life {
+pub(crate) struct Life {
     start: Start,
     context: EntityContext,
     /// The ask that is being handled, or about to be.
@@ -127,14 +136,74 @@ struct Life {
 }
 
 impl Life {
-    fn answer(&mut self, result: Result<Payload, AskFailure>) {
+    pub(crate) fn new(start: Start, shared: Arc<Shared>) -> Self {
+        let context = EntityContext::new(&start, shared);
+        Self {
+            start,
+            context,
+            asked: None,
+            has_begun: false,
+        }
+    }
+
+    pub(crate) const fn context(&self) -> &EntityContext {
+        &self.context
+    }
+
+    pub(crate) fn counters(&self) -> &DurableCounters {
+        &self.start.reports.durable
+    }
+
+    /// Whether somebody waits for an answer to the present message.
+    pub(crate) const fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.start.mailbox.is_killed()
+    }
+
+    /// Completes when the entity has to stop at once.
+    pub(crate) async fn killed(&self) {
+        poll_fn(|cx| self.start.mailbox.poll_killed(cx)).await;
+    }
+
+    pub(crate) fn answer(&mut self, result: Result<Payload, AskFailure>) {
         if let Some(ask) = self.asked.take() {
             self.start.reports.push(EntityReport::Answered { ask, result });
         }
     }
 
+    /// Says of every message that waits, and that comes, that nothing of it was made durable. Completes when the entity has to
+    /// stop; the message that it may be at work on stays its own.
+    pub(crate) async fn turn_away(&self, failure: DurableFailure) {
+        let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
+        let mut told = 0_usize;
+        while let Some((delivery, made_room)) = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await {
+            if made_room {
+                reports.wake.notify();
+            }
+            reports.durable.not_durable();
+            reports.push(match delivery.reply_to {
+                Some(ask) => EntityReport::Answered {
+                    ask,
+                    result: Ok(codec::not_durable(failure)),
+                },
+                None => EntityReport::Refused {
+                    slot: self.start.slot,
+                    ask: None,
+                    reason: AskFailure::EntityStoppedUnhandled,
+                },
+            });
+            told += 1;
+            if told.is_multiple_of(MESSAGES_PER_TURN) {
+                yield_now().await;
+            }
+        }
+    }
+
     /// Waits until an entity may begin with something; `None` if it has to stop before.
-    async fn may_begin(&self) -> Option<()> {
+    pub(crate) async fn may_begin(&self) -> Option<()> {
         let (mailbox, gate) = (&self.start.mailbox, &self.start.reports.gate);
         poll_fn(|cx| match gate.poll(cx) {
             Poll::Ready(()) => Poll::Ready(Some(())),
@@ -143,7 +212,7 @@ impl Life {
         .await
     }
 
-    async fn next(&mut self) -> Option<Payload> {
+    pub(crate) async fn next(&mut self) -> Option<Payload> {
         let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
         let (delivery, made_room) = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await?;
         if made_room {
@@ -156,14 +225,14 @@ impl Life {
     }
 
     /// Runs users' code: notes that it holds the thread, and on whose behalf it runs.
-    fn enter<T>(&self, code: impl FnOnce() -> T) -> T {
+    pub(crate) fn enter<T>(&self, code: impl FnOnce() -> T) -> T {
         let _held = self.start.reports.holding.begin(self.start.slot);
         let _current = current::enter(&self.context);
         code()
     }
 
     /// Runs a handler or a hook; `None` if the entity has to stop before it is done.
-    async fn unless_killed<T>(&self, handler: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn unless_killed<T>(&self, handler: impl Future<Output = T>) -> Option<T> {
         let mut handler = pin!(handler);
         poll_fn(|cx| match self.enter(|| handler.as_mut().poll(cx)) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
@@ -243,7 +312,7 @@ where
             yield_now().await;
         }
     }
-    if !life.start.mailbox.is_killed() {
+    if !life.is_killed() {
         life.unless_killed(entity.on_stop(&context)).await;
     }
 }

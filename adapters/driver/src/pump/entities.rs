@@ -12,6 +12,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 
 use super::action::EntityTask;
 use super::slots::Slots;
+use crate::durable::DurableCounters;
 use crate::entity::{Delivery, Mailbox, Reports, Start, Starter, Who};
 
 struct Registered {
@@ -63,6 +64,11 @@ impl Entities {
     /// How many run.
     pub(crate) const fn live(&self) -> u64 {
         self.slots.live()
+    }
+
+    /// What durable entities have done.
+    pub(crate) fn durable(&self) -> &DurableCounters {
+        &self.slots.reports().durable
     }
 
     /// Whether all mailboxes together, those of singletons too, have room for more from the user links.

@@ -348,6 +348,7 @@ impl<M: Machine> Pump<M> {
         host.entities = self.entities.live();
         host.singletons = self.instances.live();
         host.log_lines_left_out = self.base.log.left_out_ever;
+        self.entities.durable().show(&mut host);
         let (mut links, below) = (self.links.stats(), self.below);
         links.handshakes_pending += below.pending;
         links.handshakes_refused += below.displaced + below.timed_out;

@@ -15,6 +15,7 @@ use quorate_core::owner::Owner;
 use quorate_core::store::limits::ORDER_BYTES_MAX;
 use quorate_core::store::{Outcome, Space, StoreError, StoreOrder, StoreReport, StoreRequest};
 
+use super::access::{Asked, Asker, StoreAccess};
 use super::{Store, StoreFault};
 use crate::sync::Notify;
 
@@ -37,8 +38,6 @@ const REOPEN_AFTER_MIN: Duration = Duration::from_millis(50);
 /// Longest such pause: a database that is back is found within seconds.
 const REOPEN_AFTER_MAX: Duration = Duration::from_secs(2);
 
-type Asked = (Owner, StoreRequest);
-
 /// The loop's end: orders go in, reports come out, nothing waits.
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
@@ -50,6 +49,8 @@ pub(crate) struct Stores {
 #[derive(Debug)]
 struct Running {
     orders: SyncSender<Asked>,
+    /// The way of tasks, which is closed when the loop's is.
+    access: StoreAccess,
     /// Unbounded, and as long as there were orders: the loop looks how many there are.
     reports: async_channel::Receiver<(Owner, StoreReport)>,
     bytes_waiting: Arc<AtomicUsize>,
@@ -82,6 +83,7 @@ impl Stores {
     /// after it has done what waits.
     pub(crate) fn start(store: Box<dyn Store>, wake: Arc<Notify>) -> io::Result<Self> {
         let (orders, orders_out) = sync_channel(ORDERS_WAITING_MAX);
+        let access = StoreAccess::new(orders.clone(), store.scope())?;
         let (reports_in, reports) = async_channel::unbounded();
         let bytes_waiting = Arc::<AtomicUsize>::default();
         let clerk = Clerk {
@@ -105,6 +107,7 @@ impl Stores {
         Ok(Self {
             thread: Some(Running {
                 orders,
+                access,
                 reports,
                 bytes_waiting,
                 handle,
@@ -131,7 +134,12 @@ impl Stores {
             return refused(id, StoreError::Busy);
         }
         running.bytes_waiting.fetch_add(bytes, Ordering::SeqCst);
-        match running.orders.try_send((owner, request)) {
+        let asked = Asked {
+            space: owner.space(),
+            order: request.order,
+            asker: Asker::Machine(owner, id),
+        };
+        match running.orders.try_send(asked) {
             Ok(()) => None,
             Err(error) => {
                 running.bytes_waiting.fetch_sub(bytes, Ordering::SeqCst);
@@ -144,6 +152,11 @@ impl Stores {
                 )
             }
         }
+    }
+
+    /// The way to the store for tasks, which wait for its answers themselves; `None` without a store.
+    pub(crate) fn access(&self) -> Option<StoreAccess> {
+        self.thread.as_ref().map(|running| running.access.clone())
     }
 
     /// The next report.
@@ -161,6 +174,7 @@ impl Stores {
     pub(crate) fn stop(&mut self) {
         if let Some(running) = self.thread.take() {
             drop(running.orders);
+            running.access.close();
             self.ending = Some(running.handle);
         }
     }
@@ -213,13 +227,13 @@ impl Clerk {
 
     /// Everything that waits, up to the bounds of a commit.
     fn gather(&mut self, first: Asked) -> Vec<Asked> {
-        let mut bytes = first.1.order.bytes();
+        let mut bytes = first.order.bytes();
         let mut group = vec![first];
         while group.len() < ORDERS_PER_COMMIT_MAX {
             let Ok(next) = self.orders.try_recv() else {
                 break;
             };
-            bytes += next.1.order.bytes();
+            bytes += next.order.bytes();
             if bytes > BYTES_PER_COMMIT_MAX {
                 self.held_over = Some(next);
                 break;
@@ -230,10 +244,8 @@ impl Clerk {
     }
 
     fn commit(&mut self, group: Vec<Asked>) {
-        let orders: Vec<(Space, &StoreOrder)> = group
-            .iter()
-            .map(|(owner, request)| (owner.space(), &request.order))
-            .collect();
+        let orders: Vec<(Space, &StoreOrder)> =
+            group.iter().map(|asked| (asked.space, &asked.order)).collect();
         let outcomes = match self.try_commit(&orders) {
             Ok(outcomes) => outcomes,
             // One that is too large must not keep the others from being read or written.
@@ -326,15 +338,16 @@ impl Clerk {
         self.wake.notify();
     }
 
-    fn answer(&self, (owner, request): Asked, outcome: Outcome) {
-        self.bytes_waiting
-            .fetch_sub(request.order.bytes(), Ordering::SeqCst);
-        let report = StoreReport {
-            id: request.id,
-            outcome,
-        };
-        // The loop may have ended: then nobody waits for it.
-        drop(self.reports.try_send((owner, report)));
+    fn answer(&self, asked: Asked, outcome: Outcome) {
+        match asked.asker {
+            Asker::Machine(owner, id) => {
+                self.bytes_waiting
+                    .fetch_sub(asked.order.bytes(), Ordering::SeqCst);
+                // The loop may have ended: then nobody waits for it.
+                drop(self.reports.try_send((owner, StoreReport { id, outcome })));
+            }
+            Asker::Task(task) => task.answer(outcome),
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use quorate_core::store::memory::MemoryMap;
-use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};
+use quorate_core::store::{Outcome, Space, StoreError, StoreIdentity, StoreOrder};
+use quorate_core::token::Token;
 
 use super::{Store, StoreFault};
 use crate::sync::lock;
@@ -23,6 +24,18 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+impl MemoryStore {
+    /// Does an order; that of an earlier life is refused by itself.
+    pub(super) fn obey(&self, space: Space, order: &StoreOrder) -> Outcome {
+        let mut map = lock(&self.shared);
+        let now = map.identity().map(|identity| identity.boot);
+        if self.boot.is_none() || now != self.boot {
+            return Err(StoreError::Fenced { held: Token::NONE });
+        }
+        map.obey(space, order)
     }
 }
 

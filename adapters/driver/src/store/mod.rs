@@ -2,14 +2,18 @@
 //! by a thread of its own, never by the loop. Decides nothing about what is stored. Spec: sharding 10.7, 10.10; reliability
 //! I-80 to I-84.
 
+mod access;
 mod clerk;
 mod memory;
+mod shared_memory;
 
 use std::fmt::Debug;
 use std::io;
 
+pub(crate) use access::StoreAccess;
 pub(crate) use clerk::Stores;
 pub use memory::{MemoryStore, new_store_id};
+pub use shared_memory::SharedMemoryStore;
 
 use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};
 
@@ -36,6 +40,22 @@ pub trait Store: Debug + Send + 'static {
     /// # Errors
     /// Nothing of the group counts as done: see [`StoreFault`].
     fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault>;
+
+    /// Who finds here what was appended to a log (default: this node alone). Durable entities move between nodes and their
+    /// logs with them, so their kinds want [`StoreScope::Shared`]. Asked once, before the store is opened.
+    fn scope(&self) -> StoreScope {
+        StoreScope::NodeLocal
+    }
+}
+
+/// Who finds in a store what was appended to a log. See [`Store::scope`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreScope {
+    /// The node that appended it: a file, for instance.
+    NodeLocal,
+    /// Every node of the cluster: a database, for instance. A log follows its token from node to node; keys are each node's own
+    /// all the same.
+    Shared,
 }
 
 /// Why a whole group of orders was not done.

@@ -1,5 +1,6 @@
 //! What the crate `quorate-conformance` needs of the inside of this one. Not for users: it changes with any version.
 
+mod durable;
 mod script;
 
 use std::io;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use quorate_core::owner::Owner;
 use quorate_core::store::{StoreAnswer, StoreError, StoreOrder, StoreRequest};
 
+pub use durable::{DurableEntity, DurableHost};
 pub use script::play;
 
 use crate::store::{Store, Stores};

@@ -1,0 +1,179 @@
+//! What a handler has decided: what is to be kept, and what is answered then. Values only.
+
+use std::fmt;
+
+use super::{DurableState, EventSourced};
+
+/// What is answered once everything is durable.
+pub(super) enum Answer<S, R> {
+    Now(R),
+    Later(Box<dyn FnOnce(&S) -> R + Send>),
+}
+
+/// What the entity does afterwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Then {
+    #[default]
+    GoOn,
+    Stop,
+    Passivate,
+}
+
+/// What an [`EventSourced`] entity has decided on a command.
+#[must_use = "a decision does nothing unless the handler returns it"]
+pub struct Decision<E: EventSourced> {
+    pub(super) events: Vec<E::Event>,
+    pub(super) answer: Answer<E::State, E::Reply>,
+    pub(super) then: Then,
+}
+
+impl<E: EventSourced> Decision<E> {
+    /// This event has happened. Say next what is answered: [`Persist::reply`] or [`Persist::then_reply`].
+    pub fn persist(event: E::Event) -> Persist<E> {
+        Persist { events: vec![event] }
+    }
+
+    /// These events have happened, in this order: all of them become durable, or none. At most
+    /// [`EVENTS_PER_COMMAND_MAX`](super::limits::EVENTS_PER_COMMAND_MAX).
+    pub fn persist_all(events: impl IntoIterator<Item = E::Event>) -> Persist<E> {
+        Persist {
+            events: events.into_iter().collect(),
+        }
+    }
+
+    /// Nothing has happened; this is the answer.
+    pub fn reply(reply: E::Reply) -> Self {
+        Persist { events: Vec::new() }.reply(reply)
+    }
+
+    /// The entity stops afterwards, as by [`EntityContext::stop`](crate::EntityContext::stop).
+    pub fn and_stop(mut self) -> Self {
+        self.then = Then::Stop;
+        self
+    }
+
+    /// The entity leaves memory afterwards, as by [`EntityContext::passivate`](crate::EntityContext::passivate).
+    pub fn and_passivate(mut self) -> Self {
+        self.then = Then::Passivate;
+        self
+    }
+}
+
+impl<E: EventSourced> fmt::Debug for Decision<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decision")
+            .field("events", &self.events.len())
+            .field("then", &self.then)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Events that have happened, before it is said what is answered.
+#[must_use = "say what is answered"]
+pub struct Persist<E: EventSourced> {
+    events: Vec<E::Event>,
+}
+
+impl<E: EventSourced> Persist<E> {
+    /// This is answered once the events are durable.
+    pub fn reply(self, reply: E::Reply) -> Decision<E> {
+        self.answered(Answer::Now(reply))
+    }
+
+    /// The answer is made of the state that the events have led to, once they are durable.
+    pub fn then_reply(self, reply: impl FnOnce(&E::State) -> E::Reply + Send + 'static) -> Decision<E> {
+        self.answered(Answer::Later(Box::new(reply)))
+    }
+
+    fn answered(self, answer: Answer<E::State, E::Reply>) -> Decision<E> {
+        Decision {
+            events: self.events,
+            answer,
+            then: Then::GoOn,
+        }
+    }
+}
+
+impl<E: EventSourced> fmt::Debug for Persist<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Persist")
+            .field("events", &self.events.len())
+            .finish()
+    }
+}
+
+/// What a [`DurableState`] entity has decided on a command.
+#[must_use = "a change does nothing unless the handler returns it"]
+pub struct Change<D: DurableState> {
+    /// `None`: it stays as it is. `Some(None)`: nothing is kept any more.
+    pub(super) state: Option<Option<D::State>>,
+    pub(super) reply: D::Reply,
+    pub(super) then: Then,
+}
+
+impl<D: DurableState> Change<D> {
+    /// This is the state from now on. Say next what is answered: [`ChangeTo::reply`].
+    pub fn to(state: D::State) -> ChangeTo<D> {
+        ChangeTo { state: Some(state) }
+    }
+
+    /// The state is forgotten: the entity is as if it had never been changed. Say next what is answered.
+    pub fn delete() -> ChangeTo<D> {
+        ChangeTo { state: None }
+    }
+
+    /// The state stays as it is; this is the answer.
+    pub fn reply(reply: D::Reply) -> Self {
+        Self {
+            state: None,
+            reply,
+            then: Then::GoOn,
+        }
+    }
+
+    /// The entity stops afterwards, as by [`EntityContext::stop`](crate::EntityContext::stop).
+    pub fn and_stop(mut self) -> Self {
+        self.then = Then::Stop;
+        self
+    }
+
+    /// The entity leaves memory afterwards, as by [`EntityContext::passivate`](crate::EntityContext::passivate).
+    pub fn and_passivate(mut self) -> Self {
+        self.then = Then::Passivate;
+        self
+    }
+}
+
+impl<D: DurableState> fmt::Debug for Change<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Change")
+            .field("changes", &self.state.is_some())
+            .field("then", &self.then)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A new state, before it is said what is answered.
+#[must_use = "say what is answered"]
+pub struct ChangeTo<D: DurableState> {
+    state: Option<D::State>,
+}
+
+impl<D: DurableState> ChangeTo<D> {
+    /// This is answered once the state is durable.
+    pub fn reply(self, reply: D::Reply) -> Change<D> {
+        Change {
+            state: Some(self.state),
+            reply,
+            then: Then::GoOn,
+        }
+    }
+}
+
+impl<D: DurableState> fmt::Debug for ChangeTo<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangeTo")
+            .field("deletes", &self.state.is_none())
+            .finish()
+    }
+}

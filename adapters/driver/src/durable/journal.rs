@@ -1,0 +1,169 @@
+//! The log of one entity: taken over with a token before anything is read, and written by who holds the token alone. A journal does
+//! each thing once and says what became of it; what follows from that is decided in `recovery` and `writing`. Spec: sharding 10.7,
+//! 10.15.
+
+use std::future::Future;
+
+use quorate_core::store::{
+    Bytes, LogName, LogState, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError, StoreOrder,
+};
+use quorate_core::token::Token;
+
+use super::limits::{OPENINGS_MAX, RECOVERY_PAGE_BYTES};
+use crate::store::StoreAccess;
+
+/// The part of a store that logs of entities are in. On disks, so it never changes; the core's machines have the numbers below 16.
+pub(super) const SPACE: Space = Space(16);
+
+/// The first token there is: a log that nobody has opened holds a lower one.
+const FIRST: Token = Token::new(1, 1);
+
+/// A log that one entity reads and writes. What is written is fenced: once another has opened it, everything here is refused.
+pub(crate) trait Journal: Send + 'static {
+    /// Takes the log over: from when this completes nobody with a lower token appends, and what is read is the log. May be
+    /// called again, after whatever it said.
+    fn open(&mut self) -> impl Future<Output = Result<LogState, StoreError>> + Send;
+
+    /// Records from this one on: at least one if there is one.
+    fn read(&mut self, from: Sequence) -> impl Future<Output = Result<Vec<Record>, StoreError>> + Send;
+
+    /// The newest snapshot.
+    fn read_snapshot(&mut self) -> impl Future<Output = Result<Option<Snapshot>, StoreError>> + Send;
+
+    /// Adds records behind `expected`; its exact repetition succeeds and changes nothing.
+    fn append(
+        &mut self,
+        expected: Sequence,
+        records: Vec<Bytes>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Keeps what the records up to `through` amount to.
+    fn keep(
+        &mut self,
+        through: Sequence,
+        state: Bytes,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Forgets the records up to and with `through`.
+    fn delete(&mut self, through: Sequence) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// A log in a store that compares token and expected sequence in the step that writes: the node's own store, or a database.
+#[derive(Debug)]
+pub(crate) struct AtomicJournal {
+    access: StoreAccess,
+    log: LogName,
+    opener: u64,
+    token: Token,
+    /// Whether the token came with the entity's place: then it is not this one's to raise.
+    is_placed: bool,
+}
+
+impl AtomicJournal {
+    /// The log of this name. Its token is the placement's, or else the one that the store holds plus one.
+    pub(super) fn new(access: StoreAccess, log: LogName, placement: Option<Token>) -> Self {
+        Self {
+            opener: access.next_opener(),
+            access,
+            log,
+            token: placement.unwrap_or(FIRST),
+            is_placed: placement.is_some(),
+        }
+    }
+
+    async fn order(&self, order: StoreOrder) -> Result<StoreAnswer, StoreError> {
+        self.access.order(SPACE, order).await
+    }
+}
+
+/// The token above one that is held.
+fn above(held: Token) -> Token {
+    match held.count.checked_add(1) {
+        Some(count) => Token::new(held.term.max(FIRST.term), count),
+        None => Token::new(held.term.saturating_add(1), FIRST.count),
+    }
+}
+
+/// A store that answers something else than it was asked for is not to be relied on.
+const UNEXPECTED: StoreError = StoreError::Corrupt;
+
+impl Journal for AtomicJournal {
+    async fn open(&mut self) -> Result<LogState, StoreError> {
+        let mut refused = StoreError::Unavailable;
+        for _ in 0..OPENINGS_MAX {
+            let order = StoreOrder::Open {
+                log: LogName::clone(&self.log),
+                token: self.token,
+                opener: self.opener,
+            };
+            match self.order(order).await {
+                Ok(StoreAnswer::Opened(state)) => return Ok(state),
+                Ok(_) => return Err(UNEXPECTED),
+                Err(error @ StoreError::Fenced { held }) if !self.is_placed => {
+                    refused = error;
+                    self.token = above(held);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused)
+    }
+
+    async fn read(&mut self, from: Sequence) -> Result<Vec<Record>, StoreError> {
+        let order = StoreOrder::ReadLog {
+            log: LogName::clone(&self.log),
+            from,
+            bytes_max: RECOVERY_PAGE_BYTES,
+        };
+        let StoreAnswer::Records { records, .. } = self.order(order).await? else {
+            return Err(UNEXPECTED);
+        };
+        Ok(records)
+    }
+
+    async fn read_snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
+        let log = LogName::clone(&self.log);
+        let StoreAnswer::Snapshot(snapshot) = self.order(StoreOrder::ReadSnapshot { log }).await? else {
+            return Err(UNEXPECTED);
+        };
+        Ok(snapshot)
+    }
+
+    async fn append(&mut self, expected: Sequence, records: Vec<Bytes>) -> Result<(), StoreError> {
+        let order = StoreOrder::Append {
+            log: LogName::clone(&self.log),
+            token: self.token,
+            expected,
+            records,
+        };
+        let StoreAnswer::Appended { .. } = self.order(order).await? else {
+            return Err(UNEXPECTED);
+        };
+        Ok(())
+    }
+
+    async fn keep(&mut self, through: Sequence, state: Bytes) -> Result<(), StoreError> {
+        let order = StoreOrder::Snapshot {
+            log: LogName::clone(&self.log),
+            token: self.token,
+            through,
+            state,
+        };
+        let StoreAnswer::Kept = self.order(order).await? else {
+            return Err(UNEXPECTED);
+        };
+        Ok(())
+    }
+
+    async fn delete(&mut self, through: Sequence) -> Result<(), StoreError> {
+        let order = StoreOrder::DeleteRange {
+            log: LogName::clone(&self.log),
+            token: self.token,
+            through,
+        };
+        let StoreAnswer::Deleted = self.order(order).await? else {
+            return Err(UNEXPECTED);
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Entities that keep what they did: event sourcing with snapshots ([`EventSourced`]) and the newest state alone
+//! ([`DurableState`]), in the node's store. An entity answers **after** what it decided is durable, recovers before its first
+//! command, and an owner that was replaced is refused. Page: `docs/durable.md`. Spec: sharding 10.7, 10.10, 10.15.
+//!
+//! | part | decides |
+//! |---|---|
+//! | [`EventSourced`], [`DurableState`], [`Decision`], [`Change`] | nothing: what users write |
+//! | [`Versioned`], [`Golden`] | how events and states become bytes, and which versions of them can be read |
+//! | `journal` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
+//! | `life`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
+//! | `name` | how a log is called |
+
+mod behaviour;
+mod counters;
+mod decision;
+mod failure;
+mod golden;
+mod journal;
+mod life;
+pub mod limits;
+mod name;
+mod obstacle;
+mod recovery;
+mod register;
+mod retention;
+mod schema;
+mod starter;
+mod state;
+#[cfg(test)]
+mod tests;
+mod writing;
+
+pub use behaviour::{DurableState, EventSourced};
+pub(crate) use counters::DurableCounters;
+pub use decision::{Change, ChangeTo, Decision, Persist};
+pub use failure::{DurabilityError, DurableFailure};
+pub use golden::Golden;
+pub(crate) use obstacle::Sleep;
+pub use recovery::Recovery;
+pub use retention::Retention;
+pub use schema::{SchemaError, Versioned, read};
+pub(crate) use starter::DurableStarter;

@@ -1,0 +1,116 @@
+//! From a log to a state: takes the log over, then reads the newest snapshot and the events behind it, page by page. Nothing is
+//! handled before it is done. Spec: sharding 10.7.
+
+use quorate_core::store::{LogState, Record, Sequence};
+
+use super::journal::Journal;
+use super::obstacle::Obstacle;
+use super::retention::{Keeps, Retention};
+use super::writing::Extent;
+use super::{EventSourced, schema};
+use crate::entity::Life;
+
+/// What a recovery has found, so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// The last event that the snapshot covers; `None` without a snapshot.
+    pub snapshot: Option<u64>,
+    /// Events that were read and applied.
+    pub replayed: u64,
+    /// The last event applied, by its number in the log: 0 if there is none.
+    pub sequence: u64,
+    /// The last event of the log: 0 if nothing was ever kept. The recovery is done when `sequence` is this.
+    pub last: u64,
+}
+
+impl Recovery {
+    /// Whether there was nothing to recover: no command has ever changed this entity.
+    #[must_use]
+    pub const fn is_new(&self) -> bool {
+        self.last == 0
+    }
+}
+
+/// One try. Whatever it reads comes from behind the token: `open` is first.
+pub(super) async fn recover<E: EventSourced, J: Journal>(
+    entity: &mut E,
+    life: &Life,
+    journal: &mut J,
+    retention: Retention,
+) -> Result<(E::State, Extent, Recovery), Obstacle> {
+    let log = journal.open().await?;
+    let (mut state, mut so_far) = snapshot::<E, J>(journal, log).await?;
+    let mut next = so_far.sequence + 1;
+    if retention.keeps == Keeps::Last {
+        next = next.max(log.last);
+    }
+    if next < log.first && next <= log.last {
+        return Err(Obstacle::Missing { sequence: next });
+    }
+    let mut bytes_behind = 0;
+    while next <= log.last {
+        let records = journal.read(next).await?;
+        if records.is_empty() {
+            return Err(Obstacle::Missing { sequence: next });
+        }
+        // What is behind the end that the opener found is somebody else's, who will refuse this one.
+        for record in records
+            .into_iter()
+            .take_while(|record| record.sequence <= log.last)
+        {
+            bytes_behind += record.bytes.len();
+            let event = event::<E>(&record, next)?;
+            life.enter(|| E::apply(&mut state, event));
+            so_far.replayed += 1;
+            so_far.sequence = next;
+            next += 1;
+        }
+        life.enter(|| entity.on_recovering(life.context(), &so_far));
+    }
+    let extent = Extent {
+        first: log.first,
+        last: log.last,
+        covered: so_far.snapshot.unwrap_or(0),
+        bytes_behind,
+    };
+    Ok((state, extent, so_far))
+}
+
+async fn snapshot<E: EventSourced, J: Journal>(
+    journal: &mut J,
+    log: LogState,
+) -> Result<(E::State, Recovery), Obstacle> {
+    let last = log.last;
+    let nothing = Recovery {
+        last,
+        ..Recovery::default()
+    };
+    let Some(covered) = log.snapshot else {
+        return Ok((E::State::default(), nothing));
+    };
+    let Some(kept) = journal.read_snapshot().await? else {
+        return Err(Obstacle::Missing { sequence: covered });
+    };
+    let through = kept.through;
+    if through > last {
+        return Err(Obstacle::Overtaken);
+    }
+    let state = schema::from_bytes(&kept.state).map_err(|error| Obstacle::Snapshot { through, error })?;
+    let found = Recovery {
+        snapshot: Some(through),
+        sequence: through,
+        ..nothing
+    };
+    Ok((state, found))
+}
+
+fn event<E: EventSourced>(record: &Record, expected: Sequence) -> Result<E::Event, Obstacle> {
+    if record.sequence != expected {
+        return Err(Obstacle::Missing { sequence: expected });
+    }
+    schema::from_bytes(&record.bytes).map_err(|error| Obstacle::Event {
+        sequence: expected,
+        error,
+    })
+}

@@ -1,0 +1,48 @@
+//! Starts durable entities of one kind without knowing their types. Decides nothing.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::journal::AtomicJournal;
+use super::life::{Surroundings, run};
+use super::name::log_name;
+use super::{DurableFailure, EventSourced};
+use crate::entity::{EntityContext, Life, Start, Starter};
+use crate::shared::Shared;
+use crate::store::StoreAccess;
+
+/// See the module.
+pub(crate) struct DurableStarter<F> {
+    pub(super) make: Arc<F>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) store: StoreAccess,
+    pub(super) around: Surroundings,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl<F> DurableStarter<F> {
+    /// A starter for entities of a kind that every node may host.
+    pub(crate) fn new(make: F, shared: Arc<Shared>, store: StoreAccess, sleep: super::Sleep) -> Self {
+        Self {
+            make: Arc::new(make),
+            shared,
+            store,
+            around: Surroundings { sleep, alone: None },
+        }
+    }
+}
+
+impl<F, E> Starter for DurableStarter<F>
+where
+    F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    E: EventSourced,
+{
+    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let life = Life::new(start, Arc::clone(&self.shared));
+        let context = life.context();
+        let name = log_name(context.kind(), context.id()).ok_or(DurableFailure::NameTooLong);
+        let journal = name.map(|name| AtomicJournal::new(self.store.clone(), name, context.token()));
+        Box::pin(run(Arc::clone(&self.make), life, journal, self.around.clone()))
+    }
+}
