@@ -10,6 +10,7 @@ use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output, Shar
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::node::Node;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::time::Now;
 use rand_chacha::ChaCha8Rng;
@@ -31,6 +32,7 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
         entity: EntityId::from("one"),
         payload: b"hello".as_slice().into(),
         timeout: Duration::from_secs(10),
+        chain: AskChain::default(),
     });
     let wanted = [
         Command::Sharding(ShardingCommand::RegisterKind(echo)),

@@ -21,6 +21,7 @@ use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::wire::handshake::{
     AUTH_NONE, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, decode_answer,
@@ -241,6 +242,7 @@ fn without_room_user_links_wait_unread_while_control_links_are_served() {
             entity: EntityId::from("one"),
             payload: vec![0].into(),
             timeout: Duration::from_secs(2),
+            chain: AskChain::default(),
         }))
     };
     let asks: Vec<_> = (0..4).map(|_| ask(&mut host)).collect();

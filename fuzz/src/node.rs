@@ -25,6 +25,7 @@ use quorate_core::message::{
 };
 use quorate_core::node::Node;
 use quorate_core::owner::Owner;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::fields::{Keeping, KindFields, StoreMode};
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
@@ -601,6 +602,7 @@ impl World {
                             id: u64::from(id),
                         },
                         remaining_ms: 1_000,
+                        chain: AskChain::default(),
                     }),
                     hops: at / 32,
                 };
@@ -651,6 +653,7 @@ impl World {
                 entity: entity(*at),
                 payload: (*b"ask").into(),
                 timeout: std::time::Duration::from_millis(u64::from(*ms)),
+                chain: AskChain::default(),
             }),
             Order::Tell(at) => {
                 return self.feed(Input::Tell {

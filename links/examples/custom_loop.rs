@@ -195,7 +195,7 @@ impl Host {
         let report = match order {
             EntityOrder::Start { slot, entity, .. } => return drop(self.entities.insert(slot, entity)),
             #[rustfmt::skip]
-            EntityOrder::Deliver { slot, payload, reply_to } => {
+            EntityOrder::Deliver { slot, payload, reply_to, .. } => {
                 let Some((ask, id)) = reply_to.zip(self.entities.get(&slot)) else { return };
                 let text = format!("{id} on {} greets {}", self.name, String::from_utf8_lossy(&payload));
                 // Others may have taken it over while this process stood still.

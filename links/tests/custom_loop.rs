@@ -16,6 +16,7 @@ use custom_loop::{Host, until};
 use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 
 const KIND: &str = "greeter";
@@ -40,6 +41,7 @@ fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
             entity: EntityId::from(format!("greeter-{token}").as_str()),
             payload: b"everybody".as_slice().into(),
             timeout: Duration::from_secs(10),
+            chain: AskChain::default(),
         };
         command(&mut hosts[0], token, Command::Sharding(ask));
     }

@@ -18,6 +18,7 @@
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod bad_inputs;
 mod blocking;
 #[cfg(feature = "dev-certs")]
@@ -47,6 +48,7 @@ mod support;
 
 pub use quorate_driver::Security;
 
+pub use asking::{a_circle_of_asks_is_refused_where_it_would_close, an_entity_sees_how_long_somebody_waits};
 pub use bad_inputs::{
     APPLICABILITY, Answered, COLUMNS, a_flood_of_connections_of_one_source_is_cut_off,
     a_flood_of_gossip_is_dropped_and_then_cut_off, a_joiner_with_other_settings_is_told_and_stops,
@@ -149,6 +151,8 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
+            a_circle_of_asks_is_refused_where_it_would_close,
+            an_entity_sees_how_long_somebody_waits,
             a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
             entities_that_nobody_needs_are_taken_out_of_memory,
             s_050_a_shard_goes_where_it_is_wanted_from_outside,

@@ -235,6 +235,11 @@ pub enum AskError {
     /// An entity asked itself: nobody else could answer it, and it would wait for itself. Not handled; it may tell itself.
     #[error("an entity cannot ask itself; the message was not handled")]
     OwnEntity,
+    /// The entity asked waits, itself or over others, for the very answer for which this ask is made: both would wait until their time is
+    /// over. Not handled; one of them may tell instead. Asks that are made outside of handlers, in tasks for instance, are never
+    /// refused so.
+    #[error("the entity waits for the answer for which it is asked; the message was not handled")]
+    Circle,
     /// This node has stopped: it may have been handled.
     #[error("this node has stopped; the message may have been handled")]
     Stopped,
@@ -251,7 +256,7 @@ impl AskError {
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {
         match self {
-            Self::Encode | Self::Undecodable | Self::OwnEntity => false,
+            Self::Encode | Self::Undecodable | Self::OwnEntity | Self::Circle => false,
             Self::Decode | Self::Stopped => true,
             Self::NotDurable(failure) => failure.may_have_been_handled(),
             Self::Failed(failure) => failure.may_have_been_handled(),

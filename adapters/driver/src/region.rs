@@ -11,13 +11,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorate_core::input::{Command, ShardingCommand};
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec;
-use crate::entity::is_current;
+use crate::entity;
 use crate::error::{AskError, ClusterError, TellError};
 use crate::shared::{Recipient, Shared, UserCommand};
 use crate::sync;
@@ -217,6 +218,7 @@ impl<R: DeserializeOwned> IntoFuture for Ask<R> {
             to: self.to,
             payload,
             timeout: self.timeout,
+            chain: AskChain::default(),
             reply,
         };
         AskFuture {
@@ -257,9 +259,10 @@ impl<R> fmt::Debug for AskFuture<R> {
 const NOT_TAKEN: AskError = AskError::Failed(AskFailure::NodeStoppedUnsent);
 
 /// Hands the question in; boxes a future only if the queue is full.
-fn submit(shared: Arc<Shared>, command: UserCommand, answer: Answer) -> AskProgress {
-    if is_current(&shared, command.to()) {
-        return AskProgress::Failed(AskError::OwnEntity);
+fn submit(shared: Arc<Shared>, mut command: UserCommand, answer: Answer) -> AskProgress {
+    match entity::chain(&shared, command.to()) {
+        Ok(waiting) => command.waited_for_by(waiting),
+        Err(error) => return AskProgress::Failed(error),
     }
     match shared.try_user(command) {
         Ok(()) => AskProgress::Waiting(answer),

@@ -12,6 +12,7 @@ use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, Si
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand, SingletonSettings};
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::singleton::state::{SingletonId, SingletonState};
@@ -45,6 +46,19 @@ pub(crate) enum Recipient {
     Singleton(SingletonId),
 }
 
+impl Recipient {
+    /// Its name among those who wait for an answer.
+    pub(crate) fn chain_name(&self) -> u64 {
+        match self {
+            Self::Entity(kind, id) => AskChain::entity(*kind, id),
+            // A kind of the same name has entities with an id; a singleton has none.
+            Self::Singleton(singleton) => {
+                AskChain::entity(KindId::from_raw(singleton.raw()), &EntityId::new(&[]))
+            }
+        }
+    }
+}
+
 /// A message to an entity or to a singleton.
 pub(crate) enum UserCommand {
     Tell {
@@ -55,6 +69,8 @@ pub(crate) enum UserCommand {
         to: Recipient,
         payload: Payload,
         timeout: Duration,
+        /// Whose handlers wait for the answer.
+        chain: AskChain,
         reply: sync::Sender<Result<Payload, AskFailure>>,
     },
 }
@@ -63,6 +79,14 @@ impl UserCommand {
     pub(crate) const fn to(&self) -> &Recipient {
         match self {
             Self::Tell { to, .. } | Self::Ask { to, .. } => to,
+        }
+    }
+
+    /// Whose handlers wait for its answer.
+    pub(crate) fn waited_for_by(&mut self, waiting: AskChain) {
+        match self {
+            Self::Tell { .. } => {}
+            Self::Ask { chain, .. } => *chain = waiting,
         }
     }
 

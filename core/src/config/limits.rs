@@ -31,9 +31,9 @@ pub struct Limits {
     pub log_lines_per_second_max: u32,
 }
 
-/// Bytes of a frame around an envelope's payload and entity id (kind, shard, asker with its longest host name, numbers), or
-/// around an answer's payload, which has fewer.
-const ENVELOPE_BYTES_MAX: usize = 256;
+/// Bytes of a frame around an envelope's payload and entity id (kind, shard, asker with its longest host name, numbers, the names of
+/// those who wait), or around an answer's payload, which has fewer.
+const ENVELOPE_BYTES_MAX: usize = 384;
 
 impl Limits {
     /// Most payload bytes of a message, its entity's id included, or of an answer, that surely fit into a user frame.

@@ -13,6 +13,7 @@ use crate::fixture;
 use crate::ident::ClusterName;
 use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, Target};
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
 const KINDS: [&str; 2] = ["cart", "order"];
@@ -106,6 +107,7 @@ fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
             entity: EntityId::from("e"),
             payload: Payload::from(b"?".as_slice()),
             timeout: Duration::from_secs(3_600),
+            chain: AskChain::default(),
         });
         Input::Command { token, command }
     };
@@ -136,6 +138,7 @@ fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef]) {
         ask: Some(AskTicket {
             ask: asked[0].clone(),
             remaining_ms: 1,
+            chain: AskChain::default(),
         }),
         hops: 0,
     };

@@ -54,7 +54,7 @@ use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState};
 pub use region::RegionState;
-pub use state::{errors, extractor, fields, ids};
+pub use state::{chain, errors, extractor, fields, ids};
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;

@@ -14,6 +14,7 @@ use crate::ident::{Address, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
 use crate::sharding::state::allocation::AllocationError;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
@@ -213,6 +214,8 @@ pub enum Command {
         payload: Payload,
         /// How long to wait (1 ms to 24 h; clamped).
         timeout: Duration,
+        /// Whose handlers wait for the answer: that of the host's own, if one of its handlers asks.
+        chain: AskChain,
     },
     /// Where shards of a kind with external allocation should be, from now on: all that is wanted, what is not named may be
     /// anywhere. Heard by the coordinator of this node, so every node that may become the oldest has to be told. Shards that

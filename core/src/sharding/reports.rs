@@ -29,6 +29,7 @@ impl Sharding {
                 self.say_if_drained(cx);
             }
             EntityReport::Passivate { slot } => self.on_passivate(cx, slot),
+            EntityReport::Escalated { slot } => self.on_escalated(cx, slot),
             EntityReport::Refused {
                 slot,
                 ask: None,
@@ -56,6 +57,15 @@ impl Sharding {
             machines
                 .region
                 .on_passivate(shared!(self, cx), shard, &entity, slot);
+        }
+    }
+
+    fn on_escalated(&mut self, cx: &mut Cx<'_>, slot: Slot) {
+        let Some(Tenant { kind, shard, .. }) = self.slots.tenant(slot).cloned() else {
+            return;
+        };
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines.region.on_escalated(shared!(self, cx), shard, slot);
         }
     }
 

@@ -11,7 +11,8 @@ use crate::sharding::Cx;
 use crate::sharding::passivation::{Passivation, PassivationSettings, Place};
 use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::slots::Tenant;
-use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
+use crate::sharding::state::chain::AskChain;
+use crate::sharding::state::ids::{EntityId, KindId, ShardId, Slot, Term};
 use crate::time::Instant;
 
 /// Whether a shard works.
@@ -37,6 +38,8 @@ struct Running {
     place: Option<Place>,
     /// It was told to stop, and what comes for it waits for its next incarnation.
     is_passivating: bool,
+    /// It has been told to stop at once.
+    is_killed: bool,
 }
 
 /// What became of a message that was to be given to its entity.
@@ -111,6 +114,7 @@ impl Shard {
                     slot,
                     place,
                     is_passivating: false,
+                    is_killed: false,
                 };
                 self.entities.insert(entity.clone(), running);
                 shared.cx.order(EntityOrder::Start {
@@ -125,12 +129,18 @@ impl Shard {
         if let Some(id) = pending.own_ask(shared.cx) {
             shared.asks.sent(id, shared.cx.me());
         }
-        let reply_to: Option<AskRef> = pending.envelope.ask.map(|ticket| ticket.ask);
+        let deadline = pending.deadline;
+        let (reply_to, chain) = match pending.envelope.ask {
+            Some(ticket) => (Some(ticket.ask), ticket.chain),
+            None => (None, AskChain::default()),
+        };
         shared.cx.counters().entity_messages_delivered += 1;
         shared.cx.order(EntityOrder::Deliver {
             slot,
             payload: pending.envelope.payload,
             reply_to,
+            deadline,
+            chain,
         });
         self.passivate_all(shared.cx, &passivated);
         Delivered::Done
@@ -230,8 +240,25 @@ impl Shard {
                 rehost: None,
             };
         }
-        for running in self.entities.values() {
+        for running in self.entities.values().filter(|running| !running.is_killed) {
             cx.order(EntityOrder::Kill { slot: running.slot });
+        }
+    }
+
+    /// Has every entity stopped at once, and goes on: their next messages start new ones. Who is being passivated is stopped at once
+    /// as well; the one in this slot, over which it failed, ends by itself.
+    pub(crate) fn fail(&mut self, cx: &mut Cx<'_>, over: Slot) {
+        cx.counters().shards_failed += 1;
+        for running in self.entities.values_mut() {
+            let place = running.place.take();
+            if let (Some(passivation), Some(place)) = (&mut self.passivation, place) {
+                passivation.remove(place);
+            }
+            running.is_passivating = true;
+            let was_killed = core::mem::replace(&mut running.is_killed, true);
+            if !was_killed && running.slot != over {
+                cx.order(EntityOrder::Kill { slot: running.slot });
+            }
         }
     }
 

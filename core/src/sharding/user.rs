@@ -9,8 +9,15 @@ use crate::message::{AskTicket, EntityEnvelope};
 use crate::sharding::Cx;
 use crate::sharding::Sharding;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
+
+/// For how long an answer is waited for, and by whom beside this node's user.
+struct Wait {
+    timeout: Duration,
+    chain: AskChain,
+}
 
 impl Sharding {
     /// A caller wants something.
@@ -22,9 +29,10 @@ impl Sharding {
                 entity,
                 payload,
                 timeout,
+                chain,
             } => {
                 let envelope = self.envelope(kind, entity, payload);
-                self.ask(cx, token, envelope, timeout);
+                self.ask(cx, token, envelope, Wait { timeout, chain });
             }
             ShardingCommand::SetEntityLimit { kind, per_region } => {
                 let done = self.set_entity_limit(cx, kind, per_region);
@@ -85,11 +93,11 @@ impl Sharding {
     }
 
     /// A user's message that expects an answer.
-    fn ask(&mut self, cx: &mut Cx<'_>, token: Token, mut envelope: EntityEnvelope, timeout: Duration) {
+    fn ask(&mut self, cx: &mut Cx<'_>, token: Token, mut envelope: EntityEnvelope, wait: Wait) {
         let (kind, shard) = (envelope.kind, envelope.shard);
         let opened = self
             .check_outgoing(cx, &envelope)
-            .and_then(|()| self.asks.open(cx, token, kind, shard, timeout));
+            .and_then(|()| self.asks.open(cx, token, kind, shard, wait.timeout));
         let (id, deadline) = match opened {
             Ok(opened) => opened,
             Err(reason) => {
@@ -102,6 +110,7 @@ impl Sharding {
         envelope.ask = Some(AskTicket {
             ask: AskRef { asker, id },
             remaining_ms: 0,
+            chain: wait.chain,
         });
         let deadline = Some(deadline);
         let from = None;

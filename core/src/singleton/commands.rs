@@ -14,6 +14,7 @@ use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Token;
 use crate::membership::state::member::Status;
 use crate::sharding::protocol::AskReply;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload};
 use crate::token::Token as Fence;
@@ -33,7 +34,11 @@ impl Singletons {
                 cx.reply(token, answer);
             }
             Command::Tell { singleton, payload } => {
-                let message = Waiting { payload, ask: None };
+                let message = Waiting {
+                    payload,
+                    ask: None,
+                    chain: AskChain::default(),
+                };
                 let answer = match self.send(cx, singleton, message) {
                     Ok(()) => AnyAnswer::Done,
                     Err(reason) => AnyAnswer::Refused(AnyError::Singleton(CommandError::NotAccepted(reason))),
@@ -44,7 +49,15 @@ impl Singletons {
                 singleton,
                 payload,
                 timeout,
-            } => self.ask(cx, token, singleton, payload, timeout),
+                chain,
+            } => {
+                let message = Waiting {
+                    payload,
+                    ask: None,
+                    chain,
+                };
+                self.ask(cx, token, singleton, message, timeout);
+            }
             Command::Stop { singleton, timeout } => {
                 if let Err(error) = self.stop(cx, token, singleton, timeout) {
                     cx.reply(token, AnyAnswer::Refused(error));
@@ -189,16 +202,16 @@ impl Singletons {
         cx: &mut Cx<'_>,
         token: Token,
         singleton: SingletonId,
-        payload: Payload,
+        message: Waiting,
         timeout: Duration,
     ) {
-        let opened = self.acceptable(cx, singleton, &payload);
+        let opened = self.acceptable(cx, singleton, &message.payload);
         let opened = opened.and_then(|()| self.asks.open(cx, token, singleton, timeout));
         match opened {
             Ok(id) => {
                 let message = Waiting {
-                    payload,
                     ask: Some(id),
+                    ..message
                 };
                 if let Err(reason) = self.send(cx, singleton, message) {
                     fail(cx, &mut self.asks, singleton, Some(id), reason);

@@ -9,9 +9,11 @@ use core::time::Duration;
 use crate::ident::{Role, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::{AskReply, AskTicket};
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload, Slot};
 use crate::singleton::state::SingletonId;
+use crate::time::Instant;
 use crate::token::Token;
 
 /// One message of the singletons between two nodes.
@@ -145,6 +147,8 @@ pub enum Command {
         payload: Payload,
         /// How long to wait (1 ms to 24 h; clamped).
         timeout: Duration,
+        /// Whose handlers wait for the answer.
+        chain: AskChain,
     },
     /// This node hosts it no more, until it registers it again as a host: its instance, if it has one, handles what is in its
     /// mailbox and stops. Answered with [`Answer::Stopped`], exactly once. No other node begins while this one stays the
@@ -261,6 +265,10 @@ pub enum Order {
         payload: Payload,
         /// Set if an answer is expected.
         reply_to: Option<AskRef>,
+        /// When whoever expects it stops waiting, by this node's clock.
+        deadline: Option<Instant>,
+        /// Whose handlers wait for the answer.
+        chain: AskChain,
     },
     /// Stop it once it has handled what is in its mailbox, then report that it stopped.
     Stop {

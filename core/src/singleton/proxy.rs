@@ -13,6 +13,7 @@ use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Status;
 use crate::reject::Rejection as AnyRejection;
 use crate::sharding::protocol::AskTicket;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload};
 use crate::token::Token;
@@ -26,6 +27,8 @@ pub(super) struct Waiting {
     pub(super) payload: Payload,
     /// The number of the ask, if an answer is expected.
     pub(super) ask: Option<u64>,
+    /// Whose handlers wait for it.
+    pub(super) chain: AskChain,
 }
 
 /// See the module.
@@ -195,7 +198,7 @@ impl Proxy {
         let ask = match message.ask {
             None => None,
             Some(id) => match asks.sent(cx.mono(), id, &node) {
-                Some(left) => Some(ticket(cx.me(), id, left)),
+                Some(left) => Some(ticket(cx.me(), id, left, message.chain)),
                 // Whoever asked was told that it was not handled.
                 None => return,
             },
@@ -235,13 +238,14 @@ fn is_heard(cx: &Cx<'_>, node: &UniqueAddress) -> bool {
         .is_some_and(|member| member.status != Status::Down)
 }
 
-fn ticket(me: &UniqueAddress, id: u64, left: Duration) -> AskTicket {
+fn ticket(me: &UniqueAddress, id: u64, left: Duration, chain: AskChain) -> AskTicket {
     AskTicket {
         ask: AskRef {
             asker: me.clone(),
             id,
         },
         remaining_ms: AskTicket::remaining_ms(left),
+        chain,
     }
 }
 

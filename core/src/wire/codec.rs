@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::handshake::{FEATURE_GONE, FEATURE_SETTINGS, FEATURES};
+use super::handshake::{FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_SETTINGS, FEATURES};
 use super::{WireError, ddata, detector, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
 use crate::config::Limits;
@@ -94,12 +94,13 @@ impl Encoder {
             gone: features & FEATURE_GONE != 0,
             settings: features & FEATURE_SETTINGS != 0,
         };
+        let chains = features & FEATURE_ASK_CHAIN != 0;
         match message {
             Message::Membership(msg) => membership::put(msg, reads, limits, &mut self.packer, out),
             Message::Detector(msg) => detector::put(msg, out),
-            Message::Sharding(msg) => sharding::put(msg, limits, out),
+            Message::Sharding(msg) => sharding::put(msg, chains, limits, out),
             Message::Ddata(msg) => ddata::put(msg, out),
-            Message::Singleton(msg) => singleton::put(msg, out),
+            Message::Singleton(msg) => singleton::put(msg, chains, out),
         }
     }
 }

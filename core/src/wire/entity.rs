@@ -14,13 +14,18 @@ use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::message::{AskReply, AskTicket, EntityEnvelope};
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload};
 
 const FLAG_ASK: u8 = 1;
+/// Beside [`FLAG_ASK`]: whose handlers wait.
+const FLAG_CHAIN: u8 = 2;
+const FLAG_BOTH: u8 = FLAG_ASK | FLAG_CHAIN;
 
 pub(super) fn put_envelope(
     body: &EntityEnvelope,
+    chains: bool,
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
@@ -30,17 +35,17 @@ pub(super) fn put_envelope(
     if entity_len == 0 || entity.len() > limits.entity_id_bytes_max {
         return Err(bad_id);
     }
-    // Fixed fields of an ask with the longest host take under 192 bytes: one growth at most.
+    // Fixed fields of an ask with the longest host take under 320 bytes: one growth at most.
     out.reserve(
         entity
             .len()
             .saturating_add(body.payload.len())
-            .saturating_add(192),
+            .saturating_add(320),
     );
     out.extend_from_slice(&body.kind.raw().to_le_bytes());
     put_shard(body.shard, out)?;
     out.push(body.hops);
-    put_ticket(body.ask.as_ref(), out)?;
+    put_ticket(body.ask.as_ref(), chains, out)?;
     out.extend_from_slice(&entity_len.to_le_bytes());
     out.extend_from_slice(entity);
     out.extend_from_slice(&body.payload);
@@ -68,30 +73,58 @@ pub(super) fn read_envelope(reader: &mut Reader<'_>, limits: &Limits) -> Result<
     })
 }
 
-/// The flags, and what travels with an ask.
-pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.push(if ask.is_some() { FLAG_ASK } else { 0 });
+/// The flags, and what travels with an ask; `chains`: the reader understands whose handlers wait.
+pub(super) fn put_ticket(ask: Option<&AskTicket>, chains: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
     let Some(ticket) = ask else {
+        out.push(0);
         return Ok(());
     };
+    let names = if chains { ticket.chain.names() } else { &[] };
+    out.push(if names.is_empty() { FLAG_ASK } else { FLAG_BOTH });
     out.extend_from_slice(&ticket.ask.id.to_le_bytes());
     out.extend_from_slice(&ticket.remaining_ms.to_le_bytes());
-    put_node(out, &ticket.ask.asker)
+    put_node(out, &ticket.ask.asker)?;
+    if !names.is_empty() {
+        let count = u8::try_from(names.len()).map_err(|_| WireError::Unencodable { what: "chain" })?;
+        out.push(count);
+        for name in names {
+            out.extend_from_slice(&name.to_le_bytes());
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn read_ticket(reader: &mut Reader<'_>) -> Result<Option<AskTicket>, WireError> {
     Ok(match reader.u8()? {
         0 => None,
-        FLAG_ASK => {
+        flags @ (FLAG_ASK | FLAG_BOTH) => {
             let (id, remaining_ms) = (reader.u64()?, reader.u32()?);
             let asker = reader.node()?;
+            let chain = match flags {
+                FLAG_BOTH => read_chain(reader)?,
+                _ => AskChain::default(),
+            };
             Some(AskTicket {
                 ask: AskRef { asker, id },
                 remaining_ms,
+                chain,
             })
         }
         _ => return Err(WireError::Malformed { what: "entity flags" }),
     })
+}
+
+/// At least one name; none is written without a flag.
+fn read_chain(reader: &mut Reader<'_>) -> Result<AskChain, WireError> {
+    let count = usize::from(reader.u8()?);
+    if count == 0 || count > AskChain::NAMES_MAX {
+        return Err(WireError::Malformed { what: "chain" });
+    }
+    let mut names = [0; AskChain::NAMES_MAX];
+    for name in names.iter_mut().take(count) {
+        *name = reader.u64()?;
+    }
+    Ok(AskChain::of(names.get(..count).unwrap_or_default()))
 }
 
 pub(super) fn put_reply(body: &AskReply, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -99,7 +132,7 @@ pub(super) fn put_reply(body: &AskReply, out: &mut Vec<u8>) -> Result<(), WireEr
         Ok(payload) => (0, payload),
         Err(failure) => (failure_code(*failure), &[]),
     };
-    out.reserve(payload.len().saturating_add(192));
+    out.reserve(payload.len().saturating_add(320));
     out.extend_from_slice(&body.id.to_le_bytes());
     put_node(out, &body.to)?;
     out.push(code);

@@ -41,10 +41,10 @@ const GRACEFUL_SHUTDOWN_REQ: u8 = 14;
 const REGION_STOPPED: u8 = 15;
 const NOBODY_HOSTS: u8 = 16;
 
-pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put(msg: &Msg, chains: bool, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     match msg {
         Msg::Kind(body) => put_kind(body, out),
-        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, limits, out),
+        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, chains, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
     }

@@ -69,6 +69,7 @@ impl Lamps {
                 slot,
                 payload,
                 reply_to,
+                ..
             } => {
                 let lamp = self.lamps.get_mut(&slot)?;
                 if let [wanted] = *payload {

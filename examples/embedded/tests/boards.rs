@@ -11,6 +11,7 @@ use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand, Token};
 use quorate_core::membership::member::Status;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::time::Instant;
 use quorate_embedded::board::{Board, Wire};
@@ -147,6 +148,7 @@ impl World<'_> {
             entity: EntityId::from(format!("lamp-{lamp}").as_str()),
             payload: message.into(),
             timeout: std::time::Duration::from_secs(5),
+            chain: AskChain::default(),
         }))
     }
 

@@ -78,6 +78,7 @@ impl Greeters {
                 slot,
                 payload,
                 reply_to,
+                ..
             } => {
                 let answered = reply_to.zip(self.entities.get(&slot));
                 answered.map(|(ask, id)| EntityReport::Answered {

@@ -8,6 +8,7 @@ use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_links::LinkLimits;
 use quorate_tokio::{Cluster, EntityContext, Kind, Region, Security};
@@ -178,6 +179,7 @@ pub fn ask_from_mio(host: &mut Host) -> Result<Vec<String>, Failure> {
             entity: EntityId::from(format!("greeter-{number}").as_str()),
             payload: postcard::to_allocvec("you")?.into(),
             timeout: Duration::from_secs(10),
+            chain: AskChain::default(),
         }));
         let answer = until(host, "an answer", |host| host.answer(token))?;
         let Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) = answer else {

@@ -11,6 +11,7 @@ use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::{Member, Status};
 use quorate_core::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
 use quorate_core::wire::handshake::LinkKind;
 
@@ -26,6 +27,7 @@ fn envelope(ask: Option<AskRef>) -> Message {
         ask: ask.map(|ask| AskTicket {
             ask,
             remaining_ms: 5_000,
+            chain: AskChain::default(),
         }),
         hops: 0,
     }))

@@ -86,6 +86,7 @@ impl Entities {
                 slot,
                 payload,
                 reply_to,
+                ..
             } => self.deliver(slot, Letter { payload, reply_to }),
             EntityOrder::Stop { slot } => match self.running.get_mut(&slot) {
                 None => Obeyed::Nonsense("Stop for a slot in which nothing runs"),

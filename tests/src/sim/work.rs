@@ -7,6 +7,7 @@ use quorate_core::config::ValidConfig;
 use quorate_core::effect::EntityOrder;
 use quorate_core::ident::Role;
 use quorate_core::input::{Command, EntityReport, Input, KindSettings, ShardingCommand};
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 
@@ -80,6 +81,7 @@ impl Sim {
             entity: EntityId::from(entity),
             payload: payload.into(),
             timeout,
+            chain: AskChain::default(),
         });
         self.command(process, Open::Ask(at), command);
         Some(at)

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, Payload, ShardId, Slot};
+use quorate_core::time::Instant;
 use quorate_core::token::Token;
 use serde::Serialize;
 
@@ -16,6 +19,7 @@ use crate::error::{PassivateError, RegionError, SingletonError};
 use crate::region::{EntityRef, Region};
 use crate::shared::{Recipient, Shared};
 use crate::singleton::Singleton;
+use crate::sync::lock;
 
 /// Who an entity is, and the way from it to others. Cheap to clone; a clone may be moved to a task and outlive the entity.
 #[derive(Clone)]
@@ -29,6 +33,16 @@ struct Inside {
     shared: Arc<Shared>,
     mailbox: Arc<Mailbox>,
     reports: Arc<Reports>,
+    occasion: Mutex<Occasion>,
+}
+
+/// What is known of the message that is being handled, beside its bytes.
+#[derive(Debug, Default)]
+pub(super) struct Occasion {
+    /// When whoever waits for the answer stops waiting.
+    pub(super) deadline: Option<Instant>,
+    /// Whose handlers wait for the answer.
+    pub(super) chain: AskChain,
 }
 
 impl EntityContext {
@@ -39,6 +53,7 @@ impl EntityContext {
             shared,
             mailbox: Arc::clone(&start.mailbox),
             reports: Arc::clone(&start.reports),
+            occasion: Mutex::default(),
         };
         Self {
             inside: Arc::new(inside),
@@ -113,6 +128,15 @@ impl EntityContext {
         Ok(region.entity(self.id().as_bytes()))
     }
 
+    /// How long whoever asked still waits for the answer to the message that is being handled: after that nobody does, and what
+    /// the handler does is for nothing. `None` if the message was told, or before the first one. Zero once the time is over. It
+    /// does not count the way back; for asks from other nodes it is exact to a millisecond and the time that the message was under way.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadline = lock(&self.inside.occasion).deadline?;
+        Some(deadline.since(self.inside.reports.gate.now()))
+    }
+
     /// Ends the entity after the message that it handles: [`Entity::on_stop`] runs, and its state is gone. The next message
     /// makes a new one. Messages that wait for it already are not handled: their asks fail with
     /// [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be asked again.
@@ -156,6 +180,21 @@ impl EntityContext {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inside.shared
+    }
+
+    /// A message is about to be handled.
+    pub(super) fn begin(&self, occasion: Occasion) {
+        *lock(&self.inside.occasion) = occasion;
+    }
+
+    /// Whose handlers wait for an ask that this entity's handler makes. `None` if the recipient is one of them: it would wait for
+    /// itself.
+    pub(super) fn chain_to(&self, recipient: &Recipient) -> Option<AskChain> {
+        let chain = lock(&self.inside.occasion)
+            .chain
+            .and(self.inside.who.chain_name());
+        let asked = recipient.chain_name();
+        (!chain.names().contains(&asked)).then_some(chain)
     }
 
     /// Whether a message to this recipient would come to it, or to its successor.

@@ -1,10 +1,13 @@
-//! Which entity's code runs on this thread at the moment, so that one that asks itself is refused instead of waiting for an
-//! answer that only it could give. Decides nothing.
+//! Which entity's code runs on this thread at the moment, so that one that asks itself, or somebody who waits for it, is refused
+//! instead of waiting for an answer that only it could give. Decides nothing.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use quorate_core::sharding::chain::AskChain;
+
 use super::EntityContext;
+use crate::error::AskError;
 use crate::shared::{Recipient, Shared};
 
 thread_local! {
@@ -25,11 +28,14 @@ impl Drop for Entered {
     }
 }
 
-/// Whether the code that runs is this recipient's, on this node.
-pub(crate) fn is(node: &Arc<Shared>, recipient: &Recipient) -> bool {
-    CURRENT.with_borrow(|current| {
-        current
-            .as_ref()
-            .is_some_and(|current| current.is(node, recipient))
+/// Whose handlers wait for an ask that is made here and now, through this node: nobody's outside of all handlers.
+///
+/// # Errors
+/// The recipient is one of them, or whoever asks: it would wait for itself.
+pub(crate) fn chain(node: &Arc<Shared>, recipient: &Recipient) -> Result<AskChain, AskError> {
+    CURRENT.with_borrow(|current| match current {
+        None => Ok(AskChain::default()),
+        Some(current) if current.is(node, recipient) => Err(AskError::OwnEntity),
+        Some(current) => current.chain_to(recipient).ok_or(AskError::Circle),
     })
 }

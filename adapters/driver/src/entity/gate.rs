@@ -90,8 +90,13 @@ impl Gate {
         !self.held.load(Ordering::SeqCst) && Duration::from_micros(silent) <= self.patience
     }
 
+    /// The time by that clock.
+    pub(super) fn now(&self) -> Instant {
+        (self.clock)()
+    }
+
     fn micros(&self) -> u64 {
-        (self.clock)().as_micros()
+        self.now().as_micros()
     }
 
     fn wake(&self) {

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, Payload};
+use quorate_core::time::Instant;
 
 use crate::sync::lock;
 
@@ -80,6 +82,10 @@ impl Budget {
 pub(crate) struct Delivery {
     pub(crate) payload: Payload,
     pub(crate) reply_to: Option<AskRef>,
+    /// When whoever waits for the answer stops waiting, by the runtime's clock.
+    pub(crate) deadline: Option<Instant>,
+    /// Whose handlers wait for the answer.
+    pub(crate) chain: AskChain,
 }
 
 impl Delivery {
@@ -199,6 +205,8 @@ impl Mailbox {
             let last = inside.last.take().map(|payload| Delivery {
                 payload,
                 reply_to: None,
+                deadline: None,
+                chain: AskChain::default(),
             });
             return Poll::Ready(last.map(|last| (last, false)));
         }
@@ -255,6 +263,8 @@ mod tests {
         Delivery {
             payload: vec![0; bytes].into(),
             reply_to: None,
+            deadline: None,
+            chain: AskChain::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use context::EntityContext;
-pub(crate) use current::is as is_current;
+pub(crate) use current::chain;
 pub(crate) use gate::Gate;
 pub(crate) use mailbox::{Delivery, Mailbox, Refused};
 pub(crate) use task::{Life, MESSAGES_PER_TURN, Reports, Start, Starter, TypedStarter};

@@ -11,6 +11,7 @@ use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 
+use super::context::Occasion;
 use super::gate::Gate;
 use super::holding::Holding;
 use super::mailbox::{Budget, Delivery, Mailbox};
@@ -219,6 +220,10 @@ impl Life {
             reports.wake.notify();
         }
         (self.asked, self.has_begun) = (delivery.reply_to, false);
+        self.context.begin(Occasion {
+            deadline: delivery.deadline,
+            chain: delivery.chain,
+        });
         self.may_begin().await?;
         self.has_begun = true;
         Some(delivery.payload)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
@@ -62,6 +63,14 @@ impl Who {
         match self.place {
             Place::Shard(_) => None,
             Place::Singleton(token) => Some(token),
+        }
+    }
+
+    /// Its name among those who wait for an answer.
+    pub(super) fn chain_name(&self) -> u64 {
+        match self.place {
+            Place::Shard(_) => AskChain::entity(KindId::of(&self.name), &self.id),
+            Place::Singleton(_) => Recipient::Singleton(SingletonId::of(&self.name)).chain_name(),
         }
     }
 

@@ -18,6 +18,7 @@ impl<M: Machine> Pump<M> {
                 to,
                 payload,
                 timeout,
+                chain,
                 reply,
             } => Input::Command {
                 token: self.replies.insert(Waiting::Ask(reply)),
@@ -27,11 +28,13 @@ impl<M: Machine> Pump<M> {
                         entity,
                         payload,
                         timeout,
+                        chain,
                     }),
                     Recipient::Singleton(singleton) => Command::Singleton(SingletonCommand::Ask {
                         singleton,
                         payload,
                         timeout,
+                        chain,
                     }),
                 },
             },

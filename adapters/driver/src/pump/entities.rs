@@ -130,8 +130,15 @@ impl Entities {
                 slot,
                 payload,
                 reply_to,
+                deadline,
+                chain,
             } => {
-                let delivery = Delivery { payload, reply_to };
+                let delivery = Delivery {
+                    payload,
+                    reply_to,
+                    deadline,
+                    chain,
+                };
                 self.slots.deliver(slot, delivery).map(|()| None)
             }
             EntityOrder::Stop { slot } => self.slots.end(slot, Mailbox::drain).map(|()| None),

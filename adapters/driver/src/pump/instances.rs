@@ -100,8 +100,15 @@ impl Instances {
                 slot,
                 payload,
                 reply_to,
+                deadline,
+                chain,
             } => {
-                let delivery = Delivery { payload, reply_to };
+                let delivery = Delivery {
+                    payload,
+                    reply_to,
+                    deadline,
+                    chain,
+                };
                 self.slots.deliver(slot, delivery).map(|()| None)
             }
             SingletonOrder::Stop { slot } => self.slots.end(slot, Mailbox::drain).map(|()| None),

@@ -11,6 +11,7 @@ use quorate_core::effect::{
 };
 use quorate_core::event::{Event, SingletonEvent};
 use quorate_core::input::{EntityReport, SingletonSettings};
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::singleton::state::SingletonId;
@@ -93,6 +94,8 @@ impl Bench {
             slot: SLOT,
             payload: Payload::from([7]),
             reply_to,
+            deadline: None,
+            chain: AskChain::default(),
         }));
     }
 }
@@ -159,6 +162,7 @@ fn an_ask_is_answered_and_a_message_that_is_not_taken_is_told_of() {
         to: Recipient::Singleton(id()),
         payload: Payload::from([7]),
         timeout: std::time::Duration::from_secs(1),
+        chain: AskChain::default(),
         reply,
     });
     let result: Result<Payload, AskFailure> = Ok(Payload::from([8]));

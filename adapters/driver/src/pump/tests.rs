@@ -10,6 +10,7 @@ use quorate_core::config::{Config, Limits};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::{LinkEvent, Target};
 use quorate_core::message::{AskTicket, DetectorMsg, EntityEnvelope, Heartbeat, Lane, Message, ShardingMsg};
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
 use quorate_core::stats::Stats;
 use quorate_core::wire::encode_message;
@@ -420,6 +421,7 @@ fn own_ask(id: u64) -> Message {
         ask: Some(AskTicket {
             ask: AskRef { asker: me(), id },
             remaining_ms: 5_000,
+            chain: AskChain::default(),
         }),
         hops: 0,
     }))

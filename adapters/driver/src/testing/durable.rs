@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use quorate_core::config::Config;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::EntityReport;
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, ShardId, Slot};
 use quorate_core::view::View;
@@ -127,6 +128,8 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
                 asker: self.me.clone(),
                 id: self.asked,
             }),
+            deadline: None,
+            chain: AskChain::default(),
         };
         let taken = self.mailbox.push(delivery, &self.reports.budget);
         taken.expect("there is room in the mailbox");
@@ -209,7 +212,10 @@ fn answer<R: DeserializeOwned>(report: EntityReport) -> Option<(u64, Result<R, A
             };
             Some((ask.id, answer))
         }
-        EntityReport::Stopped { .. } | EntityReport::Passivate { .. } | EntityReport::Refused { .. } => None,
+        EntityReport::Stopped { .. }
+        | EntityReport::Escalated { .. }
+        | EntityReport::Passivate { .. }
+        | EntityReport::Refused { .. } => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::ident::UniqueAddress;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload};
 
@@ -13,6 +14,8 @@ pub struct AskTicket {
     pub ask: AskRef,
     /// Time left when the message was sent, in milliseconds; clocks of nodes are never compared.
     pub remaining_ms: u32,
+    /// Whose handlers wait for the answer, beside the asker.
+    pub chain: AskChain,
 }
 
 impl AskTicket {

@@ -22,6 +22,8 @@ counters! {
     pub shards_allocated,
     pub shards_started,
     pub shards_stopped,
+    /// Shards all of whose entities were stopped because one had failed and escalated it.
+    pub shards_failed,
     pub hand_offs_completed,
     pub hand_offs_timed_out,
     /// Those of `hand_offs_timed_out` of a shard that several regions host.

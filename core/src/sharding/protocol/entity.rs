@@ -1,7 +1,9 @@
 //! What the host of the entities is told to do, and what it says of them. Types only. Spec: sharding 1.4, 10.5.
 
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
+use crate::time::Instant;
 
 /// What the host does with entities. Orders for one slot keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,10 @@ pub enum EntityOrder {
         payload: Payload,
         /// Set if an answer is expected.
         reply_to: Option<AskRef>,
+        /// When whoever expects it stops waiting, by this node's clock.
+        deadline: Option<Instant>,
+        /// Whose handlers wait for the answer.
+        chain: AskChain,
     },
     /// Stop the entity once it has handled what is in its mailbox, then report `Stopped`.
     Stop {
@@ -58,6 +64,12 @@ pub enum EntityReport {
     /// later waits for its next incarnation. Answered with [`EntityOrder::Stop`], or not at all if it stops anyway or messages
     /// wait for it already.
     Passivate {
+        /// Its slot.
+        slot: Slot,
+    },
+    /// An entity has failed, and what it failed over concerns the others of its shard too: all of them are stopped at once
+    /// ([`EntityOrder::Kill`]), and start anew with their next messages. Says nothing of a singleton's instance.
+    Escalated {
         /// Its slot.
         slot: Slot,
     },

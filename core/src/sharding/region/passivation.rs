@@ -35,6 +35,14 @@ impl Region {
         }
     }
 
+    /// One of a shard's entities has failed, and all of them with it: they are stopped at once. What comes meanwhile waits for their
+    /// next incarnations, as after passivation. Nothing happens if the shard stops already.
+    pub(crate) fn on_escalated(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, over: Slot) {
+        if let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) {
+            here.fail(shared.cx, over);
+        }
+    }
+
     /// Changes how many entities this region may run, all its shards together; `false` if its strategy has no limit.
     pub(crate) fn set_entity_limit(&mut self, shared: &mut Shared<'_, '_>, per_region: usize) -> bool {
         if self.passivation.limit.is_none() {

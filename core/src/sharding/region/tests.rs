@@ -17,6 +17,7 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
 use crate::sharding::pending_message::PendingMessage;
 use crate::sharding::slots::Slots;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
@@ -203,6 +204,8 @@ fn delivers(slot: Slot, text: &str) -> Effect {
         slot,
         payload: text.as_bytes().into(),
         reply_to: None,
+        deadline: None,
+        chain: AskChain::default(),
     })
 }
 
@@ -390,6 +393,7 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let ticket = |asker| AskTicket {
         ask: AskRef { asker, id: 9 },
         remaining_ms: 500,
+        chain: AskChain::default(),
     };
     let asked = pending("2", Some(ticket(c())), 1);
     rig.act(|region, shared| region.route(shared, asked.clone()));

@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher13;
 use crate::ident::UniqueAddress;
 
 /// Keys of the hash that names kinds and places entities; published, because every node and every client must agree.
-const HASH_KEYS: (u64, u64) = (0x5175_6f72_6174_6531, 0x5368_6172_6449_6473);
+pub(super) const HASH_KEYS: (u64, u64) = (0x5175_6f72_6174_6531, 0x5368_6172_6449_6473);
 
 /// Most shards a kind may have. A region's registration names all its shards in one control frame: 65,536 numbers of at
 /// most three bytes fit into its 256 KiB.

@@ -2,6 +2,7 @@
 //! 1, 10.
 
 pub(crate) mod allocation;
+pub mod chain;
 pub mod errors;
 pub mod extractor;
 pub mod fields;

@@ -18,6 +18,7 @@ use crate::message::{
 };
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::coordinator::CoordinatorPhase;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
 
@@ -336,6 +337,7 @@ fn envelope(shard: u32, ask: Option<AskRef>) -> EntityEnvelope {
         ask: ask.map(|ask| AskTicket {
             ask,
             remaining_ms: 1_000,
+            chain: AskChain::default(),
         }),
         hops: 0,
     }

@@ -19,6 +19,7 @@ use crate::message::Message;
 use crate::oldest::Oldest;
 use crate::reject::Rejection;
 use crate::sharding::Sharding;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Slot};
 use crate::time::Instant;
@@ -245,6 +246,7 @@ impl World {
                 entity: entity.clone(),
                 payload,
                 timeout,
+                chain: AskChain::default(),
             };
             peer.sharding.on_command(cx, token, command);
         });
@@ -472,6 +474,7 @@ impl Peer {
                 slot,
                 payload,
                 reply_to,
+                ..
             } => {
                 let entity = self.running[&slot].clone();
                 if let Some(ask) = reply_to {

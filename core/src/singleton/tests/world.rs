@@ -16,6 +16,7 @@ use crate::input::{EntityReport, SingletonCommand, SingletonSettings};
 use crate::lease::protocol::{LeaseOutcome, LeaseReport};
 use crate::membership::state::member::{Member, Status};
 use crate::message::{Message, SingletonMsg};
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{Payload, Slot};
 use crate::singleton::Singletons;
@@ -216,6 +217,7 @@ impl World {
             singleton: id(),
             payload: Payload::from(b"?".as_slice()),
             timeout,
+            chain: AskChain::default(),
         };
         self.command(at, token, command);
         (at, token)

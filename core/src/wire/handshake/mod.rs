@@ -36,8 +36,10 @@ pub const FEATURE_BULK: u64 = 1 << 2;
 pub const FEATURE_GONE: u64 = 1 << 3;
 /// Feature bit: I read the settings behind a question to join and behind its answer.
 pub const FEATURE_SETTINGS: u64 = 1 << 4;
+/// Feature: asks that say whose handlers wait for their answer.
+pub const FEATURE_ASK_CHAIN: u64 = 1 << 5;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
-pub const FEATURES: u64 = FEATURE_BULK | FEATURE_GONE | FEATURE_SETTINGS;
+pub const FEATURES: u64 = FEATURE_BULK | FEATURE_GONE | FEATURE_SETTINGS | FEATURE_ASK_CHAIN;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,8 @@ use std::vec::Vec;
 use super::{every_message, frame_of, message_of, node};
 use crate::config::Limits;
 use crate::message::{Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
-use crate::wire::handshake::FEATURE_SETTINGS;
+use crate::sharding::state::chain::AskChain;
+use crate::wire::handshake::{FEATURE_ASK_CHAIN, FEATURE_SETTINGS};
 use crate::wire::{Decoded, Encoder, HEADER_BYTES, Reaction, WireError, decode_frame, decode_message, kind};
 
 fn frame(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -379,6 +380,47 @@ fn b_47_lists_of_settings_beyond_their_limits_or_out_of_order_are_refused() {
     let mut behind = list(&[a]);
     behind.push(0);
     assert_eq!(read(&behind), Err(WireError::TrailingBytes));
+}
+
+#[test]
+fn whose_handlers_wait_is_written_only_for_those_who_read_it_and_is_never_nobody() {
+    let (_, message) = every_message()
+        .into_iter()
+        .find(|(name, _)| *name == "entity_ask_chain")
+        .unwrap();
+    let sent = |features| {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new();
+        encoder
+            .encode_for(features, &message, 7, &Limits::default(), &mut bytes)
+            .unwrap();
+        bytes
+    };
+    let (known, unknown) = (sent(FEATURE_ASK_CHAIN), sent(0));
+    assert_eq!(message_of(&known).as_ref(), Ok(&message));
+    // One byte says how many, and each name has eight.
+    assert_eq!(known.len(), unknown.len() + 1 + 2 * 8);
+    let plain = every_message()
+        .into_iter()
+        .find(|(name, _)| *name == "entity_ask");
+    assert_eq!(message_of(&unknown), Ok(plain.unwrap().1));
+    // None, or more than there may be, is not what a node writes.
+    let Decoded::Frame { frame, .. } = decode_frame(&known, &Limits::default()) else {
+        panic!("a whole frame");
+    };
+    let body = frame.body.to_vec();
+    let at = body
+        .windows(8)
+        .position(|eight| eight == 7_u64.to_le_bytes())
+        .unwrap()
+        - 9;
+    assert_eq!(body[at], 2);
+    for count in [0, AskChain::NAMES_MAX as u8 + 1, 255] {
+        let mut bad = body.clone();
+        bad[at] = count;
+        let read = decode_message(frame.kind, frame.lane, &bad, &Limits::default());
+        assert_eq!(read, Err(WireError::Malformed { what: "chain" }), "{count}");
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ use crate::message::{
 };
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
@@ -103,6 +104,15 @@ fn settings() -> Settings {
     .unwrap()
 }
 
+/// The same ask, for whose answer two handlers wait.
+fn chained(ticket: AskTicket) -> AskTicket {
+    let entity = AskChain::entity(KindId::of("files"), &EntityId::from("src/main.rs"));
+    AskTicket {
+        chain: AskChain::of(&[entity, 7]),
+        ..ticket
+    }
+}
+
 pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     let to = node("receiver", 2552, -3);
     let gossip = Arc::new(sample_gossip());
@@ -117,6 +127,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             id: 77,
         },
         remaining_ms: 5_000,
+        chain: AskChain::default(),
     });
     let envelope = |payload: &[u8], ask| EntityEnvelope {
         kind: KindId::of("files"),
@@ -225,6 +236,13 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             Message::Sharding(ShardingMsg::Entity(envelope(b"how many words?", ask.clone()))),
         ),
         (
+            "entity_ask_chain",
+            Message::Sharding(ShardingMsg::Entity(envelope(
+                b"how many words?",
+                ask.clone().map(chained),
+            ))),
+        ),
+        (
             "hand_back",
             Message::Sharding(ShardingMsg::HandBack(envelope(b"how many words?", ask))),
         ),
@@ -289,6 +307,7 @@ fn singleton_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
             id: 77,
         },
         remaining_ms: 5_000,
+        chain: AskChain::default(),
     };
     let reply = AskReply {
         id: 77,

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use quorate_core::effect::SingletonOrder;
 use quorate_core::input::{Command, EntityReport, Input, SingletonCommand};
+use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, Slot};
 use quorate_core::singleton::state::SingletonId;
@@ -46,6 +47,7 @@ impl Sim {
                     singleton,
                     payload,
                     timeout,
+                    chain: AskChain::default(),
                 };
                 (Open::Ask(at), ask)
             }

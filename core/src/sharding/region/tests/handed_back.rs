@@ -2,6 +2,7 @@
 //! one sends them again, in order. Spec: sharding 10.14 b.
 
 use super::*;
+use crate::sharding::state::chain::AskChain;
 
 /// A message of a user of `from`.
 fn foreign(text: &str, from: UniqueAddress) -> PendingMessage {
@@ -160,6 +161,7 @@ fn an_expired_message_is_dropped_instead_of_handed_back() {
     let ticket = AskTicket {
         ask: AskRef { asker: c(), id: 9 },
         remaining_ms: 500,
+        chain: AskChain::default(),
     };
     let mut asked = pending("1", Some(ticket), 1);
     asked.deadline = Some(rig.fixture.mono() + Duration::from_millis(500));

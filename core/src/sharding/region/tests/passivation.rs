@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::sharding::passivation::{LimitSettings, Replacement};
+use crate::sharding::state::chain::AskChain;
 
 /// The other shard.
 const OTHER: ShardId = ShardId(5);
@@ -320,6 +321,7 @@ fn an_ask_that_waits_for_an_entity_ends_there_when_its_time_is_over() {
             id,
         },
         remaining_ms: 0,
+        chain: AskChain::default(),
     };
     let mut ask = pending("2", Some(ticket), 0);
     ask.deadline = Some(deadline);
@@ -556,4 +558,33 @@ proptest! {
         prop_assert_eq!(delivered + run.handed_back, run.told as usize);
         prop_assert_eq!(run.rig.region.buffered().messages, 0);
     }
+}
+
+#[test]
+fn a_shard_fails_with_one_of_its_entities_and_what_comes_meanwhile_starts_them_anew() {
+    let mut rig = hosting(PassivationSettings::default());
+    rig.tell(SHARD, "a", "1");
+    rig.tell(SHARD, "b", "1");
+    rig.tell(SHARD, "c", "1");
+    rig.passivate(SHARD, "c", slot(2));
+    let kill = |index| Effect::Entity(EntityOrder::Kill { slot: slot(index) });
+    let failed = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(0)));
+    assert_eq!(failed, [kill(1), kill(2)], "the one that failed ends by itself");
+    assert_eq!(rig.fixture.stats.sharding.shards_failed, 1);
+    // Nobody is told twice.
+    let again = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(1)));
+    assert_eq!(again, []);
+    assert_eq!(rig.tell(SHARD, "a", "2"), [], "it waits");
+    rig.stopped(slot(1));
+    rig.stopped(slot(2));
+    let new = rig.stopped(slot(0));
+    assert!(
+        matches!(&new[..], [Effect::Entity(EntityOrder::Start { entity, .. }), Effect::Entity(EntityOrder::Deliver { .. })] if *entity == EntityId::from("a")),
+        "{new:?}"
+    );
+    // A shard that stops is told nothing more.
+    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let stopping = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(0)));
+    assert_eq!(stopping, []);
 }

@@ -3,11 +3,13 @@
 
 use super::*;
 use crate::effect::{Answer, ShardingAnswer};
+use crate::sharding::state::chain::AskChain;
 
 fn foreign_ask(id: u64, remaining: Duration, rig: &Rig) -> PendingMessage {
     let ticket = AskTicket {
         ask: AskRef { asker: c(), id },
         remaining_ms: 0,
+        chain: AskChain::default(),
     };
     let mut pending = pending("asked", Some(ticket), 1);
     pending.deadline = Some(rig.fixture.mono() + remaining);
@@ -57,7 +59,11 @@ fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() 
             asker: me.clone(),
             id,
         };
-        let ticket = AskTicket { ask, remaining_ms: 0 };
+        let ticket = AskTicket {
+            ask,
+            remaining_ms: 0,
+            chain: AskChain::default(),
+        };
         let mut pending = pending("asked", Some(ticket), 0);
         pending.deadline = Some(deadline);
         rig.act(|region, shared| region.route(shared, pending));

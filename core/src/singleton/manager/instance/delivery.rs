@@ -5,6 +5,7 @@ use super::{Instance, Life, Run};
 use crate::buffered::Buffered;
 use crate::ident::UniqueAddress;
 use crate::sharding::protocol::{AskReply, AskTicket};
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::singleton::protocol::{Body, Delivery, Event, Msg, Order};
 use crate::singleton::{Cx, say};
@@ -55,10 +56,17 @@ impl Instance {
             return self.hold(cx, delivery);
         }
         cx.counters().messages_delivered += 1;
+        let deadline = delivery.ask.as_ref().map(|ticket| cx.mono() + ticket.remaining());
+        let (reply_to, chain) = match delivery.ask {
+            Some(ticket) => (Some(ticket.ask), ticket.chain),
+            None => (None, AskChain::default()),
+        };
         cx.order_instance(Order::Deliver {
             slot: run.slot,
             payload: delivery.payload,
-            reply_to: delivery.ask.map(|ticket| ticket.ask),
+            reply_to,
+            deadline,
+            chain,
         });
     }
 
@@ -79,10 +87,13 @@ impl Instance {
     pub(in crate::singleton::manager) fn deliver_held(&mut self, cx: &mut Cx<'_>) {
         self.held_bytes = 0;
         let me = cx.me().clone();
-        for (until, delivery) in core::mem::take(&mut self.held) {
+        for (until, mut delivery) in core::mem::take(&mut self.held) {
             if until.is_some_and(|until| until <= cx.mono()) {
                 cx.counters().messages_expired += 1;
                 continue;
+            }
+            if let (Some(until), Some(ticket)) = (until, &mut delivery.ask) {
+                ticket.remaining_ms = AskTicket::remaining_ms(until.since(cx.mono()));
             }
             self.deliver(cx, &me, delivery, false);
         }
