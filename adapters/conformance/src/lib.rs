@@ -32,6 +32,7 @@ mod durable_faults;
 mod keys;
 mod lanes;
 mod leases;
+mod life;
 mod links;
 mod passivation;
 mod placement;
@@ -98,6 +99,11 @@ pub use leases::{
     a_token_shown_by_another_holder_renews_nothing, leases_of_different_names_do_not_meet,
     one_holder_at_a_time, one_of_many_who_ask_at_once_gets_the_lease, renewing_keeps_a_lease,
 };
+pub use life::{
+    an_answer_may_be_given_later, an_entity_has_timers_and_notices_when_no_message_comes,
+    an_entity_that_panics_is_made_anew_and_loses_no_other_message,
+    the_kind_decides_what_becomes_of_an_entity_that_gives_up,
+};
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
 pub use passivation::{
     a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
@@ -151,6 +157,10 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
+            an_answer_may_be_given_later,
+            an_entity_has_timers_and_notices_when_no_message_comes,
+            an_entity_that_panics_is_made_anew_and_loses_no_other_message,
+            the_kind_decides_what_becomes_of_an_entity_that_gives_up,
             a_circle_of_asks_is_refused_where_it_would_close,
             an_entity_sees_how_long_somebody_waits,
             a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,

@@ -18,7 +18,7 @@ use rand_core::SeedableRng;
 
 use crate::adapter::Adapter;
 use crate::cluster::Cluster;
-use crate::entity::{Gate, Reports};
+use crate::entity::{Gate, Reports, SleepUntil};
 use crate::error::{ClusterError, StartError};
 use crate::events::Hub;
 use crate::lease::{LeaseKeeper, Leases};
@@ -283,7 +283,8 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         // The users' runtime: it has the same clock, and the node's own must not live as long as an entity.
         let clock = users.clone();
         let gate = Gate::new(detector.heartbeat_interval + late, move || clock.now().mono);
-        let reports = Arc::new(Reports::new(Arc::clone(&wake), gate));
+        let sleep = SleepUntil::new(users.clone());
+        let reports = Arc::new(Reports::new(Arc::clone(&wake), gate, sleep));
         let stores = match self.store.take() {
             Some(store) => Stores::start(store, Arc::clone(&wake)).map_err(environment("store thread"))?,
             None => Stores::default(),

@@ -316,6 +316,7 @@ impl<A: Adapter> Cluster<A> {
         let starter = Arc::new(TypedStarter {
             make: Arc::new(make),
             shared: Arc::clone(self.shared()),
+            supervision: kind.supervised(),
         });
         self.host(&kind, starter).await
     }

@@ -198,6 +198,41 @@ pub enum PassivateError {
     Encode,
 }
 
+/// What an entity says of itself does not fit it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this entity's messages and answers are not {wanted}")]
+pub struct OtherTypes {
+    /// The types of messages and answers that were named.
+    pub wanted: &'static str,
+}
+
+/// Why a timer was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimerError {
+    /// The entity has messages or answers of other types.
+    #[error(transparent)]
+    OtherTypes(#[from] OtherTypes),
+    /// It has [`TIMERS_MAX`](crate::TIMERS_MAX) already.
+    #[error("the entity has as many timers as it may")]
+    TooMany,
+    /// The interval is below [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
+    #[error("the timer's interval is too short")]
+    TooShort,
+}
+
+/// Why an answer cannot be put off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplyLaterError {
+    /// The entity has messages or answers of other types.
+    #[error(transparent)]
+    OtherTypes(#[from] OtherTypes),
+    /// Nobody waits for an answer, or it has been put off before.
+    #[error("nobody waits for an answer to this message, or somebody else answers it")]
+    NotAsked,
+}
+
 /// Why a message without an answer was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

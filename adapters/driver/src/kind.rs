@@ -10,6 +10,7 @@ use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::passivation::PassivationSettings;
 
+use crate::entity::Supervision;
 use crate::error::ClusterError;
 
 /// Shards of a kind unless [`Kind::shards`] says otherwise: ten or more per node up to a dozen nodes.
@@ -25,6 +26,7 @@ pub struct Kind<M, R> {
     passivation: Option<PassivationSettings>,
     allocation: Option<AllocationSettings>,
     single_host: bool,
+    supervision: Option<Supervision>,
     types: PhantomData<fn(M) -> R>,
 }
 
@@ -40,6 +42,7 @@ impl<M, R> Kind<M, R> {
             passivation: None,
             allocation: None,
             single_host: false,
+            supervision: None,
             types: PhantomData,
         }
     }
@@ -83,6 +86,18 @@ impl<M, R> Kind<M, R> {
     pub fn allocation(mut self, settings: AllocationSettings) -> Self {
         self.allocation = Some(settings);
         self
+    }
+
+    /// What becomes of its entities when they fail (default: [`Supervision::default`], they are made anew). May differ from node to
+    /// node. Durable entities recover instead, and pass this over.
+    #[must_use]
+    pub fn supervision(mut self, supervision: Supervision) -> Self {
+        self.supervision = Some(supervision);
+        self
+    }
+
+    pub(crate) fn supervised(&self) -> Supervision {
+        self.supervision.clone().unwrap_or_default()
     }
 
     /// Says that exactly one member hosts this kind, the same one for ever: so that durable entities may keep their logs in a store
@@ -134,6 +149,7 @@ impl<M, R> Clone for Kind<M, R> {
             passivation: self.passivation.clone(),
             allocation: self.allocation.clone(),
             single_host: self.single_host,
+            supervision: self.supervision.clone(),
             types: PhantomData,
         }
     }

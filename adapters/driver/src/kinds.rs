@@ -21,6 +21,14 @@ impl Types {
             name: type_name::<(M, R)>(),
         }
     }
+
+    pub(crate) fn is(self, other: Self) -> bool {
+        self.id == other.id
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        self.name
+    }
 }
 
 /// Why there is no way to it.

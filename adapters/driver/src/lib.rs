@@ -67,9 +67,12 @@ pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
 pub use cluster::Cluster;
 pub use ending::LEAVE_TIMEOUT;
-pub use entity::{Entity, EntityContext};
+pub use entity::{
+    Directive, Entity, EntityContext, EntityFailure, ReplyTo, Supervision, TIMER_INTERVAL_MIN, TIMERS_MAX,
+};
 pub use error::{
-    AskError, ClusterError, PassivateError, RegionError, SingletonError, StartError, TellError, Termination,
+    AskError, ClusterError, OtherTypes, PassivateError, RegionError, ReplyLaterError, SingletonError,
+    StartError, TellError, Termination, TimerError,
 };
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};

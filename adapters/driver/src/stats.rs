@@ -32,6 +32,10 @@ pub struct HostStats {
     pub executor_stalls: u64,
     /// Orders that the store did not take because too much waited for it.
     pub store_orders_turned_away: u64,
+    /// How often an entity, or the instance of a singleton, failed: a panic, or an error that it gave up with.
+    pub entities_failed: u64,
+    /// How often one was made anew after that.
+    pub entities_restarted: u64,
     /// Durable entities that were recovered, with a log or without.
     pub entities_recovered: u64,
     /// Events that were read and applied in recoveries.

@@ -1,21 +1,25 @@
 //! What an entity knows of itself and its surroundings. Decides nothing.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::future::pending;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::chain::AskChain;
-use quorate_core::sharding::ids::{EntityId, Payload, ShardId, Slot};
+use quorate_core::sharding::ids::{AskRef, EntityId, Payload, ShardId, Slot};
 use quorate_core::time::Instant;
 use quorate_core::token::Token;
 use serde::Serialize;
 
 use super::task::Start;
-use super::{Entity, Mailbox, Reports, Who};
+use super::timers::{Message, Source, TIMER_INTERVAL_MIN, Timers};
+use super::{Entity, Mailbox, ReplyTo, Reports, Who};
 use crate::codec;
-use crate::error::{PassivateError, RegionError, SingletonError};
+use crate::error::{OtherTypes, PassivateError, RegionError, ReplyLaterError, SingletonError, TimerError};
+use crate::kinds::Types;
 use crate::region::{EntityRef, Region};
 use crate::shared::{Recipient, Shared};
 use crate::singleton::Singleton;
@@ -34,11 +38,18 @@ struct Inside {
     mailbox: Arc<Mailbox>,
     reports: Arc<Reports>,
     occasion: Mutex<Occasion>,
+    timers: Timers,
+    /// Its own word that it has failed.
+    failure: Mutex<Option<Box<dyn Error + Send + Sync>>>,
+    /// Of its messages and answers, once it has been made.
+    types: OnceLock<Types>,
 }
 
 /// What is known of the message that is being handled, beside its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Occasion {
+    /// The ask, until it is answered or its answer is put off.
+    pub(super) ask: Option<AskRef>,
     /// When whoever waits for the answer stops waiting.
     pub(super) deadline: Option<Instant>,
     /// Whose handlers wait for the answer.
@@ -54,6 +65,9 @@ impl EntityContext {
             mailbox: Arc::clone(&start.mailbox),
             reports: Arc::clone(&start.reports),
             occasion: Mutex::default(),
+            timers: Timers::default(),
+            failure: Mutex::default(),
+            types: OnceLock::new(),
         };
         Self {
             inside: Arc::new(inside),
@@ -137,6 +151,103 @@ impl EntityContext {
         Some(deadline.since(self.inside.reports.gate.now()))
     }
 
+    /// Takes the answer to the ask that is being handled out of the handler's hands: what the handler returns is dropped, and the ask is
+    /// answered with [`ReplyTo::send`], by another handler, a timer or a task, also after the entity has ended. The entity handles its next
+    /// messages meanwhile: `context.reply_later::<Self>()?`.
+    ///
+    /// # Errors
+    /// [`ReplyLaterError::NotAsked`] if the message was told or its answer has been taken before, or outside of a handler;
+    /// [`ReplyLaterError::OtherTypes`] if `E` is not this entity's type.
+    pub fn reply_later<E: Entity>(&self) -> Result<ReplyTo<E::Reply>, ReplyLaterError> {
+        self.is_typed::<E>().map_err(ReplyLaterError::OtherTypes)?;
+        let mut occasion = lock(&self.inside.occasion);
+        let ask = occasion.ask.take().ok_or(ReplyLaterError::NotAsked)?;
+        Ok(ReplyTo::new(
+            Arc::clone(&self.inside.reports),
+            ask,
+            occasion.deadline,
+        ))
+    }
+
+    /// Has the entity handle a message of its own after `delay`, after those that are due before; its answer is dropped. A timer with
+    /// this key that runs already is replaced. Timers end with the entity: when it stops, is passivated, moves or is made anew after
+    /// a failure; and they do not keep it in memory. `context.start_timer::<Self>("retry", delay, Order::Retry)?`.
+    ///
+    /// # Errors
+    /// [`TimerError::OtherTypes`] if `E` is not this entity's type, [`TimerError::TooMany`] with [`TIMERS_MAX`](crate::TIMERS_MAX).
+    pub fn start_timer<E: Entity>(
+        &self,
+        key: impl Into<Cow<'static, str>>,
+        delay: Duration,
+        message: E::Message,
+    ) -> Result<(), TimerError> {
+        self.is_typed::<E>().map_err(TimerError::OtherTypes)?;
+        self.arm(key.into(), delay, Source::Once(Box::new(message)))
+    }
+
+    /// As [`Self::start_timer`], again and again: first after `interval`, then each time an interval after the last one was due to be
+    /// handled. What a busy or paused entity missed is not made up for.
+    ///
+    /// # Errors
+    /// Those of `start_timer`; [`TimerError::TooShort`] below [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
+    pub fn start_timer_every<E: Entity>(
+        &self,
+        key: impl Into<Cow<'static, str>>,
+        interval: Duration,
+        message: E::Message,
+    ) -> Result<(), TimerError>
+    where
+        E::Message: Clone,
+    {
+        self.is_typed::<E>().map_err(TimerError::OtherTypes)?;
+        if interval < TIMER_INTERVAL_MIN {
+            return Err(TimerError::TooShort);
+        }
+        let make = Box::new(move || -> Message { Box::new(message.clone()) });
+        self.arm(key.into(), interval, Source::Each(interval, make))
+    }
+
+    /// Ends a timer; says whether it ran. What was due is not handled any more, unless its handler has begun.
+    pub fn cancel_timer(&self, key: &str) -> bool {
+        self.inside.timers.cancel(key)
+    }
+
+    /// Whether a timer with this key runs.
+    #[must_use]
+    pub fn is_timer_active(&self, key: &str) -> bool {
+        self.inside.timers.is_active(key)
+    }
+
+    /// Has [`Entity::on_receive_timeout`] run whenever no message, a timer's own included, was handled for so long; `None`: no more
+    /// (the default). Below a millisecond counts as one. It does not keep the entity in memory: passivation ends it
+    /// ([`Kind::passivation`](crate::Kind::passivation)). Mirrors `setReceiveTimeout`.
+    pub fn set_receive_timeout(&self, after: Option<Duration>) {
+        let after = after.map(|after| after.max(TIMER_INTERVAL_MIN));
+        self.inside
+            .timers
+            .watch_idle(after, self.inside.reports.gate.now());
+    }
+
+    /// Gives up: the entity has failed over the message that it handles, and its kind decides what becomes of it
+    /// ([`Kind::supervision`](crate::Kind::supervision)); whoever asked hears
+    /// [`EntityStopped`](crate::core::AskFailure::EntityStopped). Never completes, so that it stands wherever a value is needed; the
+    /// handler is dropped where it awaits it. In a task of the entity it fails what the entity does then.
+    ///
+    /// ```
+    /// # use quorate_driver::EntityContext;
+    /// async fn parsed(context: &EntityContext, text: &str) -> u64 {
+    ///     match text.parse() {
+    ///         Ok(number) => number,
+    ///         Err(error) => context.fail(error).await,
+    ///     }
+    /// }
+    /// ```
+    pub async fn fail<T>(&self, error: impl Into<Box<dyn Error + Send + Sync>>) -> T {
+        *lock(&self.inside.failure) = Some(error.into());
+        self.inside.mailbox.nudge();
+        pending().await
+    }
+
     /// Ends the entity after the message that it handles: [`Entity::on_stop`] runs, and its state is gone. The next message
     /// makes a new one. Messages that wait for it already are not handled: their asks fail with
     /// [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be asked again.
@@ -180,6 +291,45 @@ impl EntityContext {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inside.shared
+    }
+
+    fn arm(&self, key: Cow<'static, str>, delay: Duration, source: Source) -> Result<(), TimerError> {
+        let at = self.inside.reports.gate.now() + delay;
+        let has_room = self.inside.timers.start(key, at, source);
+        has_room.then_some(()).ok_or(TimerError::TooMany)
+    }
+
+    fn is_typed<E: Entity>(&self) -> Result<(), OtherTypes> {
+        let (own, wanted) = (self.inside.types.get(), Types::of::<E::Message, E::Reply>());
+        match own {
+            Some(own) if own.is(wanted) => Ok(()),
+            Some(_) | None => Err(OtherTypes {
+                wanted: wanted.name(),
+            }),
+        }
+    }
+
+    /// It has been made, with messages and answers of these types.
+    pub(super) fn made_of(&self, types: Types) {
+        let _ = self.inside.types.set(types);
+    }
+
+    pub(super) fn timers(&self) -> &Timers {
+        &self.inside.timers
+    }
+
+    /// What it failed with by its own word.
+    pub(super) fn take_failure(&self) -> Option<Box<dyn Error + Send + Sync>> {
+        lock(&self.inside.failure).take()
+    }
+
+    /// The ask that is being handled, if its answer is still the handler's.
+    pub(super) fn take_ask(&self) -> Option<AskRef> {
+        lock(&self.inside.occasion).ask.take()
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        lock(&self.inside.occasion).ask.is_some()
     }
 
     /// A message is about to be handled.

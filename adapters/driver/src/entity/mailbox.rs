@@ -153,6 +153,27 @@ impl Mailbox {
         Ok(())
     }
 
+    /// Has the entity look up: something of its own has changed.
+    pub(super) fn nudge(&self) {
+        let waker = lock(&self.inside).waker.take();
+        wake(waker);
+    }
+
+    /// Whether it may still live for long.
+    pub(super) fn is_open(&self) -> bool {
+        lock(&self.inside).lifecycle == Lifecycle::Open
+    }
+
+    /// Ready once the entity is to end in whatever way; `true` if what waits here is to be handled before.
+    pub(super) fn poll_ending(&self, cx: &Context<'_>) -> Poll<bool> {
+        let mut inside = lock(&self.inside);
+        if inside.lifecycle == Lifecycle::Open {
+            inside.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(inside.lifecycle == Lifecycle::Draining)
+    }
+
     /// Lets the entity finish what is here, then stop.
     pub(crate) fn drain(&self) {
         self.advance(Lifecycle::Draining);

@@ -2,11 +2,16 @@
 //! Spec: `README.md`.
 
 mod context;
+mod counters;
 mod current;
 mod gate;
 mod holding;
+mod incarnation;
 mod mailbox;
+mod reply;
+mod supervision;
 mod task;
+mod timers;
 mod who;
 
 use std::future::{Future, ready};
@@ -15,10 +20,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use context::EntityContext;
+pub(crate) use counters::FailureCounters;
 pub(crate) use current::chain;
 pub(crate) use gate::Gate;
 pub(crate) use mailbox::{Delivery, Mailbox, Refused};
-pub(crate) use task::{Life, MESSAGES_PER_TURN, Reports, Start, Starter, TypedStarter};
+pub use reply::ReplyTo;
+pub use supervision::{Directive, EntityFailure, Supervision};
+pub(crate) use task::{Life, MESSAGES_PER_TURN, Reports, SleepUntil, Start, Starter, TypedStarter};
+pub use timers::{TIMER_INTERVAL_MIN, TIMERS_MAX};
 pub(crate) use who::Who;
 
 /// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time: an entity of
@@ -28,8 +37,9 @@ pub(crate) use who::Who;
 /// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes. It should not
 /// block the thread: other entities wait then. Reading a file or computing for milliseconds belongs on the runtime's blocking
 /// threads (tokio: `spawn_blocking`). A handler that holds a thread for a second is named in a warning (`thread_held`); the
-/// node itself runs on a thread of its own and goes on. If a handler panics the entity is gone, its asks fail with
-/// [`EntityStopped`](quorate_core::sharding::errors::AskFailure::EntityStopped), and the next message starts a new one.
+/// node itself runs on a thread of its own and goes on. If a handler panics, or gives up with [`EntityContext::fail`], the ask that it
+/// handles fails with [`EntityStopped`](quorate_core::sharding::errors::AskFailure::EntityStopped) and the kind decides what becomes of
+/// the entity ([`Kind::supervision`](crate::Kind::supervision)): by default it is made anew, and what waits for it is handled by the new one.
 ///
 /// State is in memory only: it is lost when the entity's shard moves to another node or its node dies. For entities that keep what
 /// they did see [`durable`](crate::durable).
@@ -59,9 +69,19 @@ pub trait Entity: Send + 'static {
         message: Self::Message,
     ) -> impl Future<Output = Self::Reply> + Send;
 
+    /// Runs when no message was handled for as long as [`EntityContext::set_receive_timeout`] says, and again whenever as much time
+    /// has passed. Nothing by default.
+    ///
+    /// # Cancel safety
+    /// As for [`Self::handle`].
+    fn on_receive_timeout(&mut self, context: &EntityContext) -> impl Future<Output = ()> + Send {
+        let _ = context;
+        ready(())
+    }
+
     /// Runs once, after the last message, when the entity stops in good order: its shard moves, its node leaves, or it asked
     /// for it ([`EntityContext::stop`]). A shard moves only when its entities are done with this, within
-    /// `sharding.handoff_timeout`, a singleton within `singleton.stop_timeout`. It does not run after a panic, nor when the node dies or stops at once. Nothing by default.
+    /// `sharding.handoff_timeout`, a singleton within `singleton.stop_timeout`. It does not run after a failure, nor when the node dies or stops at once. Nothing by default.
     ///
     /// # Cancel safety
     /// As for [`Self::handle`].

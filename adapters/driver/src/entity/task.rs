@@ -2,6 +2,7 @@
 //! dropped runtime), every ask it had is answered and its end is reported, in that order. Spec: sharding 1.4, I-44.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
@@ -10,19 +11,47 @@ use std::task::Poll;
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
+use quorate_core::time::Instant;
 
 use super::context::Occasion;
+use super::counters::FailureCounters;
 use super::gate::Gate;
 use super::holding::Holding;
+use super::incarnation::run;
 use super::mailbox::{Budget, Delivery, Mailbox};
+use super::supervision::Supervision;
 use super::{Entity, EntityContext, Who, current};
 use crate::codec;
 use crate::durable::{DurableCounters, DurableFailure};
+use crate::runtime::Runtime;
 use crate::shared::Shared;
 use crate::sync::{Notify, lock, yield_now};
 
 /// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
 pub(crate) const MESSAGES_PER_TURN: usize = 64;
+
+/// Waits for a time of the users' runtime.
+#[derive(Clone)]
+pub(crate) struct SleepUntil(Arc<dyn Fn(Instant) -> Sleeping + Send + Sync>);
+
+/// A wait under way.
+pub(super) type Sleeping = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl SleepUntil {
+    pub(crate) fn new<R: Runtime>(runtime: R) -> Self {
+        Self(Arc::new(move |at| Box::pin(runtime.sleep_until(at))))
+    }
+
+    pub(super) fn at(&self, at: Instant) -> Sleeping {
+        (self.0)(at)
+    }
+}
+
+impl fmt::Debug for SleepUntil {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SleepUntil")
+    }
+}
 
 /// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
 #[derive(Debug, Default)]
@@ -37,13 +66,18 @@ pub(crate) struct Reports {
     pub(crate) holding: Holding,
     /// What durable entities have done.
     pub(crate) durable: DurableCounters,
+    /// How often entities failed.
+    pub(crate) failures: FailureCounters,
+    /// The users' runtime waits.
+    pub(super) sleep: Option<SleepUntil>,
 }
 
 impl Reports {
-    pub(crate) fn new(wake: Arc<Notify>, gate: Gate) -> Self {
+    pub(crate) fn new(wake: Arc<Notify>, gate: Gate, sleep: SleepUntil) -> Self {
         Self {
             wake,
             gate: Arc::new(gate),
+            sleep: Some(sleep),
             ..Self::default()
         }
     }
@@ -54,6 +88,7 @@ impl Reports {
             budget: Arc::clone(&self.budget),
             wake: Arc::clone(&self.wake),
             gate: Arc::clone(&self.gate),
+            sleep: self.sleep.clone(),
             ..Self::default()
         }
     }
@@ -61,6 +96,16 @@ impl Reports {
     fn push(&self, report: EntityReport) {
         lock(&self.queue).push_back(report);
         self.wake.notify();
+    }
+
+    /// What became of an ask.
+    pub(super) fn answered(&self, ask: AskRef, result: Result<Payload, AskFailure>) {
+        self.push(EntityReport::Answered { ask, result });
+    }
+
+    /// An entity has failed, and all of its shard with it.
+    pub(super) fn escalated(&self, slot: Slot) {
+        self.push(EntityReport::Escalated { slot });
     }
 
     /// An entity wants to be passivated.
@@ -112,6 +157,8 @@ pub(crate) struct TypedStarter<F> {
     pub(crate) make: Arc<F>,
     /// The way to other entities.
     pub(crate) shared: Arc<Shared>,
+    /// What becomes of one that fails.
+    pub(crate) supervision: Supervision,
 }
 
 impl<F, E> Starter for TypedStarter<F>
@@ -122,17 +169,15 @@ where
     fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let make = Arc::clone(&self.make);
         let life = Life::new(start, Arc::clone(&self.shared));
-        Box::pin(run(make, life))
+        Box::pin(run(make, life, self.supervision.clone()))
     }
 }
 
 /// What has to be said when the entity ends, however it ends.
 pub(crate) struct Life {
-    start: Start,
-    context: EntityContext,
-    /// The ask that is being handled, or about to be.
-    asked: Option<AskRef>,
-    /// Whether its handler has run.
+    pub(super) start: Start,
+    pub(super) context: EntityContext,
+    /// Whether the handler of the present message has run.
     has_begun: bool,
 }
 
@@ -142,7 +187,6 @@ impl Life {
         Self {
             start,
             context,
-            asked: None,
             has_begun: false,
         }
     }
@@ -156,8 +200,8 @@ impl Life {
     }
 
     /// Whether somebody waits for an answer to the present message.
-    pub(crate) const fn is_asked(&self) -> bool {
-        self.asked.is_some()
+    pub(crate) fn is_asked(&self) -> bool {
+        self.context.is_asked()
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -170,8 +214,8 @@ impl Life {
     }
 
     pub(crate) fn answer(&mut self, result: Result<Payload, AskFailure>) {
-        if let Some(ask) = self.asked.take() {
-            self.start.reports.push(EntityReport::Answered { ask, result });
+        if let Some(ask) = self.context.take_ask() {
+            self.start.reports.answered(ask, result);
         }
     }
 
@@ -215,18 +259,37 @@ impl Life {
 
     pub(crate) async fn next(&mut self) -> Option<Payload> {
         let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
-        let (delivery, made_room) = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await?;
+        let delivery = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await?;
+        self.begun(delivery).await
+    }
+
+    /// A message has been taken out of the mailbox, and perhaps there is room again: waits until the entity may begin with it.
+    pub(super) async fn begun(&mut self, (delivery, made_room): (Delivery, bool)) -> Option<Payload> {
         if made_room {
-            reports.wake.notify();
+            self.start.reports.wake.notify();
         }
-        (self.asked, self.has_begun) = (delivery.reply_to, false);
+        self.has_begun = false;
         self.context.begin(Occasion {
+            ask: delivery.reply_to,
             deadline: delivery.deadline,
             chain: delivery.chain,
         });
         self.may_begin().await?;
         self.has_begun = true;
         Some(delivery.payload)
+    }
+
+    /// The same for what it does by itself: nobody waits for an answer.
+    pub(super) async fn begun_by_itself(&mut self) -> Option<()> {
+        self.context.begin(Occasion::default());
+        self.may_begin().await
+    }
+
+    /// The next incarnation has nothing of this one's.
+    pub(super) fn begin_anew(&mut self) {
+        self.has_begun = false;
+        self.context.timers().clear();
+        drop(self.context.take_failure());
     }
 
     /// Runs users' code: notes that it holds the thread, and on whose behalf it runs.
@@ -273,7 +336,7 @@ impl Drop for Life {
         } else {
             AskFailure::EntityStoppedUnhandled
         };
-        let interrupted = self.asked.take().map(|ask| answered(ask, failure));
+        let interrupted = self.context.take_ask().map(|ask| answered(ask, failure));
         let stopped = EntityReport::Stopped { slot: *slot };
         // In one piece: whoever hears that its ask failed and asks again at once finds the slot free.
         reports.push_all(
@@ -282,42 +345,5 @@ impl Drop for Life {
                 .chain(left.into_iter().map(unhandled))
                 .chain([stopped]),
         );
-    }
-}
-
-async fn run<F, E>(make: Arc<F>, mut life: Life)
-where
-    F: Fn(EntityContext) -> E + Send + Sync + 'static,
-    E: Entity,
-{
-    let context = life.context.clone();
-    if life.may_begin().await.is_none() {
-        return;
-    }
-    let mut entity = life.enter(|| make(context.clone()));
-    if life.unless_killed(entity.on_start(&context)).await.is_none() {
-        return;
-    }
-    let mut handled = 0_usize;
-    while let Some(payload) = life.next().await {
-        let Some(message) = codec::decode::<E::Message>(&payload) else {
-            tracing::debug!(target: "cluster::sharding", entity = ?context, event = "message_undecodable");
-            life.answer(Ok(codec::undecodable()));
-            continue;
-        };
-        drop(payload);
-        let Some(reply) = life.unless_killed(entity.handle(&context, message)).await else {
-            return;
-        };
-        if life.asked.is_some() {
-            life.answer(Ok(codec::encode_answer(&reply)));
-        }
-        handled += 1;
-        if handled.is_multiple_of(MESSAGES_PER_TURN) {
-            yield_now().await;
-        }
-    }
-    if !life.is_killed() {
-        life.unless_killed(entity.on_stop(&context)).await;
     }
 }

@@ -13,7 +13,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 use super::action::EntityTask;
 use super::slots::Slots;
 use crate::durable::DurableCounters;
-use crate::entity::{Delivery, Mailbox, Reports, Start, Starter, Who};
+use crate::entity::{Delivery, FailureCounters, Mailbox, Reports, Start, Starter, Who};
 
 struct Registered {
     name: Arc<str>,
@@ -64,6 +64,11 @@ impl Entities {
     /// How many run.
     pub(crate) const fn live(&self) -> u64 {
         self.slots.live()
+    }
+
+    /// How often entities failed.
+    pub(crate) fn failures(&self) -> &FailureCounters {
+        &self.slots.reports().failures
     }
 
     /// What durable entities have done.

@@ -13,7 +13,7 @@ use quorate_core::token::Token;
 
 use super::action::EntityTask;
 use super::slots::Slots;
-use crate::entity::{Delivery, Mailbox, Reports, Start, Starter, Who};
+use crate::entity::{Delivery, FailureCounters, Mailbox, Reports, Start, Starter, Who};
 
 struct Registered {
     name: Arc<str>,
@@ -81,6 +81,11 @@ impl Instances {
         let name = |singleton: &SingletonId| format!("singleton/{}", self.name(*singleton).escape_debug());
         let holders = self.slots.holders(looks);
         holders.into_iter().map(|who| who.map(name)).collect()
+    }
+
+    /// How often instances failed.
+    pub(crate) fn failures(&self) -> &FailureCounters {
+        &self.slots.reports().failures
     }
 
     /// Moves what instances reported to an empty `into`.

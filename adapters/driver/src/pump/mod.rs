@@ -349,6 +349,8 @@ impl<M: Machine> Pump<M> {
         host.singletons = self.instances.live();
         host.log_lines_left_out = self.base.log.left_out_ever;
         self.entities.durable().show(&mut host);
+        self.entities.failures().show(&mut host);
+        self.instances.failures().show(&mut host);
         let (mut links, below) = (self.links.stats(), self.below);
         links.handshakes_pending += below.pending;
         links.handshakes_refused += below.displaced + below.timed_out;

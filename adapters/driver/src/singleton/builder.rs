@@ -9,7 +9,7 @@ use quorate_core::token::Token;
 
 use super::Singleton;
 use crate::cluster::Cluster;
-use crate::entity::{Entity, EntityContext, TypedStarter};
+use crate::entity::{Directive, Entity, EntityContext, Supervision, TypedStarter};
 use crate::error::{ClusterError, SingletonError};
 use crate::shared::Shared;
 
@@ -99,6 +99,8 @@ impl SingletonBuilder {
         let starter = Arc::new(TypedStarter {
             make: Arc::new(make),
             shared: Arc::clone(&self.shared),
+            // The cluster begins another instance, with a token of its own, after a pause.
+            supervision: Supervision::always(Directive::Stop),
         });
         let settings = self.settings(true)?;
         self.shared.register_singleton(settings, Some(starter)).await

@@ -1,0 +1,291 @@
+//! What an entity does from being made until it ends or fails, and again if it is made anew: messages, timers, hooks, each in its turn,
+//! and a failure of any of them goes to its kind. Spec: sharding 1.3 (entity supervision), 1.4.
+
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::Payload;
+use quorate_core::time::Instant;
+
+use super::supervision::{Directive, EntityFailure, Restarts, Supervision};
+use super::task::{Life, MESSAGES_PER_TURN, Sleeping};
+use super::timers::{Due, Message};
+use super::{Entity, EntityContext};
+use crate::codec;
+use crate::kinds::Types;
+use crate::sync::yield_now;
+
+/// Why an incarnation ended before its time.
+enum End {
+    /// It was told to stop at once.
+    Killed,
+    Failed(Failure),
+}
+
+enum Failure {
+    Panic(String),
+    Error(Box<dyn Error + Send + Sync>),
+}
+
+impl Failure {
+    fn shown(&self) -> EntityFailure<'_> {
+        match self {
+            Self::Panic(text) => EntityFailure::Panic(text),
+            Self::Error(error) => EntityFailure::Error(&**error),
+        }
+    }
+}
+
+/// What an entity does next.
+enum Next {
+    Message(Payload),
+    Own(Message),
+    Idle,
+}
+
+/// One entity, incarnation after incarnation.
+pub(super) async fn run<F, E>(make: Arc<F>, mut life: Life, supervision: Supervision)
+where
+    F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    E: Entity,
+{
+    if life.may_begin().await.is_none() {
+        return;
+    }
+    life.context.made_of(Types::of::<E::Message, E::Reply>());
+    let mut restarts = Restarts::default();
+    while let Err(End::Failed(failure)) = live(&*make, &mut life, &supervision).await {
+        let directive = match decided(&life, &supervision, &failure) {
+            // Its state may be anything.
+            Directive::Resume => Directive::Restart,
+            directive @ (Directive::Restart | Directive::Stop | Directive::Escalate) => directive,
+        };
+        if !goes_on(&mut life, directive, &supervision, &mut restarts).await {
+            return;
+        }
+    }
+}
+
+/// One incarnation, from its beginning to its end in good order.
+async fn live<F, E>(make: &F, life: &mut Life, supervision: &Supervision) -> Result<(), End>
+where
+    F: Fn(EntityContext) -> E,
+    E: Entity,
+{
+    let context = life.context.clone();
+    let mut entity = made(life, || make(context.clone()))?;
+    attempt(life, entity.on_start(&context)).await?;
+    let mut wait = None;
+    let mut handled = 0_usize;
+    while let Some(next) = life.next_of_all(&mut wait).await {
+        let message = match next {
+            Next::Message(payload) => codec::decode::<E::Message>(&payload),
+            Next::Own(message) => message.downcast::<E::Message>().ok().map(|message| *message),
+            Next::Idle => {
+                survived(
+                    life,
+                    supervision,
+                    attempt(life, entity.on_receive_timeout(&context)).await,
+                )?;
+                continue;
+            }
+        };
+        let Some(message) = message else {
+            tracing::debug!(target: "cluster::sharding", entity = ?context, event = "message_undecodable");
+            life.answer(Ok(codec::undecodable()));
+            continue;
+        };
+        let done = attempt(life, entity.handle(&context, message)).await;
+        context.timers().touch(life.start.reports.gate.now());
+        match survived(life, supervision, done)? {
+            Some(reply) if life.is_asked() => life.answer(Ok(codec::encode_answer(&reply))),
+            Some(_) => {}
+            None => life.answer(Err(AskFailure::EntityStopped)),
+        }
+        handled += 1;
+        if handled.is_multiple_of(MESSAGES_PER_TURN) {
+            yield_now().await;
+        }
+    }
+    if life.is_killed() {
+        return Ok(());
+    }
+    match attempt(life, entity.on_stop(&context)).await {
+        Ok(()) | Err(End::Killed) => {}
+        // It ends anyway.
+        Err(End::Failed(failure)) => note(life, &failure, Directive::Stop),
+    }
+    Ok(())
+}
+
+/// What a handler yielded; nothing if it failed with an error over which the entity goes on as it is.
+///
+/// # Errors
+/// The incarnation ends.
+fn survived<T>(life: &Life, supervision: &Supervision, done: Result<T, End>) -> Result<Option<T>, End> {
+    let failure = match done {
+        Ok(done) => return Ok(Some(done)),
+        Err(End::Failed(failure @ Failure::Error(_))) => failure,
+        Err(end) => return Err(end),
+    };
+    let directive = supervision.decision(&failure.shown());
+    if directive != Directive::Resume {
+        return Err(End::Failed(failure));
+    }
+    note(life, &failure, directive);
+    Ok(None)
+}
+
+fn decided(life: &Life, supervision: &Supervision, failure: &Failure) -> Directive {
+    let directive = supervision.decision(&failure.shown());
+    note(life, failure, directive);
+    directive
+}
+
+fn note(life: &Life, failure: &Failure, directive: Directive) {
+    life.start.reports.failures.failed();
+    let (entity, failure) = (&life.context, failure.shown());
+    tracing::warn!(
+        target: "cluster::sharding", event = "entity_failed", ?entity, %failure, ?directive,
+        "an entity has failed"
+    );
+}
+
+/// Does what was decided; whether the entity is to be made anew now.
+async fn goes_on(
+    life: &mut Life,
+    directive: Directive,
+    supervision: &Supervision,
+    restarts: &mut Restarts,
+) -> bool {
+    let reports = Arc::clone(&life.start.reports);
+    match directive {
+        Directive::Resume | Directive::Restart => {}
+        Directive::Stop => return false,
+        Directive::Escalate => {
+            reports.escalated(life.start.slot);
+            return false;
+        }
+    }
+    let now = reports.gate.now();
+    let Some(pause) = restarts.next(supervision, now) else {
+        let entity = &life.context;
+        tracing::error!(
+            target: "cluster::sharding", event = "entity_given_up", ?entity,
+            "an entity has failed too often and ends; the next message makes a new one"
+        );
+        return false;
+    };
+    life.answer(Err(AskFailure::EntityStopped));
+    life.begin_anew();
+    reports.failures.restarted();
+    let mut wait = (!pause.is_zero())
+        .then(|| Wait::until(life, now + pause))
+        .flatten();
+    poll_fn(|cx| {
+        let over = wait
+            .as_mut()
+            .is_none_or(|wait| wait.sleeping.as_mut().poll(cx).is_ready());
+        match life.start.mailbox.poll_ending(cx) {
+            // What waits is to be handled before it ends: at once.
+            Poll::Ready(handles) => Poll::Ready(handles),
+            Poll::Pending if over => Poll::Ready(true),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Runs code of the user's that does not wait.
+fn made<T>(life: &Life, code: impl FnOnce() -> T) -> Result<T, End> {
+    guarded(|| life.enter(code)).map_err(End::Failed)
+}
+
+/// Runs a handler or a hook to its end.
+async fn attempt<T>(life: &Life, code: impl Future<Output = T>) -> Result<T, End> {
+    let mut code = pin!(code);
+    poll_fn(|cx| {
+        let polled = guarded(|| life.enter(|| code.as_mut().poll(cx)));
+        if let Some(error) = life.context.take_failure() {
+            return Poll::Ready(Err(End::Failed(Failure::Error(error))));
+        }
+        match polled {
+            Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
+            Ok(Poll::Pending) => life.start.mailbox.poll_killed(cx).map(|()| Err(End::Killed)),
+            Err(failure) => Poll::Ready(Err(End::Failed(failure))),
+        }
+    })
+    .await
+}
+
+/// After a panic nothing that the code has touched is used again: its entity is dropped.
+fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Failure::Panic(text.unwrap_or_else(|| "of no text".to_owned()))
+    })
+}
+
+/// A wait for the entity's next timer, or for its next incarnation.
+struct Wait {
+    at: Instant,
+    sleeping: Sleeping,
+}
+
+impl Wait {
+    /// `None` where there is no runtime.
+    fn until(life: &Life, at: Instant) -> Option<Self> {
+        let sleeping = life.start.reports.sleep.as_ref()?.at(at);
+        Some(Self { at, sleeping })
+    }
+}
+
+impl Life {
+    /// Its next message, or what it wanted to do by itself; `None` once it has to stop. What is due comes first, one at a time, so that
+    /// neither waits for ever for the other.
+    async fn next_of_all(&mut self, wait: &mut Option<Wait>) -> Option<Next> {
+        let due = loop {
+            let now = self.start.reports.gate.now();
+            if self.start.mailbox.is_open()
+                && let Some(due) = self.context.timers().pop(now)
+            {
+                break due;
+            }
+            let (mailbox, timers) = (&self.start.mailbox, self.context.timers());
+            let (budget, life) = (&self.start.reports.budget, &*self);
+            let delivery = poll_fn(|cx| {
+                if let Poll::Ready(next) = mailbox.poll_next(cx, budget) {
+                    return Poll::Ready(Some(next));
+                }
+                let Some(at) = timers.next(cx) else {
+                    *wait = None;
+                    return Poll::Pending;
+                };
+                if wait.as_ref().is_none_or(|wait| wait.at != at) {
+                    *wait = Wait::until(life, at);
+                }
+                match wait {
+                    Some(wait) => wait.sleeping.as_mut().poll(cx).map(|()| None),
+                    None => Poll::Pending,
+                }
+            })
+            .await;
+            match delivery {
+                Some(Some(delivery)) => return self.begun(delivery).await.map(Next::Message),
+                Some(None) => return None,
+                None => *wait = None,
+            }
+        };
+        self.begun_by_itself().await?;
+        Some(match due {
+            Due::Message(message) => Next::Own(message),
+            Due::Idle => Next::Idle,
+        })
+    }
+}
