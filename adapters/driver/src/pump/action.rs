@@ -3,9 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use quorate_core::effect::HaltReason;
+use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::event::Event;
 use quorate_links::Order;
+
+use crate::sync::Sender;
 
 /// A task of a user's entity.
 pub(crate) type EntityTask = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -18,6 +20,8 @@ pub(crate) enum Action {
     Start(EntityTask),
     /// Tell those who listen.
     Publish(Event),
+    /// Answer a command. After the view was published, so that its caller finds there what the command did.
+    Answer(Sender<Answer>, Answer),
     /// Everything was said: finish.
     Halt(HaltReason),
 }

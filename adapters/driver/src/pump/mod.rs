@@ -420,6 +420,7 @@ impl<M: Machine> Pump<M> {
             }
             Effect::Reply { token, answer } => match self.replies.answer(token, answer) {
                 None => {}
+                Some(Follows::Answer(reply, answer)) => self.base.act(Action::Answer(reply, answer)),
                 Some(Follows::Forget(kind)) => self.entities.forget(kind),
                 Some(Follows::Undo(undo)) => self.instances.undo(undo),
                 Some(Follows::DeadLetter(singleton, reason)) => self.dead_letter(singleton, reason),

@@ -45,6 +45,8 @@ pub(crate) enum Waiting {
 
 /// What the pump has to do after an answer.
 pub(crate) enum Follows {
+    /// Its caller is answered.
+    Answer(Sender<Answer>, Answer),
     /// A kind was refused.
     Forget(KindId),
     /// A singleton was refused.
@@ -100,10 +102,7 @@ impl Replies {
                 None
             }
             Waiting::Nobody => None,
-            Waiting::Command(reply) => {
-                reply.send(answer);
-                None
-            }
+            Waiting::Command(reply) => Some(Follows::Answer(reply, answer)),
             Waiting::Register { reply, forget } => {
                 let refused = matches!(answer, Answer::Refused(_));
                 reply.send(answer);

@@ -211,6 +211,7 @@ impl Bench {
             match action {
                 Action::Link(order) => orders.push(order),
                 Action::Halt(_) => self.halted = true,
+                Action::Answer(reply, answer) => reply.send(answer),
                 Action::Start(_) | Action::Publish(_) => {}
             }
         }

@@ -222,6 +222,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 Action::Link(order) => self.obey(order),
                 Action::Start(task) => self.hands.start(task),
                 Action::Publish(event) => self.shared.hub.publish(&ClusterEvent::Event(event)),
+                Action::Answer(reply, answer) => reply.send(answer),
                 Action::Halt(reason) => self.ended = Some(Termination::Halted(reason)),
             }
         }

@@ -188,6 +188,7 @@ fn shown(action: &Action) -> String {
         Action::Link(order) => ordered(order),
         Action::Start(_) => "Start".into(),
         Action::Publish(event) => format!("Publish {event:?}"),
+        Action::Answer(_, answer) => format!("Answer {answer:?}"),
         Action::Halt(reason) => format!("Halt {reason:?}"),
     }
 }
