@@ -28,6 +28,11 @@ mod tcp {
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
+    quorate_conformance::conformance_from_outside!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
     quorate_conformance::conformance_of_strangers!(
         AsyncStd,
         Security::insecure_plaintext(),

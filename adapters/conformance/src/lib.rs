@@ -12,7 +12,7 @@
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
@@ -34,6 +34,7 @@ mod lanes;
 mod leases;
 mod life;
 mod links;
+mod outside;
 mod passivation;
 mod placement;
 mod rotation;
@@ -105,6 +106,13 @@ pub use life::{
     the_kind_decides_what_becomes_of_an_entity_that_gives_up,
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
+pub use outside::{
+    a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is_another_one,
+    a_member_leaves_that_another_one_tells_to,
+    m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_more,
+    m_428_auto_down_removes_whoever_is_silent, m_429_a_removed_member_is_gone_at_once_and_ends,
+    s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_a_restart,
+};
 pub use passivation::{
     a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
     entities_that_nobody_needs_are_taken_out_of_memory,
@@ -259,6 +267,21 @@ macro_rules! conformance_of_data {
         $crate::conformance!(@ $adapter, $security, $block_on,
             i_63_replicated_data_is_on_every_node_and_outlives_one,
             a_large_state_crosses_beside_heartbeats_and_asks,
+        );
+    };
+}
+
+/// The same for what is done to members from outside: downed, removed, told to leave, prepared for a shutdown; and auto-down.
+#[macro_export]
+macro_rules! conformance_from_outside {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is_another_one,
+            m_429_a_removed_member_is_gone_at_once_and_ends,
+            a_member_leaves_that_another_one_tells_to,
+            m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_more,
+            m_428_auto_down_removes_whoever_is_silent,
+            s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_a_restart,
         );
     };
 }

@@ -26,7 +26,7 @@ const SHORT: Duration = Duration::from_millis(300);
 
 /// What happened to instances, in its order, on all nodes of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Happened {
+pub(super) enum Happened {
     Started(UniqueAddress, Token),
     /// It was let handle what it had.
     Stopped(Token),
@@ -43,7 +43,7 @@ impl Journal {
         entries.push(happened);
     }
 
-    fn entries(&self) -> Vec<Happened> {
+    pub(super) fn entries(&self) -> Vec<Happened> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

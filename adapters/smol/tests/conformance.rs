@@ -15,6 +15,7 @@ mod tcp {
         Security::insecure_plaintext(),
         smol::block_on
     );
+    quorate_conformance::conformance_from_outside!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_strangers!(Smol, Security::insecure_plaintext(), smol::block_on);
 }
 

@@ -25,6 +25,7 @@ mod tcp {
     quorate_conformance::conformance_of_shutdown!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_singletons!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_durable_entities!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_conformance::conformance_from_outside!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_strangers!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_connections!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_lanes!(Tokio, Security::insecure_plaintext(), block_on);
@@ -52,6 +53,7 @@ mod tls {
     quorate_conformance::bad_inputs!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_data!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_singletons!(Tokio, mtls(), block_on);
+    quorate_conformance::conformance_from_outside!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_strangers!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_lanes!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_connections!(Tokio, mtls(), block_on);
