@@ -2,6 +2,7 @@
 //! never outlive their parent, their command line, what the user sees, and the demo for every runtime.
 #![forbid(unsafe_code)]
 
+pub mod counter;
 pub mod demo;
 pub mod files;
 mod gate;

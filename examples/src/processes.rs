@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::process::ChildProcess;
 use crate::trust::Authority;
@@ -21,6 +21,39 @@ struct Place {
 
 /// Which process spoke, by node and life, and what it said; `None` at its end.
 type Said = ((usize, u64), Option<String>);
+
+/// Who takes down what node processes say.
+pub(crate) trait Listens {
+    /// The next thing a process says, or its end, taken down. `None` if nobody says anything for so long.
+    fn listen(&mut self, limit: Duration) -> Result<Option<(usize, Option<String>)>, String>;
+
+    /// Listens for a while.
+    fn run_for(&mut self, time: Duration) -> Result<(), String> {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            self.listen(left)?;
+        }
+        Ok(())
+    }
+
+    /// Listens until it has heard what it waits for.
+    fn wait_until<T>(
+        &mut self,
+        limit: Duration,
+        what: &str,
+        mut found: impl FnMut(&Self, usize, Option<&str>) -> Option<T>,
+    ) -> Result<T, String> {
+        let end = Instant::now() + limit;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if let Some((who, line)) = self.listen(left)?
+                && let Some(value) = found(self, who, line.as_deref())
+            {
+                return Ok(value);
+            }
+        }
+        Err(format!("waited {limit:?} for {what}"))
+    }
+}
 
 /// See the module.
 pub(crate) struct Processes {

@@ -33,6 +33,8 @@ pub(crate) trait Program {
     /// What `--help` says about `--seconds`, `--store` and the exit code.
     const SECONDS: &'static str;
     const STORE: &'static str;
+    /// What it says about `--postgres`, if the program knows that option.
+    const POSTGRES: Option<&'static str> = None;
     const EXIT: &'static str;
     /// Least, most and usual `--seconds`.
     const RANGE: (u64, u64, u64);
@@ -114,7 +116,7 @@ Options:
       --seconds N    {}, {least} to {most} (default {usual})
       --transport T  {}: what the nodes talk over (default {})
       --store DIR    {}
-      --json         end standard output with one line of JSON; everything else goes to standard error
+{}      --json         end standard output with one line of JSON; everything else goes to standard error
   -h, --help         print this
 
 Exit code: {}, 2 for a
@@ -126,6 +128,7 @@ mistake in the options.
         names.join(", "),
         names.first().unwrap_or(&""),
         P::STORE,
+        P::POSTGRES.map_or_else(String::new, |about| format!("      --postgres URL {about}\n")),
         P::EXIT,
     )
 }
@@ -136,6 +139,7 @@ pub(crate) struct Options {
     pub(crate) time: Duration,
     pub(crate) transport: String,
     pub(crate) store: Option<PathBuf>,
+    pub(crate) postgres: Option<String>,
     pub(crate) json: bool,
 }
 
@@ -216,6 +220,7 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
             .first()
             .map_or_else(String::new, |stage| stage.name.to_owned()),
         store: None,
+        postgres: None,
         json: false,
     };
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -236,6 +241,7 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
                 options.transport = name;
             }
             Long("store") => options.store = Some(parser.value().map_err(|error| error.to_string())?.into()),
+            Long("postgres") if P::POSTGRES.is_some() => options.postgres = Some(parsed(&mut parser)?),
             Long("json") => options.json = true,
             Short('h') | Long("help") => return Ok(Command::Help),
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected().to_string()),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::book::{Book, Reply, Request};
 use super::ledger::{Ledger, Verdict};
 use super::node;
-use crate::processes::Processes;
+use crate::processes::{Listens, Processes};
 use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
 use crate::screen::Screen;
 use crate::trust::Authority;
@@ -215,57 +215,6 @@ impl Fleet {
         Ok(())
     }
 
-    /// Listens for a while.
-    pub(super) fn run_for(&mut self, time: Duration) -> Result<(), String> {
-        let end = Instant::now() + time;
-        while let Some(left) = end.checked_duration_since(Instant::now()) {
-            self.listen(left)?;
-        }
-        Ok(())
-    }
-
-    fn wait_until<T>(
-        &mut self,
-        limit: Duration,
-        what: &str,
-        mut found: impl FnMut(&Self, usize, Option<&str>) -> Option<T>,
-    ) -> Result<T, String> {
-        let end = Instant::now() + limit;
-        while let Some(left) = end.checked_duration_since(Instant::now()) {
-            if let Some((who, line)) = self.listen(left)?
-                && let Some(value) = found(self, who, line.as_deref())
-            {
-                return Ok(value);
-            }
-        }
-        Err(format!("waited {limit:?} for {what}"))
-    }
-
-    /// The next thing a process says, taken down. `None` if nobody says anything for so long.
-    fn listen(&mut self, limit: Duration) -> Result<Option<(usize, Option<String>)>, String> {
-        let Some((who, line)) = self.processes.listen(limit)? else {
-            return Ok(None);
-        };
-        match line.as_deref().and_then(|line| line.split_once(' ')) {
-            Some(("book", rest)) => self.on_request(who, rest),
-            Some(("done", rest)) => {
-                if let Some((order, Ok(number))) = rest
-                    .split_once(' ')
-                    .map(|(order, number)| (order, number.parse()))
-                {
-                    self.ledger.acknowledged(Instant::now(), order, number);
-                }
-            }
-            Some(("show", rest)) => {
-                let mut words = rest.split(' ').map(str::to_owned);
-                self.places[who].shown = std::array::from_fn(|_| words.next().unwrap_or_default());
-                self.show();
-            }
-            Some((_, _)) | None => {}
-        }
-        Ok(Some((who, line)))
-    }
-
     /// `id request` of an instance.
     fn on_request(&mut self, who: usize, line: &str) {
         let Some((id, Ok(request))) = line.split_once(' ').map(|(id, request)| (id, request.parse())) else {
@@ -319,5 +268,31 @@ impl Fleet {
             format!("{} invoices acknowledged{at}", ledger.acknowledged)
         };
         self.screen.show(rows, line);
+    }
+}
+
+impl Listens for Fleet {
+    fn listen(&mut self, limit: Duration) -> Result<Option<(usize, Option<String>)>, String> {
+        let Some((who, line)) = self.processes.listen(limit)? else {
+            return Ok(None);
+        };
+        match line.as_deref().and_then(|line| line.split_once(' ')) {
+            Some(("book", rest)) => self.on_request(who, rest),
+            Some(("done", rest)) => {
+                if let Some((order, Ok(number))) = rest
+                    .split_once(' ')
+                    .map(|(order, number)| (order, number.parse()))
+                {
+                    self.ledger.acknowledged(Instant::now(), order, number);
+                }
+            }
+            Some(("show", rest)) => {
+                let mut words = rest.split(' ').map(str::to_owned);
+                self.places[who].shown = std::array::from_fn(|_| words.next().unwrap_or_default());
+                self.show();
+            }
+            Some((_, _)) | None => {}
+        }
+        Ok(Some((who, line)))
     }
 }

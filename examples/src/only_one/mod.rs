@@ -16,6 +16,7 @@ use self::book::Book;
 use self::fleet::Fleet;
 use self::ledger::Verdict;
 use crate::hosts::Host;
+use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
 use crate::screen::Screen;
 use crate::trust::Authority;

@@ -1,0 +1,247 @@
+//! The seeds' counter, event-sourced and sharded: two hundred of them on five nodes, which leave memory when nobody wants them. A node is
+//! killed, one is cut off, one leaves, then all are killed at once and started again. At the end each counter has every command that
+//! was acknowledged, once; and a further run on the same folder finds what this one has left.
+
+mod entity;
+mod fleet;
+mod ledger;
+mod node;
+mod shared;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use self::fleet::Fleet;
+use self::ledger::{Left, Verdict};
+use crate::hosts::Host;
+use crate::processes::Listens as _;
+use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
+use crate::screen::Screen;
+use crate::trust::Authority;
+
+/// Without a terminal, how things stand is a line at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+/// Counters of a run.
+const COUNTERS: u64 = 200;
+
+/// Who is killed, who is cut off, who leaves.
+const KILLED: usize = 1;
+const CUT_OFF: usize = 2;
+const LEAVES: usize = 3;
+
+struct Counters;
+
+impl Program for Counters {
+    const NAME: &'static str = "counter";
+    const ABOUT: &'static str = "\
+Five node processes share two hundred durable counters, and their clients change them all the time. A node is killed, one is
+cut off, one leaves, then all are killed at once. Counters leave memory and come back from the store with their value.
+No command that was acknowledged may be lost, and none may count twice.";
+    const SECONDS: &'static str = "how long they work, besides the time that faults take";
+    const STORE: &'static str = "\
+keep the counters in this folder; a further run with it checks every value of the last one. The
+                     nodes share the one store there: a file of each node's own would stay behind when a counter moves";
+    const POSTGRES: Option<&'static str> = Some("keep the counters in PostgreSQL instead, `host=… user=…`");
+    const EXIT: &'static str = "0 if nothing is lost, nothing is doubled and the work went on, 1 if not";
+    const RANGE: (u64, u64, u64) = (5, 600, 20);
+
+    fn node<H: Host>(options: NodeOptions) -> ExitCode {
+        node::run::<H>(options)
+    }
+
+    fn run(options: &Options, stage: &Stage) -> ExitCode {
+        let folder = Folder::of(options);
+        let outcome = folder.and_then(|folder| run(options, stage, &folder));
+        finish(options, outcome)
+    }
+}
+
+/// The whole program, arguments and exit code included.
+#[must_use]
+pub fn main() -> ExitCode {
+    program::main::<Counters>()
+}
+
+/// Where the counters are; gone with the value unless the user named it.
+struct Folder {
+    path: PathBuf,
+    stays: bool,
+}
+
+impl Folder {
+    fn of(options: &Options) -> Result<Self, String> {
+        let temporary = || std::env::temp_dir().join(format!("quorate-counter-{}", std::process::id()));
+        let path = options.store.clone().unwrap_or_else(temporary);
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let stays = options.store.is_some();
+        Ok(Self { path, stays })
+    }
+
+    /// What a run leaves for the next one to check.
+    fn left(&self) -> PathBuf {
+        self.path.join("values.txt")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.stays {
+            // What is left behind is in the system's folder for that.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn finish(options: &Options, outcome: Result<Verdict, String>) -> ExitCode {
+    let verdict = match outcome {
+        Ok(verdict) => verdict,
+        Err(message) => {
+            eprintln!("counter: {message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if options.json {
+        println!("{}", verdict.json());
+    }
+    match verdict.fault() {
+        None => ExitCode::SUCCESS,
+        Some(fault) => {
+            eprintln!("counter: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
+    let started = Instant::now();
+    let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
+    let screen = Screen::new(options.json, started, LINE_EVERY);
+    // Commands of a run have higher numbers than those of the run before.
+    let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let store = match &options.postgres {
+        Some(server) => format!("{}{server}", node::POSTGRES),
+        None => {
+            let path = folder.path.join("counters.redb");
+            let address = shared::serve(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            address.to_string()
+        }
+    };
+    let node = NodeOptions {
+        transport: stage.name.to_owned(),
+        cluster: format!("counter-{}", std::process::id()),
+        index: 0,
+        life: life.as_secs(),
+        bind: "127.0.0.1:0".to_owned(),
+        seed: None,
+        store: Some(store.into()),
+    };
+    let mut fleet = Fleet::new(node, authority, screen);
+    fleet.start_all()?;
+    fleet
+        .screen
+        .say(format_args!("{NODES} nodes are up, over {}", stage.name));
+    let left = Left::read(&folder.left())?;
+    let found = fleet.read()?;
+    // Until this run ends in good order, nobody knows more than that.
+    Left::new(found.clone(), false).write(&folder.left())?;
+    fleet.ledger.begin(found, left.as_ref());
+    if let Some(left) = left {
+        let known = left.counters();
+        fleet.screen.say(format_args!(
+            "{known} counters of an earlier run were read and compared"
+        ));
+    }
+    let went = work(&mut fleet, options.time / 5);
+    let found = fleet.read()?;
+    Left::new(found.clone(), true).write(&folder.left())?;
+    let verdict = fleet.judge(&found);
+    fleet.screen.say(format_args!(
+        "{} commands, {} acknowledged, {} lost, {} doubled; {} of {} counters came back from the store; {} times one left memory, {} stale \
+         ones were refused",
+        verdict.commands,
+        verdict.acknowledged,
+        verdict.lost,
+        verdict.doubled,
+        verdict.recovered,
+        verdict.counters,
+        verdict.passivated,
+        fleet.fenced()
+    ));
+    Ok(Verdict {
+        stuck: went.err(),
+        ..verdict
+    })
+}
+
+/// What happens; an error if the work did not go on.
+fn work(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
+    fleet.begin()?;
+    fleet.run_for(part)?;
+    one_is_killed(fleet)?;
+    fleet.run_for(part)?;
+    one_is_cut_off(fleet)?;
+    fleet.run_for(part)?;
+    one_leaves(fleet)?;
+    fleet.run_for(part)?;
+    all_are_killed(fleet)?;
+    fleet.run_for(part)?;
+    fleet.end()
+}
+
+fn one_is_killed(fleet: &mut Fleet) -> Result<(), String> {
+    let there = fleet.living_on(KILLED);
+    fleet.screen.say(format_args!(
+        "node {}, with {} counters, is killed",
+        KILLED + 1,
+        there.len()
+    ));
+    fleet.kill(KILLED)?;
+    fleet.until_they_answer_elsewhere(KILLED, &there)?;
+    fleet.start(KILLED)?;
+    fleet
+        .screen
+        .say(format_args!("node {} is back, as a new process", KILLED + 1));
+    Ok(())
+}
+
+fn one_is_cut_off(fleet: &mut Fleet) -> Result<(), String> {
+    let there = fleet.living_on(CUT_OFF);
+    fleet.screen.say(format_args!(
+        "node {}, with {} counters, is cut off from the others, but not from the store",
+        CUT_OFF + 1,
+        there.len()
+    ));
+    fleet.cut_off(CUT_OFF);
+    fleet.until_they_answer_elsewhere(CUT_OFF, &there)?;
+    fleet.until_it_ended(CUT_OFF)?;
+    fleet.start(CUT_OFF)?;
+    fleet.screen.say(format_args!(
+        "node {} found itself in the minority and ended; it is back, as a new process",
+        CUT_OFF + 1
+    ));
+    Ok(())
+}
+
+fn one_leaves(fleet: &mut Fleet) -> Result<(), String> {
+    let there = fleet.living_on(LEAVES);
+    fleet.screen.say(format_args!(
+        "node {}, with {} counters, leaves",
+        LEAVES + 1,
+        there.len()
+    ));
+    fleet.leave(LEAVES);
+    fleet.until_they_answer_elsewhere(LEAVES, &there)?;
+    fleet.until_it_ended(LEAVES)
+}
+
+fn all_are_killed(fleet: &mut Fleet) -> Result<(), String> {
+    fleet.screen.say("all nodes are killed at once");
+    (0..NODES).try_for_each(|index| fleet.kill(index))?;
+    fleet.start_all()?;
+    fleet
+        .screen
+        .say("all nodes are back; they know their counters from the store alone");
+    fleet.until_more_is_acknowledged()
+}

@@ -1,0 +1,87 @@
+//! The program `counter` as users start it: what it says at the end, that a second run finds what the first has left, and that mistakes
+//! end with one line.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn counter(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_counter"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn result(output: &Output) -> (serde_json::Value, String) {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result = serde_json::from_str(text.lines().last().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {text}\n{said}"));
+    (result, said)
+}
+
+fn assert_right(output: &Output) -> String {
+    let (result, said) = result(output);
+    assert!(output.status.success(), "{result}\n{said}");
+    let count = |name: &str| result[name].as_u64().unwrap();
+    assert_eq!((count("lost"), count("doubled")), (0, 0), "{result}\n{said}");
+    assert_eq!(count("counters"), 200);
+    assert!(count("acknowledged") > 100 && count("commands") >= count("acknowledged"));
+    // A node of five is killed, one is cut off, then all: most counters have begun anew somewhere, and nearly all leave memory.
+    assert!(count("recovered") > 100 && count("passivated") > 100, "{result}");
+    for happened in [
+        "is killed",
+        "is cut off",
+        "leaves",
+        "all nodes are killed at once",
+    ] {
+        assert!(said.contains(happened), "nothing {happened}:\n{said}");
+    }
+    said
+}
+
+#[test]
+fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("counter-{}", std::process::id()));
+    let store = folder.to_str().unwrap();
+    let run = || counter(&["--seconds", "5", "--store", store, "--json"]);
+    let said = assert_right(&run());
+    assert!(!said.contains("an earlier run"), "{said}");
+    let said = assert_right(&run());
+    assert!(said.contains("200 counters of an earlier run"), "{said}");
+    // What an earlier run is said to have left, and the store does not have, is lost.
+    let left = folder.join("values.txt");
+    let text = std::fs::read_to_string(&left).unwrap();
+    let (first, rest) = text.split_once("\n0 ").unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    std::fs::write(&left, format!("{first}\n0 7 1000000000\n{rest}")).unwrap();
+    let output = run();
+    let (result, said) = result(&output);
+    assert_eq!(output.status.code(), Some(1), "{result}\n{said}");
+    assert!(result["lost"].as_u64().unwrap() > 900_000_000, "{result}\n{said}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn mistakes_end_with_one_line_and_exit_code_2() {
+    for arguments in [
+        &["--seconds", "3"][..],
+        &["--seconds", "many"],
+        &["--transport", "pigeon"],
+        &["--postgres"],
+        &["--bogus"],
+        &["here"],
+        &["node-process"],
+    ] {
+        let output = counter(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), said.lines().count()),
+            (Some(2), 1),
+            "{arguments:?}: {said}"
+        );
+    }
+    let help = counter(&["--help"]);
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--postgres"));
+}
