@@ -6,6 +6,7 @@ pub mod state;
 
 use crate::ddata::protocol::Msg as DdataMsg;
 use crate::detector::protocol::Msg as DetectorMsg;
+use crate::journal::protocol::Msg as JournalMsg;
 use crate::lane::Tag;
 use crate::membership::protocol::Msg as MembershipMsg;
 use crate::sharding::protocol::Msg as ShardingMsg;
@@ -94,7 +95,7 @@ pub fn is_heard(kind: u16, of: Standing) -> bool {
         kind == SingletonMsg::SINGLETON_MESSAGE.kind || is_former
     } else {
         // Replicas are members. What nobody knows is counted as that.
-        !is_one_of(DdataMsg::TAGS, kind)
+        !is_one_of(DdataMsg::TAGS, kind) && !is_one_of(JournalMsg::TAGS, kind)
     }
 }
 

@@ -6,6 +6,7 @@ pub use crate::ddata::protocol::Answer as DdataAnswer;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
 use crate::input::{Target, Token};
+pub use crate::journal::protocol::{Answer as JournalAnswer, CommandError as JournalCommandError};
 use crate::lease::protocol::LeaseOrder;
 pub use crate::membership::protocol::CommandError as MembershipCommandError;
 use crate::message::Message;
@@ -85,6 +86,8 @@ pub enum Answer {
     Ddata(DdataAnswer),
     /// What a singleton answered.
     Singleton(SingletonAnswer),
+    /// What became of a quorum log.
+    Journal(JournalAnswer),
 }
 
 /// Why a command was refused. The caller's mistake, never the peer's.
@@ -103,6 +106,9 @@ pub enum CommandError {
     /// Singletons refused it.
     #[error(transparent)]
     Singleton(SingletonCommandError),
+    /// Quorum logs refused it.
+    #[error(transparent)]
+    Journal(JournalCommandError),
 }
 
 /// Why the node is finished.

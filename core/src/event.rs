@@ -6,6 +6,7 @@ pub use crate::ddata::protocol::{Change as DdataChange, Event as DdataEvent};
 pub use crate::detector::protocol::Event as DetectorEvent;
 pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningEvent};
 use crate::ident::UniqueAddress;
+pub use crate::journal::protocol::Event as JournalEvent;
 pub use crate::membership::protocol::{
     Audit, Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownPhase,
 };
@@ -43,6 +44,8 @@ pub enum Event {
         /// What happened.
         event: SingletonEvent,
     },
+    /// Quorum logs.
+    Journal(JournalEvent),
     /// A peer did something wrong; nothing was changed by it.
     Rejected {
         /// The peer, if the link had one.
@@ -80,6 +83,12 @@ impl From<DowningEvent> for Event {
 impl From<DdataEvent> for Event {
     fn from(event: DdataEvent) -> Self {
         Self::Ddata(event)
+    }
+}
+
+impl From<JournalEvent> for Event {
+    fn from(event: JournalEvent) -> Self {
+        Self::Journal(event)
     }
 }
 

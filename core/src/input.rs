@@ -3,6 +3,7 @@
 use crate::admission::Proof;
 pub use crate::ddata::protocol::Command as DdataCommand;
 use crate::ident::{Address, UniqueAddress};
+pub use crate::journal::protocol::Command as JournalCommand;
 use crate::lease::protocol::LeaseReport;
 pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
 use crate::message::{Lane, Message};
@@ -138,4 +139,6 @@ pub enum Command {
     Ddata(DdataCommand),
     /// Of singletons.
     Singleton(SingletonCommand),
+    /// Of quorum logs.
+    Journal(JournalCommand),
 }

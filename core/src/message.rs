@@ -5,6 +5,7 @@ use core::convert::Infallible;
 
 pub use crate::ddata::protocol::Msg as DdataMsg;
 pub use crate::detector::protocol::{Heartbeat, Msg as DetectorMsg};
+pub use crate::journal::protocol::Msg as JournalMsg;
 pub use crate::lane::{Lane, Tag};
 pub use crate::membership::protocol::{
     GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, Msg as MembershipMsg, Welcome,
@@ -28,6 +29,8 @@ pub enum Message {
     Ddata(DdataMsg),
     /// Of the singletons.
     Singleton(SingletonMsg),
+    /// Of the quorum logs.
+    Journal(JournalMsg),
 }
 
 impl From<MembershipMsg> for Message {
@@ -60,6 +63,12 @@ impl From<SingletonMsg> for Message {
     }
 }
 
+impl From<JournalMsg> for Message {
+    fn from(msg: JournalMsg) -> Self {
+        Self::Journal(msg)
+    }
+}
+
 impl From<Infallible> for Message {
     /// Of a machine that says nothing.
     fn from(never: Infallible) -> Self {
@@ -69,12 +78,13 @@ impl From<Infallible> for Message {
 
 impl Message {
     /// The tags of all messages, machine by machine.
-    pub const TAGS: [&'static [Tag]; 5] = [
+    pub const TAGS: [&'static [Tag]; 6] = [
         MembershipMsg::TAGS,
         DetectorMsg::TAGS,
         ShardingMsg::TAGS,
         DdataMsg::TAGS,
         SingletonMsg::TAGS,
+        JournalMsg::TAGS,
     ];
 
     /// The message's tag, as its protocol states it.
@@ -86,6 +96,7 @@ impl Message {
             Self::Sharding(msg) => msg.tag(),
             Self::Ddata(msg) => msg.tag(),
             Self::Singleton(msg) => msg.tag(),
+            Self::Journal(msg) => msg.tag(),
         }
     }
 
@@ -97,6 +108,7 @@ impl Message {
             Self::Sharding(msg) => msg.payload_bytes(),
             Self::Ddata(msg) => msg.payload_bytes(),
             Self::Singleton(msg) => msg.payload_bytes(),
+            Self::Journal(msg) => msg.payload_bytes(),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::event::{DowningReport, Event, MembershipEvent};
 use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
 use crate::input::{Command, EntityReport, Input, LinkEvent, ShardingCommand, SingletonCommand};
+use crate::journal::Journals;
 use crate::membership::machine::Membership;
 use crate::oldest::Oldest;
 use crate::sharding::Sharding;
@@ -69,6 +70,7 @@ pub(crate) struct Machines {
     pub(crate) sharding: Sharding,
     pub(crate) ddata: Replicator,
     pub(crate) singletons: Singletons,
+    pub(crate) journals: Journals,
 }
 
 impl Machines {
@@ -82,6 +84,8 @@ impl Machines {
             sharding,
             ddata,
             singletons,
+            // What is asked of a replica is asked again: no link waits for it.
+            journals: _,
         } = self;
         [
             ("membership", membership.buffered()),
@@ -117,6 +121,7 @@ impl<R: Rng> Node<R> {
             sharding: Sharding::new(),
             ddata: Replicator::new(&me),
             singletons: Singletons::default(),
+            journals: Journals::default(),
         };
         let base = Base::idle(config, me, rng, now);
         Self {
@@ -178,6 +183,7 @@ impl<R: Rng> Node<R> {
         self.base.now = Now { mono, ..now };
         self.machines.sharding.halt(&mut self.base.cx());
         self.machines.singletons.halt(&mut self.base.cx());
+        self.machines.journals.halt(&mut self.base.cx());
         self.halted = true;
         self.last_words = Some(LastWords::Answers);
         self.base.timers.clear();
@@ -235,6 +241,12 @@ impl<R: Rng> Node<R> {
     #[must_use]
     pub const fn singletons(&self) -> &Singletons {
         &self.machines.singletons
+    }
+
+    /// Quorum logs, to look at.
+    #[must_use]
+    pub const fn journals(&self) -> &Journals {
+        &self.machines.journals
     }
 
     /// Replicated data, to look at.
@@ -316,10 +328,9 @@ impl<R: Rng> Node<R> {
         sharding.map_err(fault("sharding"))?;
         let ddata = machines.ddata.check_invariants(self.base.config.ddata.keys_max);
         ddata.map_err(fault("ddata"))?;
-        machines
-            .singletons
-            .check_invariants()
-            .map_err(fault("singletons"))
+        let singletons = machines.singletons.check_invariants();
+        singletons.map_err(fault("singletons"))?;
+        machines.journals.check_invariants().map_err(fault("journals"))
     }
 
     fn fire_due_timers(&mut self, now: Instant) {
@@ -352,6 +363,7 @@ impl<R: Rng> Node<R> {
         let Some(reason) = self.machines.membership.take_halt() else {
             return;
         };
+        self.machines.journals.halt(&mut self.base.cx());
         self.halted = true;
         self.last_words = Some(LastWords::AnswersAndHalt(reason));
         self.base.timers.clear();
@@ -414,7 +426,8 @@ impl<R: Rng> Node<R> {
                     | ShardingCommand::SetEntityLimit { .. }
                     | ShardingCommand::SetDesiredHomes { .. },
                 )
-                | Command::Ddata(_) => Answer::Refused(CommandError::Stopped),
+                | Command::Ddata(_)
+                | Command::Journal(_) => Answer::Refused(CommandError::Stopped),
             };
             self.base
                 .outbox

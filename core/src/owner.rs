@@ -12,6 +12,8 @@ pub enum Owner {
     Ddata,
     /// The singletons, for their leases and for the terms that this node has promised.
     Singleton,
+    /// The quorum logs, for this node's vote.
+    Journal,
 }
 
 impl Owner {
@@ -23,6 +25,7 @@ impl Owner {
             Self::Resolver => Space(1),
             Self::Ddata => Space(2),
             Self::Singleton => Space(3),
+            Self::Journal => Space(4),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub use crate::ddata::protocol::Rejection as DdataRejection;
 use crate::ident::UniqueAddress;
+pub use crate::journal::protocol::Rejection as JournalRejection;
 pub use crate::membership::protocol::{JoinRefusal, Rejection as MembershipRejection};
 pub use crate::sharding::protocol::Rejection as ShardingRejection;
 pub use crate::singleton::protocol::Rejection as SingletonRejection;
@@ -39,4 +40,7 @@ pub enum Rejection {
     /// Singletons refused it.
     #[error(transparent)]
     Singleton(SingletonRejection),
+    /// Quorum logs refused it.
+    #[error(transparent)]
+    Journal(JournalRejection),
 }

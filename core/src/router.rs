@@ -57,8 +57,8 @@ impl<R: Rng> Node<R> {
         match owner {
             Owner::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
             Owner::Singleton => machines.singletons.on_lease(&mut base.cx(), report),
-            // The replicator asks for none.
-            Owner::Ddata => {}
+            // Replicas ask for none.
+            Owner::Ddata | Owner::Journal => {}
         }
     }
 
@@ -68,6 +68,7 @@ impl<R: Rng> Node<R> {
             Owner::Resolver => drop(report),
             Owner::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
             Owner::Singleton => self.machines.singletons.on_stored(&mut self.base.cx(), report),
+            Owner::Journal => self.machines.journals.on_stored(&mut self.base.cx(), report),
         }
     }
 
@@ -79,6 +80,7 @@ impl<R: Rng> Node<R> {
             Message::Sharding(msg) => machines.sharding.on_message(&mut base.cx(), from, msg),
             Message::Ddata(msg) => machines.ddata.on_message(&mut base.cx(), from, msg),
             Message::Singleton(msg) => machines.singletons.on_message(&mut base.cx(), from, msg),
+            Message::Journal(msg) => machines.journals.on_message(&mut base.cx(), from, msg),
         }
     }
 
@@ -89,6 +91,7 @@ impl<R: Rng> Node<R> {
             Command::Sharding(command) => machines.sharding.on_command(&mut base.cx(), token, command),
             Command::Ddata(command) => machines.ddata.on_command(&mut base.cx(), token, command),
             Command::Singleton(command) => machines.singletons.on_command(&mut base.cx(), token, command),
+            Command::Journal(command) => machines.journals.on_command(&mut base.cx(), token, command),
         }
     }
 
@@ -102,6 +105,7 @@ impl<R: Rng> Node<R> {
             Timer::Sharding(timer) => machines.sharding.on_timer(&mut base.cx(), timer),
             Timer::Ddata(timer) => machines.ddata.on_timer(&mut base.cx(), timer),
             Timer::Singleton(timer) => machines.singletons.on_timer(&mut base.cx(), timer),
+            Timer::Journal(timer) => machines.journals.on_timer(&mut base.cx(), timer),
         }
     }
 
@@ -113,6 +117,7 @@ impl<R: Rng> Node<R> {
                 machines.resolver.on_view_changed(&mut base.cx(), &before, &after);
                 machines.oldest.on_view_changed(&mut base.cx(), &before, &after);
                 machines.ddata.on_view_changed(&mut base.cx(), &before, &after);
+                machines.journals.on_view_changed(&mut base.cx(), &after);
             }
             Signal::AgesChanged { before, after } => {
                 machines.sharding.on_view_changed(&mut base.cx(), &before, &after);
@@ -170,7 +175,10 @@ impl<R: Rng> Node<R> {
                     Message::Sharding(msg) => machines.sharding.on_dropped(&mut base.cx(), &to, msg, reason),
                     Message::Singleton(msg) => machines.singletons.on_dropped(&mut base.cx(), msg, reason),
                     // Asked again, or overtaken by a later one, in any case.
-                    Message::Membership(_) | Message::Detector(_) | Message::Ddata(_) => {}
+                    Message::Membership(_)
+                    | Message::Detector(_)
+                    | Message::Ddata(_)
+                    | Message::Journal(_) => {}
                 }
             }
         }

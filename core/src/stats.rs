@@ -5,6 +5,7 @@ use crate::counters::counters;
 pub use crate::ddata::protocol::counters::Counters as DdataCounters;
 pub use crate::detector::protocol::counters::Counters as DetectorCounters;
 pub use crate::downing::protocol::counters::Counters as DowningCounters;
+pub use crate::journal::protocol::counters::Counters as JournalCounters;
 pub use crate::membership::protocol::counters::Counters as MembershipCounters;
 pub use crate::oldest::protocol::counters::Counters as OldestCounters;
 pub use crate::sharding::protocol::counters::Counters as ShardingCounters;
@@ -60,6 +61,8 @@ all_counters! {
     ddata: DdataCounters,
     /// Of managers and proxies of singletons.
     singleton: SingletonCounters,
+    /// Of voters and owners of quorum logs.
+    journal: JournalCounters,
 }
 
 #[cfg(test)]

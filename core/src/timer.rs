@@ -3,6 +3,7 @@
 pub use crate::ddata::protocol::Timer as DdataTimer;
 pub use crate::detector::protocol::Timer as DetectorTimer;
 pub use crate::downing::protocol::Timer as DowningTimer;
+pub use crate::journal::protocol::Timer as JournalTimer;
 pub use crate::membership::protocol::Timer as MembershipTimer;
 pub use crate::oldest::protocol::Timer as OldestTimer;
 pub use crate::sharding::protocol::{CoordinatorTimer, RegionTimer, Timer as ShardingTimer};
@@ -26,6 +27,8 @@ pub enum Timer {
     Ddata(DdataTimer),
     /// Those of managers and proxies of singletons.
     Singleton(SingletonTimer),
+    /// Those of voters and owners of quorum logs.
+    Journal(JournalTimer),
 }
 
 impl From<DdataTimer> for Timer {
@@ -37,6 +40,12 @@ impl From<DdataTimer> for Timer {
 impl From<SingletonTimer> for Timer {
     fn from(timer: SingletonTimer) -> Self {
         Self::Singleton(timer)
+    }
+}
+
+impl From<JournalTimer> for Timer {
+    fn from(timer: JournalTimer) -> Self {
+        Self::Journal(timer)
     }
 }
 

@@ -12,7 +12,7 @@ use quorate_core::membership::gossip::{Gossip, GossipParts};
 use quorate_core::membership::member::Member;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
-use quorate_core::message::{GossipEnvelope, MembershipMsg, Message, ShardingMsg};
+use quorate_core::message::{GossipEnvelope, JournalMsg, MembershipMsg, Message, ShardingMsg};
 use quorate_core::wire::{HEADER_BYTES, encode_message};
 use quorate_fuzz::KINDS;
 
@@ -96,6 +96,9 @@ fn main() -> io::Result<()> {
         .position(|known| *known == number)
         {
             write("sharding", name, &[&[pick as u8], body].concat())?;
+        }
+        if let Some(pick) = JournalMsg::TAGS.iter().position(|tag| tag.kind == number) {
+            write("journal", name, &[&[pick as u8], body].concat())?;
         }
         if name.starts_with("gossip") && !name.contains("status") {
             write("gossip_decode", name, body)?;

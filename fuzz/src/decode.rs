@@ -112,7 +112,7 @@ fn encode(message: &Message) -> Vec<u8> {
     }
 }
 
-fn check_body(kind: u16, body: &[u8]) {
+pub(crate) fn check_body(kind: u16, body: &[u8]) {
     let lane = kind::lane_of(kind).unwrap_or(Lane::Control);
     let Ok(message) = decode_message(kind, lane, body, &LIMITS) else {
         return;

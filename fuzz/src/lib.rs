@@ -5,6 +5,7 @@ pub mod counting;
 mod crdt;
 mod decode;
 mod inflate;
+mod journal;
 mod merge;
 mod node;
 
@@ -12,6 +13,7 @@ use std::sync::LazyLock;
 
 use quorate_core::config::Limits;
 use quorate_core::message::DetectorMsg;
+use quorate_core::message::JournalMsg;
 use quorate_core::message::MembershipMsg;
 use quorate_core::message::ShardingMsg;
 
@@ -20,6 +22,7 @@ pub use decode::{
     ddata, frame_header, gossip_decode, handshake, mend_frame, mended_handshake, message_decode, sharding,
 };
 pub use inflate::inflate_bound;
+pub use journal::journal;
 pub use merge::gossip_merge;
 pub use node::node;
 
@@ -27,7 +30,7 @@ pub use node::node;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, for whoever replays corpora.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("gossip_decode", gossip_decode),
     ("message_decode", message_decode),
     ("frame_header", frame_header),
@@ -38,10 +41,11 @@ pub const TARGETS: [Target; 10] = [
     ("node", node),
     ("crdt", crdt),
     ("ddata", ddata),
+    ("journal", journal),
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.
-pub const KINDS: [u16; 19] = [
+pub const KINDS: [u16; 22] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -61,6 +65,9 @@ pub const KINDS: [u16; 19] = [
     MembershipMsg::JOIN_REFUSED.kind,
     MembershipMsg::REMOVED.kind,
     ShardingMsg::HAND_BACK.kind,
+    JournalMsg::VOTER.kind,
+    JournalMsg::REQUEST.kind,
+    JournalMsg::REPLY.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

@@ -57,6 +57,7 @@ fn settings() -> Vec<Setting> {
         "downing",
         "sharding",
         "singleton",
+        "journal",
         "executor",
         "ddata",
         "limits",
@@ -84,6 +85,11 @@ fn settings() -> Vec<Setting> {
         "core/src/config/singleton.rs",
         "SingletonConfig",
         "singleton.",
+    ));
+    all.extend(settings_of(
+        "core/src/config/journal.rs",
+        "JournalConfig",
+        "journal.",
     ));
     all.extend(settings_of(
         "core/src/config/executor.rs",

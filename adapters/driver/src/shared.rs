@@ -398,9 +398,13 @@ impl Shared {
             Some(Answer::Singleton(SingletonAnswer::Stopped(outcome))) => Ok(outcome),
             Some(Answer::Refused(CommandError::Stopped)) | None => Err(ClusterError::Stopped),
             Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
-            Some(Answer::Done | Answer::Sharding(_) | Answer::Ddata(_) | Answer::Singleton(_)) => {
-                Err(ClusterError::Stopped)
-            }
+            Some(
+                Answer::Done
+                | Answer::Sharding(_)
+                | Answer::Ddata(_)
+                | Answer::Singleton(_)
+                | Answer::Journal(_),
+            ) => Err(ClusterError::Stopped),
         }
     }
 
@@ -461,7 +465,8 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
             Answer::Done
             | Answer::Sharding(ShardingAnswer::Asked(_))
             | Answer::Ddata(_)
-            | Answer::Singleton(_),
+            | Answer::Singleton(_)
+            | Answer::Journal(_),
         ) => Ok(()),
         Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
         None => Err(ClusterError::Stopped),

@@ -6,6 +6,7 @@ mod ddata;
 mod detector;
 mod downing;
 mod executor;
+mod journal;
 mod limits;
 mod membership;
 mod presets;
@@ -20,6 +21,7 @@ pub use ddata::DdataConfig;
 pub use detector::{DetectorImplementation, FailureDetectorConfig};
 pub use downing::{CustomStrategy, DownAllWhenUnstable, DowningConfig, DowningStrategy, LeaseMajorityConfig};
 pub use executor::ExecutorConfig;
+pub use journal::JournalConfig;
 pub use limits::Limits;
 pub use membership::MembershipConfig;
 pub use sharding::ShardingConfig;
@@ -54,6 +56,8 @@ pub struct Config {
     pub sharding: ShardingConfig,
     /// Singletons.
     pub singleton: SingletonConfig,
+    /// Quorum logs.
+    pub journal: JournalConfig,
     /// The executor that runs the application's handlers.
     pub executor: ExecutorConfig,
     /// Replicated data.

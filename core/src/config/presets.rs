@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{
-    Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, Limits, MembershipConfig,
-    ShardingConfig, SingletonConfig,
+    Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, JournalConfig, Limits,
+    MembershipConfig, ShardingConfig, SingletonConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -24,6 +24,7 @@ impl Config {
             downing: DowningConfig::default(),
             sharding: ShardingConfig::default(),
             singleton: SingletonConfig::default(),
+            journal: JournalConfig::default(),
             executor: ExecutorConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
@@ -40,6 +41,7 @@ impl Config {
             downing: DowningConfig::fast(),
             sharding: ShardingConfig::fast(),
             singleton: SingletonConfig::fast(),
+            journal: JournalConfig::fast(),
             executor: ExecutorConfig::fast(),
             ddata: DdataConfig::fast(),
             ..Self::lan(cluster)

@@ -39,7 +39,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 29] = [
+    let keys: [(&str, Set<Duration>); 30] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -119,6 +119,7 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         ("singleton.identification_interval", |c, v| {
             c.singleton.identification_interval = v
         }),
+        ("journal.retry_interval", |c, v| c.journal.retry_interval = v),
     ];
     let beyond = LONGEST + Duration::from_nanos(1);
     for (key, set) in keys {

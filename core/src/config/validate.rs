@@ -134,6 +134,7 @@ impl Config {
         self.executor.check()?;
         self.check_limits()?;
         self.ddata.check(self.ddata_frame_bytes_max())?;
+        self.journal.check(self.limits.bulk_frame_bytes_max)?;
         self.downing.check()?;
         let shared = self.shared_settings()?;
         Ok(ValidConfig {

@@ -12,7 +12,7 @@ use rand_core::Rng;
 
 pub(crate) use self::base::Base;
 pub(crate) use self::words::{
-    OfDdata, OfDetector, OfDowning, OfMembership, OfOldest, OfSharding, OfSingleton, Words,
+    OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton, Words,
 };
 use crate::config::ValidConfig;
 use crate::effect::{Answer, Effect};

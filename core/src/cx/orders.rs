@@ -4,7 +4,7 @@
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
-use super::{Cx, OfDdata, OfDetector, OfDowning, OfMembership, OfOldest, OfSharding, OfSingleton};
+use super::{Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton};
 use crate::drain::DrainPart;
 use crate::effect::{Effect, EntityOrder, SingletonOrder};
 use crate::event::ShardingEvent;
@@ -113,6 +113,13 @@ impl Cx<'_, OfDdata> {
     /// Asks the node's store for something; its answer comes home to the replicator.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
         self.push(Effect::Store(Owner::Ddata, request));
+    }
+}
+
+impl Cx<'_, OfJournal> {
+    /// Asks the node's store for something; its answer comes home to the quorum logs.
+    pub(crate) fn order_store(&mut self, request: StoreRequest) {
+        self.push(Effect::Store(Owner::Journal, request));
     }
 }
 

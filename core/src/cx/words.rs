@@ -3,18 +3,19 @@
 use core::convert::Infallible;
 
 use crate::event::{
-    DdataEvent, DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent, SingletonEvent,
+    DdataEvent, DetectorEvent, DowningEvent, Event, JournalEvent, MembershipEvent, ShardingEvent,
+    SingletonEvent,
 };
-use crate::message::{DdataMsg, DetectorMsg, MembershipMsg, Message, ShardingMsg, SingletonMsg};
+use crate::message::{DdataMsg, DetectorMsg, JournalMsg, MembershipMsg, Message, ShardingMsg, SingletonMsg};
 use crate::sharding::state::ids::KindId;
 use crate::singleton::state::SingletonId;
 use crate::stats::{
-    DdataCounters, DetectorCounters, DowningCounters, MembershipCounters, OldestCounters, ShardingCounters,
-    SingletonCounters, Stats,
+    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, MembershipCounters, OldestCounters,
+    ShardingCounters, SingletonCounters, Stats,
 };
 use crate::timer::{
-    DdataTimer, DetectorTimer, DowningTimer, MembershipTimer, OldestTimer, ShardingTimer, SingletonTimer,
-    Timer,
+    DdataTimer, DetectorTimer, DowningTimer, JournalTimer, MembershipTimer, OldestTimer, ShardingTimer,
+    SingletonTimer, Timer,
 };
 
 /// The words of one machine, as its `protocol` states them.
@@ -66,4 +67,6 @@ words! {
     OfDdata: ddata, DdataMsg, DdataTimer, DdataEvent, DdataCounters;
     /// Of singletons, whose events are about one of them.
     OfSingleton: singleton, SingletonMsg, SingletonTimer, (SingletonId, SingletonEvent), SingletonCounters;
+    /// Of quorum logs.
+    OfJournal: journal, JournalMsg, JournalTimer, JournalEvent, JournalCounters;
 }

@@ -4,7 +4,7 @@ use core::fmt::{self, Display, Formatter};
 
 use super::{
     Audit, DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure,
-    MembershipEvent, SeedCause, SeedFailure, ShardingEvent, ShutdownPhase, SingletonEvent,
+    JournalEvent, MembershipEvent, SeedCause, SeedFailure, ShardingEvent, ShutdownPhase, SingletonEvent,
 };
 use crate::membership::state::events::MembershipChange;
 
@@ -33,6 +33,7 @@ impl Display for Event {
             Self::Downing(event) => event.fmt(f),
             Self::Ddata(event) => event.fmt(f),
             Self::Singleton { singleton, event } => write!(f, "singleton {singleton:?}: {event}"),
+            Self::Journal(event) => write!(f, "logs: {event}"),
             Self::Sharding { kind, event } => write!(f, "kind {kind:?}: {event}"),
             Self::Rejected { peer, rejection } => write!(f, "a message of {peer} was rejected: {rejection}"),
         }
@@ -78,6 +79,33 @@ impl Display for ShutdownPhase {
             Self::Ddata => "telling others the last changes of replicated data",
             Self::Exiting => "waiting for the leader to move this node to Exiting",
         })
+    }
+}
+
+impl Display for JournalEvent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settled { voters, votes: true } => {
+                write!(f, "{voters} stores vote, this node's among them")
+            }
+            Self::Settled { voters, votes: false } => {
+                write!(f, "{voters} stores vote, none of them this node's")
+            }
+            Self::Conflict { node } => write!(
+                f,
+                "{node} holds other voters than this node: its logs are not these"
+            ),
+            Self::OtherNumber { held, configured } => {
+                write!(
+                    f,
+                    "{held} stores vote for good; the setting of {configured} changes nothing"
+                )
+            }
+            Self::Damaged => {
+                f.write_str("what the store holds of logs is damaged; this node does not vote about it")
+            }
+            Self::Fenced { log, held } => write!(f, "token {held} owns {log}; this node does not"),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! | first byte | key | value |
 //! |---|---|---|
+//! | 0 | nothing | settled (1), per voter its store's id (16) |
 //! | 1 | log | promise (16), opener (8), then nothing or: through (8), covers (8), token (16), parts (4) |
 //! | 2 | log, 0, part (4) | that part of the snapshot |
 //! | 2 | log, 1, position (8) | accepted with (16), origin (16), first (8), per record its length (4) and itself |
@@ -12,12 +13,13 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::protocol::{ENTRIES_MAX, NUMBER_MAX, PARTS_MAX, POSITION_END};
-use super::state::{Entry, Item, Place, Position, SnapshotHead};
+use super::protocol::{ENTRIES_MAX, NUMBER_MAX, PARTS_MAX, POSITION_END, VOTERS_MAX};
+use super::state::{Entry, Item, Place, Position, SnapshotHead, StoreId, Voters};
 use crate::store::Bytes;
 use crate::store::layout::Damaged;
 use crate::token::Token;
 
+const VOTERS: u8 = 0;
 const HEAD: u8 = 1;
 const ITEM: u8 = 2;
 const PART: u8 = 0;
@@ -188,4 +190,34 @@ impl Fields<'_> {
     fn token(&mut self) -> Result<Token, Damaged> {
         self.take().map(Token::from_bytes)
     }
+}
+
+/// Where the store keeps which voters it has agreed to.
+pub(super) fn voters_key() -> Bytes {
+    Arc::from([VOTERS].as_slice())
+}
+
+pub(super) fn voters_value(voters: &Voters) -> Bytes {
+    let mut out = Vec::with_capacity(1 + voters.stores.len() * 16);
+    out.push(u8::from(voters.is_settled));
+    for store in voters.stores.iter() {
+        out.extend_from_slice(&store.0.to_be_bytes());
+    }
+    Arc::from(out)
+}
+
+pub(super) fn parse_voters(value: &[u8]) -> Result<Voters, Damaged> {
+    let (settled, rest) = value.split_first().ok_or(Damaged)?;
+    let mut reader = Fields(rest);
+    let mut stores = Vec::new();
+    while !reader.0.is_empty() && stores.len() <= VOTERS_MAX {
+        stores.push(StoreId(u128::from_be_bytes(reader.take()?)));
+    }
+    if *settled > 1 || !Voters::are_possible(&stores) {
+        return Err(Damaged);
+    }
+    Ok(Voters {
+        stores: Arc::from(stores),
+        is_settled: *settled == 1,
+    })
 }

@@ -1,114 +1,230 @@
-//! What the owner of a quorum log and the replicas say to each other, and within which bounds. Types only. Spec: sharding 10.7.
+//! What voters and owners of quorum logs say and hear: messages between nodes, commands, timers, events, refusals. Types only.
+//! Spec: sharding 10.7, 10.16.
 
+pub mod counters;
+mod requests;
+
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::state::{Entry, Item, Place, Position, SnapshotHead, StoreId};
-use crate::store::limits::{CHANGES_PER_BATCH_MAX, VALUE_BYTES_MAX};
-use crate::store::{Bytes, LogName};
+pub use self::requests::{
+    Ask, ENTRIES_MAX, LOG_NAME_BYTES_MAX, NUMBER_MAX, PARTS_MAX, POSITION_END, Page, REQUEST_BYTES_MAX,
+    Reply, Request, SNAPSHOT_BYTES_MAX, Said,
+};
+pub use super::state::VOTERS_MAX;
+use super::state::{Opened, StoreId, Voters, WriterEnd, WriterError};
+use crate::ident::UniqueAddress;
+use crate::lane::{Tag, tags};
+use crate::store::{Bytes, LogName, Sequence};
 use crate::token::Token;
 
-/// A log's name in bytes: a kind and an entity's id; with what stands beside it in a key it fits every store's keys.
-pub const LOG_NAME_BYTES_MAX: usize = 960;
-
-/// Entries of one request, and records of one entry: all of them fit one commit of every store, with the head.
-pub const ENTRIES_MAX: usize = CHANGES_PER_BATCH_MAX - 8;
-
-/// Bytes of the entries of one request: a value of every store, so that a single entry can have as many.
-pub const REQUEST_BYTES_MAX: usize = VALUE_BYTES_MAX;
-
-/// Bytes of a snapshot: those that every store takes for one.
-pub const SNAPSHOT_BYTES_MAX: usize = VALUE_BYTES_MAX;
-
-/// Parts of a snapshot: all of them are written in one commit.
-pub const PARTS_MAX: u32 = ENTRIES_MAX as u32;
-
-/// No log has so many owners or entries: a number above it is nonsense, and would leave none for anybody else.
-pub const NUMBER_MAX: u64 = u64::MAX >> 16;
-
-/// An owner, or who wants to be one, to a replica. All but a promise already given and a read make something durable before
-/// they are answered.
+/// One message of the quorum logs between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The log.
-    pub log: LogName,
-    /// The store that is meant.
-    pub store: StoreId,
-    /// Who opens: another number for every opening, so that no two share a token.
-    pub opener: u64,
-    /// The opener's number of the question; the answer carries it.
-    pub id: u64,
-    /// Whose words these are.
-    pub token: Token,
-    /// What is asked.
-    pub ask: Ask,
+pub enum Msg {
+    /// Who votes.
+    Voter(VoterMsg),
+    /// An owner to a replica.
+    Request(Request),
+    /// A replica to an owner.
+    Reply(Reply),
 }
 
-/// What is asked of a replica.
+impl Msg {
+    tags! {
+        /// `JournalVoter`; unstable.
+        VOTER = 0x0120 on Control;
+        /// `JournalRequest`; unstable.
+        REQUEST = 0x0121 on Bulk;
+        /// `JournalReply`; unstable.
+        REPLY = 0x0122 on Bulk;
+    }
+
+    /// The message's tag.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        match self {
+            Self::Voter(_) => Self::VOTER,
+            Self::Request(_) => Self::REQUEST,
+            Self::Reply(_) => Self::REPLY,
+        }
+    }
+
+    /// The user's bytes in it.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Voter(_) => 0,
+            Self::Request(request) => request.payload_bytes(),
+            Self::Reply(reply) => reply.payload_bytes(),
+        }
+    }
+}
+
+/// What one node says to another about who votes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// Refuse every lower token from now on, and this one from anybody else; then say what you hold.
-    Promise,
-    /// What else do you hold, from here? Answered only to who has the promise.
-    Read {
-        /// The place.
-        from: Place,
+pub struct VoterMsg {
+    /// The incarnation that is meant; who speaks is the link's.
+    pub to: UniqueAddress,
+    /// What is said.
+    pub body: VoterBody,
+}
+
+/// What is said about who votes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VoterBody {
+    /// This is my store, and these are the voters that I know of.
+    Introduction {
+        /// Whether the sender wants to know the same of the receiver.
+        asks: bool,
+        /// The sender's store, if it has one.
+        store: Option<StoreId>,
+        /// The voters that it has agreed to, or knows to be settled.
+        voters: Option<Voters>,
     },
-    /// Keep these under the token.
-    Accept {
-        /// 1 to [`ENTRIES_MAX`], at places that follow each other.
-        entries: Vec<Entry>,
+    /// The oldest member to each of these: keep for ever that these are the voters, unless you have kept others. Answered with an
+    /// introduction.
+    Elect {
+        /// All of them, ascending.
+        stores: Arc<[StoreId]>,
     },
-    /// Keep this in place of all entries that it covers. Answered once all parts have come.
+}
+
+/// What a caller wants of quorum logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Own a log. Answered with [`Answer::Opened`] once it is this owner's, which may take until a majority of the stores can be
+    /// reached. Whoever owned it on this node before has ended.
+    Open {
+        /// The log.
+        log: LogName,
+        /// Drawn for this opening: no other one, of any node, has it.
+        opener: u64,
+        /// The token to open with: refused, the opening has failed. `None`: one is taken that is above all others.
+        token: Option<Token>,
+    },
+    /// Add records as one. Answered with [`Answer::Appended`] once a majority has them; repeated until then.
+    Append {
+        /// The log.
+        log: LogName,
+        /// Who has opened it.
+        opener: u64,
+        /// The last record, as far as the owner knows.
+        expected: Sequence,
+        /// At least one.
+        records: Vec<Bytes>,
+    },
+    /// Keep what all records amount to, in place of them. Answered with [`Answer::Kept`].
     Keep {
-        /// Which snapshot.
-        snapshot: SnapshotHead,
-        /// The part, from 0.
-        index: u32,
-        /// Its bytes.
-        bytes: Bytes,
+        /// The log.
+        log: LogName,
+        /// Who has opened it.
+        opener: u64,
+        /// The last record.
+        covers: Sequence,
+        /// The state.
+        state: Bytes,
+    },
+    /// Forget records, and the snapshot with them; see [`crate::journal::writer::Writer::forget`]. Answered with
+    /// [`Answer::Kept`].
+    Forget {
+        /// The log.
+        log: LogName,
+        /// Who has opened it.
+        opener: u64,
+        /// The last record to forget.
+        through: Sequence,
+    },
+    /// Own it no more; what waits for an answer is refused.
+    Close {
+        /// The log.
+        log: LogName,
+        /// Who has opened it, or wants to.
+        opener: u64,
     },
 }
 
-/// A replica to who asked it.
+/// What quorum logs answer a command with, beyond that it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// The log.
-    pub log: LogName,
-    /// Which replica.
-    pub store: StoreId,
-    /// Who asked.
-    pub opener: u64,
-    /// What was asked.
-    pub id: u64,
-    /// The answer.
-    pub said: Said,
+pub enum Answer {
+    /// The log, as its owner finds it.
+    Opened(Opened),
+    /// The records are durable.
+    Appended {
+        /// The last of them.
+        last: Sequence,
+    },
+    /// The snapshot is durable, or the records are forgotten.
+    Kept,
 }
 
-/// What a replica answers.
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// `journal.voters` is 0 on this node.
+    #[error("this node keeps no logs on several stores: journal.voters is 0")]
+    NotConfigured,
+    /// The name is empty or too long.
+    #[error("a log's name must have 1 to 960 bytes")]
+    BadName,
+    /// This node owns as many logs as it may.
+    #[error("this node owns as many logs as it may")]
+    TooMany,
+    /// It was opened by somebody else on this node, closed, or never opened. What was being appended is there or not.
+    #[error("the log is not open here, or no more")]
+    NotOpen,
+    /// Not done.
+    #[error(transparent)]
+    Refused(WriterError),
+    /// The log is lost to this owner. What was being appended is there or not.
+    #[error(transparent)]
+    Ended(WriterEnd),
+}
+
+/// Timers of quorum logs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// Ask members who they are, and have the voters agree.
+    Introduce,
+    /// Ask the replicas of a log again that have not answered.
+    Repeat(LogName),
+    /// Take another token for a log.
+    TakeAgain(LogName),
+}
+
+/// What happened to quorum logs on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// The promise holds, and this is a part of what is held.
-    Page(Page),
-    /// The entries are durable here.
-    Accepted,
-    /// The snapshot is durable here.
-    Kept,
-    /// Not done: this token is promised, to somebody else if it is the same.
-    Refused {
-        /// The token that is promised.
+#[non_exhaustive]
+pub enum Event {
+    /// All voters have agreed for good on who they are, or this node has heard of it. Logs can be opened.
+    Settled {
+        /// How many they are.
+        voters: usize,
+        /// Whether this node's store is one of them.
+        votes: bool,
+    },
+    /// Another node holds other voters than this one: stores of two clusters meet, or the first voters were chosen twice. Logs of
+    /// the two are different logs.
+    Conflict {
+        /// Who.
+        node: UniqueAddress,
+    },
+    /// This many stores vote, and the setting says another number. The number of voters stays what it was.
+    OtherNumber {
+        /// How many vote.
+        held: usize,
+        /// What the setting says.
+        configured: usize,
+    },
+    /// What the store holds about the voters, or of a log, fails its checksum: this node does not vote about it.
+    Damaged,
+    /// Somebody else owns a log that this node owned, or tried to own.
+    Fenced {
+        /// The log.
+        log: LogName,
+        /// Its owner's token.
         held: Token,
     },
-}
-
-/// A part of what a replica holds of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// The snapshot, if there is one: its parts are the first items.
-    pub snapshot: Option<SnapshotHead>,
-    /// In order of their places.
-    pub items: Vec<Item>,
-    /// Where to go on reading; `None` if this is all.
-    pub next: Option<Place>,
 }
 
 /// What is wrong with a request or an answer. Catalogue: reliability 3c.
@@ -118,95 +234,13 @@ pub enum Rejection {
     /// A name, number, count or size that no owner can have sent.
     #[error("a request to a log out of bounds")]
     OutOfBounds,
-    /// The store that is meant is not this node's.
-    #[error("a request to another store")]
+    /// The store that is meant is not the receiver's, or the one that speaks is not the sender's.
+    #[error("about a log in another store")]
     OtherStore,
     /// A replica says what cannot follow what it said before.
     #[error("an answer about a log that makes no sense")]
     Nonsense,
+    /// Voters that this node's settings do not want.
+    #[error("voters of another number, or without this store")]
+    BadVoters,
 }
-
-impl Request {
-    /// Whether it is within all bounds.
-    ///
-    /// # Errors
-    /// [`Rejection::OutOfBounds`].
-    pub fn check(&self) -> Result<(), Rejection> {
-        let number = |number: u64| (1..=NUMBER_MAX).contains(&number);
-        let token = |token: Token| number(token.term) && token.count <= NUMBER_MAX;
-        let fits = match &self.ask {
-            Ask::Promise | Ask::Read { .. } => true,
-            Ask::Accept { entries } => {
-                let follow = entries.windows(2).all(|pair| {
-                    let [one, next] = pair else { return false };
-                    next.position == one.position.saturating_add(1) && next.first == one.next()
-                });
-                let bytes = entries.iter().map(Entry::bytes).fold(0, usize::saturating_add);
-                (1..=ENTRIES_MAX).contains(&entries.len())
-                    && follow
-                    && (entries.len() == 1 || bytes <= REQUEST_BYTES_MAX)
-                    && entries.iter().all(|entry| {
-                        number(entry.position)
-                            && number(entry.first)
-                            && token(entry.origin)
-                            && entry.origin <= self.token
-                            && entry.records.len() <= ENTRIES_MAX
-                            && entry.bytes() <= REQUEST_BYTES_MAX
-                    })
-            }
-            Ask::Keep {
-                snapshot,
-                index,
-                bytes,
-            } => {
-                number(snapshot.through)
-                    && snapshot.covers <= NUMBER_MAX
-                    && snapshot.token == self.token
-                    && snapshot.parts <= PARTS_MAX
-                    && *index < snapshot.parts.max(1)
-                    && bytes.len() <= SNAPSHOT_BYTES_MAX
-            }
-        };
-        let named = (1..=LOG_NAME_BYTES_MAX).contains(&self.log.len());
-        if named && token(self.token) && fits {
-            Ok(())
-        } else {
-            Err(Rejection::OutOfBounds)
-        }
-    }
-
-    /// The user's bytes in it.
-    #[must_use]
-    pub fn payload_bytes(&self) -> usize {
-        match &self.ask {
-            Ask::Promise | Ask::Read { .. } => 0,
-            Ask::Accept { entries } => entries.iter().map(Entry::bytes).fold(0, usize::saturating_add),
-            Ask::Keep { bytes, .. } => bytes.len(),
-        }
-    }
-}
-
-impl Reply {
-    /// The user's bytes in it.
-    #[must_use]
-    pub fn payload_bytes(&self) -> usize {
-        match &self.said {
-            Said::Page(page) => page.items.iter().map(Item::bytes).fold(0, usize::saturating_add),
-            Said::Accepted | Said::Kept | Said::Refused { .. } => 0,
-        }
-    }
-}
-
-impl Item {
-    /// The bytes that it counts in a budget.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Part { bytes, .. } => bytes.len(),
-            Self::Entry { entry, .. } => entry.bytes(),
-        }
-    }
-}
-
-/// The place behind the last entry that there can be.
-pub const POSITION_END: Position = NUMBER_MAX + 1;

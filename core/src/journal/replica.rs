@@ -209,7 +209,7 @@ impl<A: Clone> Replica<A> {
                     let order = StoreOrder::Read {
                         key: layout::head_key(log),
                     };
-                    self.ask(asker, request, (Step::Load, order), out);
+                    self.ask(asker, request, Step::Load, order, out);
                     false
                 }
             };
@@ -238,7 +238,7 @@ impl<A: Clone> Replica<A> {
                     self.read(asker, request, Place::START, out);
                 } else {
                     let changes = alloc::vec![put_head(&request.log, promised)];
-                    self.write(asker, request, (promised, changes), out);
+                    self.write(asker, request, promised, changes, out);
                 }
                 false
             }
@@ -261,7 +261,7 @@ impl<A: Clone> Replica<A> {
                 if changes.is_empty() {
                     return self.answer(asker, &request, Said::Accepted, out);
                 }
-                self.write(asker, request, (promised, changes), out);
+                self.write(asker, request, promised, changes, out);
                 false
             }
             Ask::Keep { snapshot, .. } => {
@@ -277,7 +277,7 @@ impl<A: Clone> Replica<A> {
                     self.release(&request);
                     return true;
                 };
-                self.write(asker, request, (kept, changes), out);
+                self.write(asker, request, kept, changes, out);
                 false
             }
         }
@@ -295,7 +295,7 @@ impl<A: Clone> Replica<A> {
         };
         let log = &request.log;
         let parts = self.collect(log, *snapshot, (*index, Bytes::clone(bytes)))?;
-        Some(replaced(log, (head, snapshot.through), parts))
+        Some(replaced(log, head, snapshot.through, parts))
     }
 
     /// Takes a part of a snapshot; all of them if they are complete by it.
@@ -371,20 +371,22 @@ impl<A: Clone> Replica<A> {
             to: Some(layout::end_key(&request.log)),
             bytes_max: self.page_bytes,
         };
-        self.ask(asker, request, (Step::Read, order), out);
+        self.ask(asker, request, Step::Read, order, out);
     }
 
     fn write(
         &mut self,
         asker: A,
         request: Request,
-        (head, batch): (Head, Vec<Change>),
+        head: Head,
+        batch: Vec<Change>,
         out: &mut Vec<ReplicaOutput<A>>,
     ) {
         self.ask(
             asker,
             request,
-            (Step::Write(head), StoreOrder::Write { batch }),
+            Step::Write(head),
+            StoreOrder::Write { batch },
             out,
         );
     }
@@ -393,7 +395,8 @@ impl<A: Clone> Replica<A> {
         &mut self,
         asker: A,
         request: Request,
-        (step, order): (Step, StoreOrder),
+        step: Step,
+        order: StoreOrder,
         out: &mut Vec<ReplicaOutput<A>>,
     ) {
         self.last_question += 1;

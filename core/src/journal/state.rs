@@ -1,9 +1,13 @@
 //! What a quorum log consists of: entries, snapshots, the stores that keep it. Values only. Spec: sharding 10.7.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::store::{Bytes, Sequence};
+use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
+
+/// The most stores that may vote about logs: each append waits for more than half of them, and nine bear the loss of four.
+pub const VOTERS_MAX: usize = 9;
 
 /// A store, by the number that was drawn when it was made. A store that lost what it held has another one, and does not vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,4 +120,74 @@ impl Item {
             Self::Entry { entry, .. } => Place::Entry(entry.position),
         }
     }
+}
+
+/// The stores that vote about every log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Voters {
+    /// All of them, ascending. Once settled, they are never changed.
+    pub stores: Arc<[StoreId]>,
+    /// Whether every one of them has durably agreed to this.
+    pub is_settled: bool,
+}
+
+impl Voters {
+    /// Whether stores can be voters: ascending, none twice, one to [`VOTERS_MAX`].
+    #[must_use]
+    pub fn are_possible(stores: &[StoreId]) -> bool {
+        let ascending = stores.windows(2).all(|pair| pair.first() < pair.last());
+        (1..=VOTERS_MAX).contains(&stores.len()) && ascending
+    }
+}
+
+/// Why a writer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriterEnd {
+    /// Somebody else has the log.
+    #[error("refused: token {held} owns the log")]
+    Fenced {
+        /// The token that owns it.
+        held: Token,
+    },
+    /// What a majority holds cannot have been written by owners of one log.
+    #[error("what a majority holds is no log")]
+    Damaged,
+}
+
+/// What was found when a log was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The owner's token.
+    pub token: Token,
+    /// The newest snapshot.
+    pub snapshot: Option<Snapshot>,
+    /// The records behind it, without a gap, each with the token of who appended it.
+    pub records: Vec<Record>,
+    /// The last record there ever was.
+    pub last: Sequence,
+}
+
+/// Why a writer does not do what it is told. Nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriterError {
+    /// It is not open yet, or has ended.
+    #[error("the log is not open")]
+    NotOpen,
+    /// What was told before is not acknowledged yet.
+    #[error("an earlier one is not acknowledged yet")]
+    InFlight,
+    /// The log does not end there.
+    #[error("the log ends at {last}")]
+    SequenceConflict {
+        /// The log's last record.
+        last: Sequence,
+    },
+    /// Nothing to append, too many records, or too many bytes.
+    #[error("the append or the snapshot is beyond a limit, or without a record")]
+    TooLarge,
+    /// The log is as large as it may be: a snapshot has to be kept first.
+    #[error("the log is as large as it may be; a snapshot has to be kept first")]
+    Full,
 }

@@ -1,5 +1,6 @@
 //! Quorum logs: rules one by one, and many random schedules.
 
+mod machine;
 mod model;
 mod rules;
 mod world;

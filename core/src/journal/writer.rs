@@ -14,9 +14,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::opening::{Opening, WriteBack};
-pub use self::words::{Opened, WriterBounds, WriterEnd, WriterError, WriterOutput, WriterSettings};
+pub use self::words::{WriterBounds, WriterOutput, WriterSettings};
 use super::protocol::{Ask, ENTRIES_MAX, NUMBER_MAX, PARTS_MAX, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
-use super::state::{Entry, Position, SnapshotHead, StoreId};
+use super::state::{Entry, Position, SnapshotHead, StoreId, WriterEnd, WriterError};
 use crate::store::{Bytes, Sequence};
 use crate::token::Token;
 
@@ -182,8 +182,13 @@ impl Writer {
         let Some(count) = count.filter(|_| state.len() <= SNAPSHOT_BYTES_MAX) else {
             return Err(WriterError::TooLarge);
         };
-        let Extent { position, bytes, .. } = self.extent;
-        self.send_snapshot((position, covers, count), parts, bytes, out);
+        let snapshot = SnapshotHead {
+            through: self.extent.position,
+            covers,
+            token: self.token,
+            parts: count,
+        };
+        self.send_snapshot(snapshot, parts, self.extent.bytes, out);
         Ok(())
     }
 
@@ -212,25 +217,26 @@ impl Writer {
             return Ok(());
         }
         let nothing = alloc::vec![Bytes::from([].as_slice())];
-        self.send_snapshot((position, covers, 0), nothing, frees, out);
+        let snapshot = SnapshotHead {
+            through: position,
+            covers,
+            token: self.token,
+            parts: 0,
+        };
+        self.send_snapshot(snapshot, nothing, frees, out);
         Ok(())
     }
 
     fn send_snapshot(
         &mut self,
-        (through, covers, count): (Position, Sequence, u32),
+        snapshot: SnapshotHead,
         parts: Vec<Bytes>,
         frees: usize,
         out: &mut Vec<WriterOutput>,
     ) {
         self.keeping = Some(Keeping {
             flight: self.flight(),
-            snapshot: SnapshotHead {
-                through,
-                covers,
-                token: self.token,
-                parts: count,
-            },
+            snapshot,
             parts,
             frees,
         });
@@ -238,7 +244,7 @@ impl Writer {
     }
 
     /// Asks everything again that is not answered: messages are lost, and replicas restart.
-    pub fn repeat(&mut self, out: &mut Vec<WriterOutput>) {
+    pub fn repeat(&self, out: &mut Vec<WriterOutput>) {
         match &self.stage {
             Stage::Opening(_) => self.repeat_opening(out),
             Stage::WritingBack(_) => self.repeat_write_back(out),
@@ -257,8 +263,8 @@ impl Writer {
             return;
         }
         match reply.said {
-            Said::Refused { held } => self.on_refused((reply.store, reply.id), held, out),
-            Said::Page(page) => self.on_page((reply.store, reply.id), page, out),
+            Said::Refused { held } => self.on_refused(reply.store, reply.id, held, out),
+            Said::Page(page) => self.on_page(reply.store, reply.id, page, out),
             Said::Accepted => self.on_accepted(reply.store, reply.id, out),
             Said::Kept => self.on_kept(reply.store, reply.id, out),
         }
@@ -407,7 +413,7 @@ impl Writer {
         }
     }
 
-    fn on_refused(&mut self, (store, id): (StoreId, u64), held: Token, out: &mut Vec<WriterOutput>) {
+    fn on_refused(&mut self, store: StoreId, id: u64, held: Token, out: &mut Vec<WriterOutput>) {
         if held.term > NUMBER_MAX || held.count > NUMBER_MAX {
             return out.push(WriterOutput::Nonsense(store));
         }

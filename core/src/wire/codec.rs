@@ -12,11 +12,11 @@ use alloc::vec::Vec;
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
 use super::handshake::{FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_SETTINGS, FEATURES};
-use super::{WireError, ddata, detector, kind, membership, sharding, singleton};
+use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
-use crate::message::{DdataMsg, DetectorMsg, Lane, Message, ShardingMsg, SingletonMsg};
+use crate::message::{DdataMsg, DetectorMsg, JournalMsg, Lane, Message, ShardingMsg, SingletonMsg};
 
 /// Appends one whole frame. Hosts that send gossip keep an [`Encoder`] instead: it reuses its compressor.
 ///
@@ -101,6 +101,7 @@ impl Encoder {
             Message::Sharding(msg) => sharding::put(msg, chains, limits, out),
             Message::Ddata(msg) => ddata::put(msg, out),
             Message::Singleton(msg) => singleton::put(msg, chains, out),
+            Message::Journal(msg) => journal::put(msg, out),
         }
     }
 }
@@ -135,6 +136,8 @@ pub fn decode_message_with(
         Message::Ddata(ddata::read(&mut reader, types)?)
     } else if SingletonMsg::TAGS.contains(&tag) {
         Message::Singleton(singleton::read(tag, &mut reader)?)
+    } else if JournalMsg::TAGS.contains(&tag) {
+        Message::Journal(journal::read(tag, &mut reader)?)
     } else if DetectorMsg::TAGS.contains(&tag) {
         Message::Detector(detector::read(tag, &mut reader)?)
     } else {

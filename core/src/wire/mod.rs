@@ -10,6 +10,7 @@ mod extension;
 mod frame;
 mod gossip;
 pub mod handshake;
+mod journal;
 pub mod kind;
 mod membership;
 mod registry;

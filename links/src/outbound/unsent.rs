@@ -28,7 +28,8 @@ fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
         | Message::Sharding(_)
         | Message::Membership(_)
         | Message::Detector(_)
-        | Message::Ddata(_) => false,
+        | Message::Ddata(_)
+        | Message::Journal(_) => false,
     }
 }
 

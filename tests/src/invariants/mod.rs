@@ -286,6 +286,7 @@ impl Checks {
             | Event::Sharding { .. }
             | Event::Ddata(_)
             | Event::Singleton { .. }
+            | Event::Journal(_)
             | Event::Rejected { .. } => {}
             // A later version's; its checker is still to be written.
             _ => {}

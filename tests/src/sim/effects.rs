@@ -92,7 +92,8 @@ impl Sim {
             | Message::Membership(MembershipMsg::GossipStatus(_))
             | Message::Sharding(ShardingMsg::Kind(_))
             | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_))
-            | Message::Ddata(_) => {}
+            | Message::Ddata(_)
+            | Message::Journal(_) => {}
         }
         self.send(process, to, message);
     }
@@ -131,7 +132,11 @@ impl Sim {
             }
             Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
             Event::Detector(DetectorEvent::StillMember) => self.processes[process as usize].in_doubt = false,
-            Event::Membership(_) | Event::Detector(_) | Event::Downing(_) | Event::Rejected { .. } => {}
+            Event::Membership(_)
+            | Event::Detector(_)
+            | Event::Downing(_)
+            | Event::Journal(_)
+            | Event::Rejected { .. } => {}
             Event::Singleton { event, .. } => self.on_singleton_event(process, event),
             // A later version's.
             _ => {}
@@ -207,7 +212,8 @@ impl Sim {
                 Answer::Done
                 | Answer::Refused(_)
                 | Answer::Ddata(_)
-                | Answer::Singleton(SingletonAnswer::Stopped(_)),
+                | Answer::Singleton(SingletonAnswer::Stopped(_))
+                | Answer::Journal(_),
             ) => {
                 let what = format!("ask {at} is answered like a command");
                 self.violated("I-44", process, what);

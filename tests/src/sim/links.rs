@@ -51,6 +51,7 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::HandBack(_)) => "HandBack",
         Message::Ddata(_) => "Ddata",
         Message::Singleton(_) => "Singleton",
+        Message::Journal(_) => "Journal",
     }
 }
 
@@ -65,7 +66,8 @@ pub(crate) fn entity_message(message: &Message) -> Option<usize> {
         | Message::Singleton(_)
         | Message::Membership(_)
         | Message::Detector(_)
-        | Message::Ddata(_) => None,
+        | Message::Ddata(_)
+        | Message::Journal(_) => None,
     }
 }
 
@@ -443,7 +445,8 @@ impl core::fmt::Display for Brief<'_> {
             | Message::Membership(_)
             | Message::Detector(_)
             | Message::Singleton(_)
-            | Message::Ddata(_)) => f.write_str(name(other)),
+            | Message::Ddata(_)
+            | Message::Journal(_)) => f.write_str(name(other)),
         }
     }
 }

@@ -2,7 +2,8 @@
 //! Decides nothing. Spec: `README.md`.
 
 use quorate_core::event::{
-    DdataEvent, DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent, SingletonEvent,
+    DdataEvent, DetectorEvent, DowningEvent, Event, JournalEvent, MembershipEvent, ShardingEvent,
+    SingletonEvent,
 };
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::events::MembershipChange;
@@ -96,9 +97,28 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         Event::Singleton { singleton, event } => {
             self::singleton(me, &names.singletons.name(*singleton).escape_debug(), event)
         }
+        Event::Journal(event) => logs(me, event),
         // What a later version of the core says.
         Event::Membership(_) | Event::Downing(_) | Event::Detector(_) => unknown(me, event),
         _ => unknown(me, event),
+    }
+}
+
+fn logs(me: &UniqueAddress, event: &JournalEvent) {
+    match event {
+        JournalEvent::Settled { .. } => {
+            tracing::info!(target: "cluster::store", event = "voters_settled", %me, "{event}");
+        }
+        JournalEvent::Conflict { .. } | JournalEvent::OtherNumber { .. } => {
+            tracing::warn!(target: "cluster::store", event = "voters_differ", %me, "{event}");
+        }
+        JournalEvent::Damaged => {
+            tracing::error!(target: "cluster::store", event = "log_damaged", %me, "{event}");
+        }
+        JournalEvent::Fenced { .. } => {
+            tracing::debug!(target: "cluster::store", event = "log_fenced", %me, "{event}");
+        }
+        _ => tracing::debug!(target: "cluster::store", event = "other", %me, other = ?event),
     }
 }
 

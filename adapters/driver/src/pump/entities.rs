@@ -99,6 +99,7 @@ impl Entities {
             | Event::Sharding { .. }
             | Event::Ddata(_)
             | Event::Singleton { .. }
+            | Event::Journal(_)
             | Event::Rejected { .. } => {}
             // What a later version of the core says.
             _ => {}

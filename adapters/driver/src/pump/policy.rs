@@ -122,7 +122,8 @@ pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
         Command::Membership(MembershipCommand::Join(_) | MembershipCommand::JoinSeeds(_))
         | Command::Sharding(_)
         | Command::Singleton(_)
-        | Command::Ddata(_) => return,
+        | Command::Ddata(_)
+        | Command::Journal(_) => return,
     };
     audit(what, &"this program", whom, &Ok(()), 0);
 }

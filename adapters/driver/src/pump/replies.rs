@@ -77,9 +77,11 @@ impl Replies {
                 reply.send(match answer {
                     Answer::Sharding(ShardingAnswer::Asked(result))
                     | Answer::Singleton(SingletonAnswer::Asked(result)) => result,
-                    Answer::Done | Answer::Refused(_) | Answer::Ddata(_) | Answer::Singleton(_) => {
-                        Err(AskFailure::NodeStopped)
-                    }
+                    Answer::Done
+                    | Answer::Refused(_)
+                    | Answer::Ddata(_)
+                    | Answer::Singleton(_)
+                    | Answer::Journal(_) => Err(AskFailure::NodeStopped),
                 });
                 None
             }
@@ -87,9 +89,11 @@ impl Replies {
                 match answer {
                     Answer::Ddata(answer) => reply.send(answer),
                     // The node has stopped: so says the closed end.
-                    Answer::Done | Answer::Refused(_) | Answer::Sharding(_) | Answer::Singleton(_) => {
-                        drop(reply)
-                    }
+                    Answer::Done
+                    | Answer::Refused(_)
+                    | Answer::Sharding(_)
+                    | Answer::Singleton(_)
+                    | Answer::Journal(_) => drop(reply),
                 }
                 None
             }
@@ -122,7 +126,8 @@ impl Replies {
                 | Answer::Refused(_)
                 | Answer::Sharding(_)
                 | Answer::Ddata(_)
-                | Answer::Singleton(_) => None,
+                | Answer::Singleton(_)
+                | Answer::Journal(_) => None,
             },
         }
     }

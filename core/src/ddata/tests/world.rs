@@ -386,6 +386,7 @@ impl World {
             | Event::Downing(_)
             | Event::Sharding { .. }
             | Event::Singleton { .. }
+            | Event::Journal(_)
             | Event::Rejected { .. } => None,
         });
         of_ddata.collect()
@@ -404,6 +405,7 @@ impl World {
             | Event::Detector(_)
             | Event::Downing(_)
             | Event::Singleton { .. }
+            | Event::Journal(_)
             | Event::Sharding { .. } => None,
         });
         rejected.collect()

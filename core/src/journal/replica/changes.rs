@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::journal::layout::{self, Head};
 use crate::journal::protocol::{Ask, Request};
-use crate::journal::state::{Place, SnapshotHead};
+use crate::journal::state::{Place, Position, SnapshotHead};
 use crate::store::{Bytes, Change, StoreAnswer, StoreError};
 
 /// The entries of a request that no snapshot covers.
@@ -24,7 +24,7 @@ pub(super) fn accepted(request: &Request, snapshot: Option<SnapshotHead>) -> Vec
 }
 
 /// A snapshot in place of the earlier one and of every entry that it covers, in one commit.
-pub(super) fn replaced(log: &str, (head, through): (Head, u64), parts: Vec<Bytes>) -> Vec<Change> {
+pub(super) fn replaced(log: &str, head: Head, through: Position, parts: Vec<Bytes>) -> Vec<Change> {
     let mut changes = vec![
         Change::DeleteRange {
             from: layout::item_key(log, Place::START),

@@ -8,10 +8,8 @@ use crate::journal::protocol::{
     Ask, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said,
 };
 use crate::journal::replica::{REQUESTS_MAX, Replica, ReplicaOutput};
-use crate::journal::state::{Entry, Item, Place, SnapshotHead, StoreId};
-use crate::journal::writer::{
-    Opened, Writer, WriterBounds, WriterEnd, WriterError, WriterOutput, WriterSettings,
-};
+use crate::journal::state::{Entry, Item, Opened, Place, SnapshotHead, StoreId, WriterEnd, WriterError};
+use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, Record, Snapshot, Space, StoreError, StoreReport};
 use crate::token::Token;

@@ -10,10 +10,8 @@ use rand_core::SeedableRng;
 
 use crate::journal::protocol::{Reply, Request};
 use crate::journal::replica::{Replica, ReplicaOutput};
-use crate::journal::state::StoreId;
-use crate::journal::writer::{
-    Opened, Writer, WriterBounds, WriterEnd, WriterError, WriterOutput, WriterSettings,
-};
+use crate::journal::state::{Opened, StoreId, WriterEnd, WriterError};
+use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use crate::rng::{below, chance};
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, Sequence, Space, StoreError, StoreReport, StoreRequest};

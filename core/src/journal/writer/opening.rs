@@ -5,9 +5,9 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use super::{Extent, Flight, Opened};
+use super::{Extent, Flight};
 use crate::journal::protocol::{Ask, ENTRIES_MAX, Page};
-use crate::journal::state::{ENTRY_BYTES, Entry, Item, Place, Position, SnapshotHead, StoreId};
+use crate::journal::state::{ENTRY_BYTES, Entry, Item, Opened, Place, Position, SnapshotHead, StoreId};
 use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
 
@@ -82,7 +82,8 @@ impl Opening {
 
     pub(super) fn on_page(
         &mut self,
-        (store, id): (StoreId, u64),
+        store: StoreId,
+        id: u64,
         page: Page,
         next_id: u64,
         bytes_max: usize,

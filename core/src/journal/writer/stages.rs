@@ -4,10 +4,10 @@
 use alloc::vec::Vec;
 
 use super::opening::{Opening, Step};
-use super::words::{WriterEnd, WriterOutput};
+use super::words::WriterOutput;
 use super::{Stage, Writer};
 use crate::journal::protocol::{Ask, Page};
-use crate::journal::state::StoreId;
+use crate::journal::state::{StoreId, WriterEnd};
 
 impl Writer {
     pub(super) fn begin(&mut self, out: &mut Vec<WriterOutput>) {
@@ -27,13 +27,13 @@ impl Writer {
         }
     }
 
-    pub(super) fn on_page(&mut self, (store, id): (StoreId, u64), page: Page, out: &mut Vec<WriterOutput>) {
+    pub(super) fn on_page(&mut self, store: StoreId, id: u64, page: Page, out: &mut Vec<WriterOutput>) {
         let (quorum, next_id) = (self.quorum(), self.last_id + 1);
         let bytes_max = self.settings.bounds.log_bytes_max.saturating_mul(4);
         let Stage::Opening(opening) = &mut self.stage else {
             return;
         };
-        match opening.on_page((store, id), page, next_id, bytes_max) {
+        match opening.on_page(store, id, page, next_id, bytes_max) {
             Step::Nothing => {}
             Step::Nonsense => out.push(WriterOutput::Nonsense(store)),
             Step::ReadOn(ask) => {

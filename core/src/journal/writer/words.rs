@@ -1,11 +1,10 @@
 //! What a writer is told, what it wants done and what it says. Types only. Spec: sharding 10.7.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use crate::journal::protocol::Request;
-use crate::journal::state::StoreId;
-use crate::store::{LogName, Record, Sequence, Snapshot};
+use crate::journal::state::{Opened, StoreId, WriterEnd};
+use crate::store::{LogName, Sequence};
 use crate::token::Token;
 
 /// Which log is opened, where it lies, and within which bounds.
@@ -64,56 +63,4 @@ pub enum WriterOutput {
     Nonsense(StoreId),
     /// It owns the log no more, or never will. What was being appended is in the log or not.
     Ended(WriterEnd),
-}
-
-/// Why a writer has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriterEnd {
-    /// Somebody else has the log.
-    #[error("refused: token {held} owns the log")]
-    Fenced {
-        /// The token that owns it.
-        held: Token,
-    },
-    /// What a majority holds cannot have been written by owners of one log.
-    #[error("what a majority holds is no log")]
-    Damaged,
-}
-
-/// What was found when a log was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// The owner's token.
-    pub token: Token,
-    /// The newest snapshot.
-    pub snapshot: Option<Snapshot>,
-    /// The records behind it, without a gap, each with the token of who appended it.
-    pub records: Vec<Record>,
-    /// The last record there ever was.
-    pub last: Sequence,
-}
-
-/// Why a writer does not do what it is told. Nothing was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriterError {
-    /// It is not open yet, or has ended.
-    #[error("the log is not open")]
-    NotOpen,
-    /// What was told before is not acknowledged yet.
-    #[error("an earlier one is not acknowledged yet")]
-    InFlight,
-    /// The log does not end there.
-    #[error("the log ends at {last}")]
-    SequenceConflict {
-        /// The log's last record.
-        last: Sequence,
-    },
-    /// Nothing to append, too many records, or too many bytes.
-    #[error("the append or the snapshot is beyond a limit, or without a record")]
-    TooLarge,
-    /// The log is as large as it may be: a snapshot has to be kept first.
-    #[error("the log is as large as it may be; a snapshot has to be kept first")]
-    Full,
 }

@@ -385,7 +385,8 @@ impl World {
                 | Timer::Detector(_)
                 | Timer::Downing(_)
                 | Timer::Ddata(_)
-                | Timer::Singleton(_) => {
+                | Timer::Singleton(_)
+                | Timer::Journal(_) => {
                     unreachable!()
                 }
             }

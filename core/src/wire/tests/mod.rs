@@ -18,6 +18,8 @@ use super::*;
 use crate::agreement::{Setting, Settings};
 use crate::config::Limits;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
+use crate::journal::protocol::{Ask, Page, Reply, Request, Said, VoterBody, VoterMsg};
+use crate::journal::state::{Entry, Item, Place, SnapshotHead, StoreId, Voters};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
@@ -25,8 +27,8 @@ use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope, GossipStatus, Heartbeat,
-    InitJoin, InitJoinAck, Join, JoinRefused, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage,
-    ShardingMsg, SingletonMsg, Welcome,
+    InitJoin, InitJoinAck, Join, JoinRefused, JournalMsg, Lane, MembershipMsg, Message, ShardingBody,
+    ShardingMessage, ShardingMsg, SingletonMsg, Welcome,
 };
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
@@ -260,6 +262,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         ),
     ];
     all.extend(singleton_messages(&to));
+    all.extend(journal_messages(&to));
     let registry = registry_messages(&to).into_iter();
     all.extend(registry.map(|(name, message)| (name, Message::Sharding(ShardingMsg::Registry(message)))));
     all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
@@ -272,6 +275,108 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         )
     }));
     all
+}
+
+fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
+    let token = Token::new(4, 2);
+    let stores: Arc<[StoreId]> = [3, 7, u128::MAX].map(StoreId).into();
+    let introduction = |asks, store, voters| VoterBody::Introduction { asks, store, voters };
+    let voters = |is_settled| {
+        Some(Voters {
+            stores: Arc::clone(&stores),
+            is_settled,
+        })
+    };
+    let voter = |body| JournalMsg::Voter(VoterMsg { to: to.clone(), body });
+    let request = |ask| {
+        JournalMsg::Request(Request {
+            log: Arc::from("counter/7"),
+            store: StoreId(7),
+            opener: 11,
+            id: 12,
+            token,
+            ask,
+        })
+    };
+    let reply = |said| {
+        JournalMsg::Reply(Reply {
+            log: Arc::from("counter/7"),
+            store: StoreId(7),
+            opener: 11,
+            id: 12,
+            said,
+        })
+    };
+    let entry = |position, first, records: &[&[u8]]| Entry {
+        position,
+        origin: Token::new(3, 1),
+        first,
+        records: records.iter().map(|record| Arc::from(*record)).collect(),
+    };
+    let snapshot = SnapshotHead {
+        through: 40,
+        covers: 39,
+        token,
+        parts: 2,
+    };
+    let part = |index: u32| (index, Arc::from(b"state".as_slice()));
+    let keep = |(index, bytes)| Ask::Keep {
+        snapshot,
+        index,
+        bytes,
+    };
+    let full = Page {
+        snapshot: Some(snapshot),
+        items: vec![
+            Item::Part {
+                index: 1,
+                bytes: part(1).1,
+            },
+            Item::Entry {
+                accepted: token,
+                entry: entry(41, 40, &[b"added 3", b""]),
+            },
+            Item::Entry {
+                accepted: token,
+                entry: entry(42, 42, &[]),
+            },
+        ],
+        next: Some(Place::Entry(43)),
+    };
+    let empty = Page {
+        snapshot: None,
+        items: vec![],
+        next: None,
+    };
+    let entries = vec![entry(1, 1, &[b"one", b"two"]), entry(2, 3, &[])];
+    [
+        ("journal_who_are_you", voter(introduction(true, None, None))),
+        (
+            "journal_introduction_agreed",
+            voter(introduction(false, Some(StoreId(7)), voters(false))),
+        ),
+        (
+            "journal_introduction_settled",
+            voter(introduction(false, Some(StoreId(7)), voters(true))),
+        ),
+        (
+            "journal_elect",
+            voter(VoterBody::Elect {
+                stores: Arc::clone(&stores),
+            }),
+        ),
+        ("journal_promise", request(Ask::Promise)),
+        ("journal_read", request(Ask::Read { from: Place::Part(1) })),
+        ("journal_accept", request(Ask::Accept { entries })),
+        ("journal_keep", request(keep(part(1)))),
+        ("journal_page", reply(Said::Page(full))),
+        ("journal_page_empty", reply(Said::Page(empty))),
+        ("journal_accepted", reply(Said::Accepted)),
+        ("journal_kept", reply(Said::Kept)),
+        ("journal_refused", reply(Said::Refused { held: token })),
+    ]
+    .map(|(name, msg)| (name, Message::Journal(msg)))
+    .into()
 }
 
 fn singleton_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {

@@ -343,7 +343,7 @@ impl Sim {
             Answer::Done => {}
             // Whoever sent it knows.
             Answer::Refused(_) => self.history.messages[at].whereabouts = Whereabouts::Destroyed,
-            Answer::Sharding(_) | Answer::Singleton(_) | Answer::Ddata(_) => {
+            Answer::Sharding(_) | Answer::Singleton(_) | Answer::Ddata(_) | Answer::Journal(_) => {
                 self.violated("I-44", process, format!("a tell is answered with {answer:?}"));
             }
         }

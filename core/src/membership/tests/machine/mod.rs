@@ -372,6 +372,7 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Sharding(ShardingAnswer::Asked(_)) => unreachable!("membership answers no ask"),
                 Answer::Ddata(_) => unreachable!("membership holds no replicas"),
                 Answer::Singleton(_) => unreachable!("membership answers no ask"),
+                Answer::Journal(_) => unreachable!("membership keeps no logs"),
             }
         }
         Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
@@ -384,7 +385,8 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Detector(DetectorEvent::StillMember)
             | Event::Sharding { .. }
             | Event::Singleton { .. }
-            | Event::Ddata(_),
+            | Event::Ddata(_)
+            | Event::Journal(_),
         )
         | Effect::Entity(_)
         | Effect::Singleton(_)
@@ -419,7 +421,8 @@ fn show_message(message: &Message) -> String {
         | Message::Sharding(ShardingMsg::Entity(_))
         | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_) | ShardingMsg::HandBack(_))
         | Message::Singleton(_)
-        | Message::Ddata(_) => unreachable!("membership does not say {message:?}"),
+        | Message::Ddata(_)
+        | Message::Journal(_) => unreachable!("membership does not say {message:?}"),
     })
 }
 

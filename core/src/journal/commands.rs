@@ -1,0 +1,99 @@
+//! What this node's user wants of quorum logs. Checks the caller's arguments once; decides nothing else. Spec: sharding 10.7.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::logs::Log;
+use super::protocol::{Command, CommandError, LOG_NAME_BYTES_MAX};
+use super::state::WriterError;
+use super::writer::{Writer, WriterOutput};
+use super::{Cx, Journals};
+use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
+use crate::input::Token as Caller;
+use crate::store::LogName;
+use crate::token::Token;
+
+impl Journals {
+    /// A caller wants something.
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, caller: Caller, command: Command) {
+        match command {
+            Command::Open { log, opener, token } => self.on_open(cx, caller, log, opener, token),
+            Command::Append {
+                log,
+                opener,
+                expected,
+                records,
+            } => {
+                let call =
+                    |writer: &mut Writer, out: &mut Vec<WriterOutput>| writer.append(expected, records, out);
+                self.with_writer(cx, &log, opener, call, |log| log.appending = Some(caller))
+                    .unwrap_or_else(|error| refuse(cx, caller, error));
+            }
+            Command::Keep {
+                log,
+                opener,
+                covers,
+                state,
+            } => {
+                let call =
+                    |writer: &mut Writer, out: &mut Vec<WriterOutput>| writer.keep(covers, &state, out);
+                self.with_writer(cx, &log, opener, call, |log| log.keeping = Some(caller))
+                    .unwrap_or_else(|error| refuse(cx, caller, error));
+            }
+            Command::Forget { log, opener, through } => {
+                let call = |writer: &mut Writer, out: &mut Vec<WriterOutput>| writer.forget(through, out);
+                self.with_writer(cx, &log, opener, call, |log| log.keeping = Some(caller))
+                    .unwrap_or_else(|error| refuse(cx, caller, error));
+            }
+            Command::Close { log, opener } => {
+                if self.logs.get(&log).is_some_and(|log| log.opener == opener) {
+                    self.forget(cx, &log, AnyError::Journal(CommandError::NotOpen));
+                }
+                cx.reply(caller, AnyAnswer::Done);
+            }
+        }
+    }
+
+    fn on_open(&mut self, cx: &mut Cx<'_>, caller: Caller, name: LogName, opener: u64, token: Option<Token>) {
+        let journal = &cx.config().journal;
+        if journal.voters == 0 {
+            return refuse(cx, caller, CommandError::NotConfigured);
+        }
+        if !(1..=LOG_NAME_BYTES_MAX).contains(&name.len()) {
+            return refuse(cx, caller, CommandError::BadName);
+        }
+        if self.logs.contains_key(&name) {
+            self.forget(cx, &name, AnyError::Journal(CommandError::NotOpen));
+        }
+        if self.logs.len() >= journal.open_logs_max {
+            cx.counters().logs_refused += 1;
+            return refuse(cx, caller, CommandError::TooMany);
+        }
+        self.logs
+            .insert(Arc::clone(&name), Log::new(opener, token, caller));
+        self.open(cx, &name);
+    }
+
+    /// Calls the writer of a log that this opener has, notes who waits, and does what the writer wants.
+    fn with_writer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &LogName,
+        opener: u64,
+        call: impl FnOnce(&mut Writer, &mut Vec<WriterOutput>) -> Result<(), WriterError>,
+        note: impl FnOnce(&mut Log),
+    ) -> Result<(), CommandError> {
+        let log = self.logs.get_mut(name).filter(|log| log.opener == opener);
+        let log = log.ok_or(CommandError::NotOpen)?;
+        let writer = log.writer.as_mut().ok_or(CommandError::NotOpen)?;
+        let mut out = Vec::new();
+        call(writer, &mut out).map_err(CommandError::Refused)?;
+        note(log);
+        self.perform(cx, name, out);
+        Ok(())
+    }
+}
+
+fn refuse(cx: &mut Cx<'_>, caller: Caller, error: CommandError) {
+    cx.reply(caller, AnyAnswer::Refused(AnyError::Journal(error)));
+}
