@@ -246,7 +246,7 @@ async fn what_waits_while_an_entity_stops_was_not_handled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tell_that_cannot_be_sent_is_an_error() {
+async fn s_100_a_message_for_no_entity_or_too_large_is_an_error() {
     let node = cluster(1).await.remove(0);
     let region = notebooks(&node, &Said::default()).await;
     let long = Order::Note("x".repeat(5 << 20));

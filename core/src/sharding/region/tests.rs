@@ -456,6 +456,33 @@ fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_e
 }
 
 #[test]
+fn s_141_a_hand_off_stops_every_entity_and_is_confirmed_after_the_last() {
+    let mut rig = Rig::hosting();
+    for entity in ["e", "f", "g"] {
+        let mut pending = pending("1", None, 0);
+        pending.envelope.entity = EntityId::from(entity);
+        rig.act(|region, shared| region.route(shared, pending));
+    }
+    let stops = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let stop = |index| Effect::Entity(EntityOrder::Stop { slot: slot(index) });
+    assert_eq!(stops, [stop(0), stop(1), stop(2)], "and nothing is said yet");
+    let theirs = pending("2", None, 1);
+    let back = rig.act(|region, shared| region.route(shared, theirs.clone()));
+    assert_eq!(
+        back,
+        [hands_back(c(), theirs.envelope)],
+        "what comes goes to the next home"
+    );
+    let mut ended = |entity: &str| {
+        rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from(entity)))
+    };
+    assert_eq!((ended("f"), ended("e")), (vec![], vec![]));
+    let (term, shard) = (term(), SHARD);
+    let stopped = says(a(), ShardingBody::ShardStopped { term, shard });
+    assert!(ended("g").contains(&stopped));
+}
+
+#[test]
 fn a_stopping_shard_starts_again_only_when_nothing_of_it_runs() {
     let mut rig = Rig::hosting();
     rig.route("1");

@@ -136,7 +136,7 @@ fn lost_shard(world: &World, position: usize) -> u32 {
 }
 
 #[test]
-fn a_node_joins_and_gets_its_share() {
+fn s_084_a_node_joins_and_gets_its_share() {
     let mut world = World::new(3, 0);
     world.set(&[(0, Status::Up), (1, Status::Up), (2, Status::Joining)]);
     world.touch_all(0);
@@ -214,6 +214,17 @@ fn a_node_without_a_kind_is_drained_at_once() {
     world.set(&[(1, Status::Leaving)]);
     world.drain(1);
     assert!(world.peers[1].drained, "a proxy region with an empty buffer too");
+}
+
+#[test]
+fn s_102_a_region_without_a_shard_leaves_at_once() {
+    let mut world = World::formed(3, 0);
+    world.set(&[(2, Status::Leaving)]);
+    assert_eq!(world.counts(), [0, 0, 0]);
+    world.drain(2);
+    assert!(world.peers[2].drained, "there is nothing to hand over");
+    world.touch_all(0);
+    assert_eq!(world.counts(), [6, 6, 0], "and it gets nothing");
 }
 
 #[test]
