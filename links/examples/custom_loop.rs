@@ -82,10 +82,8 @@ impl Host {
         let first = self.happened.recv_timeout(timeout).ok();
         // Read after the sleep: so the node sees when its process stood still.
         self.linked.set_time(now(self.origin));
-        let all: Vec<_> = first
-            .into_iter()
-            .chain(self.happened.try_iter().take(256))
-            .collect();
+        let more = self.happened.try_iter().take(256);
+        let all: Vec<_> = first.into_iter().chain(more).collect();
         for happened in all {
             match happened {
                 Happened::Link(input) => self.linked.link(input),
@@ -227,9 +225,8 @@ pub(crate) fn until(hosts: &mut [Host], what: &str, done: impl Fn(&[Host]) -> bo
         if started.elapsed() > Duration::from_secs(20) {
             return Err(format!("waited for {what}").into());
         }
-        hosts
-            .iter_mut()
-            .for_each(|host| host.turn(Duration::from_millis(1)));
+        let millisecond = Duration::from_millis(1);
+        hosts.iter_mut().for_each(|host| host.turn(millisecond));
     }
     Ok(())
 }
@@ -242,12 +239,9 @@ fn main() -> Result<(), Failure> {
         host.inputs.push_back(Input::Command { token: 1, command });
     }
     let are_up = |host: &Host| host.linked.node.view().members_in(Status::Up).count() == 3;
-    until(&mut hosts, "three members to be Up", |hosts| {
-        hosts.iter().all(are_up)
-    })?;
-    println!(
-        "three members are Up: {:?}",
-        hosts[0].linked.node.view().members()
-    );
+    let all_up = |hosts: &[Host]| hosts.iter().all(are_up);
+    until(&mut hosts, "three members to be Up", all_up)?;
+    let view = hosts[0].linked.node.view();
+    println!("three members are Up: {:?}", view.members());
     Ok(())
 }

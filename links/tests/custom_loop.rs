@@ -99,3 +99,9 @@ fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
         "{stats:?}"
     );
 }
+
+#[test]
+fn the_loop_can_be_read_at_one_sitting() {
+    let lines = include_str!("../examples/custom_loop.rs").lines().count();
+    assert!(lines < 250, "{lines} lines");
+}
