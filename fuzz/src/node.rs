@@ -392,12 +392,13 @@ impl World {
                 if let Some(slot) = take(&mut self.slots.clone(), *pick) {
                     let reason = AskFailure::MailboxFull;
                     // An entity that refuses a message, or one that wants to be taken out of memory.
-                    let report = match *pick % 2 {
+                    let report = match *pick % 3 {
                         0 => EntityReport::Refused {
                             slot,
                             ask: None,
                             reason,
                         },
+                        1 => EntityReport::Escalated { slot },
                         _ => EntityReport::Passivate { slot },
                     };
                     self.feed(Input::Entity(report));

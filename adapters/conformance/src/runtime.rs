@@ -1,4 +1,4 @@
-//! The executor alone.
+//! The executor alone: what the driver needs of one, `quorate_driver::Runtime`, whichever it is.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which row of the catalogue is answered where, for each kind of adapter.
+//! Which row of the catalogue of bad inputs is answered where, for each kind of adapter. Spec: reliability 3c.
 
 /// Where a row is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
