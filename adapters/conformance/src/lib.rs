@@ -29,6 +29,7 @@ mod data;
 mod disk;
 mod durable;
 mod durable_faults;
+mod envelopes;
 mod keys;
 mod lanes;
 mod leases;
@@ -89,6 +90,7 @@ pub use durable_faults::{
     i_80_no_acknowledged_event_of_an_entity_is_lost_and_none_counts_twice,
     i_82_an_entity_goes_on_when_its_disk_is_well_again,
 };
+pub use envelopes::{a_function_of_ones_own_places_entities, envelopes_find_their_entities};
 pub use keys::{
     an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
     wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
@@ -165,6 +167,8 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
+            envelopes_find_their_entities,
+            a_function_of_ones_own_places_entities,
             an_answer_may_be_given_later,
             an_entity_has_timers_and_notices_when_no_message_comes,
             an_entity_that_panics_is_made_anew_and_loses_no_other_message,

@@ -227,7 +227,7 @@ impl<A> Cluster<A> {
         &self,
         kind: Kind<M, R>,
     ) -> Result<Region<M, R>, ClusterError> {
-        self.shared().register(kind.settings(false)?, None).await
+        self.shared().register(&kind, kind.settings(false)?, None).await
     }
 
     /// The way to all entities of a kind that this node has registered, to host it or as a proxy, by its name:
@@ -330,7 +330,7 @@ impl<A: Adapter> Cluster<A> {
         let settings = kind.settings(true)?;
         let follows = settings.allocation == Some(AllocationSettings::External);
         let name = Arc::clone(&settings.name);
-        let region = self.shared().register(settings, Some(starter)).await?;
+        let region = self.shared().register(kind, settings, Some(starter)).await?;
         if follows && self.shared().follows_places_of(region.kind()) {
             let runtime = A::runtime().map_err(|error| ClusterError::NoRuntime(error.to_string()))?;
             runtime.spawn(places::follow(Arc::clone(self.shared()), name));

@@ -13,6 +13,7 @@ use quorate_core::ident::NameError;
 use quorate_core::sharding::errors::AskFailure;
 
 use crate::durable::{DurabilityError, DurableFailure};
+use crate::extract::Unopened;
 use crate::kinds::Mismatch;
 
 /// Why a node did not start. Nothing of it is left running.
@@ -186,6 +187,15 @@ impl SingletonError {
     }
 }
 
+impl From<Unopened> for TellError {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::OtherType => Self::NoEnvelope,
+            Unopened::NoMatch => Self::NoMatch,
+        }
+    }
+}
+
 /// Why an entity's last message was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -246,6 +256,12 @@ pub enum TellError {
     /// The entity's id is empty or longer than `limits.entity_id_bytes_max`.
     #[error("the entity id is empty or too long")]
     BadEntityId,
+    /// The kind, as it is registered on this node, takes no envelopes of this type ([`Kind::extract`](crate::Kind::extract)).
+    #[error("the kind takes no envelopes of this type")]
+    NoEnvelope,
+    /// The envelope is for no entity.
+    #[error("the envelope is for no entity")]
+    NoMatch,
     /// The queue into the node is full (only from `try_tell`; `tell` waits).
     #[error("the node's command queue is full")]
     Full,

@@ -12,6 +12,7 @@ use quorate_core::sharding::passivation::PassivationSettings;
 
 use crate::entity::Supervision;
 use crate::error::ClusterError;
+use crate::extract::Extract;
 
 /// Shards of a kind unless [`Kind::shards`] says otherwise: ten or more per node up to a dozen nodes.
 pub const SHARDS_DEFAULT: u32 = 128;
@@ -26,6 +27,7 @@ pub struct Kind<M, R> {
     passivation: Option<PassivationSettings>,
     allocation: Option<AllocationSettings>,
     single_host: bool,
+    extract: Option<Extract>,
     supervision: Option<Supervision>,
     types: PhantomData<fn(M) -> R>,
 }
@@ -42,6 +44,7 @@ impl<M, R> Kind<M, R> {
             passivation: None,
             allocation: None,
             single_host: false,
+            extract: None,
             supervision: None,
             types: PhantomData,
         }
@@ -64,10 +67,10 @@ impl<M, R> Kind<M, R> {
     }
 
     /// How an entity finds its shard (default: a hash of its id; [`ShardExtractor::Kafka`] places it where Kafka's default
-    /// partitioner places its key). The same on every node, and it cannot be changed while the cluster runs. Mirrors the
+    /// partitioner places its key, [`ShardExtractor::custom`] where a function of one's own says). The same on every node, and it cannot be changed while the cluster runs. Mirrors the
     /// message extractors of the reference.
     #[must_use]
-    pub const fn extractor(mut self, extractor: ShardExtractor) -> Self {
+    pub fn extractor(mut self, extractor: ShardExtractor) -> Self {
         self.extractor = extractor;
         self
     }
@@ -86,6 +89,33 @@ impl<M, R> Kind<M, R> {
     pub fn allocation(mut self, settings: AllocationSettings) -> Self {
         self.allocation = Some(settings);
         self
+    }
+
+    /// Takes the id of the entity and its message out of an envelope, so that whoever sends need not know the id:
+    /// [`Region::tell`](crate::Region::tell) and [`Region::ask`](crate::Region::ask) take such envelopes then. `None`: the envelope is
+    /// for no entity. Only this node's own senders use it; with other types of envelopes, register the kind where they are sent.
+    /// Mirrors the message extractors of the reference.
+    ///
+    /// ```
+    /// # use quorate_driver::Kind;
+    /// struct Scan { cart: Option<String>, item: u64 }
+    ///
+    /// let carts = Kind::<u64, ()>::new("cart").extract(|scan: Scan| Some((scan.cart?, scan.item)));
+    /// # let _ = carts;
+    /// ```
+    #[must_use]
+    pub fn extract<E, I>(mut self, opens: impl Fn(E) -> Option<(I, M)> + Send + Sync + 'static) -> Self
+    where
+        E: 'static,
+        M: 'static,
+        I: AsRef<[u8]>,
+    {
+        self.extract = Some(Extract::new(opens));
+        self
+    }
+
+    pub(crate) fn extracts(&self) -> Option<Extract> {
+        self.extract.clone()
     }
 
     /// What becomes of its entities when they fail (default: [`Supervision::default`], they are made anew). May differ from node to
@@ -131,7 +161,7 @@ impl<M, R> Kind<M, R> {
         };
         Ok(KindSettings {
             role,
-            extractor: self.extractor,
+            extractor: self.extractor.clone(),
             passivation: self.passivation.clone(),
             allocation: self.allocation.clone(),
             ..KindSettings::new(Arc::clone(&self.name), self.shards, hosts)
@@ -145,10 +175,11 @@ impl<M, R> Clone for Kind<M, R> {
             name: Arc::clone(&self.name),
             shards: self.shards,
             role: self.role.clone(),
-            extractor: self.extractor,
+            extractor: self.extractor.clone(),
             passivation: self.passivation.clone(),
             allocation: self.allocation.clone(),
             single_host: self.single_host,
+            extract: self.extract.clone(),
             supervision: self.supervision.clone(),
             types: PhantomData,
         }

@@ -3,8 +3,10 @@
 
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Mutex;
 
+use crate::extract::Extract;
 use crate::sync::lock;
 
 /// A message and its answer.
@@ -44,8 +46,19 @@ pub(crate) enum Mismatch {
 }
 
 /// The table. As long as what was registered: programs have few.
-#[derive(Debug)]
-pub(crate) struct Kinds<K>(Mutex<BTreeMap<K, Types>>);
+pub(crate) struct Kinds<K>(Mutex<BTreeMap<K, Known>>);
+
+struct Known {
+    types: Types,
+    /// What takes envelopes apart, where there is something.
+    extract: Option<Extract>,
+}
+
+impl<K> fmt::Debug for Kinds<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Kinds").field(&lock(&self.0).len()).finish()
+    }
+}
 
 impl<K> Default for Kinds<K> {
     fn default() -> Self {
@@ -54,13 +67,17 @@ impl<K> Default for Kinds<K> {
 }
 
 impl<K: Copy + Ord> Kinds<K> {
-    /// Notes one; says whether it is new.
-    pub(crate) fn add(&self, key: K, types: Types) -> Result<bool, Mismatch> {
+    /// Notes one; says whether it is new. What takes its envelopes apart is the newest.
+    pub(crate) fn add(&self, key: K, types: Types, extract: Option<Extract>) -> Result<bool, Mismatch> {
         let mut kinds = lock(&self.0);
-        match kinds.get(&key) {
-            Some(known) => check(*known, types).map(|()| false),
+        match kinds.get_mut(&key) {
+            Some(known) => {
+                check(known.types, types)?;
+                known.extract = extract.or_else(|| known.extract.take());
+                Ok(false)
+            }
             None => {
-                kinds.insert(key, types);
+                kinds.insert(key, Known { types, extract });
                 Ok(true)
             }
         }
@@ -70,10 +87,12 @@ impl<K: Copy + Ord> Kinds<K> {
         lock(&self.0).remove(&key);
     }
 
-    /// Whether it is there, with these types.
-    pub(crate) fn check(&self, key: K, types: Types) -> Result<(), Mismatch> {
+    /// What takes its envelopes apart, if it is there with these types.
+    pub(crate) fn check(&self, key: K, types: Types) -> Result<Option<Extract>, Mismatch> {
         let kinds = lock(&self.0);
-        check(*kinds.get(&key).ok_or(Mismatch::Missing)?, types)
+        let known = kinds.get(&key).ok_or(Mismatch::Missing)?;
+        check(known.types, types)?;
+        Ok(known.extract.clone())
     }
 }
 

@@ -31,6 +31,7 @@ mod ending;
 mod entity;
 mod error;
 mod events;
+mod extract;
 mod kind;
 mod kinds;
 mod lease;

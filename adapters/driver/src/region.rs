@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::codec;
 use crate::entity;
 use crate::error::{AskError, ClusterError, TellError};
+use crate::extract::{Extract, Unopened};
 use crate::shared::{Recipient, Shared, UserCommand};
 use crate::sync;
 
@@ -30,14 +31,16 @@ pub const ASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 pub struct Region<M, R> {
     shared: Arc<Shared>,
     kind: KindId,
+    extract: Option<Extract>,
     types: PhantomData<fn(M) -> R>,
 }
 
 impl<M, R> Region<M, R> {
-    pub(crate) const fn new(shared: Arc<Shared>, kind: KindId) -> Self {
+    pub(crate) const fn new(shared: Arc<Shared>, kind: KindId, extract: Option<Extract>) -> Self {
         Self {
             shared,
             kind,
+            extract,
             types: PhantomData,
         }
     }
@@ -73,9 +76,49 @@ impl<M, R> Region<M, R> {
     }
 }
 
+impl<M: Serialize + 'static, R> Region<M, R> {
+    fn opened<E: 'static>(&self, envelope: E) -> Result<(EntityRef<M, R>, M), Unopened> {
+        let extract = self.extract.as_ref().ok_or(Unopened::OtherType)?;
+        let (id, message) = extract.open::<E, M>(envelope).inspect_err(|unopened| {
+            if *unopened == Unopened::NoMatch {
+                self.shared.unmatched();
+            }
+        })?;
+        Ok((self.entity(id.as_bytes()), message))
+    }
+
+    /// Sends what is in an envelope to the entity it is for, as the kind's function says ([`Kind::extract`](crate::Kind::extract)).
+    /// Otherwise as [`EntityRef::tell`].
+    ///
+    /// # Errors
+    /// [`TellError::NoEnvelope`] if this node's registration of the kind takes none of this type, [`TellError::NoMatch`] if the
+    /// envelope is for no entity (a dead letter, counted in `messages_unmatched`), and those of `EntityRef::tell`.
+    ///
+    /// # Cancel safety
+    /// Dropping it before it completes sends nothing.
+    pub async fn tell<E: 'static>(&self, envelope: E) -> Result<(), TellError> {
+        let (entity, message) = self.opened(envelope)?;
+        let command = entity.tell_command(&message)?;
+        drop(message);
+        self.shared.user(command).await
+    }
+}
+
+impl<M: Serialize + 'static, R: DeserializeOwned> Region<M, R> {
+    /// Asks the entity that an envelope is for, as the kind's function says ([`Kind::extract`](crate::Kind::extract)). Otherwise as
+    /// [`EntityRef::ask`]: `region.ask(envelope)?.timeout(duration).await`.
+    ///
+    /// # Errors
+    /// [`TellError::NoEnvelope`] and [`TellError::NoMatch`], as with [`Self::tell`]: nothing is asked then.
+    pub fn ask<E: 'static>(&self, envelope: E) -> Result<Ask<R>, TellError> {
+        let (entity, message) = self.opened(envelope)?;
+        Ok(entity.ask(&message))
+    }
+}
+
 impl<M, R> Clone for Region<M, R> {
     fn clone(&self) -> Self {
-        Self::new(Arc::clone(&self.shared), self.kind)
+        Self::new(Arc::clone(&self.shared), self.kind, self.extract.clone())
     }
 }
 

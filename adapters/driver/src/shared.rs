@@ -2,6 +2,7 @@
 //! a lock that is held while user code or I/O runs.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::data::{Inbox, Places};
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, SingletonError, TellError};
 use crate::events::Hub;
+use crate::kind::Kind;
 use crate::kinds::{Kinds, Types};
 use crate::region::Region;
 use crate::singleton::Singleton;
@@ -164,6 +166,8 @@ pub(crate) struct Shared {
     limits: MessageLimits,
     kinds: Kinds<KindId>,
     singletons: Kinds<SingletonId>,
+    /// Envelopes that were for no entity.
+    unmatched: AtomicU64,
     /// Kinds whose wishes for shards are followed already.
     followed: Mutex<BTreeSet<KindId>>,
     user: Sender<UserCommand>,
@@ -201,6 +205,7 @@ impl Shared {
             },
             kinds: Kinds::default(),
             singletons: Kinds::default(),
+            unmatched: AtomicU64::new(0),
             followed: Mutex::default(),
             user: user_in,
             control: control_in,
@@ -247,8 +252,8 @@ impl Shared {
     ) -> Result<Region<M, R>, RegionError> {
         let id = KindId::of(kind);
         let known = self.kinds.check(id, Types::of::<M, R>());
-        known.map_err(|mismatch| RegionError::of(kind, mismatch))?;
-        Ok(Region::new(Arc::clone(self), id))
+        let extract = known.map_err(|mismatch| RegionError::of(kind, mismatch))?;
+        Ok(Region::new(Arc::clone(self), id, extract))
     }
 
     /// The way to a registered singleton.
@@ -259,6 +264,11 @@ impl Shared {
         let known = self.singletons.check(SingletonId::of(name), Types::of::<M, R>());
         known.map_err(|mismatch| SingletonError::of(name, mismatch))?;
         Ok(Singleton::new(Arc::clone(self), Arc::from(name)))
+    }
+
+    /// An envelope is for no entity.
+    pub(crate) fn unmatched(&self) {
+        self.unmatched.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether the wishes for a kind's shards have to be followed from now on: nobody does so yet.
@@ -326,13 +336,14 @@ impl Shared {
     /// Registers a kind, with the means to start its entities if this node hosts it.
     pub(crate) async fn register<M: 'static, R: 'static>(
         self: &Arc<Self>,
+        kind: &Kind<M, R>,
         settings: KindSettings,
         starter: Option<Arc<dyn Starter>>,
     ) -> Result<Region<M, R>, ClusterError> {
         let name = Arc::clone(&settings.name);
         let id = KindId::of(&name);
         // Before it is registered: its entities look it up.
-        let added = self.kinds.add(id, Types::of::<M, R>());
+        let added = self.kinds.add(id, Types::of::<M, R>(), kind.extracts());
         let is_new = added.map_err(|mismatch| RegionError::of(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
         let command = ControlCommand::Register {
@@ -346,7 +357,7 @@ impl Shared {
             self.kinds.remove(id);
         }
         registered?;
-        Ok(Region::new(Arc::clone(self), id))
+        Ok(Region::new(Arc::clone(self), id, kind.extracts()))
     }
 
     /// Registers a singleton, with the means to start its instances if this node hosts it.
@@ -358,7 +369,7 @@ impl Shared {
         let name = Arc::clone(&settings.name);
         let id = SingletonId::of(&name);
         // Before it is registered: its instance looks it up.
-        let added = self.singletons.add(id, Types::of::<M, R>());
+        let added = self.singletons.add(id, Types::of::<M, R>(), None);
         let is_new = added.map_err(|mismatch| SingletonError::of(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
         let command = ControlCommand::Singleton {
@@ -423,7 +434,9 @@ impl Shared {
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
-        answer.await.ok_or(ClusterError::Stopped)
+        let mut stats = answer.await.ok_or(ClusterError::Stopped)?;
+        stats.host.messages_unmatched = self.unmatched.load(Ordering::Relaxed);
+        Ok(stats)
     }
 
     pub(crate) async fn links(&self) -> Result<Vec<LinkState>, ClusterError> {

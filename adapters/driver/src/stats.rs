@@ -32,6 +32,8 @@ pub struct HostStats {
     pub executor_stalls: u64,
     /// Orders that the store did not take because too much waited for it.
     pub store_orders_turned_away: u64,
+    /// Envelopes that were for no entity: dead letters of this node's own senders.
+    pub messages_unmatched: u64,
     /// How often an entity, or the instance of a singleton, failed: a panic, or an error that it gave up with.
     pub entities_failed: u64,
     /// How often one was made anew after that.

@@ -107,6 +107,9 @@ impl Sharding {
         if settings.name.is_empty() || settings.name.len() > KIND_NAME_BYTES_MAX {
             return Err(CommandError::Sharding(ShardingCommandError::BadKindName));
         }
+        if !settings.extractor.is_legal() {
+            return Err(CommandError::Sharding(ShardingCommandError::BadExtractorName));
+        }
         if settings.shards == 0 || settings.shards > SHARDS_MAX {
             return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
         }

@@ -249,6 +249,9 @@ pub enum CommandError {
     /// The name of a kind is empty or longer than 255 bytes.
     #[error("the kind's name must have 1 to 255 bytes")]
     BadKindName,
+    /// The name of an extractor of one's own is empty or longer than 57 bytes.
+    #[error("the name of a kind's extractor must have 1 to 57 bytes")]
+    BadExtractorName,
     /// The number of shards is out of range.
     #[error("a kind has 1 to 65536 shards")]
     BadShardCount,

@@ -1,11 +1,18 @@
 //! Which shard an entity belongs to: functions of its id and the number of shards, the same on every node. Decides nothing else.
 //! Spec: sharding 1.0, S-045.
 
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::cmp::Ordering;
+use core::fmt;
+
+use crate::sharding::state::fields::EXTRACTOR_BYTES_MAX;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
 /// How the entities of a kind find their shards. The same on every node as long as the cluster runs: a node with another one is
 /// refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ShardExtractor {
     /// SipHash 1-3 of the id with published keys.
@@ -14,24 +21,93 @@ pub enum ShardExtractor {
     /// As Kafka's default partitioner: where the messages of a topic with as many partitions as the kind has shards come from, an
     /// entity lives in the shard of its key's partition.
     Kafka,
+    /// A function of the user's own, by its name.
+    Custom(CustomExtractor),
+}
+
+/// A function of an id and the number of shards, and the name by which nodes compare it: give it another one whenever it changes.
+#[derive(Clone)]
+pub struct CustomExtractor(Arc<Named>);
+
+type ShardOf = dyn Fn(&EntityId, u32) -> u32 + Send + Sync;
+
+struct Named {
+    name: String,
+    shard_of: Box<ShardOf>,
+}
+
+impl fmt::Debug for CustomExtractor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CustomExtractor").field(&self.0.name).finish()
+    }
+}
+
+impl PartialEq for CustomExtractor {
+    /// As nodes compare them: by name.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for CustomExtractor {}
+
+impl PartialOrd for CustomExtractor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for CustomExtractor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.name.cmp(&other.0.name)
+    }
 }
 
 impl ShardExtractor {
+    /// Names of custom extractors begin so for those who compare them: none is taken for one of the others.
+    const CUSTOM: &'static str = "custom:";
+
+    /// A function of the user's own: a pure one, with the same result for an id on every node and at any time. It is given the number
+    /// of shards, at least 1; of a larger result the remainder counts. Called for each message, by who sends it. The name has 1
+    /// to 57 bytes, which registration checks.
+    #[must_use]
+    pub fn custom(name: &str, shard_of: impl Fn(&EntityId, u32) -> u32 + Send + Sync + 'static) -> Self {
+        Self::Custom(CustomExtractor(Arc::new(Named {
+            name: alloc::format!("{}{name}", Self::CUSTOM),
+            shard_of: Box::new(shard_of),
+        })))
+    }
+
     /// What nodes compare.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::SipHash => "siphash-1-3",
             Self::Kafka => "kafka-murmur2",
+            Self::Custom(custom) => &custom.0.name,
+        }
+    }
+
+    /// Whether its name can be told to others.
+    pub(crate) fn is_legal(&self) -> bool {
+        match self {
+            Self::SipHash | Self::Kafka => true,
+            Self::Custom(custom) => {
+                (Self::CUSTOM.len() + 1..=EXTRACTOR_BYTES_MAX).contains(&custom.0.name.len())
+            }
         }
     }
 
     /// The shard of an entity among so many; the first one if there is none.
     #[must_use]
-    pub fn shard_of(self, entity: &EntityId, shards: u32) -> ShardId {
+    pub fn shard_of(&self, entity: &EntityId, shards: u32) -> ShardId {
         match self {
             Self::SipHash => ShardId::of(entity, shards),
             Self::Kafka => ShardId((murmur2(entity.as_bytes()) & 0x7FFF_FFFF) % shards.max(1)),
+            Self::Custom(custom) => {
+                let shards = shards.max(1);
+                ShardId((custom.0.shard_of)(entity, shards) % shards)
+            }
         }
     }
 }
@@ -80,8 +156,20 @@ mod tests {
     }
 
     #[test]
+    fn custom_ones_are_compared_by_name_and_never_taken_for_another() {
+        let custom = |name: &str, shard| ShardExtractor::custom(name, move |_, _| shard);
+        assert_eq!(custom("a", 1), custom("a", 2));
+        assert_ne!(custom("a", 1), custom("b", 1));
+        assert_ne!(custom("siphash-1-3", 1).name(), ShardExtractor::SipHash.name());
+        assert!(custom("a", 1).is_legal() && custom(&"a".repeat(57), 1).is_legal());
+        assert!(!custom("", 1).is_legal() && !custom(&"a".repeat(58), 1).is_legal());
+        assert_eq!(custom("a", 5).shard_of(&EntityId::from("x"), 7), ShardId(5));
+    }
+
+    #[test]
     fn an_extractor_stays_within_the_shards() {
-        for extractor in [ShardExtractor::SipHash, ShardExtractor::Kafka] {
+        let far = ShardExtractor::custom("far", |_, _| u32::MAX);
+        for extractor in [ShardExtractor::SipHash, ShardExtractor::Kafka, far] {
             let id = |number: u32| EntityId::new(&number.to_le_bytes());
             assert!((0..1_000).all(|number| extractor.shard_of(&id(number), 7).0 < 7));
             assert_eq!(extractor.shard_of(&id(1), 0), ShardId(0));
