@@ -6,6 +6,7 @@
 //! whole cluster. A node without a store promises for as long as it lives.
 
 use alloc::collections::BTreeMap;
+use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec;
 
@@ -43,7 +44,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 struct Promise {
     term: u64,
-    /// To whom; `None` if it was read from the store, or never given.
+    /// To whom; `None` if it was never given, or the store does not say.
     to: Option<UniqueAddress>,
     stage: Stage,
     /// The request to the store that is open.
@@ -127,9 +128,10 @@ impl Voter {
         }
         let given = match core::mem::replace(&mut promise.stage, Stage::Kept) {
             Stage::Kept => None,
-            Stage::Reading => match read_term(&report.outcome) {
-                Some(term) => {
+            Stage::Reading => match read_promise(&report.outcome) {
+                Some((term, to)) => {
                     promise.term = term;
+                    promise.to = to;
                     None
                 }
                 // Nothing is promised by a node that does not know what it promised: the claim is repeated, and read again.
@@ -172,7 +174,7 @@ impl Voter {
         }
         let change = Change::Put {
             key: key(singleton),
-            value: Arc::from(claimant.term.to_be_bytes().as_slice()),
+            value: promised_bytes(&claimant),
         };
         promise.stage = Stage::Writing(claimant);
         let request = self.ask_store(cx, singleton, StoreOrder::Write { batch: vec![change] });
@@ -210,11 +212,69 @@ fn key(singleton: SingletonId) -> Bytes {
     Arc::from(singleton.raw().to_be_bytes().as_slice())
 }
 
-/// The term that the store holds; `None` if it could not say.
-fn read_term(outcome: &Outcome) -> Option<u64> {
+/// A promise as it is kept: the term, and to whom. Without the second a member that comes back would refuse the owner its own term, and the
+/// owner would have to begin anew under a higher one.
+fn promised_bytes(claimant: &Claimant) -> Bytes {
+    let mut bytes = claimant.term.to_be_bytes().to_vec();
+    bytes.extend(claimant.node.to_string().bytes());
+    Arc::from(bytes)
+}
+
+/// The promise that the store holds, term 0 for none; `None` if it could not say. Without an owner what an earlier version kept.
+fn read_promise(outcome: &Outcome) -> Option<(u64, Option<UniqueAddress>)> {
     match outcome {
-        Ok(StoreAnswer::Value(Some(bytes))) => <[u8; 8]>::try_from(&**bytes).ok().map(u64::from_be_bytes),
-        Ok(StoreAnswer::Value(None)) | Err(StoreError::NoStore) => Some(0),
+        Ok(StoreAnswer::Value(Some(bytes))) => {
+            let (term, owner) = bytes.split_first_chunk()?;
+            Some((u64::from_be_bytes(*term), read_owner(owner)))
+        }
+        Ok(StoreAnswer::Value(None)) | Err(StoreError::NoStore) => Some((0, None)),
         Ok(_) | Err(_) => None,
+    }
+}
+
+/// `host:port#uid`.
+fn read_owner(text: &[u8]) -> Option<UniqueAddress> {
+    let (address, uid) = core::str::from_utf8(text).ok()?.rsplit_once('#')?;
+    let uid = u64::from_str_radix(uid, 16).ok()?;
+    Some(UniqueAddress::new(address.parse().ok()?, uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ident::Address;
+
+    #[test]
+    fn a_promise_is_read_as_it_was_kept() {
+        let node = |host: &str| UniqueAddress::new(Address::new(host, 7355).unwrap(), 0xab_cdef);
+        for node in [node("host"), node("::1"), node("10.0.0.1")] {
+            let kept = promised_bytes(&Claimant {
+                node: node.clone(),
+                epoch: 3,
+                term: 7,
+            });
+            let read = read_promise(&Ok(StoreAnswer::Value(Some(kept))));
+            assert_eq!(read, Some((7, Some(node))));
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_version_kept_has_no_owner_and_what_is_damaged_says_nothing() {
+        let read = |bytes: &[u8]| read_promise(&Ok(StoreAnswer::Value(Some(Arc::from(bytes)))));
+        let term = 7_u64.to_be_bytes();
+        assert_eq!(read(&term), Some((7, None)));
+        for owner in [
+            &b"host:1"[..],
+            b"host#1",
+            b"host:1#",
+            b"#",
+            b"\xff#1",
+            b"host:1#-1",
+        ] {
+            assert_eq!(read(&[&term, owner].concat()), Some((7, None)), "{owner:?}");
+        }
+        assert_eq!(read(&term[..7]), None);
+        assert_eq!(read_promise(&Ok(StoreAnswer::Value(None))), Some((0, None)));
+        assert_eq!(read_promise(&Err(StoreError::Unavailable)), None);
     }
 }

@@ -54,6 +54,25 @@ fn a_restart_of_the_whole_cluster_goes_on_above_what_its_stores_promised() {
 }
 
 #[test]
+fn a_member_that_comes_back_with_its_store_knows_to_whom_it_promised() {
+    let mut world = World::new(3);
+    world.set(&[(0, Status::Up), (1, Status::Up)]);
+    world.run_for(secs(2));
+    let token = world.token(0);
+    // As if it had been a member before, in an earlier life.
+    world.has_store_of(2, 1);
+    world.all_up();
+    world.run_for(secs(5));
+    let promised = world.heard_by(0, |body| matches!(body, Body::Promised { .. }));
+    assert!(promised.iter().any(|(from, _)| *from == 2), "it was asked");
+    assert_eq!(world.token(0), token, "what runs is not void because of it");
+    assert_eq!(
+        world.said(0, |event| matches!(event, Event::Superseded { .. })),
+        0
+    );
+}
+
+#[test]
 fn a_node_whose_store_fails_promises_nothing_until_it_works() {
     let mut world = World::new(1);
     world.host(0).store_fails = true;

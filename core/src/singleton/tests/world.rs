@@ -176,6 +176,11 @@ impl World {
         }
     }
 
+    /// Its store holds what another's does.
+    pub(super) fn has_store_of(&mut self, at: usize, other: usize) {
+        self.peers[at].host.store = self.peers[other].host.store.clone();
+    }
+
     pub(super) fn register(&mut self, at: usize, hosts: bool) -> bool {
         let settings = SingletonSettings {
             name: Arc::from("billing"),

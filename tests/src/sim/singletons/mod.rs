@@ -271,7 +271,7 @@ impl Sim {
         let key = singleton.raw().to_be_bytes().as_slice().into();
         let mut map = self.stored(index).cloned().unwrap_or_default();
         match map.obey(Owner::Singleton.space(), &StoreOrder::Read { key }) {
-            Ok(StoreAnswer::Value(Some(bytes))) => <[u8; 8]>::try_from(&*bytes).map_or(0, u64::from_be_bytes),
+            Ok(StoreAnswer::Value(Some(bytes))) => bytes.first_chunk().map_or(0, |term| u64::from_be_bytes(*term)),
             Ok(_) | Err(_) => 0,
         }
     }
