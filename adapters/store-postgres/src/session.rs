@@ -87,7 +87,8 @@ impl From<tokio_postgres::Error> for Failed {
 
 /// See the module.
 pub(crate) struct Session {
-    runtime: Runtime,
+    /// `None` once it is being dropped.
+    runtime: Option<Runtime>,
     client: Client,
     node: String,
     identity: StoreIdentity,
@@ -116,7 +117,7 @@ impl Session {
             Err(_) => return Err(StoreFault::Unavailable(too_late())),
         };
         Ok(Self {
-            runtime,
+            runtime: Some(runtime),
             client,
             node: settings.node.clone(),
             identity,
@@ -152,7 +153,10 @@ impl Session {
             }
             Ok(Vec::new())
         };
-        let done = runtime.block_on(async { tokio::time::timeout(*timeout, work).await });
+        let done = match runtime {
+            Some(runtime) => runtime.block_on(async { tokio::time::timeout(*timeout, work).await }),
+            None => return Err(StoreFault::Unavailable(too_late())),
+        };
         match done {
             Ok(Ok(outcomes)) => Ok(outcomes),
             Ok(Err(Failed::Undone(fault))) if fault.is_full() => Err(StoreFault::Full(fault.into())),
@@ -160,6 +164,15 @@ impl Session {
             Ok(Err(Failed::Unknown(fault))) => Err(StoreFault::Failed(fault.into())),
             Err(_) if committing => Err(StoreFault::Failed(too_late())),
             Err(_) => Err(StoreFault::Unavailable(too_late())),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Ending a runtime waits, which is forbidden in asynchronous code, where whoever asks the store itself may drop it.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
