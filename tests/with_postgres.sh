@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command beside a PostgreSQL server of its own: on a free port of loopback, in a temporary folder, as a user other than
-# root, with TLS where openssl can make a certificate. The command finds it through QUORATE_POSTGRES (and QUORATE_POSTGRES_CA).
+# root, with TLS where openssl can make a certificate. The command finds it through QUORATE_POSTGRES (and QUORATE_POSTGRES_CA), and
+# from another network namespace through QUORATE_POSTGRES_SOCKET.
 # Installs the server where the system's package manager can. Exit code 77: there is no server to be had. Where it may mount one,
 # QUORATE_POSTGRES_SMALL names a file system of 8 MiB for the test that fills a disk.
 set -euo pipefail
@@ -64,5 +65,6 @@ for attempt in 1 2 3 4 5; do
   [ "$attempt" = 5 ] && { cat "$folder/server.log" >&2; exit 1; }
 done
 export QUORATE_POSTGRES="host=127.0.0.1 port=$port user=quorate dbname=postgres"
+export QUORATE_POSTGRES_SOCKET="host=$folder port=$port user=quorate dbname=postgres"
 cd "$OLDPWD"
 "$@"

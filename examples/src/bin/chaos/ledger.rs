@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::node::ENTITIES;
+use quorate_tokio::core::Token;
 
 /// When an answer was handled, and the how-manieth it was.
 type Handled = (u64, u64);
@@ -16,6 +16,8 @@ pub(crate) struct Answer {
     pub(crate) entity: u32,
     /// Which node asked.
     pub(crate) asker: usize,
+    /// The question's number there.
+    pub(crate) question: u64,
     /// When it was asked, handled, and when the answer came: microseconds of the machine's clock.
     pub(crate) asked: u64,
     pub(crate) handled: u64,
@@ -27,14 +29,15 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// `asked handled came count instance` behind the entity's number.
+    /// `question asked handled came count instance` behind the entity's number.
     pub(crate) fn parse(asker: usize, words: &[&str]) -> Option<Self> {
-        let [entity, asked, handled, came, count, instance] = words else {
+        let [entity, question, asked, handled, came, count, instance] = words else {
             return None;
         };
         Some(Self {
             entity: entity.parse().ok()?,
             asker,
+            question: question.parse().ok()?,
             asked: asked.parse().ok()?,
             handled: handled.parse().ok()?,
             came: came.parse().ok()?,
@@ -43,20 +46,39 @@ impl Answer {
         })
     }
 
+    /// The token of the instance, if it has one.
+    pub(crate) fn token(&self) -> Option<Token> {
+        token(self.instance.rsplit_once('@')?.1)
+    }
+
     /// The address of the node that gave it.
     pub(crate) fn host(&self) -> &str {
         self.instance.split('#').next().unwrap_or(&self.instance)
     }
 }
 
+/// `term.count`.
+pub(crate) fn token(text: &str) -> Option<Token> {
+    let (term, count) = text.split_once('.')?;
+    Some(Token::new(term.parse().ok()?, count.parse().ok()?))
+}
+
 /// Everything that was answered.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
+    /// How many are asked.
+    pub(crate) entities: u32,
     pub(crate) answers: Vec<Answer>,
     /// Questions without an answer.
     pub(crate) unanswered: u64,
+    /// Why, and how often.
+    pub(crate) reasons: BTreeMap<String, u64>,
     /// Answers to something that was not asked.
     pub(crate) mistaken: u64,
+    /// Instances that opened the book: token, the last record there was, instance.
+    pub(crate) opened: Vec<(Token, u64, String)>,
+    /// How often the book refused an instance.
+    pub(crate) refused: u64,
 }
 
 /// What is wrong with a ledger.
@@ -79,7 +101,7 @@ impl Ledger {
     pub(crate) fn silence(&self, askers: &[usize], from: u64, until: u64) -> Duration {
         let mut latest: BTreeMap<(usize, u32), u64> = BTreeMap::new();
         for asker in askers {
-            latest.extend((0..ENTITIES).map(|entity| ((*asker, entity), from)));
+            latest.extend((0..self.entities).map(|entity| ((*asker, entity), from)));
         }
         let mut longest = 0;
         // The answers of one asker are in the order in which they came, but for a moment.
@@ -147,6 +169,7 @@ mod tests {
         let answer = |(instance, handled, count): &(&str, u64, u64)| Answer {
             entity: 1,
             asker: 0,
+            question: 0,
             asked: 0,
             handled: *handled,
             came: *handled,

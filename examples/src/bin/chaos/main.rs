@@ -1,8 +1,10 @@
-//! Real processes under real faults: five nodes whose entities are asked all the time by every one of them, while links are
-//! cut, processes stopped or killed. Every answer is kept and judged. Spec: membership 3, reliability F-01, F-05, F-09,
+//! Real processes under real faults: five nodes whose entities, or singleton, are asked all the time by every one of them, while links are
+//! cut, processes stopped, killed or told to leave. Every answer is kept and judged. Spec: membership 3, reliability F-01, F-05, F-09,
 //! F-10, F-12. `tests/chaos/` has the scripts that start it.
 #![forbid(unsafe_code)]
 
+mod audit;
+mod book;
 mod kills;
 mod ledger;
 mod net;
@@ -10,6 +12,8 @@ mod node;
 mod nodes;
 mod options;
 mod splits;
+mod tokens;
+mod work;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -25,6 +29,7 @@ fn main() -> ExitCode {
         Ok(Command::Node(node)) => node::run(node),
         Ok(Command::Splits(splits)) => splits::run(&splits),
         Ok(Command::Kills(kills)) => kills::run(&kills),
+        Ok(Command::Tokens(splits)) => tokens::run(&splits),
         Err(error) => {
             eprintln!("chaos: {error}; try --help");
             return ExitCode::from(2);

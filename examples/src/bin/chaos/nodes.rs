@@ -1,17 +1,24 @@
 //! The node processes of one cluster: started, stopped, killed, and heard. Dropping it ends them all.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::ledger::{Answer, Ledger};
-use crate::node::{ENTITIES, micros};
+use crate::ledger::{self, Answer, Ledger};
+use crate::node::{PATIENCE, micros};
+use crate::work::Work;
 
 /// How often a condition is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long nodes that were started may take to be Up before it is looked whether one has ended again.
+const SETTLE: Duration = Duration::from_secs(15);
+/// When a question must have ended: its patience, and what a busy machine takes to say so.
+const GRACE: Duration = PATIENCE.saturating_add(Duration::from_secs(2));
 
 /// What a process has said of itself.
 #[derive(Clone, Debug, Default)]
@@ -24,11 +31,24 @@ pub(crate) struct Said {
     events: Vec<String>,
 }
 
+/// What a node's process has asked.
+#[derive(Clone, Debug, Default)]
+struct Asks {
+    /// Which of the node's processes it is.
+    life: u64,
+    /// Questions that have not ended, by entity and number: when they were asked.
+    open: BTreeMap<(u32, u64), u64>,
+}
+
 /// What all processes have said.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) ledger: Ledger,
     pub(crate) said: Vec<Said>,
+    /// Of each node.
+    asks: Vec<Asks>,
+    /// Questions at all.
+    pub(crate) asked: u64,
 }
 
 #[derive(Debug)]
@@ -48,6 +68,9 @@ pub(crate) struct Layout {
     pub(crate) first: usize,
     pub(crate) fast: bool,
     pub(crate) logs: bool,
+    pub(crate) work: Work,
+    /// The database of the book, and the folder of the nodes' own stores.
+    pub(crate) book: Option<(String, PathBuf)>,
 }
 
 #[derive(Debug)]
@@ -61,10 +84,12 @@ impl Nodes {
     /// Starts all nodes and waits until all see all of them Up and all entities have answered all of them.
     pub(crate) fn start(layout: Layout) -> Result<Self, String> {
         let count = layout.addresses.len();
-        let heard = Heard {
+        let mut heard = Heard {
             said: vec![Said::default(); count],
+            asks: vec![Asks::default(); count],
             ..Heard::default()
         };
+        heard.ledger.entities = layout.work.entities();
         let mut nodes = Self {
             layout,
             running: (0..count).map(|_| None).collect(),
@@ -103,6 +128,11 @@ impl Nodes {
         for seed in std::iter::once(first).chain(seeds) {
             words.extend(["--seed", self.address(seed)].map(OsString::from));
         }
+        words.extend(["--work", self.layout.work.name()].map(OsString::from));
+        if let Some((server, folder)) = &self.layout.book {
+            words.extend(["--book", server, "--store"].map(OsString::from));
+            words.push(folder.join(format!("node-{}.redb", node + 1)).into());
+        }
         if !self.layout.fast {
             words.push("--default-profile".into());
         }
@@ -118,14 +148,14 @@ impl Nodes {
         let Some(output) = child.stdout.take() else {
             return Err("a child without output".to_owned());
         };
-        self.heard().said[node] = Said::default();
+        let life = self.heard().forget(node);
         let heard = Arc::clone(&self.heard);
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 heard
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .take(node, &line);
+                    .take(node, life, &line);
             }
         });
         self.running[node] = Some(Running { child, ended: None });
@@ -150,7 +180,16 @@ impl Nodes {
         if let Some(mut running) = self.running[node].take() {
             let _ = running.child.kill();
             let _ = running.child.wait();
+            self.heard().forget(node);
         }
+    }
+
+    /// Questions of the processes that run which should have ended and have not, with an answer or an error.
+    pub(crate) fn lost(&self) -> usize {
+        let before = micros().saturating_sub(u64::try_from(GRACE.as_micros()).unwrap_or(u64::MAX));
+        let heard = self.heard();
+        let open = heard.asks.iter().flat_map(|asks| asks.open.values());
+        open.filter(|asked| **asked < before).count()
     }
 
     /// When a process ended by itself, if it has.
@@ -183,7 +222,7 @@ impl Nodes {
 
     /// Whether every one of these nodes has had an answer of every entity to a question it asked after `since`.
     pub(crate) fn are_served(&self, nodes: &[usize], since: u64) -> bool {
-        let mut answered = vec![vec![false; ENTITIES as usize]; self.count()];
+        let mut answered = vec![vec![false; self.layout.work.entities() as usize]; self.count()];
         let heard = self.heard();
         // The latest answers are at the end.
         let fresh = heard
@@ -218,6 +257,21 @@ impl Nodes {
         Ok(())
     }
 
+    /// Starts whatever has ended, until everybody is Up and served.
+    pub(crate) fn restore(&mut self, limit: Duration) -> Result<(), String> {
+        let end = Instant::now() + limit;
+        loop {
+            for node in self.all_ended() {
+                self.launch(node)?;
+            }
+            match self.settle(SETTLE) {
+                Ok(()) => return Ok(()),
+                Err(error) if Instant::now() >= end => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
     /// What each process said last.
     pub(crate) fn describe(&mut self) -> String {
         let ended = self.all_ended();
@@ -248,12 +302,46 @@ impl Drop for Nodes {
 }
 
 impl Heard {
-    fn take(&mut self, node: usize, line: &str) {
+    /// Whatever a process of this node has said of itself, and asked. Says which process the next one is.
+    fn forget(&mut self, node: usize) -> u64 {
+        self.said[node] = Said::default();
+        let life = self.asks[node].life + 1;
+        self.asks[node] = Asks {
+            life,
+            ..Asks::default()
+        };
+        life
+    }
+
+    fn take(&mut self, node: usize, life: u64, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
+        if let ["answer" | "mistaken" | "unanswered", entity, question, ..] = words[..]
+            && let (Ok(entity), Ok(question)) = (entity.parse(), question.parse())
+        {
+            self.asks[node].open.remove(&(entity, question));
+        }
         match words[..] {
+            ["asked", entity, question, at] => {
+                self.asked += 1;
+                let number = |word: &str| word.parse::<u64>().ok();
+                if let (Ok(entity), Some(question), Some(at)) = (entity.parse(), number(question), number(at))
+                    && self.asks[node].life == life
+                {
+                    self.asks[node].open.insert((entity, question), at);
+                }
+            }
             ["answer", ref answer @ ..] => self.ledger.answers.extend(Answer::parse(node, answer)),
             ["mistaken", ..] => self.ledger.mistaken += 1,
-            ["unanswered", ..] => self.ledger.unanswered += 1,
+            ["unanswered", _, _, ref reason @ ..] => {
+                self.ledger.unanswered += 1;
+                *self.ledger.reasons.entry(reason.join(" ")).or_default() += 1;
+            }
+            ["opened", token, last, instance] => {
+                let opened = ledger::token(token).zip(last.parse().ok());
+                let opened = opened.map(|(token, last)| (token, last, instance.to_owned()));
+                self.ledger.opened.extend(opened);
+            }
+            ["refused", ..] => self.ledger.refused += 1,
             ["members", up, all, unreachable] => {
                 let number = |word: &str| word.parse().unwrap_or(usize::MAX);
                 self.said[node].members = (number(up), number(all), number(unreachable));

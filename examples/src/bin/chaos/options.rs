@@ -1,29 +1,39 @@
 //! The command line.
 
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
 use quorate_tokio::core::Address;
 
 use crate::splits::Row;
+use crate::tokens::Split;
+use crate::work::Work;
 
 pub(crate) const HELP: &str = "\
 Runs five nodes as processes, asks their entities all the time, disturbs them, and judges every answer.
 
 Usage: chaos splits [OPTIONS]   links are cut, processes stopped; needs Linux, `ip` and `unshare`
        chaos kills [OPTIONS]    SIGKILL until the first answer of an entity that lived there
+       chaos leaves [OPTIONS]   the node of a singleton leaves: the longest time without an answer, and what became of the asks
+       chaos tokens [OPTIONS]   links are cut in every way under a singleton that writes into PostgreSQL through its token; as
+                                splits, and QUORATE_POSTGRES_SOCKET names the server (tests/with_postgres.sh starts one)
 
 Options:
       --row NAME         splits: only this row; may be repeated: cut, one-way, flap, stop-leader, stop-coordinator
-      --seconds N        splits: how long each fault lasts (default 60)
-      --runs N           kills: how often (default 20)
-      --side-by-side N   kills: so many clusters at the same time (default 1)
+                         tokens: alone-N, pair-N-M (two against three), deaf-N (hears nobody), mute-N (is heard by nobody)
+      --seconds N        splits, tokens: how long each fault lasts (default 60)
+      --runs N           kills, leaves: how often (default 20)
+      --side-by-side N   kills, leaves: so many clusters at the same time (default 1)
+      --singleton        kills: of a singleton, so that the oldest node is killed
       --default-profile  the documented default timings (without it: those for one machine)
       --logs             the nodes log to standard error what RUST_LOG says (default warn)
   -h, --help             print this
 
-Exit code 1 if an entity answered on two sides at once, an answer was wrong, a node ended that should not have, or the
-cluster did not come back; 2 if the run could not be made.
+Exit code 1 if an entity answered on two sides at once, an answer was wrong, a node ended that should not have, the
+cluster did not come back, an ask had neither answer nor error, a lower token was accepted, or a token had two instances; 2 if the
+run could not be made.
 ";
 
 #[derive(Debug)]
@@ -32,6 +42,7 @@ pub(crate) enum Command {
     Node(NodeOptions),
     Splits(SplitOptions),
     Kills(KillOptions),
+    Tokens(TokenOptions),
 }
 
 /// One node process.
@@ -41,6 +52,11 @@ pub(crate) struct NodeOptions {
     pub(crate) seeds: Vec<Address>,
     pub(crate) fast: bool,
     pub(crate) logs: bool,
+    pub(crate) work: Work,
+    /// The database of the book.
+    pub(crate) book: Option<String>,
+    /// The node's own store.
+    pub(crate) store: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,53 +71,109 @@ pub(crate) struct SplitOptions {
 pub(crate) struct KillOptions {
     pub(crate) runs: u32,
     pub(crate) side_by_side: u32,
+    pub(crate) work: Work,
+    /// Nodes leave instead.
+    pub(crate) leave: bool,
     pub(crate) fast: bool,
     pub(crate) logs: bool,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct TokenOptions {
+    pub(crate) splits: Vec<Split>,
+    pub(crate) lasting: Duration,
+    pub(crate) fast: bool,
+    pub(crate) logs: bool,
+}
+
+/// Everything that was said, for whichever command.
+#[derive(Default)]
+struct Said {
+    rows: Vec<String>,
+    seconds: Option<u64>,
+    runs: Option<u32>,
+    side_by_side: u32,
+    bind: Option<String>,
+    seeds: Vec<Address>,
+    default_profile: bool,
+    logs: bool,
+    work: Work,
+    book: Option<String>,
+    store: Option<PathBuf>,
+}
+
 pub(crate) fn parse() -> Result<Command, lexopt::Error> {
     let mut parser = lexopt::Parser::from_env();
-    let mut verb = None;
-    let (mut rows, mut lasting, mut runs, mut side_by_side) = (Vec::new(), Duration::from_secs(60), 20, 1);
-    let (mut bind, mut seeds) = ("127.0.0.1:0".to_owned(), Vec::new());
-    let (mut fast, mut logs) = (true, false);
+    let (mut verb, mut said) = (None, Said::default());
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
             Value(text) if verb.is_none() => verb = Some(text.string()?),
-            Long("row") => rows.push(parser.value()?.parse()?),
-            Long("seconds") => lasting = Duration::from_secs(parser.value()?.parse()?),
-            Long("runs") => runs = parser.value()?.parse()?,
-            Long("side-by-side") => side_by_side = parser.value()?.parse::<u32>()?.max(1),
-            Long("default-profile") => fast = false,
-            Long("logs") => logs = true,
-            Long("bind") => bind = parser.value()?.string()?,
-            Long("seed") => seeds.push(parser.value()?.parse()?),
+            Long("row") => said.rows.push(parser.value()?.string()?),
+            Long("seconds") => said.seconds = Some(parser.value()?.parse()?),
+            Long("runs") => said.runs = Some(parser.value()?.parse()?),
+            Long("side-by-side") => said.side_by_side = parser.value()?.parse()?,
+            Long("singleton") => said.work = Work::Singleton,
+            Long("default-profile") => said.default_profile = true,
+            Long("logs") => said.logs = true,
+            Long("bind") => said.bind = Some(parser.value()?.string()?),
+            Long("seed") => said.seeds.push(parser.value()?.parse()?),
+            Long("work") => said.work = parser.value()?.parse()?,
+            Long("book") => said.book = Some(parser.value()?.string()?),
+            Long("store") => said.store = Some(parser.value()?.into()),
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
         }
     }
-    if rows.is_empty() {
-        rows.extend(Row::ALL);
+    said.command(verb.as_deref())
+}
+
+impl Said {
+    fn command(self, verb: Option<&str>) -> Result<Command, lexopt::Error> {
+        let (fast, logs) = (!self.default_profile, self.logs);
+        let lasting = Duration::from_secs(self.seconds.unwrap_or(60));
+        Ok(match verb {
+            Some("node") => Command::Node(NodeOptions {
+                bind: self.bind.unwrap_or_else(|| "127.0.0.1:0".to_owned()),
+                seeds: self.seeds,
+                fast,
+                logs,
+                work: self.work,
+                book: self.book,
+                store: self.store,
+            }),
+            Some("splits") => Command::Splits(SplitOptions {
+                rows: named(&self.rows, Row::ALL.into())?,
+                lasting,
+                fast,
+                logs,
+            }),
+            Some("tokens") => Command::Tokens(TokenOptions {
+                splits: named(&self.rows, Split::all())?,
+                lasting,
+                fast,
+                logs,
+            }),
+            Some(verb @ ("kills" | "leaves")) => {
+                let leave = verb == "leaves";
+                Command::Kills(KillOptions {
+                    runs: self.runs.unwrap_or(20),
+                    side_by_side: self.side_by_side.max(1),
+                    work: if leave { Work::Singleton } else { self.work },
+                    leave,
+                    fast,
+                    logs,
+                })
+            }
+            Some(_) | None => return Err("what to do is `splits`, `kills`, `leaves` or `tokens`".into()),
+        })
     }
-    match verb.as_deref() {
-        Some("node") => Ok(Command::Node(NodeOptions {
-            bind,
-            seeds,
-            fast,
-            logs,
-        })),
-        Some("splits") => Ok(Command::Splits(SplitOptions {
-            rows,
-            lasting,
-            fast,
-            logs,
-        })),
-        Some("kills") => Ok(Command::Kills(KillOptions {
-            runs,
-            side_by_side,
-            fast,
-            logs,
-        })),
-        _ => Err("what to do is `splits` or `kills`".into()),
+}
+
+/// The rows of these names, or all.
+fn named<R: FromStr<Err = String>>(names: &[String], all: Vec<R>) -> Result<Vec<R>, lexopt::Error> {
+    if names.is_empty() {
+        return Ok(all);
     }
+    let rows: Result<Vec<R>, String> = names.iter().map(|name| name.parse()).collect();
+    rows.map_err(Into::into)
 }

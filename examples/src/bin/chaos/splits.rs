@@ -10,6 +10,7 @@ use crate::net::Net;
 use crate::node::micros;
 use crate::nodes::{Layout, Nodes};
 use crate::options::SplitOptions;
+use crate::work::Work;
 use crate::{say, seconds};
 
 const NODES: usize = 5;
@@ -122,6 +123,8 @@ fn play(row: Row, net: &Net, options: &SplitOptions) -> Result<bool, String> {
         first: COORDINATOR,
         fast: options.fast,
         logs: options.logs,
+        work: Work::Counters,
+        book: None,
     })?;
     let begun = micros();
     disturb(row, net, &nodes, true)?;

@@ -271,7 +271,9 @@ impl Sim {
         let key = singleton.raw().to_be_bytes().as_slice().into();
         let mut map = self.stored(index).cloned().unwrap_or_default();
         match map.obey(Owner::Singleton.space(), &StoreOrder::Read { key }) {
-            Ok(StoreAnswer::Value(Some(bytes))) => bytes.first_chunk().map_or(0, |term| u64::from_be_bytes(*term)),
+            Ok(StoreAnswer::Value(Some(bytes))) => {
+                bytes.first_chunk().map_or(0, |term| u64::from_be_bytes(*term))
+            }
             Ok(_) | Err(_) => 0,
         }
     }
