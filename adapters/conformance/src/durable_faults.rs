@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::FaultyDisk;
 use super::store_faults::OnDisk;
+use super::stores::Reopen;
 
 /// Commands to one entity in its life.
 const COMMANDS: u64 = 24;
@@ -185,4 +186,37 @@ pub fn i_82_an_entity_goes_on_when_its_disk_is_well_again(make: OnDisk<'_>) {
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(thick_book(&node).ask(&0), Ok(expected));
     node.stop();
+}
+
+/// One entity on two machines in turn: each time the later incarnation finds everything, and what the earlier one still tries is
+/// refused.
+pub fn an_entity_goes_from_machine_to_machine_and_the_stale_one_is_refused(
+    here: Reopen<'_>,
+    there: Reopen<'_>,
+) {
+    let machines = [here(), there()].map(|store| DurableHost::start(store).expect("there is a thread"));
+    let mut expected = Vec::new();
+    let mut stale: Option<Pages> = None;
+    let mut number = 0;
+    for round in 0..6 {
+        let mut owner = book(&machines[round % 2]);
+        // The one before has the log until this one has recovered: nobody tells it to stop.
+        assert_eq!(owner.ask(&0), Ok(expected.clone()), "round {round}");
+        for _ in 0..7 {
+            number += 1;
+            assert_eq!(owner.ask(&number), Ok(vec![number]));
+            expected.push(number);
+        }
+        if let Some(mut stale) = stale.replace(owner) {
+            let refused = stale.ask(&(number + 1_000));
+            assert_eq!(
+                refused,
+                Err(AskError::NotDurable(DurableFailure::Fenced)),
+                "round {round}"
+            );
+            assert_eq!(stale.next_answer(), None, "it has stopped");
+        }
+    }
+    drop(stale.map(Pages::kill));
+    machines.into_iter().for_each(DurableHost::stop);
 }

@@ -1,13 +1,25 @@
-//! What the durable entities of a node have done. Counted by their tasks, read by the loop.
+//! What the durable entities of a node have done. Counted by their tasks, read by the loop. And how many lines they may write about
+//! their troubles: a store that is away troubles all of them at once.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant as Clock;
+
+use quorate_core::time::Instant;
 
 use super::Recovery;
+use crate::pump::log::LogLimit;
 use crate::stats::HostStats;
+use crate::sync::lock;
+
+/// Lines per second: enough to say what is wrong, whoever else is concerned.
+const LINES_PER_SECOND_MAX: u32 = 5;
 
 /// See [`HostStats`], where each of these stands.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DurableCounters {
+    since: Clock,
+    log: Mutex<LogLimit>,
     recovered: AtomicU64,
     replayed: AtomicU64,
     stored: AtomicU64,
@@ -15,7 +27,27 @@ pub(crate) struct DurableCounters {
     fenced: AtomicU64,
 }
 
+impl Default for DurableCounters {
+    fn default() -> Self {
+        Self {
+            since: Clock::now(),
+            log: Mutex::new(LogLimit::new(LINES_PER_SECOND_MAX)),
+            recovered: AtomicU64::default(),
+            replayed: AtomicU64::default(),
+            stored: AtomicU64::default(),
+            not_durable: AtomicU64::default(),
+            fenced: AtomicU64::default(),
+        }
+    }
+}
+
 impl DurableCounters {
+    /// Whether a line may be written, and how many were left out before it.
+    pub(crate) fn take_line(&self) -> Option<u64> {
+        let micros = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        lock(&self.log).take_line(Instant::from_micros(micros))
+    }
+
     pub(crate) fn recovered(&self, recovery: &Recovery) {
         self.recovered.fetch_add(1, Ordering::Relaxed);
         self.replayed.fetch_add(recovery.replayed, Ordering::Relaxed);
@@ -41,5 +73,6 @@ impl DurableCounters {
         stats.events_stored = read(&self.stored);
         stats.commands_not_durable = read(&self.not_durable);
         stats.entities_fenced = read(&self.fenced);
+        stats.log_lines_left_out += lock(&self.log).left_out_ever;
     }
 }

@@ -159,10 +159,12 @@ async fn recovered<E: EventSourced, J: Journal>(
             Either::Left(Err(obstacle)) => obstacle,
             Either::Right(()) => return None,
         };
-        tracing::warn!(
-            target: "cluster::store", event = "entity_not_recovered", entity = ?life.context(), error = %obstacle,
-            "its commands are not handled; tried again"
-        );
+        if let Some(left_out) = life.counters().take_line() {
+            tracing::warn!(
+                target: "cluster::store", event = "entity_not_recovered", entity = ?life.context(), error = %obstacle,
+                left_out, "its commands are not handled; tried again"
+            );
+        }
         let is_said = trouble.is_long() || !obstacle.may_pass();
         match trouble
             .wait(life, &around.sleep, is_said.then_some(obstacle.failure()))
@@ -176,10 +178,12 @@ async fn recovered<E: EventSourced, J: Journal>(
 
 /// Tells who asked, if somebody did, and leaves the rest to the entity's end: what waits was not begun with.
 fn fenced(life: &mut Life, failure: Option<DurableFailure>) {
-    tracing::warn!(
-        target: "cluster::store", event = "entity_fenced", entity = ?life.context(),
-        "a later incarnation owns its log: this one stops"
-    );
+    if let Some(left_out) = life.counters().take_line() {
+        tracing::warn!(
+            target: "cluster::store", event = "entity_fenced", entity = ?life.context(), left_out,
+            "a later incarnation owns its log: this one stops"
+        );
+    }
     life.counters().fenced();
     if let Some(failure) = failure {
         life.answer(Ok(codec::not_durable(failure)));

@@ -179,10 +179,12 @@ impl<J: Journal> Writer<J> {
             }
             Err(error) if error.is_refusal() => Err(error),
             Err(error) => {
-                tracing::warn!(
-                    target: "cluster::store", event = "snapshot_not_kept", entity = ?life.context(), %error,
-                    "tried again after some more events"
-                );
+                if let Some(left_out) = life.counters().take_line() {
+                    tracing::warn!(
+                        target: "cluster::store", event = "snapshot_not_kept", entity = ?life.context(), %error,
+                        left_out, "tried again after some more events"
+                    );
+                }
                 self.not_before = last.saturating_add(self.retention.events.min(100));
                 Ok(())
             }

@@ -20,7 +20,7 @@ mod keeping;
 #[cfg(test)]
 mod key_tests;
 pub(crate) mod limits;
-mod log;
+pub(crate) mod log;
 mod machine;
 pub(crate) mod policy;
 mod replies;

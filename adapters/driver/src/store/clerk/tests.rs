@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::task::{Context, Poll, Waker};
 
 use quorate_core::store::{Bytes, Change, StoreAnswer, StoreIdentity};
 
@@ -122,7 +123,7 @@ fn answer(stores: &Stores) -> (u64, Outcome) {
     panic!("no answer within {LIMIT:?}");
 }
 
-fn until(done: impl Fn() -> bool) {
+fn until(mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
         assert!(started.elapsed() < LIMIT);
@@ -270,4 +271,66 @@ fn without_a_store_every_order_is_answered_at_once() {
     let answer = request.without_a_store();
     assert_eq!(stores.order(Owner::Ddata, request), Some((Owner::Ddata, answer)));
     assert!(stores.has_ended());
+}
+
+/// However many tasks write: the machines of the node find a place, and every task gets one in the end.
+#[test]
+fn tasks_wait_for_a_place_and_never_take_those_of_machines() {
+    const TASKS: u64 = 700;
+    let (stores, control) = start(Mood::Stall(Duration::from_millis(50)));
+    let access = stores.access().unwrap();
+    let order = |id: u64| {
+        let access = access.clone();
+        Box::pin(async move { access.order(Space(16), put(id, 10).order).await })
+    };
+    let mut tasks: Vec<_> = (0..TASKS).map(order).collect();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(
+        tasks
+            .iter_mut()
+            .all(|task| task.as_mut().poll(&mut cx).is_pending())
+    );
+    // Half of all places: that so many are taken is the queue's business alone.
+    for id in 0..400 {
+        ask(&stores, put(id, 10));
+    }
+    for id in 0..400 {
+        assert_eq!(answer(&stores), (id, Ok(StoreAnswer::Written)));
+    }
+    until(|| {
+        tasks.retain_mut(
+            |task| match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(outcome) => {
+                    assert_eq!(outcome, Ok(StoreAnswer::Written));
+                    false
+                }
+                Poll::Pending => true,
+            },
+        );
+        tasks.is_empty()
+    });
+    assert!(
+        lock(&control.groups).iter().any(|group| *group > 100),
+        "they share commits"
+    );
+}
+
+#[test]
+fn who_lets_go_of_its_store_lets_go_of_the_tasks_that_wait_for_it() {
+    let (mut stores, _) = start(Mood::Stall(Duration::from_millis(20)));
+    let access = stores.access().unwrap();
+    let mut open = Box::pin(access.order(Space(16), put(1, 10).order));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(open.as_mut().poll(&mut cx).is_pending());
+    stores.stop();
+    until(|| stores.has_ended());
+    let Poll::Ready(done) = open.as_mut().poll(&mut cx) else {
+        panic!("what was taken is done before the thread ends");
+    };
+    assert_eq!(done, Ok(StoreAnswer::Written));
+    let mut late = Box::pin(access.order(Space(16), put(2, 10).order));
+    assert_eq!(
+        late.as_mut().poll(&mut cx),
+        Poll::Ready(Err(StoreError::Unavailable))
+    );
 }
