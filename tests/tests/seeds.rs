@@ -184,7 +184,7 @@ fn without_faults_nobody_is_ever_removed_and_every_ask_is_answered() {
     let totals = report.totals;
     assert_eq!((totals.removed, totals.frames_lost, totals.safe_runs), (0, 0, 4));
     assert!(totals.asks.0 > 1_000);
-    assert!(totals.asks.1 <= totals.asks.0 / 100, "{:?}", totals.asks);
+    assert_eq!(totals.asks.1, 0, "{:?}", totals.asks);
 }
 
 #[test]
