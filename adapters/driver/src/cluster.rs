@@ -194,7 +194,8 @@ impl<A> Cluster<A> {
 
     /// Removes a member at once, as `host:port` or `host:port#uid`: without waiting for convergence, and without proof that it
     /// stopped. The last resort when a cluster cannot get rid of a member otherwise; prefer [`Self::down`]. If the member
-    /// still runs it hears of it and stops, but until then it may do what others now do too. Repeating it is harmless.
+    /// still runs it hears of it and stops, but until then it may do what others now do too; its work moves after the removal margin.
+    /// Two members that remove each other at the same time may both go on, as two clusters. Repeating it is harmless.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if there is no such member, or it is this node and not the only one.
