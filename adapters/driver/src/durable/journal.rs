@@ -15,8 +15,9 @@ use crate::store::StoreAccess;
 /// The part of a store that logs of entities are in. On disks, so it never changes; the core's machines have the numbers below 16.
 pub(super) const SPACE: Space = Space(16);
 
-/// The first token there is: a log that nobody has opened holds a lower one.
-const FIRST: Token = Token::new(1, 1);
+/// The first token of a log that nobody has opened. Tokens that the store counts have no term, so whatever comes with a placement
+/// one day is above all of them.
+const FIRST: Token = Token::new(0, 1);
 
 /// A log that one entity reads and writes. What is written is fenced: once another has opened it, everything here is refused.
 pub(crate) trait Journal: Send + 'static {
@@ -79,7 +80,7 @@ impl AtomicJournal {
 /// The token above one that is held.
 fn above(held: Token) -> Token {
     match held.count.checked_add(1) {
-        Some(count) => Token::new(held.term.max(FIRST.term), count),
+        Some(count) => Token::new(held.term, count),
         None => Token::new(held.term.saturating_add(1), FIRST.count),
     }
 }
@@ -165,5 +166,56 @@ impl Journal for AtomicJournal {
             return Err(UNEXPECTED);
         };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{SharedMemoryStore, Stores};
+    use crate::testing::block_on;
+
+    fn journal(stores: &Stores, placement: Option<Token>) -> AtomicJournal {
+        AtomicJournal::new(stores.access().unwrap(), "counter/7".into(), placement)
+    }
+
+    #[test]
+    fn s_10_7_a_counted_token_is_taken_above_the_one_held_and_a_placed_one_is_not_raised() {
+        let stores = Stores::start(Box::new(SharedMemoryStore::new()), std::sync::Arc::default()).unwrap();
+        let record = || vec![Bytes::from(&b"x"[..])];
+        let mut first = journal(&stores, None);
+        block_on(first.open()).unwrap();
+        block_on(first.append(0, record())).unwrap();
+        let mut second = journal(&stores, None);
+        assert_eq!(block_on(second.open()).unwrap().last, 1);
+        assert!(block_on(first.append(1, record())).is_err_and(StoreError::is_refusal));
+        assert_eq!(first.token, FIRST);
+        assert_eq!(second.token, Token::new(0, 2));
+        assert!(
+            block_on(second.open()).is_ok(),
+            "the same incarnation repeats itself"
+        );
+
+        // Whoever was given its place has a token above all that the store has counted.
+        let mut placed = journal(&stores, Some(Token::new(1, 1)));
+        assert_eq!(block_on(placed.open()).unwrap().last, 1);
+        assert!(block_on(second.append(1, record())).is_err_and(StoreError::is_refusal));
+        let mut newer = journal(&stores, Some(Token::new(1, 2)));
+        block_on(newer.open()).unwrap();
+        let held = Token::new(1, 2);
+        assert_eq!(
+            block_on(placed.open()),
+            Err(StoreError::Fenced { held }),
+            "it was replaced"
+        );
+        block_on(newer.append(1, record())).unwrap();
+    }
+
+    #[test]
+    fn a_count_that_is_used_up_goes_on_in_the_next_term() {
+        assert_eq!(above(Token::NONE), FIRST);
+        assert_eq!(above(Token::new(3, 7)), Token::new(3, 8));
+        let (last, next) = (Token::new(3, u64::MAX), above(Token::new(3, u64::MAX)));
+        assert!(next > last);
     }
 }

@@ -1,6 +1,8 @@
 //! Durable entities over stores that do what stores do: stall, fail with and without having done it, fill up, go away, and belong to
 //! somebody else meanwhile.
 
+mod schedules;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -340,6 +342,26 @@ fn nothing_is_answered_before_it_is_durable_and_commands_wait_in_order() {
     for (value, asked) in (1..).zip(asked) {
         assert_eq!(counter.next_answer(), Some((asked, Ok((value, value, 0, None)))));
     }
+}
+
+#[test]
+fn an_entity_whose_store_stands_still_can_be_killed() {
+    let (node, plan) = node(&SharedMemoryStore::new());
+    let mut stuck = counter(&node);
+    assert_eq!(stuck.ask(&Command::Read), Ok((0, 0, 0, None)));
+    let gate = Arc::new(Gate::default());
+    lock(&plan.faults).push_back(Fault::Wait(Arc::clone(&gate)));
+    let open = stuck.send(&Command::Add(1));
+    let waiting = stuck.send(&Command::Add(2));
+    while gate.reached.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    let failed = |failure| Err(AskError::Failed(failure));
+    let left = stuck.kill();
+    assert_eq!(left[0], (open, failed(AskFailure::EntityStopped)), "perhaps");
+    assert_eq!(left[1], (waiting, failed(AskFailure::EntityStoppedUnhandled)));
+    gate.open();
+    assert_eq!(counter(&node).ask(&Command::Read), Ok((1, 1, 1, None)));
 }
 
 #[test]

@@ -121,6 +121,11 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
     /// # Panics
     /// The mailbox is full, or the entity has ended.
     pub fn send(&mut self, command: &M) -> u64 {
+        self.put(command).expect("there is room in the mailbox")
+    }
+
+    /// Which command it is, if the mailbox takes it.
+    fn put(&mut self, command: &M) -> Option<u64> {
         self.asked += 1;
         let delivery = Delivery {
             payload: codec::encode(command).expect("a command can be encoded"),
@@ -132,8 +137,7 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
             chain: AskChain::default(),
         };
         let taken = self.mailbox.push(delivery, &self.reports.budget);
-        taken.expect("there is room in the mailbox");
-        self.asked
+        taken.ok().map(|()| self.asked)
     }
 
     /// The next answer, and to which command; the end of the entity is `None`.
@@ -171,9 +175,11 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
     /// Those of an ask.
     ///
     /// # Panics
-    /// Those of [`Self::send`] and [`Self::next_answer`].
+    /// Those of [`Self::next_answer`].
     pub fn ask(&mut self, command: &M) -> Result<R, AskError> {
-        let asked = self.send(command);
+        let Some(asked) = self.put(command) else {
+            return Err(AskError::Failed(AskFailure::EntityStoppedUnhandled));
+        };
         match self.next_answer() {
             Some((answered, answer)) => {
                 assert_eq!(answered, asked, "answers come in order");
@@ -227,7 +233,8 @@ impl Wake for Unpark {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// Runs a future to its end on this thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     loop {

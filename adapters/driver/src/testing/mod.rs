@@ -9,6 +9,8 @@ use std::sync::Arc;
 use quorate_core::owner::Owner;
 use quorate_core::store::{StoreAnswer, StoreError, StoreOrder, StoreRequest};
 
+#[cfg(test)]
+pub(crate) use durable::block_on;
 pub use durable::{DurableEntity, DurableHost};
 pub use script::play;
 
