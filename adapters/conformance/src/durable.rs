@@ -147,6 +147,52 @@ pub async fn durable_entities_outlive_their_nodes_and_count_every_command_once<A
     assert!(recovered > 0, "some of them have moved");
 }
 
+/// Each of three nodes has a store of its own, and these vote about logs. All are killed and started again on their stores, elsewhere; a
+/// fourth node without a store hosts too. One more is killed for good: every command counts exactly once, whoever is asked.
+pub async fn durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed<A: Adapter>(
+    security: &Security,
+) {
+    let stores = [(); 3].map(|()| MemoryStore::new());
+    let quick = |config: &mut Config| {
+        config.downing.stable_after = Some(Duration::from_secs(1));
+        config.journal.voters = 3;
+    };
+    let builder = || node::<A>(security).config(quick);
+    let mut last = 0;
+    let mut count = async |region: &Region<Command, Answer>| {
+        for number in last + 1..=last + COMMANDS {
+            for counter in 0..COUNTERS {
+                let (count, newest, _) = ask::<A>(region, counter, number).await;
+                assert_eq!((count, newest), (number, number), "counter {counter}");
+            }
+        }
+        last += COMMANDS;
+    };
+    for life in 0..3 {
+        let mut nodes = vec![first(builder().store(stores[life % 3].clone())).await];
+        let seed = nodes[0].address().address().clone();
+        for other in 1..3 {
+            let store = stores[(life + other) % 3].clone();
+            nodes.push(joined_as(builder().store(store), &seed).await);
+        }
+        nodes.push(joined_as(builder(), &seed).await);
+        let mut regions = Vec::new();
+        for node in &nodes {
+            all_up(node, 4).await;
+            regions.push(host(node, Kind::new("counter")).await.expect("it is registered"));
+        }
+        count(&regions[life % 4]).await;
+        count(&regions[3]).await;
+        if life == 2 {
+            nodes[1].stop().await;
+            count(&regions[3]).await;
+        }
+        for node in nodes {
+            node.stop().await;
+        }
+    }
+}
+
 /// Without a store, and with one that only this node reads, a kind is refused; one host alone may have such a store, and answers
 /// nothing while there could be another.
 pub async fn a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read<A: Adapter>(

@@ -85,6 +85,7 @@ pub use data::{
 pub use disk::FaultyDisk;
 pub use durable::{
     a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
+    durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
     durable_entities_outlive_their_nodes_and_count_every_command_once,
 };
 pub use durable_faults::{
@@ -326,6 +327,7 @@ macro_rules! conformance_of_durable_entities {
     ($adapter:ty, $security:expr, $block_on:expr) => {
         $crate::conformance!(@ $adapter, $security, $block_on,
             durable_entities_outlive_their_nodes_and_count_every_command_once,
+            durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
         );
     };

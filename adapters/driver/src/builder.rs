@@ -289,13 +289,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             Some(store) => Stores::start(store, Arc::clone(&wake)).map_err(environment("store thread"))?,
             None => Stores::default(),
         };
-        let (shared, commands) = Shared::new(
-            me.clone(),
-            &config.limits,
-            config.ddata.subscribers_max,
-            Arc::clone(&hub),
-            (wake, stores.access()),
-        );
+        let (shared, commands) = Shared::new(me.clone(), &config, Arc::clone(&hub), (wake, stores.access()));
         let rng = ChaCha8Rng::from_seed(seed);
         let leases = match self.leases.take() {
             Some(keeper) => {

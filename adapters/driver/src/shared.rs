@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
-use quorate_core::config::Limits;
+use quorate_core::config::Config;
 use quorate_core::ddata::state::key::Pattern;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand, SingletonSettings};
+use quorate_core::input::{
+    Command, DdataCommand, JournalCommand, KindSettings, SingletonCommand, SingletonSettings,
+};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
@@ -101,7 +103,7 @@ impl UserCommand {
     }
 }
 
-/// Something for the replicator.
+/// Something for the replicator, or for a log that several stores keep.
 pub(crate) enum DataCommand {
     Operation {
         command: DdataCommand,
@@ -112,6 +114,11 @@ pub(crate) enum DataCommand {
         inbox: Arc<Inbox>,
     },
     Unsubscribe(Arc<Inbox>),
+    /// `None`: nobody waits.
+    Log {
+        command: JournalCommand,
+        reply: Option<sync::Sender<Answer>>,
+    },
 }
 
 /// Everything else a handle wants.
@@ -172,21 +179,23 @@ pub(crate) struct Shared {
     followed: Mutex<BTreeSet<KindId>>,
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
-    data: Sender<DataCommand>,
+    pub(crate) data: Sender<DataCommand>,
     /// Commands that must not wait: at most two for each inbox that there may be.
     data_later: Sender<DataCommand>,
     /// Streams of changes that there may be.
     pub(crate) subscribers: Arc<Places>,
     /// The way of entities to the node's store, if it has one.
     pub(crate) store: Option<StoreAccess>,
+    /// Whether several stores of the cluster keep logs.
+    pub(crate) keeps_logs: bool,
+    pub(crate) openers: AtomicU64,
     ended: Receiver<()>,
 }
 
 impl Shared {
     pub(crate) fn new(
         me: UniqueAddress,
-        limits: &Limits,
-        subscribers_max: usize,
+        config: &Config,
         hub: Arc<Hub>,
         (wake, store): (Arc<Notify>, Option<StoreAccess>),
     ) -> (Arc<Self>, Commands) {
@@ -195,7 +204,11 @@ impl Shared {
         let (data_in, data_out) = async_channel::bounded(DATA_COMMANDS_MAX);
         let (later_in, later_out) = async_channel::unbounded();
         let (ended_in, ended_out) = async_channel::bounded(1);
+        let limits = &config.limits;
         let shared = Self {
+            // Drawn for this incarnation.
+            openers: AtomicU64::new(me.uid()),
+            keeps_logs: config.journal.voters > 0,
             me,
             hub,
             wake,
@@ -211,7 +224,7 @@ impl Shared {
             control: control_in,
             data: data_in,
             data_later: later_in,
-            subscribers: Places::new(subscribers_max),
+            subscribers: Places::new(config.ddata.subscribers_max),
             store,
             ended: ended_out,
         };
@@ -316,7 +329,7 @@ impl Shared {
         answer.await
     }
 
-    /// Hands a subscription in, or its end, without waiting.
+    /// Hands a subscription in, or its end, or that of a log's owner, without waiting.
     pub(crate) fn data_later(&self, command: DataCommand) {
         if let Err(refused) = self.data_later.try_send(command)
             && let DataCommand::Subscribe { inbox, .. } = refused.into_inner()

@@ -47,7 +47,7 @@ impl Journals {
             }
             Command::Close { log, opener } => {
                 if self.logs.get(&log).is_some_and(|log| log.opener == opener) {
-                    self.forget(cx, &log, AnyError::Journal(CommandError::NotOpen));
+                    self.forget(cx, &log, AnyError::Journal(CommandError::Closed));
                 }
                 cx.reply(caller, AnyAnswer::Done);
             }
@@ -63,7 +63,7 @@ impl Journals {
             return refuse(cx, caller, CommandError::BadName);
         }
         if self.logs.contains_key(&name) {
-            self.forget(cx, &name, AnyError::Journal(CommandError::NotOpen));
+            self.forget(cx, &name, AnyError::Journal(CommandError::Closed));
         }
         if self.logs.len() >= journal.open_logs_max {
             cx.counters().logs_refused += 1;

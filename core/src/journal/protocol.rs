@@ -170,9 +170,12 @@ pub enum CommandError {
     /// This node owns as many logs as it may.
     #[error("this node owns as many logs as it may")]
     TooMany,
-    /// It was opened by somebody else on this node, closed, or never opened. What was being appended is there or not.
-    #[error("the log is not open here, or no more")]
+    /// It is not open here for this owner. Nothing was done.
+    #[error("the log is not open here")]
     NotOpen,
+    /// It was closed, or opened by somebody else on this node, before this was answered. What was being appended is there or not.
+    #[error("the log was closed here")]
+    Closed,
     /// Not done.
     #[error(transparent)]
     Refused(WriterError),

@@ -40,8 +40,8 @@ const ENTRY: u8 = 2;
 const AGREED: u8 = 1;
 const SETTLED: u8 = 2;
 
-/// The bytes of an entry without records.
-const ENTRY_BYTES_MIN: usize = 36;
+/// The bytes of an entry without records: two numbers, a token and a count.
+const ENTRY_BYTES_MIN: usize = 34;
 
 const fn malformed<T>(what: &'static str) -> Result<T, WireError> {
     Err(WireError::Malformed { what })

@@ -91,11 +91,12 @@ pub enum DurabilityError {
     #[error("durable entities need a store: name one with `ClusterBuilder::store`")]
     NoStore,
     /// The node's store is its own ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)): an entity's log would stay behind when its
-    /// shard moves, and the entity would begin anew without a word. Take a store that all nodes share, or say with
-    /// [`Kind::single_host`](crate::Kind::single_host) that one member alone hosts the kind.
+    /// shard moves, and the entity would begin anew without a word. Let the nodes' stores vote about logs
+    /// (`journal.voters`), take a store that all nodes share, or say with [`Kind::single_host`](crate::Kind::single_host) that one member
+    /// alone hosts the kind.
     #[error(
-        "the store of this node is read by no other, so entities would lose their logs when their shards move: take a store that all \
-         nodes share, or say `Kind::single_host`"
+        "the store of this node is read by no other, so entities would lose their logs when their shards move: set \
+         `journal.voters`, take a store that all nodes share, or say `Kind::single_host`"
     )]
     NodeLocalStore,
 }

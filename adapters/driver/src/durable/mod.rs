@@ -6,7 +6,8 @@
 //! |---|---|
 //! | [`EventSourced`], [`DurableState`], [`Decision`], [`Change`] | nothing: what users write |
 //! | [`Versioned`], [`Golden`] | how events and states become bytes, and which versions of them can be read |
-//! | `journal` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
+//! | `keeper` | who keeps the logs of a kind |
+//! | `journal`, `quorum` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
 //! | `life`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
 //! | `name` | how a log is called |
 
@@ -16,10 +17,12 @@ mod decision;
 mod failure;
 mod golden;
 mod journal;
+mod keeper;
 mod life;
 pub mod limits;
 mod name;
 mod obstacle;
+mod quorum;
 mod recovery;
 mod register;
 mod retention;

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::keeper::Keeper;
 use super::life::Surroundings;
 use super::state::Replacing;
-use super::{DurabilityError, DurableStarter, DurableState, EventSourced, Sleep};
+use super::{DurableStarter, DurableState, EventSourced, Sleep};
 use crate::adapter::Adapter;
 use crate::cluster::Cluster;
 use crate::entity::EntityContext;
@@ -14,15 +15,14 @@ use crate::error::ClusterError;
 use crate::kind::Kind;
 use crate::region::Region;
 use crate::runtime::Runtime;
-use crate::store::StoreScope;
 
 impl<A: Adapter> Cluster<A> {
     /// Hosts entities of a kind that keep their events in the node's store, and reaches all of them. `make` is called on the caller's
     /// runtime whenever an entity gets its first message; what it makes is not durable, its [`EventSourced::State`] is. Do it on every
     /// node with the kind's role; elsewhere [`Cluster::register_proxy`] reaches them.
     ///
-    /// The store has to be one that all of them share ([`StoreScope::Shared`]), or the kind one of a single host
-    /// ([`Kind::single_host`]).
+    /// The store has to be one that all of them share ([`StoreScope::Shared`](crate::StoreScope::Shared)), or the nodes' own stores
+    /// vote about logs (`journal.voters`), or the kind is one of a single host ([`Kind::single_host`]).
     ///
     /// # Errors
     /// Those of [`Cluster::register`]; [`ClusterError::Durability`] if the node has no store, or one that no other node reads;
@@ -44,16 +44,16 @@ impl<A: Adapter> Cluster<A> {
             let until = runtime.now().mono + time;
             Box::pin(runtime.sleep_until(until))
         });
-        let store = self.shared().store.clone().ok_or(DurabilityError::NoStore)?;
-        let alone = match (store.scope(), kind.has_single_host()) {
-            (StoreScope::Shared, _) => None,
-            (StoreScope::NodeLocal, true) => Some(kind.settings(true)?.role),
-            (StoreScope::NodeLocal, false) => return Err(DurabilityError::NodeLocalStore.into()),
+        let (keeper, is_alone) = Keeper::of(self.shared(), kind.has_single_host())?;
+        let alone = if is_alone {
+            Some(kind.settings(true)?.role)
+        } else {
+            None
         };
         let starter = DurableStarter {
             make: Arc::new(make),
             shared: Arc::clone(self.shared()),
-            store,
+            keeper,
             around: Surroundings { sleep, alone },
         };
         self.host(&kind, Arc::new(starter)).await

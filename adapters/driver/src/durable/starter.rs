@@ -4,19 +4,20 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::journal::AtomicJournal;
+use super::keeper::Keeper;
 use super::life::{Surroundings, run};
 use super::name::log_name;
 use super::{DurableFailure, EventSourced};
 use crate::entity::{EntityContext, Life, Start, Starter};
 use crate::shared::Shared;
+#[cfg(any(test, feature = "testing"))]
 use crate::store::StoreAccess;
 
 /// See the module.
 pub(crate) struct DurableStarter<F> {
     pub(super) make: Arc<F>,
     pub(super) shared: Arc<Shared>,
-    pub(super) store: StoreAccess,
+    pub(super) keeper: Keeper,
     pub(super) around: Surroundings,
 }
 
@@ -27,7 +28,7 @@ impl<F> DurableStarter<F> {
         Self {
             make: Arc::new(make),
             shared,
-            store,
+            keeper: Keeper::Store(store),
             around: Surroundings { sleep, alone: None },
         }
     }
@@ -41,8 +42,12 @@ where
     fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let life = Life::new(start, Arc::clone(&self.shared));
         let context = life.context();
-        let name = log_name(context.kind(), context.id()).ok_or(DurableFailure::NameTooLong);
-        let journal = name.map(|name| AtomicJournal::new(self.store.clone(), name, context.token()));
+        let name = log_name(context.kind(), context.id());
+        let journal = name.and_then(|name| {
+            self.keeper
+                .journal(&self.shared, &self.around.sleep, name, context.token())
+        });
+        let journal = journal.ok_or(DurableFailure::NameTooLong);
         Box::pin(run(Arc::clone(&self.make), life, journal, self.around.clone()))
     }
 }

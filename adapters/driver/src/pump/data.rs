@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_core::event::{DdataEvent, Event};
-use quorate_core::input::{Command, DdataCommand, Input};
+use quorate_core::input::{Command, DdataCommand, Input, Token};
 
 use super::Pump;
 use super::machine::Machine;
@@ -14,6 +14,11 @@ impl<M: Machine> Pump<M> {
     /// Something for the replicator.
     pub(crate) fn data(&mut self, command: DataCommand) {
         let (token, command) = match command {
+            DataCommand::Log { command, reply } => {
+                let waiting = reply.map_or(Waiting::Nobody, Waiting::Log);
+                let token = self.replies.insert(waiting);
+                return self.hand_in(token, Command::Journal(command));
+            }
             DataCommand::Operation { command, reply } => (self.replies.insert(Waiting::Data(reply)), command),
             DataCommand::Subscribe { pattern, inbox } => {
                 let token = self.replies.insert(Waiting::Subscription(Arc::clone(&inbox)));
@@ -29,7 +34,10 @@ impl<M: Machine> Pump<M> {
                 (token, DdataCommand::Unsubscribe { subscriber })
             }
         };
-        let command = Command::Ddata(command);
+        self.hand_in(token, Command::Ddata(command));
+    }
+
+    fn hand_in(&mut self, token: Token, command: Command) {
         self.node.handle(self.base.now, Input::Command { token, command });
         self.drive_node();
     }

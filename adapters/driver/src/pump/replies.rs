@@ -23,6 +23,8 @@ pub(crate) enum Waiting {
     Ask(Sender<Result<Payload, AskFailure>>),
     /// An operation on replicated data.
     Data(Sender<DdataAnswer>),
+    /// An owner of a log.
+    Log(Sender<Answer>),
     /// A subscription.
     Subscription(Arc<Inbox>),
     /// Nobody: the driver gave the command itself.
@@ -55,7 +57,7 @@ pub(crate) enum Follows {
     DeadLetter(SingletonId, AskFailure),
 }
 
-/// The table. Bounded by the core: it refuses asks beyond its own limit and answers every other command at once.
+/// The table. Bounded by the core: it refuses asks beyond its own limit and answers every other command at once, but those of a log's owner, who has one open.
 #[derive(Default)]
 pub(crate) struct Replies {
     next: Token,
@@ -106,6 +108,10 @@ impl Replies {
                 None
             }
             Waiting::Nobody => None,
+            Waiting::Log(reply) => {
+                reply.send(answer);
+                None
+            }
             Waiting::Command(reply) => Some(Follows::Answer(reply, answer)),
             Waiting::Register { reply, forget } => {
                 let refused = matches!(answer, Answer::Refused(_));

@@ -64,8 +64,7 @@ impl DurableHost {
         let name = ClusterName::new("durable").map_err(io::Error::other)?;
         let config = Config::fast(name);
         let hub = Arc::new(Hub::new(Arc::new(View::idle(me.clone()))));
-        let (limits, subscribers_max) = (&config.limits, config.ddata.subscribers_max);
-        let (shared, commands) = Shared::new(me, limits, subscribers_max, hub, (wake, stores.access()));
+        let (shared, commands) = Shared::new(me, &config, hub, (wake, stores.access()));
         Ok(Self {
             stores,
             shared,

@@ -309,7 +309,7 @@ fn nothing_is_chosen_before_there_are_as_many_stores_as_are_to_vote() {
     assert!(log.len() == 1);
     let closed = world.command(4, close);
     assert_eq!(world.answer(4, closed), Some(Answer::Done));
-    assert_eq!(world.answer(4, caller), refused(CommandError::NotOpen));
+    assert_eq!(world.answer(4, caller), refused(CommandError::Closed));
 }
 
 #[test]

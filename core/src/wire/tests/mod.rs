@@ -368,6 +368,12 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
         ("journal_promise", request(Ask::Promise)),
         ("journal_read", request(Ask::Read { from: Place::Part(1) })),
         ("journal_accept", request(Ask::Accept { entries })),
+        (
+            "journal_accept_opening",
+            request(Ask::Accept {
+                entries: vec![entry(1, 1, &[])],
+            }),
+        ),
         ("journal_keep", request(keep(part(1)))),
         ("journal_page", reply(Said::Page(full))),
         ("journal_page_empty", reply(Said::Page(empty))),

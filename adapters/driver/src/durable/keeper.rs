@@ -1,0 +1,106 @@
+//! Who keeps the logs of a kind of durable entities: the node's store alone, or a majority of the nodes' own stores. Decides by what the
+//! store says of itself. Spec: sharding 10.7: a file of one node claims nothing after a move.
+
+use std::sync::Arc;
+
+use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
+use quorate_core::token::Token;
+
+use super::journal::{AtomicJournal, Journal};
+use super::quorum::QuorumJournal;
+use super::{DurabilityError, Sleep};
+use crate::shared::Shared;
+use crate::store::{StoreAccess, StoreScope};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) enum Keeper {
+    /// One store, which compares tokens as it writes.
+    Store(StoreAccess),
+    /// The stores that vote about logs.
+    Quorum,
+}
+
+impl Keeper {
+    /// Who keeps the logs of a kind, and whether no second member may host it.
+    pub(super) fn of(shared: &Shared, has_single_host: bool) -> Result<(Self, bool), DurabilityError> {
+        match &shared.store {
+            Some(store) if store.scope() == StoreScope::Shared => Ok((Self::Store(store.clone()), false)),
+            Some(store) if has_single_host => Ok((Self::Store(store.clone()), true)),
+            Some(_) | None if shared.keeps_logs => Ok((Self::Quorum, false)),
+            Some(_) => Err(DurabilityError::NodeLocalStore),
+            None => Err(DurabilityError::NoStore),
+        }
+    }
+
+    /// The log of this name; `None` if the name is too long.
+    pub(super) fn journal(
+        &self,
+        shared: &Arc<Shared>,
+        sleep: &Sleep,
+        log: LogName,
+        placement: Option<Token>,
+    ) -> Option<KeptJournal> {
+        match self {
+            Self::Store(store) => {
+                let journal = AtomicJournal::new(store.clone(), log, placement);
+                Some(KeptJournal::Atomic(journal))
+            }
+            // Tokens of places begin anew with the cluster; those of the log do not.
+            Self::Quorum => {
+                let journal = QuorumJournal::new(Arc::clone(shared), Sleep::clone(sleep), log);
+                journal.map(KeptJournal::Quorum)
+            }
+        }
+    }
+}
+
+/// A log, whoever keeps it.
+pub(crate) enum KeptJournal {
+    Atomic(AtomicJournal),
+    Quorum(QuorumJournal),
+}
+
+impl Journal for KeptJournal {
+    async fn open(&mut self) -> Result<LogState, StoreError> {
+        match self {
+            Self::Atomic(journal) => journal.open().await,
+            Self::Quorum(journal) => journal.open().await,
+        }
+    }
+
+    async fn read(&mut self, from: Sequence) -> Result<Vec<Record>, StoreError> {
+        match self {
+            Self::Atomic(journal) => journal.read(from).await,
+            Self::Quorum(journal) => journal.read(from).await,
+        }
+    }
+
+    async fn read_snapshot(&mut self) -> Result<Option<Snapshot>, StoreError> {
+        match self {
+            Self::Atomic(journal) => journal.read_snapshot().await,
+            Self::Quorum(journal) => journal.read_snapshot().await,
+        }
+    }
+
+    async fn append(&mut self, expected: Sequence, records: Vec<Bytes>) -> Result<(), StoreError> {
+        match self {
+            Self::Atomic(journal) => journal.append(expected, records).await,
+            Self::Quorum(journal) => journal.append(expected, records).await,
+        }
+    }
+
+    async fn keep(&mut self, through: Sequence, state: Bytes) -> Result<(), StoreError> {
+        match self {
+            Self::Atomic(journal) => journal.keep(through, state).await,
+            Self::Quorum(journal) => journal.keep(through, state).await,
+        }
+    }
+
+    async fn delete(&mut self, through: Sequence) -> Result<(), StoreError> {
+        match self {
+            Self::Atomic(journal) => journal.delete(through).await,
+            Self::Quorum(journal) => journal.delete(through).await,
+        }
+    }
+}
