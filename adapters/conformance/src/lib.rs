@@ -49,6 +49,7 @@ mod store_faults;
 mod stores;
 mod strangers;
 mod support;
+mod surveys;
 
 pub use quorate_driver::Security;
 
@@ -159,6 +160,7 @@ pub use strangers::{
     nodes_of_different_security_do_not_meet, strangers_do_not_delay_a_shutdown,
     strangers_who_speak_something_else_are_cut_off,
 };
+pub use surveys::a_kind_is_surveyed_from_any_node;
 
 /// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
 /// runs a future to its end. See the crate's page.
@@ -170,6 +172,7 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
+            a_kind_is_surveyed_from_any_node,
             envelopes_find_their_entities,
             a_function_of_ones_own_places_entities,
             an_answer_may_be_given_later,

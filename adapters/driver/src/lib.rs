@@ -25,6 +25,7 @@ mod builder;
 mod clock;
 mod cluster;
 mod codec;
+mod commands;
 pub mod data;
 pub mod durable;
 mod ending;
@@ -136,6 +137,7 @@ pub mod core {
         ClimbingSettings, IdleSettings, LimitSettings, PassivationError, PassivationSettings, Replacement,
         Segments, Share, SketchSettings, WindowSettings,
     };
+    pub use quorate_core::sharding::protocol::survey::{RegionCounts, Survey};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};
     pub use quorate_core::stats::Stats;

@@ -14,6 +14,7 @@ use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::sharding::protocol::survey::Survey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -58,6 +59,19 @@ impl<M, R> Region<M, R> {
             id: EntityId::new(id.as_ref()),
             types: PhantomData,
         }
+    }
+
+    /// What hosts the kind, node by node, from any node: shards and how many entities run in each. Asks every member that may host it,
+    /// and answers when all have, at the latest after `timeout` (1 ms to 60 s, clamped): it names who has not answered then. Costs
+    /// a message to and from each of them, six bytes for a shard. Mirrors `GetClusterShardingStats`.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen of this node are open already, [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn stats(&self, timeout: Duration) -> Result<Survey, ClusterError> {
+        self.shared.survey(self.kind, timeout).await
     }
 
     /// Changes how many entities of the kind *this node* may run: those that are too many are passivated, and each of its shards

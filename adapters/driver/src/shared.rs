@@ -8,20 +8,19 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Config;
-use quorate_core::ddata::state::key::Pattern;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{
-    Command, DdataCommand, JournalCommand, KindSettings, SingletonCommand, SingletonSettings,
+    Command, DdataCommand, KindSettings, ShardingCommand, SingletonCommand, SingletonSettings,
 };
-use quorate_core::sharding::chain::AskChain;
-use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::sharding::protocol::survey::Survey;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
 
-use crate::data::{Inbox, Places};
+pub(crate) use crate::commands::{ControlCommand, DataCommand, Recipient, UserCommand};
+use crate::data::Places;
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, SingletonError, TellError};
 use crate::events::Hub;
@@ -42,108 +41,6 @@ const CONTROL_COMMANDS_MAX: usize = 256;
 
 /// Operations on replicated data that wait: as many as messages. Beyond it callers wait.
 const DATA_COMMANDS_MAX: usize = 4_096;
-
-/// Whom a message is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Recipient {
-    Entity(KindId, EntityId),
-    Singleton(SingletonId),
-}
-
-impl Recipient {
-    /// Its name among those who wait for an answer.
-    pub(crate) fn chain_name(&self) -> u64 {
-        match self {
-            Self::Entity(kind, id) => AskChain::entity(*kind, id),
-            // A kind of the same name has entities with an id; a singleton has none.
-            Self::Singleton(singleton) => {
-                AskChain::entity(KindId::from_raw(singleton.raw()), &EntityId::new(&[]))
-            }
-        }
-    }
-}
-
-/// A message to an entity or to a singleton.
-pub(crate) enum UserCommand {
-    Tell {
-        to: Recipient,
-        payload: Payload,
-    },
-    Ask {
-        to: Recipient,
-        payload: Payload,
-        timeout: Duration,
-        /// Whose handlers wait for the answer.
-        chain: AskChain,
-        reply: sync::Sender<Result<Payload, AskFailure>>,
-    },
-}
-
-impl UserCommand {
-    pub(crate) const fn to(&self) -> &Recipient {
-        match self {
-            Self::Tell { to, .. } | Self::Ask { to, .. } => to,
-        }
-    }
-
-    /// Whose handlers wait for its answer.
-    pub(crate) fn waited_for_by(&mut self, waiting: AskChain) {
-        match self {
-            Self::Tell { .. } => {}
-            Self::Ask { chain, .. } => *chain = waiting,
-        }
-    }
-
-    /// The node does not take it any more.
-    pub(crate) fn refuse(self, failure: AskFailure) {
-        match self {
-            Self::Tell { .. } => {}
-            Self::Ask { reply, .. } => reply.send(Err(failure)),
-        }
-    }
-}
-
-/// Something for the replicator, or for a log that several stores keep.
-pub(crate) enum DataCommand {
-    Operation {
-        command: DdataCommand,
-        reply: sync::Sender<DdataAnswer>,
-    },
-    Subscribe {
-        pattern: Pattern,
-        inbox: Arc<Inbox>,
-    },
-    Unsubscribe(Arc<Inbox>),
-    /// `None`: nobody waits.
-    Log {
-        command: JournalCommand,
-        reply: Option<sync::Sender<Answer>>,
-    },
-}
-
-/// Everything else a handle wants.
-pub(crate) enum ControlCommand {
-    Core {
-        command: Command,
-        reply: sync::Sender<Answer>,
-    },
-    Register {
-        settings: KindSettings,
-        starter: Option<Arc<dyn Starter>>,
-        reply: sync::Sender<Answer>,
-    },
-    Singleton {
-        settings: SingletonSettings,
-        starter: Option<Arc<dyn Starter>>,
-        reply: sync::Sender<Result<(), ClusterError>>,
-    },
-    SingletonState(SingletonId, sync::Sender<Option<SingletonState>>),
-    Stats(sync::Sender<NodeStats>),
-    Links(sync::Sender<Vec<LinkState>>),
-    Kinds(sync::Sender<Vec<KindState>>),
-    Explain(sync::Sender<Explanation>),
-    Stop,
-}
 
 /// The loop's end of the queues.
 #[derive(Debug)]
@@ -444,6 +341,17 @@ impl Shared {
         outcome(answer.await)
     }
 
+    /// What hosts a kind.
+    pub(crate) async fn survey(&self, kind: KindId, timeout: Duration) -> Result<Survey, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = Command::Sharding(ShardingCommand::Survey { kind, timeout });
+        self.control(ControlCommand::Core { command, reply }).await?;
+        match answer.await {
+            Some(Answer::Sharding(ShardingAnswer::Surveyed(survey))) => Ok(survey),
+            answer => outcome(answer).and(Err(ClusterError::Stopped)),
+        }
+    }
+
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
@@ -489,7 +397,7 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
         Some(
             Answer::Done
-            | Answer::Sharding(ShardingAnswer::Asked(_))
+            | Answer::Sharding(ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_))
             | Answer::Ddata(_)
             | Answer::Singleton(_)
             | Answer::Journal(_),
