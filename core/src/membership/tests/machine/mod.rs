@@ -354,6 +354,9 @@ fn show(effect: &Effect) -> Option<String> {
         Effect::Notify(Event::Membership(MembershipEvent::JoinFailed { reason })) => {
             alloc::format!("failed({reason:?})")
         }
+        Effect::Notify(Event::Membership(MembershipEvent::HandedOver { phase })) => {
+            alloc::format!("handed-over({phase:?})")
+        }
         Effect::Notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut { phase })) => {
             alloc::format!("timed-out({phase:?})")
         }
