@@ -18,6 +18,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::survey::Survey;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
+use quorate_core::view::View;
 
 pub(crate) use crate::commands::{ControlCommand, DataCommand, Recipient, UserCommand};
 use crate::data::Places;
@@ -27,6 +28,7 @@ use crate::events::Hub;
 use crate::kind::Kind;
 use crate::kinds::{Kinds, Types};
 use crate::region::Region;
+use crate::shutdown::Life;
 use crate::singleton::Singleton;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::store::StoreAccess;
@@ -49,7 +51,7 @@ pub(crate) struct Commands {
     pub(crate) control: Receiver<ControlCommand>,
     pub(crate) data: Receiver<DataCommand>,
     pub(crate) data_later: Receiver<DataCommand>,
-    /// Dropped when the node has ended: closes `Shared::ended`.
+    /// Closed when the node has ended and its phases are over: closes `Shared::ended`.
     pub(crate) ended: Sender<()>,
 }
 
@@ -66,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) me: UniqueAddress,
     pub(crate) hub: Arc<Hub>,
     pub(crate) wake: Arc<Notify>,
+    /// How the node ends, and what waits for it.
+    pub(crate) life: Life,
     /// What a message may have.
     limits: MessageLimits,
     kinds: Kinds<KindId>,
@@ -89,12 +93,18 @@ pub(crate) struct Shared {
     ended: Receiver<()>,
 }
 
+/// What handles reach beside the loop's queues.
+pub(crate) struct Beside {
+    pub(crate) wake: Arc<Notify>,
+    pub(crate) store: Option<StoreAccess>,
+    pub(crate) life: Life,
+}
+
 impl Shared {
     pub(crate) fn new(
         me: UniqueAddress,
         config: &Config,
-        hub: Arc<Hub>,
-        (wake, store): (Arc<Notify>, Option<StoreAccess>),
+        Beside { wake, store, life }: Beside,
     ) -> (Arc<Self>, Commands) {
         let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
@@ -102,13 +112,15 @@ impl Shared {
         let (later_in, later_out) = async_channel::unbounded();
         let (ended_in, ended_out) = async_channel::bounded(1);
         let limits = &config.limits;
+        let idle = Arc::new(View::idle(me.clone()));
         let shared = Self {
             // Drawn for this incarnation.
             openers: AtomicU64::new(me.uid()),
             keeps_logs: config.journal.voters > 0,
             me,
-            hub,
+            hub: Arc::new(Hub::new(idle)),
             wake,
+            life,
             limits: MessageLimits {
                 payload_bytes: limits.payload_bytes_max(),
                 id_bytes: limits.entity_id_bytes_max,
@@ -378,8 +390,14 @@ impl Shared {
         answer.await.ok_or(ClusterError::Stopped)
     }
 
-    /// Asks the loop to end. Never waits: a loop with a full queue of commands is told by the closed queue.
+    /// Ends everything at once.
     pub(crate) fn stop(&self) {
+        self.life.cut();
+        self.stop_loop();
+    }
+
+    /// Asks the loop to end. Never waits: a loop with a full queue of commands is told by the closed queue.
+    pub(crate) fn stop_loop(&self) {
         if self.control.try_send(ControlCommand::Stop).is_err() {
             self.control.close();
         }
@@ -388,7 +406,7 @@ impl Shared {
 
     /// Completes once the node has ended.
     pub(crate) async fn ended(&self) {
-        // Nothing is ever sent: the error says that the loop has let go of its end.
+        // Nothing is ever sent: the error says that it is closed.
         while self.ended.recv().await.is_ok() {}
     }
 }
