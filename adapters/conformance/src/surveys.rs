@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_driver::{Adapter, Security};
 
-use super::support::{cluster, notebooks, read, until, within};
+use super::support::{cluster, eventually, notebooks, read, until, within};
 
 /// Far less than a test waits, far more than an answer takes.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -17,6 +17,12 @@ pub async fn a_kind_is_surveyed_from_any_node<A: Adapter>(security: &Security) {
     let mut regions = Vec::new();
     for node in &nodes {
         regions.push(notebooks(node).await);
+    }
+    for region in &regions {
+        eventually::<A>("the region has a coordinator", async || {
+            region.is_registered().await.expect("the node runs")
+        })
+        .await;
     }
     for id in 0..ENTITIES {
         read::<A>(&regions[0], &format!("counted-{id}")).await;

@@ -74,6 +74,22 @@ impl<M, R> Region<M, R> {
         self.shared.survey(self.kind, timeout).await
     }
 
+    /// Whether this node's region of the kind has found its coordinator, so that messages find their way: what a start-up probe waits for
+    /// beside [`Cluster::is_ready`](crate::Cluster::is_ready). Later it may be `false` for as long as the cluster has no oldest
+    /// member of the kind's role; messages wait meanwhile, which is no reason to take a node out of service. Mirrors the health check of
+    /// the reference.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn is_registered(&self) -> Result<bool, ClusterError> {
+        let kinds = self.shared.kinds().await?;
+        let own = kinds.into_iter().find(|state| state.kind == self.kind);
+        Ok(own.is_some_and(|state| state.region.registered.is_some()))
+    }
+
     /// Changes how many entities of the kind *this node* may run: those that are too many are passivated, and each of its shards
     /// has its equal part. Until the node ends. Mirrors `SetActiveEntityLimit`.
     ///
