@@ -159,7 +159,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Cuts a node off from the others, but for the store.
+    /// Cuts a node off from the others; from a database it is not.
     pub(super) fn cut_off(&mut self, index: usize) {
         self.places[index].note = "cut off";
         self.processes.let_end(index);

@@ -6,7 +6,6 @@ mod entity;
 mod fleet;
 mod ledger;
 mod node;
-mod shared;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,8 +40,8 @@ cut off, one leaves, then all are killed at once. Counters leave memory and come
 No command that was acknowledged may be lost, and none may count twice.";
     const SECONDS: &'static str = "how long they work, besides the time that faults take";
     const STORE: &'static str = "\
-keep the counters in this folder; a further run with it checks every value of the last one. The
-                     nodes share the one store there: a file of each node's own would stay behind when a counter moves";
+keep the counters in this folder, in a file for each node: three of the five have every event before it
+                     is answered; a further run with it checks every value of the last one";
     const POSTGRES: Option<&'static str> = Some("keep the counters in PostgreSQL instead, `host=… user=…`");
     const EXIT: &'static str = "0 if nothing is lost, nothing is doubled and the work went on, 1 if not";
     const RANGE: (u64, u64, u64) = (5, 600, 20);
@@ -121,12 +120,8 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     // Commands of a run have higher numbers than those of the run before.
     let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let store = match &options.postgres {
-        Some(server) => format!("{}{server}", node::POSTGRES),
-        None => {
-            let path = folder.path.join("counters.redb");
-            let address = shared::serve(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            address.to_string()
-        }
+        Some(server) => format!("{}{server}", node::POSTGRES).into(),
+        None => folder.path.clone(),
     };
     let node = NodeOptions {
         transport: stage.name.to_owned(),
@@ -135,7 +130,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
         life: life.as_secs(),
         bind: "127.0.0.1:0".to_owned(),
         seed: None,
-        store: Some(store.into()),
+        store: Some(store),
     };
     let mut fleet = Fleet::new(node, authority, screen);
     fleet.start_all()?;
@@ -209,7 +204,7 @@ fn one_is_killed(fleet: &mut Fleet) -> Result<(), String> {
 fn one_is_cut_off(fleet: &mut Fleet) -> Result<(), String> {
     let there = fleet.living_on(CUT_OFF);
     fleet.screen.say(format_args!(
-        "node {}, with {} counters, is cut off from the others, but not from the store",
+        "node {}, with {} counters, is cut off from the others",
         CUT_OFF + 1,
         there.len()
     ));

@@ -2,6 +2,7 @@
 //! as it is told. Every line it writes is one fact; `fleet` says what they mean.
 
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,13 +13,13 @@ use futures_lite::future;
 use quorate_driver::core::{LimitSettings, PassivationSettings, Replacement};
 use quorate_driver::{Cluster, ClusterBuilder, ClusterError, Kind, Region, Runtime, Security, StartError};
 use quorate_store_postgres::{Postgres, Tls};
+use quorate_store_redb::Redb;
 
 use super::COUNTERS;
 use super::entity::{Client, Command, Counter, Told};
-use super::shared::SharedStore;
 use crate::gate::{self, Cuttable};
 use crate::hosts::Host;
-use crate::program::{NodeOptions, READY, node_process, say};
+use crate::program::{NODES, NodeOptions, READY, node_process, say};
 
 /// Tasks of one node that send commands.
 const CLIENTS: u8 = 4;
@@ -35,7 +36,7 @@ const IN_MEMORY: usize = 24;
 const IDLE: Duration = Duration::from_millis(500);
 /// More than five nodes need, so that each has its share.
 const SHARDS: u32 = 30;
-/// What stands before a server in place of the parent's address.
+/// What stands before a server in place of a folder.
 pub(super) const POSTGRES: &str = "postgres:";
 /// Where the tables are.
 const SCHEMA: &str = "quorate_counter";
@@ -45,25 +46,27 @@ pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {
     node_process::<H, _, _>(|security, orders| node::<H>(options, security, orders))
 }
 
-/// The same builder with the store that all nodes share.
+/// Where a node keeps its part.
+fn store_path(folder: &Path, index: usize) -> PathBuf {
+    folder.join(format!("node-{}.redb", index + 1))
+}
+
+/// The same builder with a store: the database that all nodes share, or a file of this node's own. A majority of the files has every
+/// event then.
 fn with_store<A>(
     builder: ClusterBuilder<A, Security>,
     options: &NodeOptions,
 ) -> std::io::Result<ClusterBuilder<A, Security>> {
     let nothing = || std::io::Error::other("no store was named");
-    let store = options
-        .store
-        .as_ref()
-        .and_then(|store| store.to_str())
-        .ok_or_else(nothing)?;
-    match store.strip_prefix(POSTGRES) {
+    let store = options.store.as_ref().ok_or_else(nothing)?;
+    match store.to_str().and_then(|store| store.strip_prefix(POSTGRES)) {
         Some(server) => {
             let node = format!("node-{}", options.index + 1);
             Ok(builder.store(Postgres::new(server, &node, Tls::off())?.schema(SCHEMA)?))
         }
         None => {
-            let address = store.parse().map_err(std::io::Error::other)?;
-            Ok(builder.store(SharedStore::at(address)))
+            let file = Redb::open(store_path(Path::new(store), options.index))?;
+            Ok(builder.store(file).config(|config| config.journal.voters = NODES))
         }
     }
 }
