@@ -3,6 +3,7 @@
 //! that every ask of theirs ends, with an answer or an error. Spec: reliability F-01, sharding 1.10.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -25,7 +26,10 @@ struct Found {
     times: Vec<Duration>,
     asked: u64,
     lost: usize,
+    /// Why asks of nodes that stayed ended with an error, and how often.
     reasons: BTreeMap<String, u64>,
+    /// How many of nodes that were leaving did.
+    leavers: u64,
     is_wrong: bool,
 }
 
@@ -71,8 +75,8 @@ pub(crate) fn run(options: &KillOptions) -> Result<bool, String> {
     if options.leave {
         let errors: u64 = found.reasons.values().sum();
         say(&format!(
-            "{} asks, {errors} with an error {:?}, {} without answer or error",
-            found.asked, found.reasons, found.lost
+            "{} asks, {errors} of nodes that stayed with an error {:?}, {} of nodes that left; {} without answer or error",
+            found.asked, found.reasons, found.leavers, found.lost
         ));
     } else {
         let (least, most) = waits(options)?;
@@ -132,12 +136,15 @@ fn cluster(options: &KillOptions, number: u32, left: &AtomicU32, found: &Mutex<F
         book: None,
     })?;
     let mut next = number as usize % NODES;
+    let mut leaving = Vec::new();
     loop {
         let take = |left: u32| left.checked_sub(1);
         let Ok(left) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) else {
             break;
         };
+        let begun = micros();
         let (victim, first, all) = end_one(&mut nodes, &mut next, options.leave)?;
+        leaving.push((victim, begun..micros()));
         say(&format!(
             "| {} | node {} | {} | {} |",
             options.runs - left + 1,
@@ -164,8 +171,13 @@ fn cluster(options: &KillOptions, number: u32, left: &AtomicU32, found: &Mutex<F
         found.is_wrong |= !judged.is_clean();
         found.asked += heard.asked;
         found.lost += lost;
-        for (reason, count) in &heard.ledger.reasons {
-            *found.reasons.entry(reason.clone()).or_default() += count;
+        for error in &heard.ledger.unanswered {
+            let left = |(node, time): &(usize, Range<u64>)| *node == error.asker && time.contains(&error.at);
+            if leaving.iter().any(left) {
+                found.leavers += 1;
+            } else {
+                *found.reasons.entry(error.reason.clone()).or_default() += 1;
+            }
         }
     }
     Ok(())

@@ -57,6 +57,16 @@ impl Answer {
     }
 }
 
+/// A question that ended with an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Unanswered {
+    /// Which node asked.
+    pub(crate) asker: usize,
+    /// When it was heard of: microseconds of the machine's clock.
+    pub(crate) at: u64,
+    pub(crate) reason: String,
+}
+
 /// `term.count`.
 pub(crate) fn token(text: &str) -> Option<Token> {
     let (term, count) = text.split_once('.')?;
@@ -70,9 +80,7 @@ pub(crate) struct Ledger {
     pub(crate) entities: u32,
     pub(crate) answers: Vec<Answer>,
     /// Questions without an answer.
-    pub(crate) unanswered: u64,
-    /// Why, and how often.
-    pub(crate) reasons: BTreeMap<String, u64>,
+    pub(crate) unanswered: Vec<Unanswered>,
     /// Answers to something that was not asked.
     pub(crate) mistaken: u64,
     /// Instances that opened the book: token, the last record there was, instance.

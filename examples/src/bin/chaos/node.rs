@@ -114,7 +114,13 @@ async fn host(options: NodeOptions) -> Result<bool, Box<dyn std::error::Error>> 
     let watching = tokio::spawn(watch(cluster.clone()));
     let target = target(&cluster, &options).await?;
     cluster.join(&options.seeds).await?;
-    let asking = tokio::spawn(ask(target, options.work, options.bind));
+    let (member, work) = (cluster.clone(), options.work);
+    let asking = tokio::spawn(async move {
+        // Who is no member yet would only time out.
+        if member.up().await.is_ok() {
+            ask(target, work, options.bind).await;
+        }
+    });
     let leaver = cluster.clone();
     let leaving = tokio::spawn(async move {
         // If the system cannot say so, the process is killed.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::ledger::{self, Answer, Ledger};
+use crate::ledger::{self, Answer, Ledger, Unanswered};
 use crate::node::{PATIENCE, micros};
 use crate::work::Work;
 
@@ -333,8 +333,11 @@ impl Heard {
             ["answer", ref answer @ ..] => self.ledger.answers.extend(Answer::parse(node, answer)),
             ["mistaken", ..] => self.ledger.mistaken += 1,
             ["unanswered", _, _, ref reason @ ..] => {
-                self.ledger.unanswered += 1;
-                *self.ledger.reasons.entry(reason.join(" ")).or_default() += 1;
+                self.ledger.unanswered.push(Unanswered {
+                    asker: node,
+                    at: micros(),
+                    reason: reason.join(" "),
+                });
             }
             ["opened", token, last, instance] => {
                 let opened = ledger::token(token).zip(last.parse().ok());

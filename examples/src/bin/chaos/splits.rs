@@ -157,7 +157,7 @@ fn play(row: Row, net: &Net, options: &SplitOptions) -> Result<bool, String> {
         },
         seconds(seen.silence),
         heard.ledger.answers.len(),
-        heard.ledger.unanswered,
+        heard.ledger.unanswered.len(),
         judged.two_sided.len(),
         judged.wrong.len()
     ));
