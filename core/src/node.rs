@@ -424,7 +424,6 @@ impl<R: Rng> Node<R> {
                 | Command::Sharding(
                     ShardingCommand::RegisterKind(_)
                     | ShardingCommand::SetEntityLimit { .. }
-                    | ShardingCommand::Survey { .. }
                     | ShardingCommand::SetDesiredHomes { .. },
                 )
                 | Command::Ddata(_)

@@ -35,7 +35,6 @@ pub const FLOORS: [&[&str]; 6] = [
         "owner",
         "sharding::protocol",
         "sharding::state",
-        "shutdown",
         "singleton::protocol",
         "singleton::state",
         "store",

@@ -58,7 +58,6 @@ fn settings() -> Vec<Setting> {
         "sharding",
         "singleton",
         "journal",
-        "shutdown",
         "executor",
         "ddata",
         "limits",
@@ -91,11 +90,6 @@ fn settings() -> Vec<Setting> {
         "core/src/config/journal.rs",
         "JournalConfig",
         "journal.",
-    ));
-    all.extend(settings_of(
-        "core/src/config/shutdown.rs",
-        "ShutdownConfig",
-        "shutdown.",
     ));
     all.extend(settings_of(
         "core/src/config/executor.rs",

@@ -130,6 +130,13 @@ mod tests {
         assert_eq!(decode_answer::<u64>(&[]), Err(AskError::Decode));
         let full = decode_answer::<u64>(&not_durable(DurableFailure::Full));
         assert_eq!(full, Err(AskError::NotDurable(DurableFailure::Full)));
+        for code in 0..=u8::MAX {
+            // What a later version says is an answer that cannot be read.
+            let expected = DurableFailure::of(code).map_or(AskError::Decode, AskError::NotDurable);
+            assert_eq!(decode_answer::<u64>(&[NOT_DURABLE, code]), Err(expected));
+            assert!(DurableFailure::of(code).is_none_or(|failure| failure.code() == code));
+        }
+        assert_eq!(decode_answer::<u64>(&[NOT_DURABLE, 1, 1]), Err(AskError::Decode));
     }
 
     #[test]

@@ -12,7 +12,6 @@ mod membership;
 mod presets;
 pub mod ranges;
 mod sharding;
-mod shutdown;
 mod singleton;
 #[cfg(test)]
 mod tests;
@@ -26,7 +25,6 @@ pub use journal::JournalConfig;
 pub use limits::Limits;
 pub use membership::MembershipConfig;
 pub use sharding::ShardingConfig;
-pub use shutdown::ShutdownConfig;
 pub use singleton::SingletonConfig;
 pub use validate::{ConfigError, ValidConfig};
 
@@ -60,8 +58,6 @@ pub struct Config {
     pub singleton: SingletonConfig,
     /// Quorum logs.
     pub journal: JournalConfig,
-    /// How long the phases of a shutdown may take.
-    pub shutdown: ShutdownConfig,
     /// The executor that runs the application's handlers.
     pub executor: ExecutorConfig,
     /// Replicated data.

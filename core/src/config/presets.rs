@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{
     Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, JournalConfig, Limits,
-    MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
+    MembershipConfig, ShardingConfig, SingletonConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -25,7 +25,6 @@ impl Config {
             sharding: ShardingConfig::default(),
             singleton: SingletonConfig::default(),
             journal: JournalConfig::default(),
-            shutdown: ShutdownConfig::default(),
             executor: ExecutorConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
@@ -43,7 +42,6 @@ impl Config {
             sharding: ShardingConfig::fast(),
             singleton: SingletonConfig::fast(),
             journal: JournalConfig::fast(),
-            shutdown: ShutdownConfig::fast(),
             executor: ExecutorConfig::fast(),
             ddata: DdataConfig::fast(),
             ..Self::lan(cluster)

@@ -17,7 +17,6 @@ mod registry;
 mod settings;
 mod sharding;
 mod singleton;
-mod survey;
 #[cfg(test)]
 mod tests;
 mod values;

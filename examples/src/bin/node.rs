@@ -10,7 +10,7 @@ use std::sync::Arc;
 use lexopt::prelude::*;
 use quorate_core::membership::events::diff;
 use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, View};
-use quorate_tokio::{Cluster, ClusterEvent, Events, Security};
+use quorate_tokio::{Cluster, ClusterEvent, Events, Security, Termination};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 const HELP: &str = "\
@@ -127,10 +127,13 @@ async fn run(options: Options) -> ExitCode {
     };
     // The stream ends with the node; what it still holds is printed first.
     let _ = printing.await;
-    if !termination.is_graceful() {
-        eprintln!("node: ended without leaving: {termination:?}");
+    // Stopped: it was asked to end before it had joined.
+    let never_joined = termination == Termination::Stopped && cluster.view().self_member().is_none();
+    if never_joined || termination.is_graceful() {
+        return ExitCode::SUCCESS;
     }
-    ExitCode::from(termination)
+    eprintln!("node: ended without leaving: {termination:?}");
+    ExitCode::FAILURE
 }
 
 /// Prints an explanation for every SIGUSR1.
@@ -160,8 +163,9 @@ async fn print_events(mut events: Events, idle: View) {
                     .for_each(print);
                 last = view;
             }
-            // The last one is what a later version tells.
-            ClusterEvent::Event(_) | ClusterEvent::Terminated(_) | ClusterEvent::Shutdown(_) | _ => {}
+            ClusterEvent::Event(_) | ClusterEvent::Terminated(_) => {}
+            // What a later version tells.
+            _ => {}
         }
     }
 }

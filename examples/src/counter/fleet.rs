@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::COUNTERS;
 use super::ledger::{Ledger, Reading, Readings, Verdict};
+use super::node::POSTGRES;
 use crate::processes::{Listens, Processes};
 use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
 use crate::screen::Screen;
@@ -27,9 +29,27 @@ struct Place {
     note: &'static str,
 }
 
+/// What keeps the counters.
+pub(super) enum Stores {
+    /// A file for each node in this folder.
+    Files(PathBuf),
+    /// A server for all.
+    Postgres(String),
+}
+
+impl Stores {
+    fn of(&self, index: usize) -> PathBuf {
+        match self {
+            Self::Files(folder) => folder.join(format!("node-{}.redb", index + 1)),
+            Self::Postgres(server) => format!("{POSTGRES}{server}").into(),
+        }
+    }
+}
+
 /// All nodes of a run.
 pub(super) struct Fleet {
     options: NodeOptions,
+    stores: Stores,
     processes: Processes,
     places: Vec<Place>,
     pub(super) ledger: Ledger,
@@ -45,9 +65,14 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn new(options: NodeOptions, authority: Authority, screen: Screen) -> Self {
+    pub(super) fn new(
+        (options, stores): (NodeOptions, Stores),
+        authority: Authority,
+        screen: Screen,
+    ) -> Self {
         Self {
             options,
+            stores,
             processes: Processes::new(NODES, authority),
             places: vec![Place::default(); NODES],
             ledger: Ledger::default(),
@@ -77,6 +102,7 @@ impl Fleet {
             life: self.options.life * 1_000 + self.processes.next_life(index),
             bind: bind.unwrap_or_else(|| self.options.bind.clone()),
             seed,
+            store: Some(self.stores.of(index)),
             ..self.options.clone()
         };
         let arguments: Vec<OsString> = options.arguments();
@@ -159,7 +185,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Cuts a node off from the others; from a database it is not.
+    /// Cuts a node off from the others.
     pub(super) fn cut_off(&mut self, index: usize) {
         self.places[index].note = "cut off";
         self.processes.let_end(index);

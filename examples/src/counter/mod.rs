@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use self::fleet::Fleet;
+use self::fleet::{Fleet, Stores};
 use self::ledger::{Left, Verdict};
 use crate::hosts::Host;
 use crate::processes::Listens as _;
@@ -40,8 +40,8 @@ cut off, one leaves, then all are killed at once. Counters leave memory and come
 No command that was acknowledged may be lost, and none may count twice.";
     const SECONDS: &'static str = "how long they work, besides the time that faults take";
     const STORE: &'static str = "\
-keep the counters in this folder, in a file for each node: three of the five have every event before it
-                     is answered; a further run with it checks every value of the last one";
+keep the counters in this folder, in one file for each node of which three keep every log; a further
+                     run with it checks every value of the last one";
     const POSTGRES: Option<&'static str> = Some("keep the counters in PostgreSQL instead, `host=… user=…`");
     const EXIT: &'static str = "0 if nothing is lost, nothing is doubled and the work went on, 1 if not";
     const RANGE: (u64, u64, u64) = (5, 600, 20);
@@ -119,9 +119,9 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let screen = Screen::new(options.json, started, LINE_EVERY);
     // Commands of a run have higher numbers than those of the run before.
     let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let store = match &options.postgres {
-        Some(server) => format!("{}{server}", node::POSTGRES).into(),
-        None => folder.path.clone(),
+    let stores = match &options.postgres {
+        Some(server) => Stores::Postgres(server.clone()),
+        None => Stores::Files(folder.path.clone()),
     };
     let node = NodeOptions {
         transport: stage.name.to_owned(),
@@ -130,9 +130,9 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
         life: life.as_secs(),
         bind: "127.0.0.1:0".to_owned(),
         seed: None,
-        store: Some(store),
+        store: None,
     };
-    let mut fleet = Fleet::new(node, authority, screen);
+    let mut fleet = Fleet::new((node, stores), authority, screen);
     fleet.start_all()?;
     fleet
         .screen
@@ -237,6 +237,6 @@ fn all_are_killed(fleet: &mut Fleet) -> Result<(), String> {
     fleet.start_all()?;
     fleet
         .screen
-        .say("all nodes are back; they know their counters from the store alone");
+        .say("all nodes are back; they know their counters from their stores alone");
     fleet.until_more_is_acknowledged()
 }

@@ -2,7 +2,6 @@
 //! as it is told. Every line it writes is one fact; `fleet` says what they mean.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use futures_lite::future;
-use quorate_driver::core::{LimitSettings, PassivationSettings, Replacement};
+use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement};
 use quorate_driver::{Cluster, ClusterBuilder, ClusterError, Kind, Region, Runtime, Security, StartError};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
@@ -19,10 +18,12 @@ use super::COUNTERS;
 use super::entity::{Client, Command, Counter, Told};
 use crate::gate::{self, Cuttable};
 use crate::hosts::Host;
-use crate::program::{NODES, NodeOptions, READY, node_process, say};
+use crate::program::{NodeOptions, READY, node_process, say};
 
 /// Tasks of one node that send commands.
 const CLIENTS: u8 = 4;
+/// Counters that are read at a time.
+const READERS: usize = 16;
 /// Between two commands of one client.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Before a command is sent again.
@@ -36,7 +37,9 @@ const IN_MEMORY: usize = 24;
 const IDLE: Duration = Duration::from_millis(500);
 /// More than five nodes need, so that each has its share.
 const SHARDS: u32 = 30;
-/// What stands before a server in place of a folder.
+/// Files that keep every log: of five nodes' files a majority of these has every event, so one node at a time may be away.
+const VOTERS: usize = 3;
+/// What stands before a server in place of a file.
 pub(super) const POSTGRES: &str = "postgres:";
 /// Where the tables are.
 const SCHEMA: &str = "quorate_counter";
@@ -46,13 +49,7 @@ pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {
     node_process::<H, _, _>(|security, orders| node::<H>(options, security, orders))
 }
 
-/// Where a node keeps its part.
-fn store_path(folder: &Path, index: usize) -> PathBuf {
-    folder.join(format!("node-{}.redb", index + 1))
-}
-
-/// The same builder with a store: the database that all nodes share, or a file of this node's own. A majority of the files has every
-/// event then.
+/// The same builder with what keeps the logs: this node's own file, which votes about them with those of others, or a database.
 fn with_store<A>(
     builder: ClusterBuilder<A, Security>,
     options: &NodeOptions,
@@ -65,8 +62,8 @@ fn with_store<A>(
             Ok(builder.store(Postgres::new(server, &node, Tls::off())?.schema(SCHEMA)?))
         }
         None => {
-            let file = Redb::open(store_path(Path::new(store), options.index))?;
-            Ok(builder.store(file).config(|config| config.journal.voters = NODES))
+            let voters = |config: &mut Config| config.journal.voters = VOTERS;
+            Ok(builder.store(Redb::open(store)?).config(voters))
         }
     }
 }
@@ -178,9 +175,9 @@ impl Node {
         }
     }
 
-    /// `value counter value changes recovered` for each, then `read`.
-    async fn read_all(&self, runtime: &impl Runtime) {
-        for counter in 0..COUNTERS {
+    /// `value counter value changes recovered` for every so many'th, from this one on.
+    async fn read_some(&self, first: u64, runtime: &impl Runtime) {
+        for counter in (first..COUNTERS).step_by(READERS) {
             let told = self.until_answered(counter, Command::Read, runtime).await;
             let Told {
                 value,
@@ -190,7 +187,20 @@ impl Node {
             } = told;
             say(format_args!("value {counter} {value} {changes} {recovered}"));
         }
-        say(format_args!("read"));
+    }
+}
+
+/// Reads all counters, several at a time, and says `read` behind the last: beside what the node is at.
+fn read_all(node: &Arc<Node>, runtime: &impl Runtime) {
+    let left = Arc::new(AtomicUsize::new(READERS));
+    for first in (0..COUNTERS).take(READERS) {
+        let (node, clock, left) = (Arc::clone(node), runtime.clone(), Arc::clone(&left));
+        runtime.spawn(async move {
+            node.read_some(first, &clock).await;
+            if left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                say(format_args!("read"));
+            }
+        });
     }
 }
 
@@ -222,11 +232,7 @@ async fn obey<A>(node: &Arc<Node>, cluster: &Cluster<A>, runtime: &impl Runtime,
                 show(node, cluster).await;
                 say(format_args!("idle"));
             }
-            Some("read") => {
-                // Beside this, so that the node goes on to hear and to show.
-                let (node, clock) = (Arc::clone(node), runtime.clone());
-                runtime.spawn(async move { node.read_all(&clock).await });
-            }
+            Some("read") => read_all(node, runtime),
             Some("cut") => gate::cut(),
             Some("leave") => return,
             Some(other) => say(format_args!("unknown order {other}")),

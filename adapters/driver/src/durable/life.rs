@@ -71,6 +71,10 @@ pub(super) async fn run<E, F, J>(
         return;
     };
     life.counters().recovered(&recovery);
+    tracing::debug!(
+        target: "cluster::store", event = "entity_recovered", entity = ?context, last = recovery.last,
+        replayed = recovery.replayed, snapshot = recovery.snapshot
+    );
     let retention = life.enter(|| entity.retention());
     let mut writer = Writer::new(journal, extent, retention);
     if life

@@ -68,6 +68,19 @@ fn step(error: StoreError, is_unknown: bool) -> Step {
     }
 }
 
+/// Says that an append is tried again; louder once that takes long, because everything behind it waits.
+fn repeated(life: &Life, error: StoreError, is_unknown: bool, is_long: bool) {
+    let entity = life.context();
+    if !is_long {
+        tracing::debug!(target: "cluster::store", event = "append_repeated", ?entity, %error, is_unknown);
+    } else if let Some(left_out) = life.counters().take_line() {
+        tracing::warn!(
+            target: "cluster::store", event = "append_repeated", ?entity, %error, is_unknown, left_out,
+            "the store has not said for seconds what became of an entity's events: they are sent again as they were"
+        );
+    }
+}
+
 /// See the module.
 pub(super) struct Writer<J> {
     journal: J,
@@ -106,10 +119,7 @@ impl<J: Journal> Writer<J> {
                     return Written::NotDone(DurableFailure::Unavailable);
                 }
                 Step::Repeat => {
-                    tracing::debug!(
-                        target: "cluster::store", event = "append_repeated", entity = ?life.context(), %error,
-                        is_unknown
-                    );
+                    repeated(life, error, is_unknown, trouble.is_long());
                     if trouble.wait(life, sleep, said).await == Waited::Killed {
                         return Written::Killed;
                     }

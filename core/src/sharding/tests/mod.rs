@@ -4,7 +4,6 @@ mod failures;
 mod pauses;
 mod same_kind;
 mod strategies;
-mod surveys;
 mod world;
 
 use core::time::Duration;
