@@ -161,6 +161,7 @@ enum Command {
     Name(String),
     Read,
     Panic,
+    GiveUp,
     AddAndStop(u64),
 }
 
@@ -178,7 +179,7 @@ impl EventSourced for Counter {
     type Event = Event;
     type State = Sum;
 
-    async fn handle(&mut self, _: &EntityContext, sum: &Sum, command: Command) -> Decision<Self> {
+    async fn handle(&mut self, context: &EntityContext, sum: &Sum, command: Command) -> Decision<Self> {
         let Recovery {
             replayed, snapshot, ..
         } = self.recovery;
@@ -191,6 +192,7 @@ impl EventSourced for Counter {
             Command::Name(name) => Decision::persist(Event::Named(name)).then_reply(now),
             Command::Read => Decision::reply(now(sum)),
             Command::Panic => panic!("on purpose"),
+            Command::GiveUp => context.fail("on purpose").await,
             Command::AddAndStop(number) => Decision::persist(Event::Added(number)).then_reply(now).and_stop(),
         }
     }
@@ -418,13 +420,15 @@ fn who_waits_behind_an_unknown_outcome_hears_that_nothing_of_it_was_done() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_handler_that_panics() {
-    let (node, _) = node(&SharedMemoryStore::new());
-    let mut first = counter(&node);
-    assert_eq!(first.ask(&Command::Add(1)), Ok((1, 1, 0, None)));
-    let stopped = Err(AskError::Failed(AskFailure::EntityStopped));
-    assert_eq!(first.ask(&Command::Panic), stopped);
-    assert_eq!(counter(&node).ask(&Command::Read), Ok((1, 1, 1, None)));
+fn nothing_is_kept_of_a_handler_that_panics_or_gives_up() {
+    for failing in [Command::Panic, Command::GiveUp] {
+        let (node, _) = node(&SharedMemoryStore::new());
+        let mut first = counter(&node);
+        assert_eq!(first.ask(&Command::Add(1)), Ok((1, 1, 0, None)));
+        let stopped = Err(AskError::Failed(AskFailure::EntityStopped));
+        assert_eq!(first.ask(&failing), stopped);
+        assert_eq!(counter(&node).ask(&Command::Read), Ok((1, 1, 1, None)));
+    }
 }
 
 #[test]

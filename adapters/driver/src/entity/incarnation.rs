@@ -27,7 +27,8 @@ enum End {
     Failed(Failure),
 }
 
-enum Failure {
+/// How it failed.
+pub(super) enum Failure {
     Panic(String),
     Error(Box<dyn Error + Send + Sync>),
 }
@@ -147,7 +148,7 @@ fn decided(life: &Life, supervision: &Supervision, failure: &Failure) -> Directi
     directive
 }
 
-fn note(life: &Life, failure: &Failure, directive: Directive) {
+pub(super) fn note(life: &Life, failure: &Failure, directive: Directive) {
     life.start.reports.failures.failed();
     let (entity, failure) = (&life.context, failure.shown());
     tracing::warn!(

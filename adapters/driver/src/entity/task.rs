@@ -17,9 +17,9 @@ use super::context::Occasion;
 use super::counters::FailureCounters;
 use super::gate::Gate;
 use super::holding::Holding;
-use super::incarnation::run;
+use super::incarnation::{Failure, note, run};
 use super::mailbox::{Budget, Delivery, Mailbox};
-use super::supervision::Supervision;
+use super::supervision::{Directive, Supervision};
 use super::{Entity, EntityContext, Who, current};
 use crate::codec;
 use crate::durable::{DurableCounters, DurableFailure};
@@ -299,12 +299,20 @@ impl Life {
         code()
     }
 
-    /// Runs a handler or a hook; `None` if the entity has to stop before it is done.
+    /// Runs a handler or a hook of a durable entity; `None` if the entity has to stop before it is done, or gives up: it recovers from its
+    /// log when the next message comes.
     pub(crate) async fn unless_killed<T>(&self, handler: impl Future<Output = T>) -> Option<T> {
         let mut handler = pin!(handler);
-        poll_fn(|cx| match self.enter(|| handler.as_mut().poll(cx)) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
+        poll_fn(|cx| {
+            let polled = self.enter(|| handler.as_mut().poll(cx));
+            if let Some(error) = self.context.take_failure() {
+                note(self, &Failure::Error(error), Directive::Stop);
+                return Poll::Ready(None);
+            }
+            match polled {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
+            }
         })
         .await
     }
