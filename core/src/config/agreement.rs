@@ -4,7 +4,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Config, ConfigError, DdataConfig, DowningConfig, DowningStrategy};
+use super::{Config, ConfigError, DdataConfig, DowningConfig, DowningStrategy, JournalConfig};
 use crate::agreement::{OWN_SETTINGS_MAX, STRATEGY, Setting, SettingError, Settings, shortened};
 use crate::ident::Role;
 
@@ -43,7 +43,8 @@ impl Config {
         }
         Settings::new(own.clone()).map_err(refused("downing.strategy", legal))?;
         let all = self.downing.settings().into_iter().chain(own);
-        let all = all.chain(self.ddata.settings()).chain(checked.cloned());
+        let all = all.chain(self.ddata.settings()).chain(self.journal.settings());
+        let all = all.chain(checked.cloned());
         let settings = Settings::new(all).map_err(refused("membership.join_checkers", legal))?;
         let (bytes, max) = (settings.bytes(), self.limits.control_frame_bytes_max);
         if bytes + BESIDE_BYTES > max {
@@ -129,5 +130,12 @@ impl DdataConfig {
             ours("ddata.durable_keys", durable.join(", ")),
             ours("ddata.custom_types", types.join(", ")),
         ]
+    }
+}
+
+impl JournalConfig {
+    /// Stores of another number would be chosen by one node and refused by the next. A node that keeps no logs so agrees with all.
+    fn settings(&self) -> Option<Setting> {
+        (self.voters > 0).then(|| ours("journal.voters", self.voters.to_string()))
     }
 }

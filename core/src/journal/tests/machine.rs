@@ -44,6 +44,8 @@ struct World {
     peers: Vec<Peer>,
     lives: u64,
     down: Vec<usize>,
+    /// Does not hear who is to vote.
+    deaf: Option<usize>,
     wire: VecDeque<(UniqueAddress, UniqueAddress, Msg)>,
     last_command: u64,
     last_opener: u64,
@@ -64,6 +66,7 @@ impl World {
             peers: Vec::new(),
             lives: 0,
             down: Vec::new(),
+            deaf: None,
             wire: VecDeque::new(),
             last_command: 0,
             last_opener: 0,
@@ -120,7 +123,15 @@ impl World {
             if let Some((from, to, msg)) = self.wire.pop_front() {
                 quiet = false;
                 let at = self.peers.iter().position(|peer| peer.fixture.me == to);
-                if let Some(at) = at.filter(|at| !self.down.contains(at)) {
+                let is_choice = matches!(
+                    &msg,
+                    Msg::Voter(VoterMsg {
+                        body: VoterBody::Elect { .. },
+                        ..
+                    })
+                );
+                let misses = |at: &usize| self.down.contains(at) || (is_choice && self.deaf == Some(*at));
+                if let Some(at) = at.filter(|at| !misses(at)) {
                     let peer = &mut self.peers[at];
                     peer.journals.on_message(&mut peer.fixture.cx(), &from, msg);
                 }
@@ -266,6 +277,7 @@ fn texts(opened: &Opened) -> Vec<&str> {
 #[test]
 fn the_oldest_stores_vote_for_good_and_all_members_know() {
     let mut world = World::new(3, 4, 1).up();
+    assert!(!world.settled().contains(&None), "nobody waits to be asked");
     world.pass(MINUTE);
     let (votes, knows) = (Some(true), Some(false));
     assert_eq!(world.settled(), [votes, votes, votes, knows, knows]);
@@ -447,6 +459,18 @@ fn who_chose_may_fail_before_all_have_agreed() {
 }
 
 #[test]
+fn nothing_is_settled_before_every_store_has_agreed() {
+    let mut world = World::new(3, 3, 1);
+    world.deaf = Some(2);
+    let mut world = world.up();
+    world.pass(MINUTE);
+    assert_eq!(world.settled(), [None; 4]);
+    world.deaf = None;
+    world.pass(MINUTE);
+    assert_eq!(world.settled(), [Some(true), Some(true), Some(true), Some(false)]);
+}
+
+#[test]
 fn stores_that_have_agreed_to_others_are_named_and_change_nothing() {
     let mut world = World::new(3, 3, 0).up();
     world.pass(MINUTE);
@@ -475,7 +499,22 @@ fn stores_that_have_agreed_to_others_are_named_and_change_nothing() {
         world.peers[1].rejected,
         [AnyRejection::Journal(Rejection::BadVoters)]
     );
-    assert_eq!(world.peers[1].journals.voters().map(<[_]>::len), Some(3));
+    let stores = [1_001, 1_002, 1_003].map(StoreId).into();
+    let body = VoterBody::Elect { stores };
+    let me = world.peers[1].fixture.me.clone();
+    let from = world.peers[2].fixture.me.clone();
+    world
+        .wire
+        .push_back((from, me.clone(), Msg::Voter(VoterMsg { to: me, body })));
+    world.run();
+    world.restart(3);
+    world.pass(MINUTE);
+    let voters: Vec<StoreId> = (1_000..1_003).map(StoreId).collect();
+    assert_eq!(
+        world.peers[1].journals.voters(),
+        Some(&*voters),
+        "once in its life"
+    );
 }
 
 #[test]

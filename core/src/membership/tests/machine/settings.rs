@@ -254,6 +254,13 @@ pub(crate) const TABLE: &[(&str, Change, Change, &str, &str)] = &[
         "",
         "highest",
     ),
+    (
+        "journal.voters",
+        |config| config.journal.voters = 3,
+        |config| config.journal.voters = 5,
+        "3",
+        "5",
+    ),
 ];
 
 #[test]
