@@ -1,11 +1,11 @@
-//! A node's way out as phases: which part hands its work over when, and how long each may take. Decides only the order and
-//! what an end means; the parts do the work, and membership asks them and counts the time. Never sends anything and knows
-//! no machine. Spec: membership 2.9.
+//! A node's way out as parts: which hands its work over when, and how long each may take. Decides only the order and what an
+//! end means; the parts do the work, and membership asks them and counts the time. A host with work of its own between the
+//! parts (`shutdown`) says when each may begin. Never sends anything and knows no machine. Spec: membership 2.9.
 
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
-use crate::config::MembershipConfig;
+use crate::config::ShutdownConfig;
 
 /// What a part without work to wait for may take: its last words leave in the step in which it is asked.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -29,9 +29,10 @@ impl DrainPart {
 
     /// How long it may take.
     #[must_use]
-    pub const fn limit(self, config: &MembershipConfig) -> Duration {
+    pub const fn limit(self, config: &ShutdownConfig) -> Duration {
         match self {
-            Self::Sharding | Self::Singletons => config.exit_drain_timeout,
+            Self::Sharding => config.cluster_sharding_shutdown_region_timeout,
+            Self::Singletons => config.cluster_exiting_timeout,
             Self::Ddata => LAST_WORDS,
         }
     }
@@ -65,6 +66,17 @@ pub(crate) struct Drain {
     progress: Progress,
     /// Parts whose time was over before they were done, and that have not said so since.
     late: BTreeSet<DrainPart>,
+    pace: Pace,
+}
+
+/// Who says when a part may begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pace {
+    /// Nobody: each begins when the one before it is over.
+    #[default]
+    Own,
+    /// The host: up to this part, or none yet.
+    Host(Option<DrainPart>),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +84,8 @@ enum Progress {
     /// Nobody has been asked.
     #[default]
     Idle,
+    /// This part is next, and the host has not said yet that it may begin.
+    Held(DrainPart),
     /// This part has been asked, those before it are behind.
     Waiting(DrainPart),
     /// All have been asked.
@@ -79,11 +93,38 @@ enum Progress {
 }
 
 impl Drain {
-    /// This node is to hand over. `None` if it does already.
+    /// From now on the host says when a part may begin.
+    pub(crate) const fn pace(&mut self) {
+        if matches!(self.pace, Pace::Own) {
+            self.pace = Pace::Host(None);
+        }
+    }
+
+    /// Whether the host says when a part may begin.
+    pub(crate) const fn is_paced(&self) -> bool {
+        matches!(self.pace, Pace::Host(_))
+    }
+
+    /// This node is to hand over. `None` if it does already, or the host holds it up.
     pub(crate) fn begin(&mut self) -> Option<Step> {
         match self.progress {
-            Progress::Idle => Some(self.ask(DrainPart::ALL.first().copied())),
-            Progress::Waiting(_) | Progress::Over => None,
+            Progress::Idle => self.ask(DrainPart::ALL.first().copied()),
+            Progress::Held(_) | Progress::Waiting(_) | Progress::Over => None,
+        }
+    }
+
+    /// The host lets this part begin, and has done with those before it: one that is still waited for is late, and named.
+    pub(crate) fn release(&mut self, part: DrainPart) -> (Option<DrainPart>, Option<Step>) {
+        if let Pace::Host(released) = &mut self.pace {
+            *released = (*released).max(Some(part));
+        }
+        match self.progress {
+            Progress::Held(next) => (None, self.ask(Some(next))),
+            Progress::Waiting(waiting) if waiting < part => {
+                self.late.insert(waiting);
+                (Some(waiting), self.ask(waiting.next()))
+            }
+            Progress::Idle | Progress::Waiting(_) | Progress::Over => (None, None),
         }
     }
 
@@ -92,33 +133,44 @@ impl Drain {
     pub(crate) fn on_done(&mut self, done: DrainPart) -> Option<Step> {
         let was_late = self.late.remove(&done);
         match self.progress {
-            Progress::Waiting(part) if part == done => Some(self.ask(part.next())),
+            Progress::Waiting(part) if part == done => self.ask(part.next()),
             Progress::Over if was_late => Some(self.over()),
-            Progress::Idle | Progress::Waiting(_) | Progress::Over => None,
+            Progress::Idle | Progress::Held(_) | Progress::Waiting(_) | Progress::Over => None,
         }
     }
 
     /// The time of the part that is waited for is over: which one, and what comes next.
-    pub(crate) fn on_timeout(&mut self) -> Option<(DrainPart, Step)> {
+    pub(crate) fn on_timeout(&mut self) -> Option<(DrainPart, Option<Step>)> {
         match self.progress {
             Progress::Waiting(part) => {
                 self.late.insert(part);
                 Some((part, self.ask(part.next())))
             }
-            Progress::Idle | Progress::Over => None,
+            Progress::Idle | Progress::Held(_) | Progress::Over => None,
         }
     }
 
-    fn ask(&mut self, part: Option<DrainPart>) -> Step {
+    fn ask(&mut self, part: Option<DrainPart>) -> Option<Step> {
         match part {
-            Some(part) => {
+            Some(part) if self.may_begin(part) => {
                 self.progress = Progress::Waiting(part);
-                Step::Ask(part)
+                Some(Step::Ask(part))
+            }
+            Some(part) => {
+                self.progress = Progress::Held(part);
+                None
             }
             None => {
                 self.progress = Progress::Over;
-                self.over()
+                Some(self.over())
             }
+        }
+    }
+
+    fn may_begin(&self, part: DrainPart) -> bool {
+        match self.pace {
+            Pace::Own => true,
+            Pace::Host(released) => released >= Some(part),
         }
     }
 
@@ -219,7 +271,7 @@ mod tests {
                 .map(|(happens, _)| match happens {
                     Begins => drain.begin(),
                     Done(part) => drain.on_done(*part),
-                    Timeout => drain.on_timeout().map(|(_, step)| step),
+                    Timeout => drain.on_timeout().and_then(|(_, step)| step),
                 })
                 .collect();
             let expected: Vec<Option<Step>> = row.iter().map(|(_, step)| *step).collect();
@@ -235,5 +287,45 @@ mod tests {
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Singletons));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Ddata));
         assert_eq!(drain.progress, Progress::Over);
+    }
+
+    #[test]
+    fn a_host_with_work_of_its_own_says_when_each_part_may_begin() {
+        let mut drain = Drain::default();
+        drain.pace();
+        assert_eq!(drain.begin(), None, "the host is not done before it");
+        assert_eq!(drain.begin(), None, "asked again");
+        assert_eq!(drain.on_timeout(), None, "nothing is late that has not begun");
+        assert_eq!(drain.release(Sharding), (None, ask(Sharding)));
+        assert_eq!(drain.release(Sharding), (None, None), "said again");
+        assert_eq!(drain.on_done(Sharding), None, "the next one waits for the host");
+        assert_eq!(drain.release(Singletons), (None, ask(Singletons)));
+        assert_eq!(
+            drain.release(Ddata),
+            (Some(Singletons), ask(Ddata)),
+            "late, and named"
+        );
+        assert_eq!(drain.on_done(Ddata), over(false));
+        assert_eq!(drain.on_done(Singletons), over(true));
+    }
+
+    #[test]
+    fn what_the_host_lets_begin_before_it_is_asked_for_begins_at_once() {
+        let mut drain = Drain::default();
+        drain.pace();
+        assert_eq!(drain.release(Ddata), (None, None));
+        assert_eq!(drain.begin(), ask(Sharding));
+        assert_eq!(drain.on_timeout(), Some((Sharding, ask(Singletons))));
+        assert_eq!(drain.on_done(Singletons), ask(Ddata));
+        drain.pace();
+        assert_eq!(drain.on_done(Ddata), over(false), "said twice");
+    }
+
+    #[test]
+    fn nobody_is_held_up_where_the_host_has_not_asked_for_it() {
+        let mut drain = Drain::default();
+        assert_eq!(drain.release(Singletons), (None, None));
+        assert_eq!(drain.begin(), ask(Sharding));
+        assert_eq!(drain.release(Singletons), (Some(Sharding), ask(Singletons)));
     }
 }

@@ -105,6 +105,7 @@ pub mod oldest;
 pub mod owner;
 pub mod reject;
 pub mod sharding;
+pub mod shutdown;
 pub mod singleton;
 pub mod stats;
 pub mod store;

@@ -61,10 +61,6 @@ impl<A: Adapter> Adapter for Cuttable<A> {
     fn transport(runtime: &A::Runtime, security: &Security) -> io::Result<Gated<A::Transport>> {
         A::transport(runtime, security).map(Gated)
     }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        A::shutdown_signal().await
-    }
 }
 
 /// A transport behind the gate.

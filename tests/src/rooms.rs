@@ -35,6 +35,7 @@ pub const FLOORS: [&[&str]; 6] = [
         "owner",
         "sharding::protocol",
         "sharding::state",
+        "shutdown",
         "singleton::protocol",
         "singleton::state",
         "store",

@@ -58,6 +58,7 @@ fn settings() -> Vec<Setting> {
         "sharding",
         "singleton",
         "journal",
+        "shutdown",
         "executor",
         "ddata",
         "limits",
@@ -90,6 +91,11 @@ fn settings() -> Vec<Setting> {
         "core/src/config/journal.rs",
         "JournalConfig",
         "journal.",
+    ));
+    all.extend(settings_of(
+        "core/src/config/shutdown.rs",
+        "ShutdownConfig",
+        "shutdown.",
     ));
     all.extend(settings_of(
         "core/src/config/executor.rs",

@@ -47,6 +47,9 @@
 //! A handler that blocks its thread (files, long computations) belongs into `async_std::task::spawn_blocking`. Nodes on other
 //! runtimes that speak TCP (`quorate-tokio`, `quorate-smol`) are members of the same cluster.
 //!
+//! A program runs until `cluster.run_until_signal().await`; what it has to do when its node ends it adds to the phases of that end:
+//! `cluster.on_shutdown(Phase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
+//!
 //! | feature | adds |
 //! |---|---|
 //! | `psk` | `Security::psk`: one key for all nodes, and links that are sessions of Noise |
@@ -80,10 +83,6 @@ impl Adapter for AsyncStd {
 
     fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<Tcp<AsyncStdSockets>>> {
         Ok(Secured::new(Tcp(AsyncStdSockets), security))
-    }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        runtime::shutdown_signal().await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Async-std's clock, spawn and signals. Decides nothing.
+//! Async-std's clock and spawn. Decides nothing.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use async_executor::Executor;
-use async_signal::{Signal, Signals};
-use async_std::stream::StreamExt;
 use quorate_driver::core::{Instant, Now};
 use quorate_driver::{Clock, Runtime};
 
@@ -104,17 +102,5 @@ impl Runtime for AsyncStdRuntime {
                 _hold: hold,
             })),
         })
-    }
-}
-
-/// Completes at the next SIGTERM or SIGINT; elsewhere than on Unix at the next Ctrl-C.
-pub(crate) async fn shutdown_signal() -> io::Result<()> {
-    #[cfg(unix)]
-    let mut signals = Signals::new([Signal::Term, Signal::Int])?;
-    #[cfg(not(unix))]
-    let mut signals = Signals::new([Signal::Int])?;
-    match signals.next().await {
-        Some(signal) => signal.map(|_| ()),
-        None => std::future::pending().await,
     }
 }

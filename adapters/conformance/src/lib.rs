@@ -12,7 +12,7 @@
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
@@ -36,9 +36,12 @@ mod lanes;
 mod leases;
 mod life;
 mod links;
+mod moves;
 mod outside;
 mod passivation;
 mod placement;
+#[cfg(unix)]
+mod processes;
 mod rotation;
 mod runtime;
 mod script;
@@ -49,6 +52,7 @@ mod store_faults;
 mod stores;
 mod strangers;
 mod support;
+mod surveys;
 
 pub use quorate_driver::Security;
 
@@ -123,6 +127,13 @@ pub use passivation::{
     entities_that_nobody_needs_are_taken_out_of_memory,
 };
 pub use placement::s_050_a_shard_goes_where_it_is_wanted_from_outside;
+#[cfg(unix)]
+pub use processes::{
+    a_process_that_is_told_to_end_leaves_in_order, a_process_that_takes_too_long_after_a_signal_is_stopped,
+    a_process_whose_node_is_downed_ends_with_a_code_of_its_own, a_second_signal_ends_a_process_at_once,
+    m_220_five_processes_prepare_and_stop_together, run_child, script_of_child,
+    tasks_that_hang_or_panic_do_not_keep_a_process,
+};
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
@@ -131,7 +142,13 @@ pub use script::a_script_of_inputs_has_the_same_effects_on_every_runtime;
 pub use shared_stores::{
     logs_follow_the_token_between_machines_and_keys_stay_at_home, of_two_that_race_one_is_refused,
 };
-pub use shutdown::m_220_five_nodes_prepare_and_stop_together_without_a_hand_over;
+pub use shutdown::{
+    a_node_calls_back_when_it_is_up_and_when_it_is_removed,
+    a_node_that_is_downed_runs_its_tasks_without_waiting, a_node_that_is_made_to_leave_runs_its_phases,
+    a_node_that_is_stopped_runs_no_task, m_220_five_nodes_prepare_and_stop_together_without_a_hand_over,
+    tasks_that_hang_or_panic_are_named_and_the_rest_goes_on,
+    the_phases_of_a_node_that_leaves_follow_each_other,
+};
 pub use singletons::{
     a_node_without_the_role_reaches_a_singleton, a_singleton_is_stopped_on_a_node_that_stays,
     a_token_outlives_the_whole_cluster, asks_of_a_singleton_say_what_became_of_them,
@@ -159,6 +176,7 @@ pub use strangers::{
     nodes_of_different_security_do_not_meet, strangers_do_not_delay_a_shutdown,
     strangers_who_speak_something_else_are_cut_off,
 };
+pub use surveys::a_kind_is_surveyed_from_any_node;
 
 /// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
 /// runs a future to its end. See the crate's page.
@@ -170,6 +188,7 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
+            a_kind_is_surveyed_from_any_node,
             envelopes_find_their_entities,
             a_function_of_ones_own_places_entities,
             an_answer_may_be_given_later,
@@ -316,7 +335,13 @@ macro_rules! conformance_of_singletons {
 macro_rules! conformance_of_shutdown {
     ($adapter:ty, $security:expr, $block_on:expr) => {
         $crate::conformance!(@ $adapter, $security, $block_on,
+            a_node_calls_back_when_it_is_up_and_when_it_is_removed,
+            a_node_that_is_downed_runs_its_tasks_without_waiting,
+            a_node_that_is_made_to_leave_runs_its_phases,
+            a_node_that_is_stopped_runs_no_task,
             m_220_five_nodes_prepare_and_stop_together_without_a_hand_over,
+            tasks_that_hang_or_panic_are_named_and_the_rest_goes_on,
+            the_phases_of_a_node_that_leaves_follow_each_other,
         );
     };
 }
@@ -330,6 +355,51 @@ macro_rules! conformance_of_durable_entities {
             durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
         );
+    };
+}
+
+/// The same for processes with a node, and how signals end them: for a test file of its own, which is its own child program. Unix only:
+/// the tests send signals.
+#[cfg(unix)]
+#[macro_export]
+macro_rules! conformance_of_processes {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance_of_processes!(@ $adapter, $security, $block_on,
+            a_process_that_is_told_to_end_leaves_in_order,
+            a_second_signal_ends_a_process_at_once,
+            tasks_that_hang_or_panic_do_not_keep_a_process,
+            a_process_that_takes_too_long_after_a_signal_is_stopped,
+            a_process_whose_node_is_downed_ends_with_a_code_of_its_own,
+        );
+    };
+    (@ $adapter:ty, $security:expr, $block_on:expr, $($test:ident,)+) => {
+        /// What the tests below start as a process of its own; nothing when it is run as a test.
+        #[test]
+        fn the_application_that_the_tests_start() {
+            if let Some(script) = $crate::script_of_child() {
+                let security: $crate::Security = $security;
+                $block_on(::std::boxed::Box::pin($crate::run_child::<$adapter>(&script, &security)));
+            }
+        }
+
+        $crate::conformance_of_processes!(! $($test,)+);
+    };
+    (! $($test:ident,)+) => {
+        $(
+            #[test]
+            fn $test() {
+                $crate::$test(concat!(module_path!(), "::the_application_that_the_tests_start"));
+            }
+        )+
+    };
+}
+
+/// The same for several processes that form one cluster: beside `conformance_of_processes!`, where every process has the same security.
+#[cfg(unix)]
+#[macro_export]
+macro_rules! conformance_of_clusters_of_processes {
+    () => {
+        $crate::conformance_of_processes!(!m_220_five_processes_prepare_and_stop_together,);
     };
 }
 

@@ -1,7 +1,6 @@
 //! An adapter in one type: which runtime (executor and clock) and which transport (links over a network) a [`crate::Cluster`] uses.
 //! Decides nothing about the protocol. Spec: `ARCHITECTURE.md`.
 
-use std::future::Future;
 use std::io;
 
 use crate::runtime::Runtime;
@@ -27,13 +26,4 @@ pub trait Adapter: Sized + Send + Sync + 'static {
     /// # Errors
     /// The transport does not offer that security.
     fn transport(runtime: &Self::Runtime, security: &Security) -> io::Result<Self::Transport>;
-
-    /// Completes at the next request of the system to end this process (SIGTERM or SIGINT).
-    ///
-    /// # Errors
-    /// The system's signals cannot be had.
-    ///
-    /// # Cancel safety
-    /// Dropping it stops listening; a signal that has come meanwhile may be lost.
-    fn shutdown_signal() -> impl Future<Output = io::Result<()>> + Send;
 }

@@ -11,7 +11,6 @@ use quorate_core::config::{Config, DowningStrategy, ValidConfig};
 use quorate_core::ddata::crdt::CustomType;
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
 use quorate_core::input::{Command, MembershipCommand};
-use quorate_core::view::View;
 use quorate_links::{LinkLimits, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -20,14 +19,14 @@ use crate::adapter::Adapter;
 use crate::cluster::Cluster;
 use crate::entity::{Gate, Reports, SleepUntil};
 use crate::error::{ClusterError, StartError};
-use crate::events::Hub;
 use crate::lease::{LeaseKeeper, Leases};
 use crate::pump::policy::{Joiner, Manager, Policy};
 use crate::pump::{Parts, Pump};
 use crate::run::{self, Network, Runtimes};
 use crate::runtime::Runtime;
 use crate::security::{Method, Security};
-use crate::shared::Shared;
+use crate::shared::{Beside, Shared};
+use crate::shutdown::Life;
 use crate::store::{Store, Stores};
 use crate::sync::{self, Notify};
 use crate::transport::{Listener, Transport};
@@ -273,7 +272,6 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             ),
             Method::Psk | Method::Mtls => {}
         }
-        let hub = Arc::new(Hub::new(Arc::new(View::idle(me.clone()))));
         let wake = Arc::new(Notify::default());
         let detector = &config.failure_detector;
         // What the core calls a pause: a heartbeat round later than that.
@@ -289,7 +287,13 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             Some(store) => Stores::start(store, Arc::clone(&wake)).map_err(environment("store thread"))?,
             None => Stores::default(),
         };
-        let (shared, commands) = Shared::new(me.clone(), &config, Arc::clone(&hub), (wake, stores.access()));
+        let executor = users.clone();
+        let beside = Beside {
+            wake,
+            store: stores.access(),
+            life: Life::new(config.shutdown.clone(), move |work| executor.spawn(work)),
+        };
+        let (shared, commands) = Shared::new(me.clone(), &config, beside);
         let rng = ChaCha8Rng::from_seed(seed);
         let leases = match self.leases.take() {
             Some(keeper) => {
@@ -308,7 +312,8 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let pump = Pump::new(parts, runtime.now())
             .with_watched_executor()
             .with_leases(leases)
-            .with_stores(stores);
+            .with_stores(stores)
+            .with_paced_exit();
         let network = Network { transport, listener };
         run::start(
             Runtimes {

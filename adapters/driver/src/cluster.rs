@@ -35,7 +35,8 @@ struct Alive(Arc<Shared>);
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        if self.0.hub.termination().is_none() {
+        // One that ends already goes on with it.
+        if self.0.hub.termination().is_none() && !self.0.life.has_begun() {
             tracing::warn!(
                 target: "cluster::membership", event = "dropped_without_leave", node = %self.0.me,
                 "the last handle was dropped without leaving: the others will take this node for dead"

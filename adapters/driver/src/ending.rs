@@ -1,9 +1,8 @@
 //! How a node ends, as its users say it: by leaving, with the whole cluster, at once, or when the system asks. Decides nothing: the core
 //! does. Spec: membership 2.9, 2.12.
 
-use std::time::Duration;
-
-use quorate_core::effect::{CommandError, MembershipCommandError};
+#[cfg(doc)]
+use quorate_core::effect::MembershipCommandError;
 use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::view::Phase;
 
@@ -11,35 +10,31 @@ use crate::adapter::Adapter;
 use crate::cluster::Cluster;
 use crate::error::{ClusterError, Termination};
 use crate::runtime::Runtime;
+use crate::signals;
 use crate::sync::{Either, race};
 
-/// How long [`Cluster::run_until_signal`] lets a node leave before it stops anyway: the phases of a graceful exit have
-/// limits of their own, but a cluster that cannot converge never lets a member go. Below the 30 s after which container
-/// platforms kill.
-pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(25);
-
 impl<A> Cluster<A> {
-    /// Leaves the cluster gracefully: hands over this node's shards, says good-bye, ends. Completes when the node has ended;
-    /// a node that has not joined just ends. Calling it again, even from elsewhere, waits for the same end.
+    /// Ends this node in good order: runs the phases of its end with the application's tasks ([`Cluster::on_shutdown`]), in which it hands
+    /// over its shards and singletons, leaves the cluster and closes its links. Completes when all of that is over; a node that has
+    /// not joined just ends. Calling it again, even from elsewhere, waits for the same end. Every phase has a time limit, so it
+    /// always completes.
+    ///
+    /// # Cancel safety
+    /// Dropping it stops waiting; once asked, the node goes on.
+    pub async fn shutdown(&self) -> Termination {
+        self.shared().life.ask();
+        self.terminated().await
+    }
+
+    /// Leaves the cluster gracefully: the same as [`Cluster::shutdown`].
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the node cannot leave now.
+    /// None at present: a node can always leave.
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; once asked, the node goes on leaving.
     pub async fn leave(&self) -> Result<Termination, ClusterError> {
-        match self
-            .shared()
-            .core(Command::Membership(MembershipCommand::Leave))
-            .await
-        {
-            Ok(()) | Err(ClusterError::Stopped) => {}
-            Err(ClusterError::Refused(CommandError::Membership(MembershipCommandError::NotAMember))) => {
-                self.shared().stop()
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(self.terminated().await)
+        Ok(self.shutdown().await)
     }
 
     /// Prepares the whole cluster for a full shutdown: all Up members become PreparingForShutdown and, once everybody knows,
@@ -75,7 +70,8 @@ impl<A> Cluster<A> {
         }
     }
 
-    /// Stops the node at once, without leaving: the others find out by its silence. Completes when it has ended.
+    /// Stops the node at once, without leaving and without the tasks of its phases: the others find out by its silence. A shutdown that
+    /// is under way is cut short. Completes when it has ended.
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; the node ends anyway.
@@ -86,7 +82,8 @@ impl<A> Cluster<A> {
         self.terminated().await
     }
 
-    /// Waits until the node has ended, its links are closed and its port is free, and says how it ended. A node that was
+    /// Waits until the node has ended, its links are closed, its port is free and all phases of its end are over, and says how it
+    /// ended. A node that was
     /// downed or removed never comes back; to join again without a new process, start another one from a builder with the
     /// same settings: it is a new incarnation of the address.
     ///
@@ -99,26 +96,34 @@ impl<A> Cluster<A> {
 }
 
 impl<A: Adapter> Cluster<A> {
-    /// Runs until the system asks this process to end (SIGTERM or SIGINT), then leaves gracefully. A second signal, or
-    /// [`LEAVE_TIMEOUT`], stops the node at once. Completes as well when the node ends for another reason.
+    /// Runs until the system asks this process to end (SIGTERM or SIGINT), then ends the node in good order
+    /// ([`Cluster::shutdown`]). A second signal stops it at once, and this completes without waiting for that;
+    /// `shutdown.after_signal_timeout` (25 s) is the limit of the whole. Completes as well when the node ends for another reason.
+    /// [`Termination::exit_code`] says what to end the process with.
     ///
     /// # Errors
     /// [`ClusterError::Signals`] if the system's signals cannot be had.
     ///
     /// # Cancel safety
-    /// Dropping it stops watching for signals; a leave that was begun goes on.
+    /// Dropping it stops watching for signals; a shutdown that was begun goes on.
     pub async fn run_until_signal(&self) -> Result<Termination, ClusterError> {
-        let signals = |error: std::io::Error| ClusterError::Signals(error.to_string());
-        match race(self.terminated(), A::shutdown_signal()).await {
+        let failed = |error: std::io::Error| ClusterError::Signals(error.to_string());
+        let signals = signals::listen().map_err(failed)?;
+        let signal = match race(self.terminated(), signals::next(&signals)).await {
             Either::Left(termination) => return Ok(termination),
-            Either::Right(signal) => signal.map_err(signals)?,
-        }
-        tracing::info!(target: "cluster::membership", event = "shutdown_signal", node = %self.address());
-        let runtime = A::runtime().map_err(signals)?;
-        let limit = runtime.sleep_until(runtime.now().mono + LEAVE_TIMEOUT);
-        match race(self.leave(), race(A::shutdown_signal(), limit)).await {
-            Either::Left(left) => left,
-            Either::Right(_) => Ok(self.stop().await),
+            Either::Right(signal) => signal,
+        };
+        tracing::info!(target: "cluster::shutdown", event = "shutdown_signal", node = %self.address(), %signal);
+        let runtime = A::runtime().map_err(failed)?;
+        let limit = self.shared().life.limits.after_signal_timeout;
+        let limit = runtime.sleep_until(runtime.now().mono + limit);
+        match race(self.shutdown(), race(signals::next(&signals), limit)).await {
+            Either::Left(termination) => Ok(termination),
+            Either::Right(Either::Left(signal)) => {
+                self.shared().stop();
+                Ok(Termination::Signalled(signal))
+            }
+            Either::Right(Either::Right(())) => Ok(self.stop().await),
         }
     }
 }

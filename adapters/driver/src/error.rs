@@ -15,6 +15,7 @@ use quorate_core::sharding::errors::AskFailure;
 use crate::durable::{DurabilityError, DurableFailure};
 use crate::extract::Unopened;
 use crate::kinds::Mismatch;
+use crate::signals::ShutdownSignal;
 
 /// Why a node did not start. Nothing of it is left running.
 #[derive(Debug, thiserror::Error)]
@@ -324,6 +325,8 @@ pub enum Termination {
     /// The last [`crate::Cluster`] handle was dropped, or [`crate::Cluster::stop`] was called: the others will notice its
     /// silence.
     Stopped,
+    /// A second signal came while it ended, and it was stopped at once.
+    Signalled(ShutdownSignal),
 }
 
 impl fmt::Display for Termination {
@@ -331,6 +334,7 @@ impl fmt::Display for Termination {
         match self {
             Self::Halted(reason) => reason.fmt(f),
             Self::Stopped => f.write_str("it was stopped without leaving"),
+            Self::Signalled(signal) => write!(f, "{signal} came while it ended"),
         }
     }
 }
@@ -341,7 +345,30 @@ impl Termination {
     pub const fn is_graceful(&self) -> bool {
         match self {
             Self::Halted(HaltReason::Left) => true,
-            Self::Halted(_) | Self::Stopped => false,
+            Self::Halted(_) | Self::Stopped | Self::Signalled(_) => false,
         }
+    }
+
+    /// What a program whose node has ended like this says to the system: 0 if the node has left, whoever asked for it; 1 if it could
+    /// not join, or was stopped without leaving; 255 if it was downed or removed (the reference's -1); 128 and the signal's number
+    /// after a second signal, as shells have it (130 for SIGINT, 143 for SIGTERM).
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Halted(HaltReason::Left) => 0,
+            Self::Halted(HaltReason::Downed | HaltReason::Removed) => 255,
+            Self::Halted(
+                HaltReason::IncompatibleConfig | HaltReason::JoinAborted | HaltReason::JoinRefused | _,
+            )
+            | Self::Stopped => 1,
+            Self::Signalled(signal) => 128 + signal.number(),
+        }
+    }
+}
+
+/// [`Termination::exit_code`], for the end of `main`.
+impl From<Termination> for std::process::ExitCode {
+    fn from(termination: Termination) -> Self {
+        Self::from(termination.exit_code())
     }
 }

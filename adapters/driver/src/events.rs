@@ -14,6 +14,7 @@ use quorate_core::membership::member::Status;
 use quorate_core::view::View;
 
 use crate::error::Termination;
+use crate::shutdown::ShutdownEvent;
 use crate::sync::lock;
 
 /// Events that wait for one slow reader: a rolling restart of a hundred nodes. Beyond it they are replaced by one
@@ -30,7 +31,9 @@ pub enum ClusterEvent {
     Resync(Arc<View>),
     /// Something happened.
     Event(Event),
-    /// The node has ended; the last item.
+    /// The node ends, in phases.
+    Shutdown(ShutdownEvent),
+    /// The node has ended, and all phases of its end are over; the last item.
     Terminated(Termination),
 }
 
@@ -48,6 +51,7 @@ impl fmt::Display for ClusterEvent {
                 picture(f, view)
             }
             Self::Event(event) => event.fmt(f),
+            Self::Shutdown(event) => event.fmt(f),
             Self::Terminated(termination) => write!(f, "this node has ended: {termination}"),
         }
     }

@@ -25,6 +25,7 @@ mod builder;
 mod clock;
 mod cluster;
 mod codec;
+mod commands;
 pub mod data;
 pub mod durable;
 mod ending;
@@ -51,6 +52,8 @@ mod runtime;
 mod secured;
 mod security;
 mod shared;
+mod shutdown;
+mod signals;
 mod singleton;
 mod stats;
 mod store;
@@ -67,7 +70,6 @@ pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
 pub use cluster::Cluster;
-pub use ending::LEAVE_TIMEOUT;
 pub use entity::{
     Directive, Entity, EntityContext, EntityFailure, ReplyTo, Supervision, TIMER_INTERVAL_MIN, TIMERS_MAX,
 };
@@ -83,11 +85,14 @@ pub use proved::{PeerKey, Proved};
 #[cfg(feature = "psk")]
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
 pub use pump::policy::{Joiner, Manager};
+pub use quorate_core::shutdown::Phase;
 pub use quorate_links::{Bounds, Crowd, LinkLimits, Pending, Source};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
 pub use runtime::Runtime;
 pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{HandshakeLimits, Method, Security};
+pub use shutdown::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError, ShutdownEvent, TaskFailure};
+pub use signals::{ShutdownSignal, shutdown_signal};
 pub use singleton::{Singleton, SingletonBuilder};
 pub use stats::{HostStats, KindState, LinkState, LinkStats, NodeStats};
 pub use store::{MemoryStore, SharedMemoryStore, Store, StoreFault, StoreScope, new_store_id};
@@ -108,7 +113,7 @@ pub mod core {
     };
     pub use quorate_core::config::{
         Config, ConfigError, CustomStrategy, DdataConfig, DowningStrategy, LeaseMajorityConfig,
-        SingletonConfig, ValidConfig,
+        ShutdownConfig, SingletonConfig, ValidConfig,
     };
     pub use quorate_core::ddata::protocol::{ReadError, WriteError};
     pub use quorate_core::ddata::state::key::{BadKey, Pattern};
@@ -136,6 +141,7 @@ pub mod core {
         ClimbingSettings, IdleSettings, LimitSettings, PassivationError, PassivationSettings, Replacement,
         Segments, Share, SketchSettings, WindowSettings,
     };
+    pub use quorate_core::sharding::protocol::survey::{RegionCounts, Survey};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};
     pub use quorate_core::stats::Stats;

@@ -14,6 +14,7 @@ use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::sharding::protocol::survey::Survey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -58,6 +59,35 @@ impl<M, R> Region<M, R> {
             id: EntityId::new(id.as_ref()),
             types: PhantomData,
         }
+    }
+
+    /// What hosts the kind, node by node, from any node: shards and how many entities run in each. Asks every member that may host it,
+    /// and answers when all have, at the latest after `timeout` (1 ms to 60 s, clamped): it names who has not answered then. Costs
+    /// a message to and from each of them, six bytes for a shard. Mirrors `GetClusterShardingStats`.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen of this node are open already, [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn stats(&self, timeout: Duration) -> Result<Survey, ClusterError> {
+        self.shared.survey(self.kind, timeout).await
+    }
+
+    /// Whether this node's region of the kind has found its coordinator, so that messages find their way: what a start-up probe waits for
+    /// beside [`Cluster::is_ready`](crate::Cluster::is_ready). Later it may be `false` for as long as the cluster has no oldest
+    /// member of the kind's role; messages wait meanwhile, which is no reason to take a node out of service. Mirrors the health check of
+    /// the reference.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn is_registered(&self) -> Result<bool, ClusterError> {
+        let kinds = self.shared.kinds().await?;
+        let own = kinds.into_iter().find(|state| state.kind == self.kind);
+        Ok(own.is_some_and(|state| state.region.registered.is_some()))
     }
 
     /// Changes how many entities of the kind *this node* may run: those that are too many are passivated, and each of its shards

@@ -8,26 +8,27 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Config;
-use quorate_core::ddata::state::key::Pattern;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{
-    Command, DdataCommand, JournalCommand, KindSettings, SingletonCommand, SingletonSettings,
+    Command, DdataCommand, KindSettings, ShardingCommand, SingletonCommand, SingletonSettings,
 };
-use quorate_core::sharding::chain::AskChain;
-use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::sharding::protocol::survey::Survey;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
+use quorate_core::view::View;
 
-use crate::data::{Inbox, Places};
+pub(crate) use crate::commands::{ControlCommand, DataCommand, Recipient, UserCommand};
+use crate::data::Places;
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, SingletonError, TellError};
 use crate::events::Hub;
 use crate::kind::Kind;
 use crate::kinds::{Kinds, Types};
 use crate::region::Region;
+use crate::shutdown::Life;
 use crate::singleton::Singleton;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::store::StoreAccess;
@@ -43,108 +44,6 @@ const CONTROL_COMMANDS_MAX: usize = 256;
 /// Operations on replicated data that wait: as many as messages. Beyond it callers wait.
 const DATA_COMMANDS_MAX: usize = 4_096;
 
-/// Whom a message is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Recipient {
-    Entity(KindId, EntityId),
-    Singleton(SingletonId),
-}
-
-impl Recipient {
-    /// Its name among those who wait for an answer.
-    pub(crate) fn chain_name(&self) -> u64 {
-        match self {
-            Self::Entity(kind, id) => AskChain::entity(*kind, id),
-            // A kind of the same name has entities with an id; a singleton has none.
-            Self::Singleton(singleton) => {
-                AskChain::entity(KindId::from_raw(singleton.raw()), &EntityId::new(&[]))
-            }
-        }
-    }
-}
-
-/// A message to an entity or to a singleton.
-pub(crate) enum UserCommand {
-    Tell {
-        to: Recipient,
-        payload: Payload,
-    },
-    Ask {
-        to: Recipient,
-        payload: Payload,
-        timeout: Duration,
-        /// Whose handlers wait for the answer.
-        chain: AskChain,
-        reply: sync::Sender<Result<Payload, AskFailure>>,
-    },
-}
-
-impl UserCommand {
-    pub(crate) const fn to(&self) -> &Recipient {
-        match self {
-            Self::Tell { to, .. } | Self::Ask { to, .. } => to,
-        }
-    }
-
-    /// Whose handlers wait for its answer.
-    pub(crate) fn waited_for_by(&mut self, waiting: AskChain) {
-        match self {
-            Self::Tell { .. } => {}
-            Self::Ask { chain, .. } => *chain = waiting,
-        }
-    }
-
-    /// The node does not take it any more.
-    pub(crate) fn refuse(self, failure: AskFailure) {
-        match self {
-            Self::Tell { .. } => {}
-            Self::Ask { reply, .. } => reply.send(Err(failure)),
-        }
-    }
-}
-
-/// Something for the replicator, or for a log that several stores keep.
-pub(crate) enum DataCommand {
-    Operation {
-        command: DdataCommand,
-        reply: sync::Sender<DdataAnswer>,
-    },
-    Subscribe {
-        pattern: Pattern,
-        inbox: Arc<Inbox>,
-    },
-    Unsubscribe(Arc<Inbox>),
-    /// `None`: nobody waits.
-    Log {
-        command: JournalCommand,
-        reply: Option<sync::Sender<Answer>>,
-    },
-}
-
-/// Everything else a handle wants.
-pub(crate) enum ControlCommand {
-    Core {
-        command: Command,
-        reply: sync::Sender<Answer>,
-    },
-    Register {
-        settings: KindSettings,
-        starter: Option<Arc<dyn Starter>>,
-        reply: sync::Sender<Answer>,
-    },
-    Singleton {
-        settings: SingletonSettings,
-        starter: Option<Arc<dyn Starter>>,
-        reply: sync::Sender<Result<(), ClusterError>>,
-    },
-    SingletonState(SingletonId, sync::Sender<Option<SingletonState>>),
-    Stats(sync::Sender<NodeStats>),
-    Links(sync::Sender<Vec<LinkState>>),
-    Kinds(sync::Sender<Vec<KindState>>),
-    Explain(sync::Sender<Explanation>),
-    Stop,
-}
-
 /// The loop's end of the queues.
 #[derive(Debug)]
 pub(crate) struct Commands {
@@ -152,7 +51,7 @@ pub(crate) struct Commands {
     pub(crate) control: Receiver<ControlCommand>,
     pub(crate) data: Receiver<DataCommand>,
     pub(crate) data_later: Receiver<DataCommand>,
-    /// Dropped when the node has ended: closes `Shared::ended`.
+    /// Closed when the node has ended and its phases are over: closes `Shared::ended`.
     pub(crate) ended: Sender<()>,
 }
 
@@ -169,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) me: UniqueAddress,
     pub(crate) hub: Arc<Hub>,
     pub(crate) wake: Arc<Notify>,
+    /// How the node ends, and what waits for it.
+    pub(crate) life: Life,
     /// What a message may have.
     limits: MessageLimits,
     kinds: Kinds<KindId>,
@@ -192,12 +93,18 @@ pub(crate) struct Shared {
     ended: Receiver<()>,
 }
 
+/// What handles reach beside the loop's queues.
+pub(crate) struct Beside {
+    pub(crate) wake: Arc<Notify>,
+    pub(crate) store: Option<StoreAccess>,
+    pub(crate) life: Life,
+}
+
 impl Shared {
     pub(crate) fn new(
         me: UniqueAddress,
         config: &Config,
-        hub: Arc<Hub>,
-        (wake, store): (Arc<Notify>, Option<StoreAccess>),
+        Beside { wake, store, life }: Beside,
     ) -> (Arc<Self>, Commands) {
         let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
@@ -205,13 +112,15 @@ impl Shared {
         let (later_in, later_out) = async_channel::unbounded();
         let (ended_in, ended_out) = async_channel::bounded(1);
         let limits = &config.limits;
+        let idle = Arc::new(View::idle(me.clone()));
         let shared = Self {
             // Drawn for this incarnation.
             openers: AtomicU64::new(me.uid()),
             keeps_logs: config.journal.voters > 0,
             me,
-            hub,
+            hub: Arc::new(Hub::new(idle)),
             wake,
+            life,
             limits: MessageLimits {
                 payload_bytes: limits.payload_bytes_max(),
                 id_bytes: limits.entity_id_bytes_max,
@@ -444,6 +353,17 @@ impl Shared {
         outcome(answer.await)
     }
 
+    /// What hosts a kind.
+    pub(crate) async fn survey(&self, kind: KindId, timeout: Duration) -> Result<Survey, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = Command::Sharding(ShardingCommand::Survey { kind, timeout });
+        self.control(ControlCommand::Core { command, reply }).await?;
+        match answer.await {
+            Some(Answer::Sharding(ShardingAnswer::Surveyed(survey))) => Ok(survey),
+            answer => outcome(answer).and(Err(ClusterError::Stopped)),
+        }
+    }
+
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
@@ -470,8 +390,14 @@ impl Shared {
         answer.await.ok_or(ClusterError::Stopped)
     }
 
-    /// Asks the loop to end. Never waits: a loop with a full queue of commands is told by the closed queue.
+    /// Ends everything at once.
     pub(crate) fn stop(&self) {
+        self.life.cut();
+        self.stop_loop();
+    }
+
+    /// Asks the loop to end. Never waits: a loop with a full queue of commands is told by the closed queue.
+    pub(crate) fn stop_loop(&self) {
         if self.control.try_send(ControlCommand::Stop).is_err() {
             self.control.close();
         }
@@ -480,7 +406,7 @@ impl Shared {
 
     /// Completes once the node has ended.
     pub(crate) async fn ended(&self) {
-        // Nothing is ever sent: the error says that the loop has let go of its end.
+        // Nothing is ever sent: the error says that it is closed.
         while self.ended.recv().await.is_ok() {}
     }
 }
@@ -489,7 +415,7 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
         Some(
             Answer::Done
-            | Answer::Sharding(ShardingAnswer::Asked(_))
+            | Answer::Sharding(ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_))
             | Answer::Ddata(_)
             | Answer::Singleton(_)
             | Answer::Journal(_),

@@ -51,6 +51,9 @@
 //! All nodes of a cluster speak QUIC, or all speak TCP. Heartbeats travel as QUIC datagrams, or on
 //! the control link's stream to a peer that takes none. 0-RTT and resumption are off: every connection proves its certificates anew. The port is UDP, and it is free a moment *after* [`Cluster::terminated`](quorate_driver::Cluster::terminated).
 //!
+//! A program runs until `cluster.run_until_signal().await`; what it has to do when its node ends it adds to the phases of that end:
+//! `cluster.on_shutdown(Phase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
+//!
 //! | feature | adds |
 //! |---|---|
 //! | `smol` | `QuinnSmol` and `SmolCluster`: the same on smol's global executor; tokio is linked, but not started |
@@ -94,10 +97,6 @@ impl Adapter for Quinn {
 
     fn transport(runtime: &TokioRuntime, security: &Security) -> io::Result<QuicLinks> {
         links(runtime.clone(), security)
-    }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        quorate_tokio::Tokio::shutdown_signal().await
     }
 }
 

@@ -25,8 +25,4 @@ impl Adapter for QuinnSmol {
     fn transport(runtime: &SmolRuntime, security: &Security) -> io::Result<QuicLinks<SmolRuntime>> {
         crate::links(runtime.clone(), security)
     }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        Smol::shutdown_signal().await
-    }
 }

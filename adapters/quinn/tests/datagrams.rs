@@ -29,10 +29,6 @@ impl Adapter for WithoutDatagrams {
             security.handshake_limits(),
         ))
     }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        Quinn::shutdown_signal().await
-    }
 }
 
 async fn node<A: Adapter>(authority: &DevCa, seed: Option<&Address>) -> Cluster<A> {

@@ -45,6 +45,9 @@
 //! `smol::unblock`, or every entity of the program waits for it; heartbeats do not, the node has a thread of its own. Nodes on other runtimes that speak TCP (`quorate-tokio`,
 //! `quorate-async-std`) are members of the same cluster.
 //!
+//! A program runs until `cluster.run_until_signal().await`; what it has to do when its node ends it adds to the phases of that end:
+//! `cluster.on_shutdown(Phase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
+//!
 //! | feature | adds |
 //! |---|---|
 //! | `psk` | `Security::psk`: one key for all nodes, and links that are sessions of Noise |
@@ -78,10 +81,6 @@ impl Adapter for Smol {
 
     fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<Tcp<SmolSockets>>> {
         Ok(Secured::new(Tcp(SmolSockets), security))
-    }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        runtime::shutdown_signal().await
     }
 }
 

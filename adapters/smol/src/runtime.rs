@@ -1,4 +1,4 @@
-//! Smol's clock, spawn and signals. Decides nothing.
+//! Smol's clock and spawn. Decides nothing.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -6,11 +6,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_signal::{Signal, Signals};
 use quorate_driver::core::{Instant, Now};
 use quorate_driver::{Clock, Runtime};
 use smol::channel::{Receiver, Sender};
-use smol::stream::StreamExt;
 use smol::{Executor, Timer};
 
 /// The global executor of [`smol::spawn`], or a node's own, and a clock.
@@ -100,17 +98,5 @@ impl Runtime for SmolRuntime {
                 _hold: hold,
             })),
         })
-    }
-}
-
-/// Completes at the next SIGTERM or SIGINT; elsewhere than on Unix at the next Ctrl-C.
-pub(crate) async fn shutdown_signal() -> io::Result<()> {
-    #[cfg(unix)]
-    let mut signals = Signals::new([Signal::Term, Signal::Int])?;
-    #[cfg(not(unix))]
-    let mut signals = Signals::new([Signal::Int])?;
-    match signals.next().await {
-        Some(signal) => signal.map(|_| ()),
-        None => std::future::pending().await,
     }
 }

@@ -43,6 +43,9 @@
 //! Handlers run as tokio tasks; one that blocks its thread (files, long computations) belongs into
 //! `tokio::task::spawn_blocking`.
 //!
+//! A program runs until `cluster.run_until_signal().await`; what it has to do when its node ends it adds to the phases of that end:
+//! `cluster.on_shutdown(Phase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
+//!
 //! | feature | adds |
 //! |---|---|
 //! | `psk` | `Security::psk`: one key for all nodes, and links that are sessions of Noise |
@@ -77,10 +80,6 @@ impl Adapter for Tokio {
     fn transport(_: &Self::Runtime, security: &Security) -> io::Result<Secured<Tcp<TokioSockets>>> {
         Ok(Secured::new(Tcp(TokioSockets), security))
     }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        runtime::shutdown_signal().await
-    }
 }
 
 /// The chapter about entities compiles.
@@ -102,6 +101,11 @@ struct ReplicatedData;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/singletons.md")]
 struct Singletons;
+
+/// The chapter about shutdown compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/shutdown.md")]
+struct Shutdown;
 
 /// The README's example is compiled and run.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! Tokio's clock, spawn and signals. Decides nothing.
+//! Tokio's clock and spawn. Decides nothing.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -87,29 +87,4 @@ impl Runtime for TokioRuntime {
             _thread: Some(Arc::new(hold)),
         })
     }
-}
-
-/// Completes at the next SIGTERM or SIGINT.
-#[cfg(unix)]
-pub(crate) async fn shutdown_signal() -> io::Result<()> {
-    use std::pin::pin;
-    use std::task::Poll;
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let (mut terminated, mut interrupted) = (pin!(terminate.recv()), pin!(interrupt.recv()));
-    std::future::poll_fn(|cx| {
-        if terminated.as_mut().poll(cx).is_ready() || interrupted.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    })
-    .await;
-    Ok(())
-}
-
-/// Completes at the next Ctrl-C.
-#[cfg(not(unix))]
-pub(crate) async fn shutdown_signal() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }

@@ -224,7 +224,8 @@ async fn patient() -> Cluster {
         config.downing.stable_after = Some(Duration::from_secs(3_600));
         config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(300);
     };
-    let target = node().config(change).start().await.unwrap();
+    let survives = |limits: &mut LinkLimits| limits.checksum_failures_max = CHECKSUM_FAILURES_MAX;
+    let target = node().config(change).link_limits(survives).start().await.unwrap();
     target.join([target.address().address()]).await.unwrap();
     target.up().await.unwrap();
     target

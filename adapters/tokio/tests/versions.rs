@@ -204,10 +204,6 @@ macro_rules! adapter {
             fn transport(_: &TokioRuntime, _: &Security) -> io::Result<Links<$version>> {
                 Ok(Links)
             }
-
-            async fn shutdown_signal() -> io::Result<()> {
-                std::future::pending().await
-            }
         }
     };
 }

@@ -38,13 +38,6 @@ pub struct MembershipConfig {
     /// How long the leader keeps the tombstone of a removed member, on its own clock (default 24 h, > 0). Mirrors
     /// `prune-gossip-tombstones-after`.
     pub prune_gossip_tombstones_after: Duration,
-    /// How long a leaving or exiting node waits for its shards to be handed over, and then for its singletons (default 10 s,
-    /// > 0, each). Mirrors the timeouts of the phases `cluster-sharding-shutdown-region` and `cluster-exiting`.
-    pub exit_drain_timeout: Duration,
-    /// How long a leaving node that has handed over its work waits for the leader to move it on; after that it goes all
-    /// the same, and the others find it unreachable (default 10 s, > 0). Mirrors the timeout of the `cluster-exiting`
-    /// phase.
-    pub exiting_timeout: Duration,
     /// After how long without convergence the leader admits joining members as WeaklyUp (default 7 s, > 0; `None`: never).
     /// Counted in whole leader ticks. Mirrors `allow-weakly-up-members`.
     pub allow_weakly_up_members: Option<Duration>,
@@ -78,8 +71,6 @@ impl Default for MembershipConfig {
             gossip_different_view_probability: 0.8,
             reduce_gossip_different_view_probability: 400,
             prune_gossip_tombstones_after: Duration::from_secs(24 * 3600),
-            exit_drain_timeout: Duration::from_secs(10),
-            exiting_timeout: Duration::from_secs(10),
             allow_weakly_up_members: Some(Duration::from_secs(7)),
             shutdown_after_unsuccessful_join: None,
             quarantine_removed_node_after: Duration::from_secs(5),
@@ -99,8 +90,6 @@ impl MembershipConfig {
             periodic_tasks_initial_delay: Duration::from_millis(100),
             seed_node_timeout: Duration::from_millis(1_000),
             retry_unsuccessful_join_after: Duration::from_millis(2_000),
-            exit_drain_timeout: Duration::from_millis(5_000),
-            exiting_timeout: Duration::from_millis(3_000),
             allow_weakly_up_members: Some(Duration::from_millis(700)),
             quarantine_removed_node_after: Duration::from_millis(1_000),
             ..Self::default()
@@ -123,8 +112,6 @@ impl MembershipConfig {
             "membership.prune_gossip_tombstones_after",
             self.prune_gossip_tombstones_after,
         )?;
-        positive("membership.exit_drain_timeout", self.exit_drain_timeout)?;
-        positive("membership.exiting_timeout", self.exiting_timeout)?;
         if let Some(after) = self.allow_weakly_up_members {
             positive("membership.allow_weakly_up_members", after)?;
         }

@@ -12,6 +12,7 @@ mod membership;
 mod presets;
 pub mod ranges;
 mod sharding;
+mod shutdown;
 mod singleton;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use journal::JournalConfig;
 pub use limits::Limits;
 pub use membership::MembershipConfig;
 pub use sharding::ShardingConfig;
+pub use shutdown::ShutdownConfig;
 pub use singleton::SingletonConfig;
 pub use validate::{ConfigError, ValidConfig};
 
@@ -58,6 +60,8 @@ pub struct Config {
     pub singleton: SingletonConfig,
     /// Quorum logs.
     pub journal: JournalConfig,
+    /// How long the phases of a shutdown may take.
+    pub shutdown: ShutdownConfig,
     /// The executor that runs the application's handlers.
     pub executor: ExecutorConfig,
     /// Replicated data.

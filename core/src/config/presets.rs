@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{
     Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, JournalConfig, Limits,
-    MembershipConfig, ShardingConfig, SingletonConfig,
+    MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -25,6 +25,7 @@ impl Config {
             sharding: ShardingConfig::default(),
             singleton: SingletonConfig::default(),
             journal: JournalConfig::default(),
+            shutdown: ShutdownConfig::default(),
             executor: ExecutorConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
@@ -42,6 +43,7 @@ impl Config {
             sharding: ShardingConfig::fast(),
             singleton: SingletonConfig::fast(),
             journal: JournalConfig::fast(),
+            shutdown: ShutdownConfig::fast(),
             executor: ExecutorConfig::fast(),
             ddata: DdataConfig::fast(),
             ..Self::lan(cluster)

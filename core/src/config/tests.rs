@@ -39,7 +39,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 30] = [
+    let keys: [(&str, Set<Duration>); 41] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -58,11 +58,44 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         ("membership.prune_gossip_tombstones_after", |c, v| {
             c.membership.prune_gossip_tombstones_after = v;
         }),
-        ("membership.exit_drain_timeout", |c, v| {
-            c.membership.exit_drain_timeout = v
+        ("shutdown.before_service_unbind_timeout", |c, v| {
+            c.shutdown.before_service_unbind_timeout = v
         }),
-        ("membership.exiting_timeout", |c, v| {
-            c.membership.exiting_timeout = v
+        ("shutdown.service_unbind_timeout", |c, v| {
+            c.shutdown.service_unbind_timeout = v
+        }),
+        ("shutdown.service_requests_done_timeout", |c, v| {
+            c.shutdown.service_requests_done_timeout = v
+        }),
+        ("shutdown.service_stop_timeout", |c, v| {
+            c.shutdown.service_stop_timeout = v
+        }),
+        ("shutdown.before_cluster_shutdown_timeout", |c, v| {
+            c.shutdown.before_cluster_shutdown_timeout = v
+        }),
+        ("shutdown.cluster_sharding_shutdown_region_timeout", |c, v| {
+            c.shutdown.cluster_sharding_shutdown_region_timeout = v
+        }),
+        ("shutdown.cluster_leave_timeout", |c, v| {
+            c.shutdown.cluster_leave_timeout = v
+        }),
+        ("shutdown.cluster_exiting_timeout", |c, v| {
+            c.shutdown.cluster_exiting_timeout = v
+        }),
+        ("shutdown.cluster_exiting_done_timeout", |c, v| {
+            c.shutdown.cluster_exiting_done_timeout = v
+        }),
+        ("shutdown.cluster_shutdown_timeout", |c, v| {
+            c.shutdown.cluster_shutdown_timeout = v
+        }),
+        ("shutdown.before_process_end_timeout", |c, v| {
+            c.shutdown.before_process_end_timeout = v
+        }),
+        ("shutdown.process_end_timeout", |c, v| {
+            c.shutdown.process_end_timeout = v
+        }),
+        ("shutdown.after_signal_timeout", |c, v| {
+            c.shutdown.after_signal_timeout = v
         }),
         ("membership.allow_weakly_up_members", |c, v| {
             c.membership.allow_weakly_up_members = Some(v);

@@ -131,6 +131,7 @@ impl Config {
         self.failure_detector.check()?;
         self.sharding.check()?;
         self.singleton.check()?;
+        self.shutdown.check()?;
         self.executor.check()?;
         self.check_limits()?;
         self.ddata.check(self.ddata_frame_bytes_max())?;

@@ -54,6 +54,7 @@ impl Display for MembershipEvent {
                 )
             }
             Self::Asked(audit) => audit.fmt(f),
+            Self::HandedOver { phase } => write!(f, "{phase} is done"),
             Self::ShutdownPhaseTimedOut { phase } => {
                 write!(f, "{phase} took too long; the node goes on without")
             }

@@ -220,15 +220,41 @@ impl Membership {
             return;
         }
         if let Some((part, step)) = self.drain.on_timeout() {
-            cx.notify(MembershipEvent::ShutdownPhaseTimedOut {
-                phase: ShutdownPhase::of(part),
-            });
-            self.go_on_draining(cx, Some(step));
+            Self::say_late(cx, part);
+            self.go_on_draining(cx, step);
         }
+    }
+
+    /// From now on the host says when a part may hand over.
+    pub(crate) fn on_pace_command(&mut self, cx: &mut Cx<'_>, token: Token) {
+        self.drain.pace();
+        cx.reply(token, Answer::Done);
+    }
+
+    /// The host has done what comes before this part, and waits for those before it no longer.
+    pub(crate) fn on_hand_over_command(&mut self, cx: &mut Cx<'_>, token: Token, part: DrainPart) {
+        cx.reply(token, Answer::Done);
+        let (late, step) = self.drain.release(part);
+        if !self.is_member() {
+            return;
+        }
+        if let Some(late) = late {
+            Self::say_late(cx, late);
+        }
+        self.go_on_draining(cx, step);
+    }
+
+    fn say_late(cx: &mut Cx<'_>, part: DrainPart) {
+        let phase = ShutdownPhase::of(part);
+        cx.notify(MembershipEvent::ShutdownPhaseTimedOut { phase });
     }
 
     /// A part has handed over. If that comes after its time it is true all the same.
     pub(crate) fn on_drained(&mut self, cx: &mut Cx<'_>, part: DrainPart) {
+        if self.drain.is_paced() {
+            let phase = ShutdownPhase::of(part);
+            cx.notify(MembershipEvent::HandedOver { phase });
+        }
         let step = self.drain.on_done(part);
         self.go_on_draining(cx, step);
     }
@@ -236,7 +262,7 @@ impl Membership {
     fn go_on_draining(&mut self, cx: &mut Cx<'_>, step: Option<Step>) {
         match step {
             Some(Step::Ask(part)) => {
-                let limit = cx.mono() + part.limit(&cx.config().membership);
+                let limit = cx.mono() + part.limit(&cx.config().shutdown);
                 cx.wake(MembershipTimer::ExitDrain, limit);
                 cx.request_drain(part);
             }
@@ -257,8 +283,11 @@ impl Membership {
         }
         if own == Some(Status::Exiting) {
             self.complete_exit(cx);
+        } else if own == Some(Status::Leaving) && self.drain.is_paced() {
+            // The host has given the leader its time, and lets nothing begin again.
+            self.on_leaving_timeout(cx);
         } else if own == Some(Status::Leaving) {
-            let limit = cx.mono() + cx.config().membership.exiting_timeout;
+            let limit = cx.mono() + cx.config().shutdown.cluster_exiting_timeout;
             cx.wake(MembershipTimer::ExitLeaving, limit);
         }
     }

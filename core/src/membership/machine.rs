@@ -123,6 +123,8 @@ impl Membership {
             MembershipCommand::Down(target) => self.on_down_command(cx, token, &target),
             MembershipCommand::Remove(target) => self.on_remove_command(cx, token, &target),
             MembershipCommand::PrepareForShutdown => self.on_prepare_command(cx, token),
+            MembershipCommand::PaceExit => self.on_pace_command(cx, token),
+            MembershipCommand::HandOver(part) => self.on_hand_over_command(cx, token, part),
         }
     }
 

@@ -246,6 +246,12 @@ pub enum Command {
     Remove(DownTarget),
     /// Prepare the whole cluster for a full shutdown: nobody joins or rises any more. There is no way back.
     PrepareForShutdown,
+    /// The host has work of its own on this node's way out (`shutdown`): from now on no part hands over before the host says so,
+    /// and the host hears when one has ([`Event::HandedOver`]). It must say so in the end, or the node never ends.
+    PaceExit,
+    /// The host lets this part hand over, and those before it; one before it that is still at it is waited for no longer. With the
+    /// last one the node goes, Exiting or not. Only after [`Command::PaceExit`].
+    HandOver(DrainPart),
 }
 
 /// Whom to down or remove.
@@ -338,6 +344,11 @@ pub enum Event {
     },
     /// A peer asked for something that changes who is a member, and the policy was asked.
     Asked(Audit),
+    /// A part of this node has handed over: only for a host that says when each may ([`Command::PaceExit`]).
+    HandedOver {
+        /// Which phase of the node's own that was.
+        phase: ShutdownPhase,
+    },
     /// A phase of this node's way out took longer than it may; the node went on without waiting.
     ShutdownPhaseTimedOut {
         /// Which phase.
@@ -358,17 +369,17 @@ pub struct Audit {
     pub refused: Option<String>,
 }
 
-/// A phase of a graceful shutdown.
+/// A phase of the node's own way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShutdownPhase {
-    /// Shards are handed over (`exit_drain_timeout`).
+    /// Shards are handed over (`cluster_sharding_shutdown_region_timeout`).
     Sharding,
-    /// Singletons are handed over (`exit_drain_timeout`).
+    /// Singletons are handed over (`cluster_exiting_timeout`).
     Singletons,
     /// The last changes of replicated data are told to others (1 s).
     Ddata,
-    /// The leader moves the leaving node to Exiting (`exiting_timeout`).
+    /// The leader moves the leaving node to Exiting (`cluster_exiting_timeout`).
     Exiting,
 }
 

@@ -29,6 +29,7 @@ mod shard;
 mod slots;
 pub(crate) mod state;
 mod strays;
+mod survey;
 mod user;
 
 use alloc::collections::BTreeMap;
@@ -49,6 +50,7 @@ use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
 use crate::sharding::strays::{answer_again, answer_for_unknown_kind};
+use crate::sharding::survey::Surveys;
 use crate::timer::{CoordinatorTimer, RegionTimer, ShardingTimer};
 use crate::view::{Phase, View};
 
@@ -67,6 +69,7 @@ pub struct Sharding {
     asks: Asks,
     slots: Slots,
     registry: Registry,
+    surveys: Surveys,
     draining: bool,
     drained: bool,
     halted: bool,
@@ -95,6 +98,7 @@ impl Sharding {
             ShardingMsg::AskReply(reply) => self.on_ask_reply(cx, from, reply),
             ShardingMsg::Registry(message) => self.on_registry(cx, from, message),
             ShardingMsg::HandBack(envelope) => self.on_hand_back(cx, from, envelope),
+            ShardingMsg::Survey(message) => self.on_survey(cx, from, message),
         }
     }
 
@@ -103,6 +107,7 @@ impl Sharding {
         match timer {
             ShardingTimer::AskDeadline => self.on_ask_deadline(cx),
             ShardingTimer::Registry(timer) => self.on_registry_timer(cx, timer),
+            ShardingTimer::Survey => self.surveys.on_deadline(cx),
             ShardingTimer::Region(kind, timer) => self.on_region_timer(cx, kind, &timer),
             ShardingTimer::Coordinator(kind, timer) => self.on_coordinator_timer(cx, kind, &timer),
         }
@@ -217,6 +222,7 @@ impl Sharding {
         for node in &lost {
             self.asks.give_up_on(cx, node);
         }
+        self.surveys.on_lost(cx, &lost);
         for (kind, machines) in &mut self.kinds {
             machines
                 .region
@@ -279,6 +285,7 @@ impl Sharding {
         }
         self.end_registrations(cx);
         self.registry.halt(cx);
+        self.surveys.halt(cx);
         for machines in self.kinds.values_mut() {
             machines.coordinator.halt(cx);
             machines.region.halt(shared!(self, cx));
@@ -312,7 +319,7 @@ impl Sharding {
                 fail(cx, &mut self.asks, envelope, failure);
             }
             ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
-            ShardingMsg::Kind(_) | ShardingMsg::Registry(_) => {}
+            ShardingMsg::Kind(_) | ShardingMsg::Registry(_) | ShardingMsg::Survey(_) => {}
         }
     }
 

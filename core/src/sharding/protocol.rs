@@ -6,6 +6,7 @@ pub mod counters;
 mod entity;
 mod kind_settings;
 pub mod registry;
+pub mod survey;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,6 +14,7 @@ use core::time::Duration;
 use crate::ident::{Address, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
+use crate::sharding::protocol::survey::{Survey, SurveyMsg};
 use crate::sharding::state::allocation::AllocationError;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -36,6 +38,8 @@ pub enum Msg {
     Registry(RegistryMsg),
     /// A message to an entity, unhandled, from a region that does not serve its shard to the node whose user sent it.
     HandBack(EntityEnvelope),
+    /// What nodes host of a kind, for people to read.
+    Survey(SurveyMsg),
 }
 
 impl Msg {
@@ -50,6 +54,8 @@ impl Msg {
         REGISTRY = 0x0103 on Control;
         /// `HandBack`; unstable.
         HAND_BACK = 0x0104 on Reply;
+        /// `Survey`; unstable.
+        SURVEY = 0x0105 on Control;
     }
 
     /// The message's tag.
@@ -61,6 +67,7 @@ impl Msg {
             Self::AskReply(_) => Self::ASK_REPLY,
             Self::Registry(_) => Self::REGISTRY,
             Self::HandBack(_) => Self::HAND_BACK,
+            Self::Survey(_) => Self::SURVEY,
         }
     }
 
@@ -68,7 +75,7 @@ impl Msg {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Kind(_) | Self::Registry(_) => 0,
+            Self::Kind(_) | Self::Registry(_) | Self::Survey(_) => 0,
             Self::Entity(envelope) | Self::HandBack(envelope) => envelope.payload.len(),
             Self::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
         }
@@ -233,6 +240,14 @@ pub enum Command {
         /// All its shards together; each has its equal part of it, at least one.
         per_region: usize,
     },
+    /// What hosts a kind, node by node. Answered with [`Answer::Surveyed`], when all members that may host it have said so or at
+    /// the end of the time, and then it says who has not.
+    Survey {
+        /// The kind.
+        kind: KindId,
+        /// How long to wait (1 ms to 60 s; clamped).
+        timeout: Duration,
+    },
 }
 
 /// What sharding answers a command with, beyond that it is done.
@@ -240,6 +255,8 @@ pub enum Command {
 pub enum Answer {
     /// An ask's result.
     Asked(Result<Payload, AskFailure>),
+    /// What nodes host of a kind.
+    Surveyed(Survey),
 }
 
 /// Why sharding refused a command. The caller's mistake, never the peer's.
@@ -252,6 +269,9 @@ pub enum CommandError {
     /// The name of an extractor of one's own is empty or longer than 57 bytes.
     #[error("the name of a kind's extractor must have 1 to 57 bytes")]
     BadExtractorName,
+    /// As many surveys of this node are open as may be.
+    #[error("too many surveys are open on this node")]
+    TooManySurveys,
     /// The number of shards is out of range.
     #[error("a kind has 1 to 65536 shards")]
     BadShardCount,
@@ -291,6 +311,8 @@ pub enum Timer {
     AskDeadline,
     /// The registry of kinds.
     Registry(RegistryTimer),
+    /// The earliest deadline of an open survey.
+    Survey,
     /// A kind's region.
     Region(KindId, RegionTimer),
     /// A kind's coordinator.

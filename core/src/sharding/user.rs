@@ -34,6 +34,7 @@ impl Sharding {
                 let envelope = self.envelope(kind, entity, payload);
                 self.ask(cx, token, envelope, Wait { timeout, chain });
             }
+            ShardingCommand::Survey { kind, timeout } => self.survey(cx, token, kind, timeout),
             ShardingCommand::SetEntityLimit { kind, per_region } => {
                 let done = self.set_entity_limit(cx, kind, per_region);
                 cx.reply(token, answer(done));

@@ -225,6 +225,7 @@ impl Manager {
         }
         let answers_me = epoch == self.epoch;
         match body {
+            Body::HandOverToMe if self.is_needed_here(cx) => {}
             Body::HandOverToMe => {
                 self.askers.insert(from.clone(), epoch);
                 if self.stage == Stage::End && self.handed_to.as_ref() == Some(from) {
@@ -252,6 +253,13 @@ impl Manager {
             | Body::Promised { .. }
             | Body::Refused { .. } => {}
         }
+    }
+
+    /// Whether the instance of a node on its way out stays until it is its turn: entities of this node may ask it while they stop. Who asks
+    /// for it has seen this node Exiting; when the turn has come, it is asked to ask again.
+    fn is_needed_here(&self, cx: &Cx<'_>) -> bool {
+        let leaves = matches!(cx.view().self_status(), Status::Leaving | Status::Exiting);
+        leaves && !self.exited && self.stage == Stage::Oldest { instance: true }
     }
 
     /// Time to ask once more.

@@ -17,6 +17,7 @@ mod registry;
 mod settings;
 mod sharding;
 mod singleton;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use super::registry::{put_fields, read_fields};
-use super::{entity, registry};
+use super::{entity, registry, survey};
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
@@ -47,6 +47,7 @@ pub(super) fn put(msg: &Msg, chains: bool, limits: &Limits, out: &mut Vec<u8>) -
         Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, chains, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
+        Msg::Survey(body) => survey::put(body, out),
     }
 }
 
@@ -56,6 +57,7 @@ pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result
         Msg::ENTITY => Msg::Entity(entity::read_envelope(reader, limits)?),
         Msg::ASK_REPLY => Msg::AskReply(entity::read_reply(reader)?),
         Msg::REGISTRY => Msg::Registry(registry::read(reader)?),
+        Msg::SURVEY => Msg::Survey(survey::read(reader)?),
         Msg::HAND_BACK => Msg::HandBack(entity::read_envelope(reader, limits)?),
         Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
     })

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use lexopt::prelude::*;
 use quorate_core::membership::events::diff;
 use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, View};
-use quorate_tokio::{Cluster, ClusterEvent, Events, Security, Termination};
+use quorate_tokio::{Cluster, ClusterEvent, Events, Security};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 const HELP: &str = "\
@@ -127,13 +127,10 @@ async fn run(options: Options) -> ExitCode {
     };
     // The stream ends with the node; what it still holds is printed first.
     let _ = printing.await;
-    // Stopped: it was asked to end before it had joined.
-    let never_joined = termination == Termination::Stopped && cluster.view().self_member().is_none();
-    if never_joined || termination.is_graceful() {
-        return ExitCode::SUCCESS;
+    if !termination.is_graceful() {
+        eprintln!("node: ended without leaving: {termination:?}");
     }
-    eprintln!("node: ended without leaving: {termination:?}");
-    ExitCode::FAILURE
+    ExitCode::from(termination)
 }
 
 /// Prints an explanation for every SIGUSR1.
@@ -163,9 +160,8 @@ async fn print_events(mut events: Events, idle: View) {
                     .for_each(print);
                 last = view;
             }
-            ClusterEvent::Event(_) | ClusterEvent::Terminated(_) => {}
-            // What a later version tells.
-            _ => {}
+            // The last one is what a later version tells.
+            ClusterEvent::Event(_) | ClusterEvent::Terminated(_) | ClusterEvent::Shutdown(_) | _ => {}
         }
     }
 }

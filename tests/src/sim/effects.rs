@@ -91,7 +91,9 @@ impl Sim {
             | Message::Membership(MembershipMsg::ExitingConfirmed { .. })
             | Message::Membership(MembershipMsg::GossipStatus(_))
             | Message::Sharding(ShardingMsg::Kind(_))
-            | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_))
+            | Message::Sharding(
+                ShardingMsg::AskReply(_) | ShardingMsg::Registry(_) | ShardingMsg::Survey(_),
+            )
             | Message::Ddata(_)
             | Message::Journal(_) => {}
         }
@@ -211,6 +213,7 @@ impl Sim {
                 Open::Ask(at),
                 Answer::Done
                 | Answer::Refused(_)
+                | Answer::Sharding(ShardingAnswer::Surveyed(_))
                 | Answer::Ddata(_)
                 | Answer::Singleton(SingletonAnswer::Stopped(_))
                 | Answer::Journal(_),

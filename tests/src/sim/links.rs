@@ -49,6 +49,7 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::AskReply(_)) => "AskReply",
         Message::Sharding(ShardingMsg::Registry(_)) => "Registry",
         Message::Sharding(ShardingMsg::HandBack(_)) => "HandBack",
+        Message::Sharding(ShardingMsg::Survey(_)) => "Survey",
         Message::Ddata(_) => "Ddata",
         Message::Singleton(_) => "Singleton",
         Message::Journal(_) => "Journal",

@@ -194,7 +194,7 @@ pub async fn m_429_a_removed_member_is_gone_at_once_and_ends<A: Adapter>(securit
 }
 
 fn impatient(config: &mut Config) {
-    config.membership.exit_drain_timeout = Duration::from_secs(1);
+    config.shutdown.cluster_sharding_shutdown_region_timeout = Duration::from_secs(1);
 }
 
 /// Another member has a member leave: it hands over its work, though one of its entities does not end, and ends as if it had wanted to.

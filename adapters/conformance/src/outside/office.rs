@@ -17,8 +17,9 @@ use crate::support::{LOOK_AGAIN, eventually, sleep, within};
 /// Longer than anything that a test waits for.
 const LONG: Duration = Duration::from_secs(50);
 
-/// How long a clerk takes its time: shorter than a downed node takes to end.
-const REST: Duration = Duration::from_millis(10);
+/// How long a clerk takes its time: all of its orders take it for longer than a node needs, even on a busy machine, to hear that it is
+/// Down.
+const REST: Duration = Duration::from_millis(50);
 
 /// Orders for a clerk that takes its time over each.
 pub(super) const ORDERS: usize = 50;

@@ -91,6 +91,9 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         Event::Membership(MembershipEvent::ShutdownPhaseTimedOut { .. }) => {
             tracing::warn!(target: "cluster::membership", event = "shutdown_phase_timed_out", %me, "{event}");
         }
+        Event::Membership(MembershipEvent::HandedOver { phase }) => {
+            tracing::debug!(target: "cluster::membership", event = "handed_over", %me, %phase);
+        }
         // The door's audit has written it down.
         Event::Membership(MembershipEvent::Asked(_)) => {}
         Event::Ddata(event) => ddata(me, event),

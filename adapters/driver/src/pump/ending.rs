@@ -3,13 +3,23 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::input::{EntityReport, Input};
+use quorate_core::input::{Command, EntityReport, Input, MembershipCommand};
 
 use super::Pump;
 use super::base::Feedback;
 use super::machine::Machine;
+use crate::shared::ControlCommand;
+use crate::sync;
 
 impl<M: Machine> Pump<M> {
+    /// The node's end is a part of its application's (`shutdown`): from now on the node waits for the phases.
+    pub(crate) fn with_paced_exit(mut self) -> Self {
+        let (reply, _) = sync::oneshot();
+        let command = Command::Membership(MembershipCommand::PaceExit);
+        self.control(ControlCommand::Core { command, reply });
+        self
+    }
+
     /// Ends everything without a word to other nodes: for a host that goes away. Whoever asked hears how far that has come.
     pub(crate) fn stop(&mut self) {
         if self.halted.is_none() {

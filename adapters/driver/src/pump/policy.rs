@@ -119,7 +119,12 @@ pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
         Command::Membership(MembershipCommand::Down(target)) => ("down", named(target)),
         Command::Membership(MembershipCommand::Remove(target)) => ("remove", named(target)),
         Command::Membership(MembershipCommand::PrepareForShutdown) => ("prepare_for_shutdown", me),
-        Command::Membership(MembershipCommand::Join(_) | MembershipCommand::JoinSeeds(_))
+        Command::Membership(
+            MembershipCommand::Join(_)
+            | MembershipCommand::JoinSeeds(_)
+            | MembershipCommand::PaceExit
+            | MembershipCommand::HandOver(_),
+        )
         | Command::Sharding(_)
         | Command::Singleton(_)
         | Command::Ddata(_)

@@ -81,6 +81,7 @@ impl Replies {
                     | Answer::Singleton(SingletonAnswer::Asked(result)) => result,
                     Answer::Done
                     | Answer::Refused(_)
+                    | Answer::Sharding(_)
                     | Answer::Ddata(_)
                     | Answer::Singleton(_)
                     | Answer::Journal(_) => Err(AskFailure::NodeStopped),

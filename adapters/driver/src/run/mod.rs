@@ -15,6 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_channel::Receiver;
+use quorate_core::membership::member::Status;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::time::Instant;
 use quorate_links::limits::SLOW_PEER_PATIENCE;
@@ -25,6 +26,7 @@ use crate::events::ClusterEvent;
 use crate::pump::{Action, Pump};
 use crate::runtime::Runtime;
 use crate::shared::{Commands, ControlCommand, Shared};
+use crate::shutdown::Runner;
 use crate::sync::yield_now;
 use crate::transport::{Accepted, Transport};
 use hands::{Hands, source};
@@ -77,6 +79,12 @@ pub(crate) fn start<R: Runtime, T: Transport>(
         Arc::clone(&wake),
     );
     hands.listen(listener, knocks_in, wake);
+    let runner = Runner {
+        runtime: runtime.clone(),
+        shared: Arc::clone(&shared),
+        ended: commands.ended.clone(),
+    };
+    runtime.spawn(runner.run());
     let node = Loop {
         runtime: runtime.clone(),
         pump,
@@ -88,6 +96,7 @@ pub(crate) fn start<R: Runtime, T: Transport>(
         batch: VecDeque::new(),
         finishing: Vec::new(),
         sleep: None,
+        status: Status::Removed,
         ended: None,
     };
     runtime.spawn(node.run());
@@ -109,7 +118,20 @@ struct Loop<R, T: Transport> {
     finishing: Vec<std::sync::Weak<link::Control>>,
     /// Kept between waits: most of them are for the same deadline.
     sleep: Option<(Instant, Sleep)>,
+    /// This node's own, as it was told last.
+    status: Status,
     ended: Option<Termination>,
+}
+
+/// Whatever ends the loop, whoever waits for its end hears of it.
+impl<R, T: Transport> Drop for Loop<R, T> {
+    fn drop(&mut self) {
+        let life = &self.shared.life;
+        if life.termination().is_none() {
+            life.cut();
+            life.has_closed(Termination::Stopped);
+        }
+    }
 }
 
 impl<R: Runtime, T: Transport> Loop<R, T> {
@@ -216,14 +238,26 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     }
 
     fn act(&mut self) {
-        self.shared.hub.set_view(self.pump.view(), self.pump.is_able());
+        let view = self.pump.view();
+        self.shared.hub.set_view(view, self.pump.is_able());
+        let status = view.self_status();
+        if std::mem::replace(&mut self.status, status) != status {
+            self.shared.life.see(status);
+        }
         while let Some(action) = self.pump.next_action() {
             match action {
                 Action::Link(order) => self.obey(order),
                 Action::Start(task) => self.hands.start(task),
-                Action::Publish(event) => self.shared.hub.publish(&ClusterEvent::Event(event)),
                 Action::Answer(reply, answer) => reply.send(answer),
-                Action::Halt(reason) => self.ended = Some(Termination::Halted(reason)),
+                Action::Publish(event) => {
+                    self.shared.life.heed(&event);
+                    self.shared.hub.publish(&ClusterEvent::Event(event));
+                }
+                Action::Halt(reason) => {
+                    let halted = Termination::Halted(reason);
+                    self.shared.life.is_out(halted.clone());
+                    self.ended = Some(halted);
+                }
             }
         }
     }
@@ -337,8 +371,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             target: "cluster::membership", event = "terminated", me = %self.shared.me, how = ?termination
         );
         self.shared.hub.set_view(self.pump.view(), false);
-        self.shared.hub.end(&termination);
-        self.commands.ended.close();
+        self.shared.life.has_closed(termination);
     }
 
     async fn wait_for_tasks(&mut self, deadline: Instant) {

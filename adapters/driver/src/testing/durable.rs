@@ -16,7 +16,6 @@ use quorate_core::input::EntityReport;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, ShardId, Slot};
-use quorate_core::view::View;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -24,8 +23,8 @@ use crate::codec;
 use crate::durable::{DurableStarter, EventSourced, Sleep};
 use crate::entity::{Delivery, EntityContext, Mailbox, Reports, Start, Starter, Who};
 use crate::error::AskError;
-use crate::events::Hub;
-use crate::shared::{Commands, Shared};
+use crate::shared::{Beside, Commands, Shared};
+use crate::shutdown::Life;
 use crate::store::{Store, Stores};
 use crate::sync::{self, Notify};
 
@@ -63,8 +62,13 @@ impl DurableHost {
         let me = UniqueAddress::new(address, 1);
         let name = ClusterName::new("durable").map_err(io::Error::other)?;
         let config = Config::fast(name);
-        let hub = Arc::new(Hub::new(Arc::new(View::idle(me.clone()))));
-        let (shared, commands) = Shared::new(me, &config, hub, (wake, stores.access()));
+        let beside = Beside {
+            wake,
+            store: stores.access(),
+            // Nothing is registered for the end of a node that is not there.
+            life: Life::new(config.shutdown.clone(), drop),
+        };
+        let (shared, commands) = Shared::new(me, &config, beside);
         Ok(Self {
             stores,
             shared,

@@ -65,11 +65,44 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("membership.prune_gossip_tombstones_after", |c| {
             c.membership.prune_gossip_tombstones_after = Duration::ZERO
         }),
-        ("membership.exit_drain_timeout", |c| {
-            c.membership.exit_drain_timeout = Duration::ZERO
+        ("shutdown.before_service_unbind_timeout", |c| {
+            c.shutdown.before_service_unbind_timeout = Duration::ZERO
         }),
-        ("membership.exiting_timeout", |c| {
-            c.membership.exiting_timeout = Duration::ZERO
+        ("shutdown.service_unbind_timeout", |c| {
+            c.shutdown.service_unbind_timeout = Duration::ZERO
+        }),
+        ("shutdown.service_requests_done_timeout", |c| {
+            c.shutdown.service_requests_done_timeout = Duration::ZERO
+        }),
+        ("shutdown.service_stop_timeout", |c| {
+            c.shutdown.service_stop_timeout = Duration::ZERO
+        }),
+        ("shutdown.before_cluster_shutdown_timeout", |c| {
+            c.shutdown.before_cluster_shutdown_timeout = Duration::ZERO
+        }),
+        ("shutdown.cluster_sharding_shutdown_region_timeout", |c| {
+            c.shutdown.cluster_sharding_shutdown_region_timeout = Duration::ZERO
+        }),
+        ("shutdown.cluster_leave_timeout", |c| {
+            c.shutdown.cluster_leave_timeout = Duration::ZERO
+        }),
+        ("shutdown.cluster_exiting_timeout", |c| {
+            c.shutdown.cluster_exiting_timeout = Duration::ZERO
+        }),
+        ("shutdown.cluster_exiting_done_timeout", |c| {
+            c.shutdown.cluster_exiting_done_timeout = Duration::ZERO
+        }),
+        ("shutdown.cluster_shutdown_timeout", |c| {
+            c.shutdown.cluster_shutdown_timeout = Duration::ZERO
+        }),
+        ("shutdown.before_process_end_timeout", |c| {
+            c.shutdown.before_process_end_timeout = Duration::ZERO
+        }),
+        ("shutdown.process_end_timeout", |c| {
+            c.shutdown.process_end_timeout = Duration::ZERO
+        }),
+        ("shutdown.after_signal_timeout", |c| {
+            c.shutdown.after_signal_timeout = Duration::ZERO
         }),
         ("membership.allow_weakly_up_members", |c| {
             c.membership.allow_weakly_up_members = Some(Duration::ZERO)

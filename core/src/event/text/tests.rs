@@ -168,6 +168,9 @@ fn all() -> Vec<Event> {
         MembershipEvent::SelfUp,
         MembershipEvent::SelfRemoved,
         MembershipEvent::LeaderIncapacitated { ticks: 20 },
+        MembershipEvent::HandedOver {
+            phase: ShutdownPhase::Singletons,
+        },
         MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownPhase::Sharding,
         },

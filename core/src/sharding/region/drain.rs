@@ -24,7 +24,11 @@ impl Region {
             return;
         }
         self.lifecycle = RegionLifecycle::Draining;
-        let limit = shared.cx.config().membership.exit_drain_timeout;
+        let limit = shared
+            .cx
+            .config()
+            .shutdown
+            .cluster_sharding_shutdown_region_timeout;
         let at = shared.cx.mono() + limit.saturating_sub(DRAIN_SLACK).max(limit / 2);
         shared
             .cx

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::Region;
 use crate::ident::UniqueAddress;
+use crate::sharding::protocol::survey::RegionCounts;
 use crate::sharding::shard::Shard;
 use crate::sharding::state::ids::{ShardId, Term};
 
@@ -44,6 +45,17 @@ impl Region {
             buffered: self.buffers.len(),
             proxy: !self.kind.settings.hosts,
             draining: self.lifecycle != super::RegionLifecycle::Working,
+        }
+    }
+
+    /// What it hosts, in so many shards at most.
+    pub(crate) fn counts(&self, most: usize) -> RegionCounts {
+        let shards = self.shards.iter().take(most);
+        let running = |shard: &Shard| u32::try_from(shard.entities()).unwrap_or(u32::MAX);
+        RegionCounts {
+            shards: shards.map(|(id, shard)| (*id, running(shard))).collect(),
+            shards_total: u32::try_from(self.shards.len()).unwrap_or(u32::MAX),
+            entities_total: self.entities() as u64,
         }
     }
 

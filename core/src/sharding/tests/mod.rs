@@ -4,6 +4,7 @@ mod failures;
 mod pauses;
 mod same_kind;
 mod strategies;
+mod surveys;
 mod world;
 
 use core::time::Duration;

@@ -394,3 +394,15 @@ fn a_hand_over_that_has_begun_when_the_cluster_prepares_ends_with_nothing_runnin
     assert!(world.drained(0));
     assert_eq!((world.running(), world.starts()), (Vec::new(), 1));
 }
+
+#[test]
+fn the_instance_of_a_node_on_its_way_out_stays_until_it_is_its_turn() {
+    let mut world = World::formed(2);
+    world.set(&[(0, Status::Exiting)]);
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [0], "its node's entities may need it");
+    assert_eq!(world.host(0).told_to_stop, 0);
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [1], "without waiting for the next question");
+}

@@ -32,6 +32,7 @@ use crate::message::{
 };
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
+use crate::sharding::protocol::survey::{RegionCounts, SurveyMsg};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
@@ -264,6 +265,9 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     all.extend(singleton_messages(&to));
     all.extend(journal_messages(&to));
     let registry = registry_messages(&to).into_iter();
+    all.extend(
+        survey_messages().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Survey(message)))),
+    );
     all.extend(registry.map(|(name, message)| (name, Message::Sharding(ShardingMsg::Registry(message)))));
     all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
         (
@@ -451,6 +455,24 @@ fn kind_fields(hosts: bool) -> KindFields {
             remember_entities: true,
         }),
     }
+}
+
+fn survey_messages() -> [(&'static str, SurveyMsg); 3] {
+    let counts = |region| SurveyMsg::Counts { id: 3, region };
+    let query = SurveyMsg::Query {
+        id: 3,
+        kind: KindId::of("files"),
+    };
+    let region = RegionCounts {
+        shards: vec![(ShardId(0), 0), (ShardId(7), 65_537)],
+        shards_total: 9,
+        entities_total: 1 << 40,
+    };
+    [
+        ("survey_query", query),
+        ("survey_counts", counts(Some(region))),
+        ("survey_nothing", counts(None)),
+    ]
 }
 
 fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {

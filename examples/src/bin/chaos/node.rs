@@ -11,7 +11,7 @@ use quorate_examples::process;
 use quorate_store_redb::Redb;
 use quorate_tokio::core::{DowningEvent, Event, MembershipEvent, Token, View};
 use quorate_tokio::{
-    Adapter, AskError, Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, Singleton, Tokio,
+    AskError, Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, Singleton,
 };
 use serde::{Deserialize, Serialize};
 
@@ -124,7 +124,7 @@ async fn host(options: NodeOptions) -> Result<bool, Box<dyn std::error::Error>> 
     let leaver = cluster.clone();
     let leaving = tokio::spawn(async move {
         // If the system cannot say so, the process is killed.
-        if Tokio::shutdown_signal().await.is_ok() {
+        if quorate_tokio::shutdown_signal().await.is_ok() {
             let _ = leaver.leave().await;
         }
     });
@@ -215,7 +215,7 @@ async fn watch(cluster: Cluster) {
             ClusterEvent::Snapshot(view) | ClusterEvent::Resync(view) => members(&view),
             ClusterEvent::Event(_) | ClusterEvent::Terminated(_) => {}
             // What a later version tells.
-            _ => {}
+            ClusterEvent::Shutdown(_) | _ => {}
         }
     }
 }

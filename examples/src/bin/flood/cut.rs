@@ -72,10 +72,6 @@ impl<A: Adapter> Adapter for Cuttable<A> {
     fn transport(runtime: &Self::Runtime, security: &Security) -> io::Result<Self::Transport> {
         A::transport(runtime, security).map(Cut)
     }
-
-    async fn shutdown_signal() -> io::Result<()> {
-        A::shutdown_signal().await
-    }
 }
 
 impl<T: Transport> Transport for Cut<T> {

@@ -102,7 +102,7 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
     };
     let signal = async {
         // If the system cannot say so, the parent's end ends this process.
-        if H::Adapter::shutdown_signal().await.is_err() {
+        if quorate_driver::shutdown_signal().await.is_err() {
             future::pending::<()>().await;
         }
     };

@@ -369,3 +369,86 @@ fn a_leader_that_hears_last_words_itself_acts_on_them_at_once() {
     rig.run(super::MOMENT);
     assert_eq!(rig.members(), "a b");
 }
+
+/// `b` of `a b c`, whose host has work of its own on the way out.
+fn paced() -> Rig {
+    let mut rig = Rig::member("b", state("a b c", "a b c", "a b"));
+    rig.call(|m, cx| m.on_pace_command(cx, TOKEN));
+    assert_eq!(rig.did(), "done");
+    rig
+}
+
+fn hand_over(rig: &mut Rig, part: DrainPart) {
+    rig.call(|m, cx| m.on_hand_over_command(cx, TOKEN, part));
+}
+
+#[test]
+fn a_host_with_work_of_its_own_is_waited_for_between_the_parts() {
+    let mut rig = paced();
+    leave_command(&mut rig, None);
+    rig.did();
+    assert_eq!(rig.heard(), "", "nobody is asked");
+    rig.gossip("a", &versioned(&state("a bX c", "a", ""), "a b b a"));
+    assert_eq!(rig.members(), "a bX c");
+    rig.run(secs(60));
+    assert_eq!(
+        (rig.heard().as_str(), rig.halted()),
+        ("", None),
+        "nor is it removed"
+    );
+    rig.did();
+    hand_over(&mut rig, DrainPart::Sharding);
+    assert_eq!((rig.did().as_str(), rig.heard().as_str()), ("done", "drain"));
+    rig.call(|m, cx| m.on_drained(cx, DrainPart::Sharding));
+    assert_eq!(
+        (rig.did().as_str(), rig.heard().as_str()),
+        ("handed-over(Sharding)", "")
+    );
+    hand_over(&mut rig, DrainPart::Singletons);
+    assert_eq!(rig.heard(), "drain-singletons");
+    rig.did();
+    // The host waits no longer.
+    hand_over(&mut rig, DrainPart::Ddata);
+    assert_eq!(rig.did(), "done timed-out(Singletons)");
+    assert_eq!(rig.heard(), "drain-ddata");
+    rig.call(|m, cx| m.on_drained(cx, DrainPart::Ddata));
+    assert_eq!(rig.halted(), Some(HaltReason::Left));
+    assert!(rig.m.gossip.gone().is_empty(), "an instance may still run");
+}
+
+#[test]
+fn a_paced_node_goes_with_the_last_part_although_the_leader_has_not_moved_it_on() {
+    let mut rig = paced();
+    leave_command(&mut rig, None);
+    rig.did();
+    for part in DrainPart::ALL {
+        hand_over(&mut rig, part);
+        assert_eq!(rig.halted(), None);
+        rig.did();
+        rig.call(|m, cx| m.on_drained(cx, part));
+    }
+    assert!(rig.did().contains("timed-out(Exiting)"));
+    assert_eq!(rig.halted(), Some(HaltReason::Left));
+}
+
+#[test]
+fn what_a_host_lets_begin_before_the_node_leaves_begins_with_it() {
+    let mut rig = paced();
+    hand_over(&mut rig, DrainPart::Sharding);
+    assert_eq!((rig.did().as_str(), rig.heard().as_str()), ("done", ""));
+    leave_command(&mut rig, None);
+    assert_eq!(rig.heard(), "drain");
+    let mut outside = Rig::idle("a");
+    outside.call(|m, cx| m.on_pace_command(cx, TOKEN));
+    hand_over(&mut outside, DrainPart::Ddata);
+    assert_eq!(
+        (outside.did().as_str(), outside.heard().as_str()),
+        ("done done", "")
+    );
+    leave_command(&mut outside, None);
+    assert_eq!(
+        outside.halted(),
+        Some(HaltReason::Left),
+        "it has nothing to hand over"
+    );
+}

@@ -354,6 +354,9 @@ fn show(effect: &Effect) -> Option<String> {
         Effect::Notify(Event::Membership(MembershipEvent::JoinFailed { reason })) => {
             alloc::format!("failed({reason:?})")
         }
+        Effect::Notify(Event::Membership(MembershipEvent::HandedOver { phase })) => {
+            alloc::format!("handed-over({phase:?})")
+        }
         Effect::Notify(Event::Membership(MembershipEvent::ShutdownPhaseTimedOut { phase })) => {
             alloc::format!("timed-out({phase:?})")
         }
@@ -369,7 +372,9 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Done => String::from("done"),
                 Answer::Refused(CommandError::Membership(error)) => alloc::format!("refused({error:?})"),
                 Answer::Refused(error) => alloc::format!("refused({error:?})"),
-                Answer::Sharding(ShardingAnswer::Asked(_)) => unreachable!("membership answers no ask"),
+                Answer::Sharding(ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_)) => {
+                    unreachable!("membership answers no ask")
+                }
                 Answer::Ddata(_) => unreachable!("membership holds no replicas"),
                 Answer::Singleton(_) => unreachable!("membership answers no ask"),
                 Answer::Journal(_) => unreachable!("membership keeps no logs"),
@@ -419,7 +424,12 @@ fn show_message(message: &Message) -> String {
         | Message::Detector(DetectorMsg::HeartbeatRsp(_))
         | Message::Sharding(ShardingMsg::Kind(_))
         | Message::Sharding(ShardingMsg::Entity(_))
-        | Message::Sharding(ShardingMsg::AskReply(_) | ShardingMsg::Registry(_) | ShardingMsg::HandBack(_))
+        | Message::Sharding(
+            ShardingMsg::AskReply(_)
+            | ShardingMsg::Registry(_)
+            | ShardingMsg::HandBack(_)
+            | ShardingMsg::Survey(_),
+        )
         | Message::Singleton(_)
         | Message::Ddata(_)
         | Message::Journal(_) => unreachable!("membership does not say {message:?}"),

@@ -1,0 +1,198 @@
+//! What runs in the processes that the tests start: a node, or two, that says on standard output what happens to it, a line each. Ends the
+//! process with the code that `Termination::exit_code` gives.
+
+use std::io::Write;
+use std::time::Duration;
+
+use async_channel::Receiver;
+use quorate_core::config::Config;
+use quorate_core::ident::Address;
+use quorate_driver::{
+    Adapter, Cluster, ClusterBuilder, ClusterEvent, Phase, Runtime, Security, ShutdownEvent, Termination,
+};
+
+use crate::moves::is_move;
+use crate::singletons::{Journal, billing};
+use crate::support::{all_up, first, joined_as, living_on, node, notebooks, runtime, until};
+
+/// Far beyond what a test waits for.
+const FOREVER: Duration = Duration::from_secs(3_600);
+
+/// Limits of phases that hang, and of the whole.
+const BRIEF: Duration = Duration::from_millis(400);
+
+/// Members of a cluster of processes.
+pub(super) const FIVE: usize = 5;
+
+fn say(line: impl std::fmt::Display) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+/// Does what the test wants, and ends the process.
+pub async fn run_child<A: Adapter>(script: &str, security: &Security) {
+    // What the test program prints itself has no end of line.
+    say("");
+    let (script, argument) = script.split_once(' ').unwrap_or((script, ""));
+    let builder = node::<A>(security);
+    let termination = match script {
+        "orderly" => alone(builder, |_| {}).await,
+        "hangs" => {
+            let patient = |config: &mut Config| config.shutdown.service_stop_timeout = FOREVER;
+            hangs(builder.config(patient)).await
+        }
+        "limited" => {
+            let limited = |config: &mut Config| {
+                config.shutdown.service_stop_timeout = FOREVER;
+                config.shutdown.after_signal_timeout = BRIEF;
+            };
+            hangs(builder.config(limited)).await
+        }
+        "given-up" => {
+            let brief = |config: &mut Config| config.shutdown.service_stop_timeout = BRIEF;
+            hangs(builder.config(brief)).await
+        }
+        "downed" => downed(builder, security).await,
+        "member" => member(builder, argument).await,
+        other => panic!("no such script: {other}"),
+    };
+    say(format_args!("ended {termination:?}"));
+    std::process::exit(i32::from(termination.exit_code()));
+}
+
+/// Says what happens to the node's phases. What is returned is closed when all is said.
+fn narrate<A: Adapter>(node: &Cluster<A>) -> Receiver<()> {
+    let mut events = node.events();
+    let (all_said, said) = async_channel::bounded(1);
+    runtime::<A>().spawn(async move {
+        while let Some(event) = events.next().await {
+            let ClusterEvent::Shutdown(event) = event else {
+                continue;
+            };
+            if let ShutdownEvent::PhaseBegun { phase } = &event {
+                say(format_args!("phase {phase}"));
+            } else if let ShutdownEvent::TaskFailed { phase, task, failure } = &event {
+                say(format_args!("failed {phase} {task} {failure:?}"));
+            } else {
+                say(event);
+            }
+        }
+        all_said.close();
+    });
+    said
+}
+
+fn tasks_in_all_phases<A: Adapter>(node: &Cluster<A>) {
+    for phase in Phase::ALL {
+        let task = move || async move { say(format_args!("task {phase}")) };
+        node.on_shutdown(phase, task).expect("nothing has begun");
+    }
+}
+
+async fn until_signal<A: Adapter>(node: &Cluster<A>) -> Termination {
+    let mut running = Box::pin(node.run_until_signal());
+    // From its first look on it listens: before that a signal would end the process.
+    let ended = futures_lite::future::poll_once(running.as_mut()).await;
+    say("ready");
+    let ended = match ended {
+        Some(ended) => ended,
+        None => running.await,
+    };
+    ended.expect("there are signals")
+}
+
+/// The same, and lets everything be said, unless the process is to end at once.
+async fn until_all_is_said<A: Adapter>(node: &Cluster<A>, said: &Receiver<()>) -> Termination {
+    let termination = until_signal(node).await;
+    if !matches!(termination, Termination::Signalled(_)) {
+        // Nothing is ever sent: the error says that it is closed.
+        let _ = said.recv().await;
+    }
+    termination
+}
+
+/// A cluster of one with a task in every phase.
+async fn alone<A: Adapter>(
+    builder: ClusterBuilder<A, Security>,
+    prepare: impl FnOnce(&Cluster<A>),
+) -> Termination {
+    let node = first(builder).await;
+    node.on_up(|| async { say("on_up") }).expect("there is room");
+    node.on_removed(|| async { say("on_removed") })
+        .expect("there is room");
+    let said = narrate(&node);
+    tasks_in_all_phases(&node);
+    prepare(&node);
+    until_all_is_said(&node, &said).await
+}
+
+/// The same with a task that hangs and one that panics.
+async fn hangs<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Termination {
+    let prepare = |node: &Cluster<A>| {
+        let hangs = || async {
+            say("it hangs");
+            std::future::pending().await
+        };
+        let added = node.on_shutdown_named(Phase::ServiceStop, "hangs", hangs);
+        added.expect("nothing has begun");
+        let panics = || async { panic!("as it was told to") };
+        let added = node.on_shutdown_named(Phase::ServiceStop, "panics", panics);
+        added.expect("nothing has begun");
+    };
+    alone(builder, prepare).await
+}
+
+/// Two nodes in one process; the second is downed by the first.
+async fn downed<A: Adapter>(builder: ClusterBuilder<A, Security>, security: &Security) -> Termination {
+    let other = first(node::<A>(security)).await;
+    let node = joined_as(builder, other.address().address()).await;
+    all_up(&other, 2).await;
+    let said = narrate(&node);
+    tasks_in_all_phases(&node);
+    node.on_removed(|| async { say("on_removed") })
+        .expect("there is room");
+    other.down(node.address()).await.expect("it is a member");
+    let termination = until_all_is_said(&node, &said).await;
+    other.stop().await;
+    termination
+}
+
+/// One of five; the one that was started first prepares the cluster, once there is something to hand over everywhere.
+async fn member<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Termination {
+    let node = match seed {
+        "" => first(builder).await,
+        seed => {
+            let seed: Address = seed.parse().expect("the parent has read it");
+            joined_as(builder, &seed).await
+        }
+    };
+    say(format_args!("address {}", node.address().address()));
+    all_up(&node, FIVE).await;
+    let journal = Journal::default();
+    let (region, _billing) = (notebooks(&node).await, billing(&node, &journal).await);
+    if seed.is_empty() {
+        for member in node.members() {
+            living_on::<A>(&region, &member.node).await;
+        }
+        say("something lives everywhere");
+        node.prepare_for_shutdown().await.expect("it is a member");
+    }
+    until(&node, "all are ready", |view| view.is_ready_for_shutdown()).await;
+    watch_moves(&node);
+    until_signal(&node).await
+}
+
+fn watch_moves<A: Adapter>(node: &Cluster<A>) {
+    let mut events = node.events();
+    runtime::<A>().spawn(async move {
+        while let Some(event) = events.next().await {
+            let ClusterEvent::Event(event) = event else {
+                continue;
+            };
+            if is_move(&event) {
+                say(format_args!("moved {event}"));
+            }
+        }
+    });
+}

@@ -1,0 +1,121 @@
+//! What handles hand to the loop: messages, operations on replicated data, and everything else. Types only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::ddata::state::key::Pattern;
+use quorate_core::effect::{Answer, DdataAnswer};
+use quorate_core::explain::Explanation;
+use quorate_core::input::{Command, DdataCommand, JournalCommand, KindSettings, SingletonSettings};
+use quorate_core::sharding::chain::AskChain;
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::singleton::state::{SingletonId, SingletonState};
+
+use crate::data::Inbox;
+use crate::entity::Starter;
+use crate::error::ClusterError;
+use crate::stats::{KindState, LinkState, NodeStats};
+use crate::sync;
+
+/// Whom a message is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    Entity(KindId, EntityId),
+    Singleton(SingletonId),
+}
+
+impl Recipient {
+    /// Its name among those who wait for an answer.
+    pub(crate) fn chain_name(&self) -> u64 {
+        match self {
+            Self::Entity(kind, id) => AskChain::entity(*kind, id),
+            // A kind of the same name has entities with an id; a singleton has none.
+            Self::Singleton(singleton) => {
+                AskChain::entity(KindId::from_raw(singleton.raw()), &EntityId::new(&[]))
+            }
+        }
+    }
+}
+
+/// A message to an entity or to a singleton.
+pub(crate) enum UserCommand {
+    Tell {
+        to: Recipient,
+        payload: Payload,
+    },
+    Ask {
+        to: Recipient,
+        payload: Payload,
+        timeout: Duration,
+        /// Whose handlers wait for the answer.
+        chain: AskChain,
+        reply: sync::Sender<Result<Payload, AskFailure>>,
+    },
+}
+
+impl UserCommand {
+    pub(crate) const fn to(&self) -> &Recipient {
+        match self {
+            Self::Tell { to, .. } | Self::Ask { to, .. } => to,
+        }
+    }
+
+    /// Whose handlers wait for its answer.
+    pub(crate) fn waited_for_by(&mut self, waiting: AskChain) {
+        match self {
+            Self::Tell { .. } => {}
+            Self::Ask { chain, .. } => *chain = waiting,
+        }
+    }
+
+    /// The node does not take it any more.
+    pub(crate) fn refuse(self, failure: AskFailure) {
+        match self {
+            Self::Tell { .. } => {}
+            Self::Ask { reply, .. } => reply.send(Err(failure)),
+        }
+    }
+}
+
+/// Something for the replicator, or for a log that several stores keep.
+pub(crate) enum DataCommand {
+    Operation {
+        command: DdataCommand,
+        reply: sync::Sender<DdataAnswer>,
+    },
+    Subscribe {
+        pattern: Pattern,
+        inbox: Arc<Inbox>,
+    },
+    Unsubscribe(Arc<Inbox>),
+    /// `None`: nobody waits.
+    Log {
+        command: JournalCommand,
+        reply: Option<sync::Sender<Answer>>,
+    },
+}
+
+/// Everything else a handle wants.
+pub(crate) enum ControlCommand {
+    Core {
+        command: Command,
+        reply: sync::Sender<Answer>,
+    },
+    Register {
+        settings: KindSettings,
+        starter: Option<Arc<dyn Starter>>,
+        reply: sync::Sender<Answer>,
+    },
+    Singleton {
+        settings: SingletonSettings,
+        starter: Option<Arc<dyn Starter>>,
+        reply: sync::Sender<Result<(), ClusterError>>,
+    },
+    SingletonState(SingletonId, sync::Sender<Option<SingletonState>>),
+    Stats(sync::Sender<NodeStats>),
+    Links(sync::Sender<Vec<LinkState>>),
+    Kinds(sync::Sender<Vec<KindState>>),
+    Explain(sync::Sender<Explanation>),
+    Stop,
+}

@@ -1,0 +1,346 @@
+//! What a node's users and its loop say about its end, and what waits for it: tasks, callbacks, the facts that phases wait for. The
+//! order is the core's (`quorate_core::shutdown`); the runner does what follows. No user code runs under its lock. Spec: `shutdown`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use quorate_core::config::ShutdownConfig;
+use quorate_core::event::{Event, MembershipEvent, ShutdownPhase};
+use quorate_core::membership::member::Status;
+use quorate_core::shutdown::{Late, Phase, Phases, Step};
+use quorate_core::time::Instant;
+
+use super::tasks::{Make, Registered, Work};
+use super::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError};
+use crate::error::Termination;
+use crate::sync::{Notify, lock};
+
+/// What is known of the node.
+#[derive(Debug)]
+struct Facts {
+    /// Its own status.
+    status: Status,
+    /// It was asked here to end.
+    is_wanted: bool,
+    /// Its shards, and its singletons, were handed over.
+    has_no_shards: bool,
+    has_no_singletons: bool,
+    /// It is no member any more, and why.
+    out: Option<Termination>,
+    /// Its links are closed: how it has ended.
+    closed: Option<Termination>,
+    /// It is to end at once.
+    is_cut: bool,
+}
+
+impl Facts {
+    /// Why the shutdown has to begin, if it has to.
+    fn cause(&self) -> Option<ShutdownCause> {
+        if let Some(termination) = &self.out {
+            return Some(ShutdownCause::Ended(termination.clone()));
+        }
+        if self.is_wanted {
+            return Some(ShutdownCause::Asked);
+        }
+        matches!(self.status, Status::Leaving | Status::Exiting).then_some(ShutdownCause::MadeToLeave)
+    }
+
+    /// Whether the node has done what it does in this phase.
+    const fn is_done(&self, phase: Phase) -> bool {
+        let is_gone = matches!(self.status, Status::Exiting | Status::Down | Status::Removed);
+        match phase {
+            Phase::ClusterShardingShutdownRegion => self.has_no_shards,
+            Phase::ClusterLeave => is_gone || matches!(self.status, Status::Leaving),
+            Phase::ClusterExiting => self.has_no_singletons && is_gone,
+            Phase::ClusterExitingDone => self.out.is_some(),
+            Phase::ClusterShutdown => self.closed.is_some(),
+            Phase::BeforeServiceUnbind
+            | Phase::ServiceUnbind
+            | Phase::ServiceRequestsDone
+            | Phase::ServiceStop
+            | Phase::BeforeClusterShutdown
+            | Phase::BeforeProcessEnd
+            | Phase::ProcessEnd => true,
+        }
+    }
+}
+
+/// What is called when something happens to the node, or at once if it has.
+#[derive(Default)]
+struct Callbacks {
+    waiting: Vec<Make>,
+    has_happened: bool,
+}
+
+impl Callbacks {
+    /// What has to be called at once, if it has happened.
+    fn add(&mut self, callback: Make) -> Result<Option<Make>, ShutdownError> {
+        if self.has_happened {
+            return Ok(Some(callback));
+        }
+        if self.waiting.len() >= SHUTDOWN_TASKS_MAX {
+            return Err(ShutdownError::TooMany {
+                max: SHUTDOWN_TASKS_MAX,
+            });
+        }
+        self.waiting.push(callback);
+        Ok(None)
+    }
+
+    /// It happens.
+    fn take(&mut self) -> Vec<Make> {
+        self.has_happened = true;
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+struct State {
+    phases: Phases,
+    facts: Facts,
+    tasks: BTreeMap<Phase, Vec<Registered>>,
+    on_up: Callbacks,
+    on_removed: Callbacks,
+}
+
+/// What the runner has to do next.
+#[derive(Debug)]
+pub(crate) struct Next {
+    /// Why the shutdown begins, if it does.
+    pub(crate) cause: Option<ShutdownCause>,
+    /// What the phase before still waited for, if it was given up.
+    pub(crate) late: Option<Late>,
+    pub(crate) step: Step,
+}
+
+/// See the module.
+pub(crate) struct Life {
+    state: Mutex<State>,
+    pub(crate) limits: ShutdownConfig,
+    /// Whoever runs the phases looks again.
+    pub(crate) wake: Arc<Notify>,
+    /// Runs something on the users' executor.
+    spawn: Box<dyn Fn(Work) + Send + Sync>,
+}
+
+impl Life {
+    pub(crate) fn new(limits: ShutdownConfig, spawn: impl Fn(Work) + Send + Sync + 'static) -> Self {
+        let state = State {
+            phases: Phases::new(limits.clone()),
+            facts: Facts {
+                status: Status::Removed,
+                is_wanted: false,
+                has_no_shards: false,
+                has_no_singletons: false,
+                out: None,
+                closed: None,
+                is_cut: false,
+            },
+            tasks: BTreeMap::new(),
+            on_up: Callbacks::default(),
+            on_removed: Callbacks::default(),
+        };
+        Self {
+            state: Mutex::new(state),
+            limits,
+            wake: Arc::default(),
+            spawn: Box::new(spawn),
+        }
+    }
+
+    /// Adds a task to a phase that has not begun.
+    pub(crate) fn add(&self, phase: Phase, name: Option<String>, make: Make) -> Result<(), ShutdownError> {
+        let mut state = lock(&self.state);
+        if !state.phases.admits(phase) {
+            return Err(ShutdownError::TooLate { phase });
+        }
+        if state.tasks.values().map(Vec::len).sum::<usize>() >= SHUTDOWN_TASKS_MAX {
+            return Err(ShutdownError::TooMany {
+                max: SHUTDOWN_TASKS_MAX,
+            });
+        }
+        let tasks = state.tasks.entry(phase).or_default();
+        let name = name.unwrap_or_else(|| format!("task {}", tasks.len() + 1));
+        tasks.push(Registered {
+            name: Arc::from(name),
+            make,
+        });
+        Ok(())
+    }
+
+    /// Calls back when the node is Up, or at once if it has been.
+    pub(crate) fn on_up(&self, callback: Make) -> Result<(), ShutdownError> {
+        let now = lock(&self.state).on_up.add(callback)?;
+        self.run_all(now);
+        Ok(())
+    }
+
+    /// Calls back when the node is no member any more, or at once if it is over.
+    pub(crate) fn on_removed(&self, callback: Make) -> Result<(), ShutdownError> {
+        let now = lock(&self.state).on_removed.add(callback)?;
+        self.run_all(now);
+        Ok(())
+    }
+
+    /// Those who wait for the node's removal, in the order in which they came.
+    pub(crate) fn take_on_removed(&self) -> Vec<Make> {
+        lock(&self.state).on_removed.take()
+    }
+
+    fn run_all(&self, callbacks: impl IntoIterator<Item = Make>) {
+        for callback in callbacks {
+            // Called where it runs: it is the user's.
+            self.run(Box::pin(async move { callback().await }));
+        }
+    }
+
+    /// Runs something on the users' executor.
+    pub(crate) fn run(&self, work: Work) {
+        (self.spawn)(work);
+    }
+
+    /// The tasks of a phase that has begun.
+    pub(crate) fn take_tasks(&self, phase: Phase) -> Vec<Registered> {
+        lock(&self.state).tasks.remove(&phase).unwrap_or_default()
+    }
+
+    fn learn(&self, change: impl FnOnce(&mut Facts)) {
+        change(&mut lock(&self.state).facts);
+        self.wake.notify();
+    }
+
+    /// The node is to end in good order.
+    pub(crate) fn ask(&self) {
+        self.learn(|facts| facts.is_wanted = true);
+    }
+
+    /// The node is to end at once.
+    pub(crate) fn cut(&self) {
+        self.learn(|facts| facts.is_cut = true);
+    }
+
+    /// The loop has another status.
+    pub(crate) fn see(&self, status: Status) {
+        self.learn(|facts| facts.status = status);
+    }
+
+    /// The node is no member any more.
+    pub(crate) fn is_out(&self, termination: Termination) {
+        self.learn(|facts| facts.out = Some(termination));
+    }
+
+    /// The loop is over.
+    pub(crate) fn has_closed(&self, termination: Termination) {
+        self.learn(|facts| facts.closed = Some(termination));
+    }
+
+    /// The node says something.
+    pub(crate) fn heed(&self, event: &Event) {
+        match event {
+            Event::Membership(MembershipEvent::SelfUp) => {
+                let callbacks = lock(&self.state).on_up.take();
+                self.run_all(callbacks);
+            }
+            Event::Membership(MembershipEvent::HandedOver { phase }) => self.learn(|facts| match phase {
+                ShutdownPhase::Sharding => facts.has_no_shards = true,
+                ShutdownPhase::Singletons => facts.has_no_singletons = true,
+                // Data is told in one step, and what a later version adds has no phase here.
+                ShutdownPhase::Ddata | ShutdownPhase::Exiting | _ => {}
+            }),
+            Event::Membership(_)
+            | Event::Detector(_)
+            | Event::Downing(_)
+            | Event::Sharding { .. }
+            | Event::Ddata(_)
+            | Event::Singleton { .. }
+            | Event::Rejected { .. }
+            | _ => {}
+        }
+    }
+
+    /// What follows from all that is known, if something does. `tasks_ended`: none of the present phase's tasks runs.
+    pub(crate) fn next(&self, now: Instant, tasks_ended: bool) -> Option<Next> {
+        let state = &mut *lock(&self.state);
+        let (phases, facts) = (&mut state.phases, &state.facts);
+        let step = |step| Next {
+            cause: None,
+            late: None,
+            step,
+        };
+        if facts.is_cut && !phases.is_over() {
+            phases.cut_short();
+            return Some(step(Step::Over));
+        }
+        if let Some(cause) = facts.cause().filter(|_| !phases.has_begun()) {
+            let begun = phases.begin(now)?;
+            return Some(Next {
+                cause: Some(cause),
+                ..step(begun)
+            });
+        }
+        if facts.out.is_some()
+            && let Some(next) = phases.on_node_out(now)
+        {
+            return Some(step(next));
+        }
+        let done = |phase: &Phase| phase.is_of_node() && facts.is_done(*phase);
+        for phase in Phase::ALL.into_iter().filter(done) {
+            if let Some(next) = phases.on_node_did(phase, now) {
+                return Some(step(next));
+            }
+        }
+        if let Some(present) = phases.present().filter(|_| tasks_ended)
+            && let Some(next) = phases.on_tasks_ended(present, now)
+        {
+            return Some(step(next));
+        }
+        let (late, next) = phases.on_time(now)?;
+        Some(Next {
+            late: Some(late),
+            ..step(next)
+        })
+    }
+
+    /// When [`Self::next`] has something to say by itself.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        lock(&self.state).phases.deadline()
+    }
+
+    /// Whether the node ends already, in whichever way.
+    pub(crate) fn has_begun(&self) -> bool {
+        let state = lock(&self.state);
+        state.phases.has_begun() || state.facts.cause().is_some()
+    }
+
+    /// Whether the cluster has the node on its way out already.
+    pub(crate) fn is_leaving(&self) -> bool {
+        let status = lock(&self.state).facts.status;
+        matches!(status, Status::Leaving | Status::Exiting | Status::Down)
+    }
+
+    /// Whether the node is no member any more, or its loop is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = lock(&self.state);
+        state.facts.out.is_some() || state.facts.closed.is_some()
+    }
+
+    /// How the loop has ended.
+    pub(crate) fn termination(&self) -> Option<Termination> {
+        lock(&self.state).facts.closed.clone()
+    }
+
+    /// Whether it was to end at once.
+    pub(crate) fn is_cut(&self) -> bool {
+        lock(&self.state).facts.is_cut
+    }
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = lock(&self.state);
+        f.debug_struct("Life")
+            .field("phases", &state.phases)
+            .field("facts", &state.facts)
+            .finish_non_exhaustive()
+    }
+}

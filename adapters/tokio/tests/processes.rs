@@ -1,0 +1,16 @@
+//! How processes with a node on tokio end.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use quorate_tokio::{Security, Tokio};
+
+fn block_on(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(test);
+}
+
+quorate_conformance::conformance_of_processes!(Tokio, Security::insecure_plaintext(), block_on);
+quorate_conformance::conformance_of_clusters_of_processes!();

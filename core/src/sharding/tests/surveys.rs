@@ -1,0 +1,123 @@
+//! What hosts a kind, asked of every node that may: who answers, who is named as silent, and what is not believed.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::world::*;
+use super::*;
+use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
+use crate::input::ShardingCommand;
+use crate::message::{Message, ShardingMsg};
+use crate::sharding::protocol::survey::{RegionCounts, Survey, SurveyMsg};
+
+fn survey(world: &mut World, at: usize, timeout: Duration) {
+    world.with(at, |peer| {
+        peer.registered.clear();
+        let kind = kind();
+        let command = ShardingCommand::Survey { kind, timeout };
+        peer.sharding.on_command(&mut peer.fixture.cx(), 900, command);
+    });
+    world.run_for(Duration::ZERO);
+}
+
+fn found(world: &mut World, at: usize) -> Survey {
+    match world.peers[at].registered.pop() {
+        Some(Answer::Sharding(ShardingAnswer::Surveyed(survey))) => survey,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn entities(survey: &Survey, at: usize) -> Option<(u32, u64)> {
+    let counts = survey.regions.get(&address(at))?.as_ref()?;
+    let sum: u64 = counts
+        .shards
+        .iter()
+        .map(|(_, entities)| u64::from(*entities))
+        .sum();
+    assert_eq!(
+        (counts.shards.len() as u32, sum),
+        (counts.shards_total, counts.entities_total)
+    );
+    Some((counts.shards_total, counts.entities_total))
+}
+
+#[test]
+fn everybody_who_may_host_is_asked_and_a_proxy_asks_as_well() {
+    let mut world = World::formed(3, 1);
+    world.touch_all(0);
+    survey(&mut world, 3, secs(3));
+    let survey = found(&mut world, 3);
+    assert_eq!(survey.silent, []);
+    let hosted: Vec<_> = (0..3).map(|at| entities(&survey, at)).collect();
+    assert_eq!(hosted, vec![Some((4, 4)); 3]);
+    assert_eq!(entities(&survey, 3), Some((0, 0)), "the proxy itself");
+}
+
+#[test]
+fn who_does_not_answer_in_time_is_named_and_a_late_answer_changes_nothing() {
+    let mut world = World::formed(3, 0);
+    world.touch_all(0);
+    world.cut.insert((0, 2));
+    survey(&mut world, 0, secs(3));
+    assert_eq!(world.peers[0].registered.len(), 0, "it waits");
+    world.run_for(secs(3));
+    let survey = found(&mut world, 0);
+    assert_eq!(survey.silent, [address(2)]);
+    assert_eq!((survey.regions.len(), entities(&survey, 1)), (2, Some((4, 4))));
+    let late = SurveyMsg::Counts { id: 1, region: None };
+    world.deliver(2, 0, Message::Sharding(ShardingMsg::Survey(late)));
+    assert_eq!(world.peers[0].registered.len(), 0);
+}
+
+#[test]
+fn who_is_removed_meanwhile_is_not_waited_for() {
+    let mut world = World::formed(3, 0);
+    world.touch_all(0);
+    world.crash(&[2]);
+    survey(&mut world, 0, secs(3));
+    world.remove(&[2]);
+    let survey = found(&mut world, 0);
+    assert_eq!((survey.silent, survey.regions.len()), (Vec::new(), 2));
+}
+
+#[test]
+fn answers_of_those_who_were_not_asked_and_shards_that_cannot_be_are_not_believed() {
+    let mut world = World::formed(2, 1);
+    world.cut.insert((0, 1));
+    survey(&mut world, 0, secs(3));
+    let say = |from: usize, shard: u32| {
+        let region = Some(RegionCounts {
+            shards: vec![(ShardId(shard), 1)],
+            shards_total: 1,
+            entities_total: 1,
+        });
+        (
+            from,
+            Message::Sharding(ShardingMsg::Survey(SurveyMsg::Counts { id: 1, region })),
+        )
+    };
+    let (from, stranger) = say(2, 1);
+    world.deliver(from, 0, stranger);
+    assert_eq!(world.peers[0].registered.len(), 0);
+    let (from, impossible) = say(1, SHARDS);
+    world.deliver(from, 0, impossible);
+    assert_eq!(entities(&found(&mut world, 0), 1), None);
+}
+
+#[test]
+fn there_are_no_more_surveys_than_there_may_be_and_a_node_that_ends_answers_them() {
+    let mut world = World::formed(2, 0);
+    world.cut.insert((0, 1));
+    for _ in 0..16 {
+        survey(&mut world, 0, secs(3));
+    }
+    survey(&mut world, 0, secs(3));
+    let many = CommandError::Sharding(ShardingCommandError::TooManySurveys);
+    assert_eq!(world.peers[0].registered, [Answer::Refused(many)]);
+    world.peers[0].registered.clear();
+    world.with(0, |peer| peer.sharding.halt(&mut peer.fixture.cx()));
+    assert_eq!(
+        world.peers[0].registered,
+        vec![Answer::Refused(CommandError::Stopped); 16]
+    );
+}
