@@ -131,8 +131,8 @@ pub use placement::s_050_a_shard_goes_where_it_is_wanted_from_outside;
 pub use processes::{
     a_process_that_is_told_to_end_leaves_in_order, a_process_that_takes_too_long_after_a_signal_is_stopped,
     a_process_whose_node_is_downed_ends_with_a_code_of_its_own, a_second_signal_ends_a_process_at_once,
-    m_220_five_processes_prepare_and_stop_together, run_child, script_of_child,
-    tasks_that_hang_or_panic_do_not_keep_a_process,
+    a_signal_that_nobody_waits_for_ends_the_process, m_220_five_processes_prepare_and_stop_together,
+    run_child, script_of_child, tasks_that_hang_or_panic_do_not_keep_a_process,
 };
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
@@ -370,6 +370,7 @@ macro_rules! conformance_of_processes {
             tasks_that_hang_or_panic_do_not_keep_a_process,
             a_process_that_takes_too_long_after_a_signal_is_stopped,
             a_process_whose_node_is_downed_ends_with_a_code_of_its_own,
+            a_signal_that_nobody_waits_for_ends_the_process,
         );
     };
     (@ $adapter:ty, $security:expr, $block_on:expr, $($test:ident,)+) => {

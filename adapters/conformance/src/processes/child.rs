@@ -53,6 +53,11 @@ pub async fn run_child<A: Adapter>(script: &str, security: &Security) {
             let brief = |config: &mut Config| config.shutdown.service_stop_timeout = BRIEF;
             hangs(builder.config(brief)).await
         }
+        "lingers" => {
+            alone(builder, |_| {}).await;
+            say("lingers");
+            std::future::pending().await
+        }
         "downed" => downed(builder, security).await,
         "member" => member(builder, argument).await,
         other => panic!("no such script: {other}"),

@@ -207,6 +207,18 @@ pub fn a_process_that_takes_too_long_after_a_signal_is_stopped(program: &str) {
     assert_eq!(said(&lines, "on_removed").len(), 1, "{lines:#?}");
 }
 
+/// A program that goes on when its node has ended, and no longer waits for signals, is ended by the next one like any other.
+pub fn a_signal_that_nobody_waits_for_ends_the_process(program: &str) {
+    let _alone = alone();
+    let mut process = Process::start(program, "lingers");
+    process.line("ready");
+    process.signal("TERM");
+    process.line("lingers");
+    process.signal("INT");
+    let (code, lines) = process.end();
+    assert_eq!(code, None, "by the signal itself: {lines:#?}");
+}
+
 /// A node that is downed: its process ends by itself, with all tasks and a code of its own.
 pub fn a_process_whose_node_is_downed_ends_with_a_code_of_its_own(program: &str) {
     let _alone = alone();
