@@ -6,6 +6,7 @@
 pub(super) mod instance;
 mod leasing;
 mod retirement;
+mod succession;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -124,7 +125,7 @@ impl Manager {
             self.tell(cx, Happened::OldestChanged(head));
         }
         for node in self.awaited() {
-            if is_free(cx, &node) {
+            if self.is_free(cx, &node) {
                 self.tell(cx, Happened::RemovedAfterMargin(node));
             }
         }
@@ -239,7 +240,10 @@ impl Manager {
             }
             Body::HandOverDone { term } if answers_me => {
                 self.instance.note_term(term);
-                self.tell(cx, Happened::HandOverDone(from.clone()));
+                // Otherwise it is asked again, and says so again: it speaks of itself alone.
+                if self.are_older_ones_over(cx) {
+                    self.tell(cx, Happened::HandOverDone(from.clone()));
+                }
             }
             Body::HandOverInProgress | Body::HandOverDone { .. } => {
                 cx.counters().answers_stale += 1;
@@ -391,7 +395,8 @@ impl Manager {
         if let Happened::OldestChanged(Some(node)) | Happened::RemovedAfterMargin(node) = &happened {
             nodes.push(node.clone());
         }
-        let removed: BTreeSet<UniqueAddress> = nodes.into_iter().filter(|node| is_free(cx, node)).collect();
+        let removed: BTreeSet<UniqueAddress> =
+            nodes.into_iter().filter(|node| self.is_free(cx, node)).collect();
         let status = cx.view().self_status();
         let becoming = matches!(self.stage, Stage::BecomingOldest { .. });
         let facts = Facts {
@@ -487,9 +492,4 @@ impl Manager {
         self.begun = false;
         self.begin(cx);
     }
-}
-
-/// Whether a member was removed, and whatever ran there has certainly stopped.
-fn is_free(cx: &Cx<'_>, node: &UniqueAddress) -> bool {
-    cx.view().is_removed(node) && cx.succession().departures().safe_at_of(node) <= cx.mono()
 }

@@ -1,4 +1,5 @@
-//! I-30: instances of one singleton do not overlap while the run stays within the safe shapes; outside of them overlaps are counted.
+//! I-30: instances of one singleton do not overlap while the run stays within the safe shapes; outside of them overlaps are counted, as
+//! are those with a handler that holds its thread when its whole cluster has ended and another has begun.
 //! In every run an instance starts only once a majority of those that vote in its node's picture has promised its term, and its
 //! token is above that of every earlier instance of which every majority knows: where those that do not know of it are more than
 //! half of the voters, it cannot be known, and is counted. (What one database makes of tokens is in `sim/singletons`.)
@@ -37,7 +38,7 @@ pub(super) fn on_start(start: &InstanceStart<'_>, history: &History) -> Result<I
         .filter(|it| it.singleton == start.singleton);
     for other in earlier {
         if other.ended_at.is_none() {
-            overlap(start, other)?;
+            overlap(start, other, history)?;
             found.overlaps += 1;
         }
         if start.token <= other.token {
@@ -63,14 +64,22 @@ fn promised_by_a_majority(start: &InstanceStart<'_>) -> Result<(), String> {
     ))
 }
 
-fn overlap(start: &InstanceStart<'_>, other: &InstanceRecord) -> Result<(), String> {
-    if start.safe || other.process == start.process {
+fn overlap(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History) -> Result<(), String> {
+    let is_expected = !start.safe || is_left_over(start, other, history);
+    if !is_expected || other.process == start.process {
         return Err(format!(
             "starts with {} while another runs: {other:?}",
             start.token
         ));
     }
     Ok(())
+}
+
+/// Whether it is of a cluster that has ended, all of whose nodes were downed: it was told to stop, its handler holds its thread, and
+/// nobody in the new cluster can know of it. Its token is void.
+fn is_left_over(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History) -> bool {
+    let node = &history.processes[other.process as usize].node;
+    other.told_to_stop && start.view.member(node).is_none() && !start.view.is_removed(node)
 }
 
 fn is_known_to_all_majorities(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History) -> bool {

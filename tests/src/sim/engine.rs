@@ -352,6 +352,7 @@ impl Sim {
 
     /// Hands one input to a node, does everything it says, and lets the invariants look.
     pub(crate) fn feed(&mut self, process: ProcessId, cause: &Cause, input: Input<'_>) {
+        self.lose_overdue_leases(process);
         self.steps += 1;
         let now = self.now;
         // Virtual time is no bound: nodes that answer each other without end do it within microseconds of it.

@@ -152,13 +152,7 @@ impl Sim {
         let is_lost = now >= held.lost_at || (is_reached && !self.leases.renew(self.now, &me, name));
         if is_lost {
             let owner = held.owner;
-            host.leases.remove(name);
-            self.singletons.counts.leases_lost += u64::from(owner == Owner::Singleton);
-            let report = LeaseReport {
-                name: LeaseName::clone(name),
-                outcome: LeaseOutcome::Lost,
-            };
-            return self.report_lease(process, owner, report);
+            return self.lose(process, LeaseName::clone(name), owner);
         }
         let wait = if is_reached {
             held.lost_at = now.saturating_add(held.time_to_live);
@@ -167,6 +161,27 @@ impl Sim {
             (held.time_to_live / RETRIES).min(held.lost_at - now)
         };
         self.renew_after(process, name, (number, wait));
+    }
+
+    /// A host looks at its clock before it hands its node anything: what is over by it is lost, whatever the keeper would say.
+    pub(crate) fn lose_overdue_leases(&mut self, process: ProcessId) {
+        let host = &mut self.processes[process as usize];
+        if host.leases.is_empty() || !host.runs() {
+            return;
+        }
+        let now = host.now(self.now).mono.as_micros();
+        let overdue = host.leases.iter().find(|(_, held)| now >= held.lost_at);
+        if let Some((name, owner)) = overdue.map(|(name, held)| (LeaseName::clone(name), held.owner)) {
+            self.lose(process, name, owner);
+            self.lose_overdue_leases(process);
+        }
+    }
+
+    fn lose(&mut self, process: ProcessId, name: LeaseName, owner: Owner) {
+        self.processes[process as usize].leases.remove(&name);
+        self.singletons.counts.leases_lost += u64::from(owner == Owner::Singleton);
+        let outcome = LeaseOutcome::Lost;
+        self.report_lease(process, owner, LeaseReport { name, outcome });
     }
 
     fn report_lease(&mut self, process: ProcessId, owner: Owner, report: LeaseReport) {

@@ -406,3 +406,49 @@ fn the_instance_of_a_node_on_its_way_out_stays_until_it_is_its_turn() {
     world.run_for(SOON);
     assert_eq!(world.running(), [1], "without waiting for the next question");
 }
+
+#[test]
+fn s_152_a_newcomer_waits_for_an_older_one_that_was_removed_as_it_came_and_for_who_left_after() {
+    let mut world = World::new(3);
+    world.set(&[(0, Status::Up), (1, Status::Up), (2, Status::Joining)]);
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [0]);
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    world.leave(&[1]);
+    // Nobody is left who knows the last token.
+    world.has_promised(2, 5);
+    world.remove_and_set(&[0], &[(2, Status::Up)]);
+    world.remove(&[1]);
+    world.run_for(MARGIN - SOON);
+    assert_eq!(
+        world.running(),
+        Vec::<usize>::new(),
+        "it may still run where it ran"
+    );
+    world.run_for(secs(3));
+    assert_eq!(world.running(), [2]);
+}
+
+#[test]
+fn who_never_was_responsible_does_not_hand_over_for_one_that_was_removed_a_moment_ago() {
+    let mut world = World::new(3);
+    world.set(&[(0, Status::Up), (1, Status::Up), (2, Status::Joining)]);
+    world.run_for(secs(5));
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    world.has_promised(2, 5);
+    world.remove_and_set(&[0], &[(1, Status::Exiting), (2, Status::Up)]);
+    // As one that has finished does.
+    let (_, epoch) = world
+        .heard_by(1, |body| matches!(body, Body::HandOverToMe))
+        .pop()
+        .expect("it is asked");
+    world.says(1, 2, epoch, Body::HandOverDone { term: 1 });
+    world.run_for(MARGIN - SOON);
+    assert_eq!(
+        world.running(),
+        Vec::<usize>::new(),
+        "it may still run where it ran"
+    );
+}

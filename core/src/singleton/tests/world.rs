@@ -259,7 +259,18 @@ impl World {
         self.set(&to(Status::Exiting));
     }
 
+    /// Both in one step.
+    pub(super) fn remove_and_set(&mut self, gone: &[usize], changes: &[(usize, Status)]) {
+        self.forget_members(gone);
+        self.set(changes);
+    }
+
     pub(super) fn remove(&mut self, nodes: &[usize]) {
+        self.forget_members(nodes);
+        self.publish();
+    }
+
+    fn forget_members(&mut self, nodes: &[usize]) {
         for at in nodes {
             let was = self.members.remove(at);
             if self.peers[*at].drained && was.is_some_and(|member| member.status == Status::Exiting) {
@@ -269,7 +280,6 @@ impl World {
             self.peers[*at].host.running = None;
             self.removed.insert(address(*at));
         }
-        self.publish();
     }
 
     pub(super) fn crash(&mut self, nodes: &[usize]) {

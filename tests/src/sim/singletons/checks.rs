@@ -98,8 +98,12 @@ impl Sim {
             let what = self.report(&what);
             return self.violated(invariant, process, what);
         }
-        // A proxy may still know an instance that has ended, and hears so when its message comes back unhandled.
-        self.ask_everything(|failure| !failure.may_have_been_handled());
+        // A proxy may still know an instance that has ended, and hears so when its message comes back unhandled. And where two clusters
+        // had instances, one that did nothing since may learn only now, from its store, that it was replaced.
+        let safe = self.assumptions.safe();
+        self.ask_everything(|failure| {
+            !failure.may_have_been_handled() || (!safe && failure == AskFailure::EntityStopped)
+        });
         self.ask_everything(|_| false);
         if self.violation.is_some() {
             return;

@@ -1,0 +1,29 @@
+//! When what ran on members that are gone has certainly stopped, as far as it matters to the manager of this node. Reads what the room of the
+//! oldest knows. Spec: sharding 1.10, 10.1.
+
+use super::Manager;
+use crate::ident::UniqueAddress;
+use crate::oldest::state::departures::Departure;
+use crate::singleton::Cx;
+
+impl Manager {
+    /// Whether a member was removed, and whatever ran there has certainly stopped; and on everybody older than this node who was removed,
+    /// for this one may have waited for them itself when it went.
+    pub(super) fn is_free(&self, cx: &Cx<'_>, node: &UniqueAddress) -> bool {
+        let is_over = cx.succession().departures().safe_at_of(node) <= cx.mono();
+        cx.view().is_removed(node) && is_over && self.are_older_ones_over(cx)
+    }
+
+    /// Whether nothing can be running any more on members of the role that are older than this node and were removed. One that hands
+    /// over, or has gone in good order, may never have been responsible, or may have handed over to somebody else before: an older one
+    /// that was removed a moment ago, and does not know it yet.
+    pub(super) fn are_older_ones_over(&self, cx: &Cx<'_>) -> bool {
+        let me = cx.view().self_member();
+        let is_older = |gone: &Departure| me.is_none_or(|me| gone.up_number <= me.up_number);
+        let safe_at = cx
+            .succession()
+            .departures()
+            .safe_at(self.settings.role.as_ref(), is_older);
+        safe_at <= cx.mono()
+    }
+}
