@@ -2,7 +2,7 @@
 //! process itself stood still, unless unrest lasts too long; and no decision comes later than the stable period and the
 //! patience for unrest after unrest began. Under the cascade-safe rule patience may begin anew, as often as it ends before
 //! somebody came back: a side that would stay waits until losses end. A decision that waits for the lease counts from when it
-//! was made.
+//! was made. Auto-down waits for each member by itself: whom it downs must have been silent for the stable period.
 //! Times are those of the process's own clock.
 
 use std::collections::BTreeMap;
@@ -16,8 +16,13 @@ use quorate_core::view::{Phase, View};
 use super::Moment;
 use crate::sim::ProcessId;
 
-#[derive(Clone, Copy, Debug, Default)]
+/// The strategy that looks at members one by one.
+const AUTO_DOWN: &str = "auto-down";
+
+#[derive(Clone, Debug, Default)]
 struct Watch {
+    /// Since when each unreachable member has been so.
+    silent: BTreeMap<UniqueAddress, u64>,
     /// When somebody became unreachable or came back last, or the process went on after it had stood still.
     changed: u64,
     /// Since when somebody is missing without a decision.
@@ -72,6 +77,10 @@ impl InTime {
         }
         let change = Change::of(before, after);
         let watch = self.0.entry(process).or_default();
+        watch.silent.retain(|node, _| after.unreachable().contains(node));
+        for node in after.unreachable() {
+            watch.silent.entry(node.clone()).or_insert(now);
+        }
         if change.lost || change.back || change.joined {
             watch.changed = now;
         }
@@ -93,6 +102,7 @@ impl InTime {
     pub(super) fn on_paused(&mut self, process: ProcessId, now: u64) {
         if let Some(watch) = self.0.get_mut(&process) {
             watch.changed = now;
+            watch.silent.values_mut().for_each(|since| *since = now);
             watch.unrest = watch.unrest.map(|_| now);
             // Whoever came back before still makes the unrest one that flaps, but patience is counted from now on.
             watch.flapping = watch.flapping.map(|_| now);
@@ -110,6 +120,21 @@ impl InTime {
             return Ok(());
         }
         let watch = self.0.entry(process).or_default();
+        if event.strategy == AUTO_DOWN {
+            watch.unrest = None;
+            let since = |node| watch.silent.get(node).copied().unwrap_or(moment.mono);
+            let mut early = event
+                .down
+                .iter()
+                .filter(|node| moment.mono - since(node) < moment.stable_after);
+            return match early.next() {
+                Some(node) => Err(format!(
+                    "downs {node} {} us after it fell silent",
+                    moment.mono - since(node)
+                )),
+                None => Ok(()),
+            };
+        }
         let quiet = moment.mono - watch.changed;
         if event.waits_for.is_some() {
             watch.asked = Some(quiet);
@@ -174,6 +199,7 @@ mod tests {
     /// Unrest since second 10, somebody back in second 11, standing still until second 20: what is said of a decision.
     fn decides_at(second: u64) -> Result<(), String> {
         let watch = Watch {
+            silent: BTreeMap::new(),
             changed: 11 * SECOND,
             unrest: Some(10 * SECOND),
             flapping: Some(11 * SECOND),
