@@ -4,6 +4,7 @@
 
 pub mod counter;
 pub mod demo;
+mod ending;
 pub mod files;
 mod gate;
 pub mod hosts;

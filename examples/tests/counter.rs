@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -55,23 +57,7 @@ fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    for arguments in [
-        &["--seconds", "3"][..],
-        &["--seconds", "many"],
-        &["--transport", "pigeon"],
-        &["--postgres"],
-        &["--bogus"],
-        &["here"],
-        &["node-process"],
-    ] {
-        let output = counter(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            (output.status.code(), said.lines().count()),
-            (Some(2), 1),
-            "{arguments:?}: {said}"
-        );
-    }
-    let help = counter(&["--help"]);
-    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--postgres"));
+    let help = common::refuses(counter, &common::MISTAKES);
+    assert!(help.contains("--postgres"));
+    common::refuses(counter, &[&["--postgres"]]);
 }

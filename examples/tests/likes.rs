@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::process::{Command, Output};
 
 fn likes(arguments: &[&str]) -> Output {
@@ -61,21 +63,5 @@ fn i_63_what_was_acknowledged_outlives_the_death_of_all_nodes_and_a_second_run_f
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    for arguments in [
-        &["--seconds", "3"][..],
-        &["--seconds", "many"],
-        &["--transport", "pigeon"],
-        &["--bogus"],
-        &["here"],
-        &["node-process"],
-    ] {
-        let output = likes(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            (output.status.code(), said.lines().count()),
-            (Some(2), 1),
-            "{arguments:?}: {said}"
-        );
-    }
-    assert!(likes(&["--help"]).status.success());
+    common::refuses(likes, &common::MISTAKES);
 }

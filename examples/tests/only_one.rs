@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::process::{Command, Output};
 
 fn only_one(arguments: &[&str]) -> Output {
@@ -47,21 +49,5 @@ fn i_30_an_instance_and_its_token_through_a_kill_a_cut_and_a_leave_and_a_second_
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
-    for arguments in [
-        &["--seconds", "3"][..],
-        &["--seconds", "many"],
-        &["--transport", "pigeon"],
-        &["--bogus"],
-        &["here"],
-        &["node-process"],
-    ] {
-        let output = only_one(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            (output.status.code(), said.lines().count()),
-            (Some(2), 1),
-            "{arguments:?}: {said}"
-        );
-    }
-    assert!(only_one(&["--help"]).status.success());
+    common::refuses(only_one, &common::MISTAKES);
 }

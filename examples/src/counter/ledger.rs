@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::ending::Judged;
+
 /// What a counter says: its value, and the commands that have counted, ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -114,9 +116,8 @@ impl Ledger {
     }
 }
 
-impl Verdict {
-    /// What is wrong, if anything is.
-    pub(super) fn fault(&self) -> Option<String> {
+impl Judged for Verdict {
+    fn fault(&self) -> Option<String> {
         if self.lost > 0 || self.doubled > 0 {
             return Some(format!(
                 "{} acknowledged commands are lost, {} have counted twice",
@@ -126,7 +127,7 @@ impl Verdict {
         self.stuck.clone()
     }
 
-    pub(super) fn json(&self) -> String {
+    fn json(&self) -> String {
         format!(
             "{{\"counters\":{},\"commands\":{},\"acknowledged\":{},\"lost\":{},\"doubled\":{},\"passivated\":{},\"recovered\":{},\
              \"longest_gap_ms\":{}}}",

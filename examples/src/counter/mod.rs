@@ -7,12 +7,12 @@ mod fleet;
 mod ledger;
 mod node;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::fleet::{Fleet, Stores};
 use self::ledger::{Left, Verdict};
+use crate::ending::{self, Folder};
 use crate::hosts::Host;
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
@@ -29,6 +29,9 @@ const COUNTERS: u64 = 200;
 const KILLED: usize = 1;
 const CUT_OFF: usize = 2;
 const LEAVES: usize = 3;
+
+/// What a run leaves in its folder for the next one to check.
+const LEFT: &str = "values.txt";
 
 struct Counters;
 
@@ -51,9 +54,9 @@ keep the counters in this folder, in one file for each node of which three keep 
     }
 
     fn run(options: &Options, stage: &Stage) -> ExitCode {
-        let folder = Folder::of(options);
+        let folder = Folder::of::<Self>(options);
         let outcome = folder.and_then(|folder| run(options, stage, &folder));
-        finish(options, outcome)
+        ending::finish::<Self>(options, outcome)
     }
 }
 
@@ -61,56 +64,6 @@ keep the counters in this folder, in one file for each node of which three keep 
 #[must_use]
 pub fn main() -> ExitCode {
     program::main::<Counters>()
-}
-
-/// Where the counters are; gone with the value unless the user named it.
-struct Folder {
-    path: PathBuf,
-    stays: bool,
-}
-
-impl Folder {
-    fn of(options: &Options) -> Result<Self, String> {
-        let temporary = || std::env::temp_dir().join(format!("quorate-counter-{}", std::process::id()));
-        let path = options.store.clone().unwrap_or_else(temporary);
-        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let stays = options.store.is_some();
-        Ok(Self { path, stays })
-    }
-
-    /// What a run leaves for the next one to check.
-    fn left(&self) -> PathBuf {
-        self.path.join("values.txt")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.stays {
-            // What is left behind is in the system's folder for that.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-fn finish(options: &Options, outcome: Result<Verdict, String>) -> ExitCode {
-    let verdict = match outcome {
-        Ok(verdict) => verdict,
-        Err(message) => {
-            eprintln!("counter: {message}");
-            return ExitCode::FAILURE;
-        }
-    };
-    if options.json {
-        println!("{}", verdict.json());
-    }
-    match verdict.fault() {
-        None => ExitCode::SUCCESS,
-        Some(fault) => {
-            eprintln!("counter: {fault}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
@@ -121,7 +74,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let stores = match &options.postgres {
         Some(server) => Stores::Postgres(server.clone()),
-        None => Stores::Files(folder.path.clone()),
+        None => Stores::Files(folder.path().to_owned()),
     };
     let node = NodeOptions {
         transport: stage.name.to_owned(),
@@ -137,10 +90,10 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     fleet
         .screen
         .say(format_args!("{NODES} nodes are up, over {}", stage.name));
-    let left = Left::read(&folder.left())?;
+    let left = Left::read(&folder.path().join(LEFT))?;
     let found = fleet.read()?;
     // Until this run ends in good order, nobody knows more than that.
-    Left::new(found.clone(), false).write(&folder.left())?;
+    Left::new(found.clone(), false).write(&folder.path().join(LEFT))?;
     fleet.ledger.begin(found, left.as_ref());
     if let Some(left) = left {
         let known = left.counters();
@@ -150,7 +103,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     }
     let went = work(&mut fleet, options.time / 5);
     let found = fleet.read()?;
-    Left::new(found.clone(), true).write(&folder.left())?;
+    Left::new(found.clone(), true).write(&folder.path().join(LEFT))?;
     let verdict = fleet.judge(&found);
     fleet.screen.say(format_args!(
         "{} commands, {} acknowledged, {} lost, {} doubled; {} of {} counters came back from the store; {} times one left memory, {} stale \

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::fleet::Fleet;
 use self::ledger::{Ledger, Verdict};
+use crate::ending;
 use crate::hosts::Host;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
 use crate::screen::Screen;
@@ -51,7 +52,7 @@ keep the data in files in this folder. At the end all nodes are killed at once a
     }
 
     fn run(options: &Options, stage: &Stage) -> ExitCode {
-        finish(options, run(options, stage))
+        ending::finish::<Self>(options, run(options, stage))
     }
 }
 
@@ -70,32 +71,28 @@ pub fn main() -> ExitCode {
     program::main::<Likes>()
 }
 
-fn finish(options: &Options, outcome: Result<Outcome, String>) -> ExitCode {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(message) => {
-            eprintln!("likes: {message}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let Verdict { missing, surplus } = outcome.verdict;
-    if options.json {
-        println!(
-            "{{\"nodes\":{NODES},\"updates\":{},\"acknowledged\":{},\"missing\":{missing},\"equal\":{},\"seconds\":{:.1}}}",
-            outcome.updates,
-            outcome.acknowledged,
-            outcome.is_equal,
-            outcome.took.as_secs_f64()
-        );
+impl ending::Judged for Outcome {
+    fn fault(&self) -> Option<String> {
+        let Verdict { missing, surplus } = self.verdict;
+        let is_right = self.is_equal && missing == 0 && surplus == 0;
+        (!is_right).then(|| {
+            format!(
+                "{missing} acknowledged updates are missing, {surplus} are there that nobody made, the replicas are {}",
+                if self.is_equal { "equal" } else { "not equal" }
+            )
+        })
     }
-    if outcome.is_equal && missing == 0 && surplus == 0 {
-        return ExitCode::SUCCESS;
+
+    fn json(&self) -> String {
+        format!(
+            "{{\"nodes\":{NODES},\"updates\":{},\"acknowledged\":{},\"missing\":{},\"equal\":{},\"seconds\":{:.1}}}",
+            self.updates,
+            self.acknowledged,
+            self.verdict.missing,
+            self.is_equal,
+            self.took.as_secs_f64()
+        )
     }
-    eprintln!(
-        "likes: {missing} acknowledged updates are missing, {surplus} are there that nobody made, the replicas are {}",
-        if outcome.is_equal { "equal" } else { "not equal" }
-    );
-    ExitCode::FAILURE
 }
 
 fn run(options: &Options, stage: &Stage) -> Result<Outcome, String> {

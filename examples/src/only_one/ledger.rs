@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use quorate_core::token::Token;
 
 use super::book::{Invoice, Reply, Request};
+use crate::ending::Judged;
 
 /// Everything that was said.
 #[derive(Debug, Default)]
@@ -103,9 +104,8 @@ impl Ledger {
     }
 }
 
-impl Verdict {
-    /// What is wrong, if anything is.
-    pub(super) fn fault(&self) -> Option<String> {
+impl Judged for Verdict {
+    fn fault(&self) -> Option<String> {
         if self.missing > 0 || self.doubled > 0 || self.lower_tokens_accepted > 0 {
             return Some(format!(
                 "{} invoices are missing, {} doubled, {} lower tokens accepted",
@@ -118,7 +118,7 @@ impl Verdict {
         (self.refused == 0).then(|| "no write of a stale instance was refused".to_owned())
     }
 
-    pub(super) fn json(&self) -> String {
+    fn json(&self) -> String {
         format!(
             "{{\"instances\":{},\"invoices\":{},\"acknowledged\":{},\"missing\":{},\"doubled\":{},\
              \"lower_tokens_accepted\":{},\"longest_gap_ms\":{}}}",

@@ -8,13 +8,13 @@ mod fleet;
 mod ledger;
 mod node;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::book::Book;
 use self::fleet::Fleet;
 use self::ledger::Verdict;
+use crate::ending::{self, Folder};
 use crate::hosts::Host;
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
@@ -44,9 +44,9 @@ keep the book and the nodes' promises in this folder; a further run with it goes
     }
 
     fn run(options: &Options, stage: &Stage) -> ExitCode {
-        let folder = Folder::of(options);
+        let folder = Folder::of::<Self>(options);
         let outcome = folder.and_then(|folder| run(options, stage, &folder));
-        finish(options, outcome)
+        ending::finish::<Self>(options, outcome)
     }
 }
 
@@ -54,51 +54,6 @@ keep the book and the nodes' promises in this folder; a further run with it goes
 #[must_use]
 pub fn main() -> ExitCode {
     program::main::<OnlyOne>()
-}
-
-/// Where the book is; gone with the value unless the user named it.
-struct Folder {
-    path: PathBuf,
-    stays: bool,
-}
-
-impl Folder {
-    fn of(options: &Options) -> Result<Self, String> {
-        let temporary = || std::env::temp_dir().join(format!("quorate-only-one-{}", std::process::id()));
-        let path = options.store.clone().unwrap_or_else(temporary);
-        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let stays = options.store.is_some();
-        Ok(Self { path, stays })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.stays {
-            // What is left behind is in the system's folder for that.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-fn finish(options: &Options, outcome: Result<Verdict, String>) -> ExitCode {
-    let verdict = match outcome {
-        Ok(verdict) => verdict,
-        Err(message) => {
-            eprintln!("only_one: {message}");
-            return ExitCode::FAILURE;
-        }
-    };
-    if options.json {
-        println!("{}", verdict.json());
-    }
-    match verdict.fault() {
-        None => ExitCode::SUCCESS,
-        Some(fault) => {
-            eprintln!("only_one: {fault}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
@@ -116,8 +71,8 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
         seed: None,
         store: None,
     };
-    let book = Book::open(&folder.path.join("book.redb"))?;
-    let stores = folder.stays.then(|| folder.path.clone());
+    let book = Book::open(&folder.path().join("book.redb"))?;
+    let stores = folder.stays().then(|| folder.path().to_owned());
     let mut fleet = Fleet::new((node, stores), authority, book, screen)?;
     fleet.start_all()?;
     fleet

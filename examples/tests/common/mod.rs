@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -154,4 +154,30 @@ pub(crate) fn processes_with_argument(argument: &str) -> Vec<u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(has_it)
         .collect()
+}
+
+/// Mistakes that each of the programs with five nodes refuses.
+pub(crate) const MISTAKES: [&[&str]; 6] = [
+    &["--seconds", "3"],
+    &["--seconds", "many"],
+    &["--transport", "pigeon"],
+    &["--bogus"],
+    &["here"],
+    &["node-process"],
+];
+
+/// Mistakes end with one line and exit code 2, and `--help` with help, which is returned.
+pub(crate) fn refuses(program: impl Fn(&[&str]) -> Output, mistakes: &[&[&str]]) -> String {
+    for arguments in mistakes {
+        let output = program(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), said.lines().count()),
+            (Some(2), 1),
+            "{arguments:?}: {said}"
+        );
+    }
+    let help = program(&["--help"]);
+    assert!(help.status.success());
+    String::from_utf8_lossy(&help.stdout).into_owned()
 }
