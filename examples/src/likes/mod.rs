@@ -211,3 +211,68 @@ fn converge(fleet: &mut Fleet) -> Result<bool, String> {
         fleet.run_for(LOOK_AGAIN)?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ending::Judged as _;
+    use super::*;
+
+    fn outcome(missing: u64, surplus: u64, is_equal: bool) -> Outcome {
+        Outcome {
+            updates: 7,
+            acknowledged: 5,
+            verdict: Verdict { missing, surplus },
+            is_equal,
+            took: Duration::from_millis(1_500),
+        }
+    }
+
+    #[test]
+    fn only_equal_replicas_with_exact_sums_are_no_fault() {
+        assert_eq!(outcome(0, 0, true).fault(), None);
+        for (wrong, named) in [
+            (outcome(2, 0, true), "2 acknowledged updates are missing"),
+            (outcome(0, 3, true), "3 are there that nobody made"),
+            (outcome(0, 0, false), "not equal"),
+        ] {
+            let fault = wrong.fault().unwrap_or_default();
+            assert!(fault.contains(named), "{fault}");
+        }
+    }
+
+    #[test]
+    fn the_line_says_what_is_missing_and_whether_the_replicas_are_equal() {
+        assert_eq!(
+            outcome(2, 0, false).json(),
+            r#"{"nodes":5,"updates":7,"acknowledged":5,"missing":2,"equal":false,"seconds":1.5}"#
+        );
+    }
+
+    fn code_of(outcome: Result<Outcome, &str>) -> String {
+        let options = Options {
+            time: Duration::from_secs(10),
+            transport: "tokio".to_owned(),
+            store: None,
+            postgres: None,
+            json: true,
+        };
+        let code = ending::finish::<Likes>(&options, outcome.map_err(str::to_owned));
+        format!("{code:?}")
+    }
+
+    /// A gate reads nothing but the exit code.
+    #[test]
+    fn a_fault_and_a_run_that_broke_off_fail_the_program() {
+        assert_eq!(
+            code_of(Ok(outcome(0, 0, true))),
+            format!("{:?}", ExitCode::SUCCESS)
+        );
+        for wrong in [
+            Ok(outcome(1, 0, true)),
+            Ok(outcome(0, 0, false)),
+            Err("no node came up"),
+        ] {
+            assert_eq!(code_of(wrong), format!("{:?}", ExitCode::FAILURE));
+        }
+    }
+}
