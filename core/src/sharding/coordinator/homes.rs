@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Coordinator;
-use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
@@ -148,29 +147,29 @@ impl Coordinator {
         }
         let mut budget = ALLOCATIONS_PER_STEP;
         while let Some(shard) = self.homeless.pop_first() {
-            if self.homes.contains_key(&shard) {
+            if self.homes.contains_key(&shard) || self.chosen.contains_key(&shard) {
                 continue;
             }
             if budget == 0 {
                 self.homeless.insert(shard);
                 let at = cx.mono() + STEP;
                 cx.wake(self.timer(CoordinatorTimer::Allocate), at);
-                return;
+                break;
             }
             budget -= 1;
             if !self.allocate(cx, shard) {
                 self.homeless.clear();
             }
         }
+        self.store(cx);
     }
 
-    /// Gives a shard without a home to the most suitable region; `false` if there is none.
+    /// Chooses the most suitable region for a shard without a home; `false` if there is none.
     fn allocate(&mut self, cx: &mut Cx<'_>, shard: ShardId) -> bool {
         assert!(
             self.is_active() && !self.paused,
             "only a recovered coordinator allocates"
         );
-        assert!(!self.homes.contains_key(&shard), "a shard has at most one home");
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
         let requesters = self.requesters.get(&shard);
@@ -181,15 +180,7 @@ impl Coordinator {
         let Some(home) = chosen.and_then(|at| nodes.get(at)).cloned() else {
             return false;
         };
-        self.set_home(shard, &home);
-        cx.counters().shards_allocated += 1;
-        let event = ShardingEvent::ShardAllocated {
-            shard,
-            home: home.clone(),
-        };
-        cx.notify_sharding(self.kind.id, event);
-        self.host(cx, shard, &home);
-        self.answer_requesters(cx, shard);
+        self.choose_home(shard, &home);
         true
     }
 
@@ -241,6 +232,7 @@ impl Coordinator {
 
     pub(super) fn clear_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         self.confirm(cx, shard);
+        self.drop_choice(shard);
         if let Some(home) = self.homes.remove(&shard)
             && let Some(region) = self.regions.get_mut(&home)
         {
@@ -256,7 +248,7 @@ impl Coordinator {
     }
 
     /// Has a region host a shard, and looks again later whether it does.
-    fn host(&mut self, cx: &mut Cx<'_>, shard: ShardId, home: &UniqueAddress) {
+    pub(super) fn host(&mut self, cx: &mut Cx<'_>, shard: ShardId, home: &UniqueAddress) {
         let Some(term) = self.term().cloned() else {
             return;
         };

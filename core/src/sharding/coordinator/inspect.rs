@@ -68,7 +68,11 @@ impl Coordinator {
             let region = self.regions.get(home);
             region.is_some_and(|region| region.shards.contains(shard))
         });
-        if listed != self.homes.len() || !mirrored {
+        let homed = |id: &ShardId| self.homes.contains_key(id);
+        if let Some(id) = self.chosen.keys().find(|id| homed(id)) {
+            return Err(format!("coordinator: shard {id} has a home and is given another"));
+        }
+        if listed != self.homes.len() + self.chosen.len() || !mirrored {
             return Err(String::from(
                 "coordinator: homes and regions do not mirror each other",
             ));

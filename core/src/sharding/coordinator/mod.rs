@@ -1,9 +1,10 @@
 //! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only one who does.
 //! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
 //!
-//! `takeover` decides when it may start, `recovery` learns who hosts what, `homes` answers and allocates, `hand_off` moves
-//! shards, `losses` takes the shards of members that are gone.
+//! `takeover` decides when it may start, `recovery` learns who hosts what, `homes` answers and allocates, `decisions` stores a home
+//! before anybody hears of it, `hand_off` moves shards, `losses` takes the shards of members that are gone.
 
+mod decisions;
 mod hand_off;
 mod homes;
 mod inspect;
@@ -50,6 +51,8 @@ pub(crate) struct Coordinator {
     /// Members of the role that have said that they host nothing, and need no region to say so.
     without_region: BTreeSet<UniqueAddress>,
     homes: BTreeMap<ShardId, UniqueAddress>,
+    /// Homes that were decided and are not stored yet. The shard counts as that region's; nobody has heard of it.
+    chosen: BTreeMap<ShardId, UniqueAddress>,
     hand_offs: BTreeMap<ShardId, HandOff>,
     /// Shards to allocate as soon as a step has room for them.
     homeless: BTreeSet<ShardId>,
@@ -84,6 +87,7 @@ impl Coordinator {
             regions: BTreeMap::new(),
             without_region: BTreeSet::new(),
             homes: BTreeMap::new(),
+            chosen: BTreeMap::new(),
             hand_offs: BTreeMap::new(),
             homeless: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),

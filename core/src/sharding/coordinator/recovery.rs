@@ -145,6 +145,7 @@ impl Coordinator {
     fn claim(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress, shard: ShardId) {
         match self.homes.get(&shard) {
             None => {
+                self.drop_choice(shard);
                 self.set_home(shard, node);
                 if !self.hand_offs.contains_key(&shard) {
                     self.answer_requesters(cx, shard);

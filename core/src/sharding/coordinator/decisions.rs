@@ -1,0 +1,75 @@
+//! Decide, store, apply, tell: a home that was chosen counts as the region's at once, and is hosted and told only when the choice is
+//! stored. Nothing is acted on that another coordinator would not find. What takes a home away waits for nobody: a store that
+//! knows a home too long gives the shard back to a region that does not run it, and never to two. Spec: sharding 1.1, 10.16.
+
+use alloc::vec::Vec;
+
+use super::Coordinator;
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::sharding::Cx;
+use crate::sharding::state::ids::ShardId;
+
+impl Coordinator {
+    /// Chooses a home for a shard that has none.
+    pub(super) fn choose_home(&mut self, shard: ShardId, node: &UniqueAddress) {
+        assert!(!self.homes.contains_key(&shard), "a shard has at most one home");
+        if let Some(region) = self.regions.get_mut(node) {
+            region.shards.push(shard);
+            self.chosen.insert(shard, node.clone());
+        }
+    }
+
+    /// Takes a choice back, which nobody has heard of. Whether there was one.
+    pub(super) fn drop_choice(&mut self, shard: ShardId) -> bool {
+        let Some(home) = self.chosen.remove(&shard) else {
+            return false;
+        };
+        if let Some(region) = self.regions.get_mut(&home) {
+            region.drop_shard(shard);
+        }
+        true
+    }
+
+    /// Has stored what was decided, and acts on what is. Nothing outlives a coordinator that keeps its state in memory, so there
+    /// everything is as good as stored.
+    pub(super) fn store(&mut self, cx: &mut Cx<'_>) {
+        self.apply_stored(cx);
+    }
+
+    /// Acts on the choices that are stored. Where the region has been lost or wants to be emptied since, another one is chosen.
+    fn apply_stored(&mut self, cx: &mut Cx<'_>) {
+        if self.chosen.is_empty() || !self.is_active() || self.paused {
+            return;
+        }
+        let able = self.hosting_regions(cx);
+        let stored: Vec<(ShardId, UniqueAddress)> = core::mem::take(&mut self.chosen).into_iter().collect();
+        let mut void = false;
+        for (shard, home) in stored {
+            if able.contains(&home) {
+                self.apply_home(cx, shard, home);
+            } else {
+                self.chosen.insert(shard, home);
+                self.drop_choice(shard);
+                self.homeless.insert(shard);
+                void = true;
+            }
+        }
+        if void {
+            self.allocate_some(cx);
+        }
+    }
+
+    /// A stored choice becomes the home: the region hosts it, and who waits for it is told.
+    fn apply_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, home: UniqueAddress) {
+        self.homes.insert(shard, home.clone());
+        cx.counters().shards_allocated += 1;
+        let event = ShardingEvent::ShardAllocated {
+            shard,
+            home: home.clone(),
+        };
+        cx.notify_sharding(self.kind.id, event);
+        self.host(cx, shard, &home);
+        self.answer_requesters(cx, shard);
+    }
+}
