@@ -1,11 +1,12 @@
-//! A rolling restart as a deployment does it: three processes with the documented timings, asks all the time, and one process
-//! after the other gets SIGTERM and is started again at once at the same address. Says how long each needed, how many asks
-//! failed and how long the slowest waited. With `--kill` processes are killed instead, and every ask that failed is compared with
-//! what entities really handled. Exit code 0 if it stayed within what is promised, 1 if it did not, 2 for bad options.
+//! A rolling restart as a deployment does it: processes with the documented timings, asks and one-way messages all the time, and one
+//! process after the other gets SIGTERM and is started again at once at the same address. Says how long each needed, how many asks
+//! failed, how long the slowest waited, and whether each one-way message was handled once and in its order. With `--kill` processes
+//! are killed instead, and every ask that failed is compared with what entities really handled. Exit code 0 if it stayed within what is promised, 1 if it did not, 2 for bad options.
 //! `cargo run --release -p quorate-examples --bin rolling`
 #![forbid(unsafe_code)]
 
 mod node;
+mod told;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,39 +23,46 @@ use quorate_examples::process::ChildProcess;
 use quorate_examples::trust::Authority;
 use quorate_quinn::Quinn;
 use quorate_tokio::Tokio;
+use told::{Course, Told};
 
 const HELP: &str = "\
-Restarts three nodes one after the other while they are asked, and measures.
+Restarts nodes one after the other while they are asked, and measures.
 
 Usage: rolling [OPTIONS]
 
 Options:
+      --nodes N         how many (2 to 16, default 3)
       --rate N          asks per second, of all nodes together (default 200)
+      --tells N         one-way messages per second, of all nodes together (default 0)
       --rounds N        how often each node is restarted (default 1)
       --pause SECONDS   from a node's return to the next restart (default 5)
       --together N      so many nodes are restarted at the same time (default 1)
       --transport NAME  tokio (default), tokio-tls, smol, smol-tls or quinn; the latter four with certificates of this run,
                         except smol
       --kill            nodes are killed (SIGKILL) instead of told to end: asks fail then, and no error may say that an ask
-                        was not handled that was
+                        was not handled that was; one-way messages to a killed node are gone, the others keep their order
       --stubborn        the restarted node has an entity whose handler runs on for longer than the node waits: the others
                         must keep the removal margin then, and its figures are not held to the promise
       --logs            what the nodes log, on standard error
   -h, --help            print this
 ";
 
-/// Nodes of the cluster.
-const NODES: usize = 3;
+/// How many nodes there may be.
+const NODES: std::ops::RangeInclusive<usize> = 2..=16;
 /// How long the slowest ask may wait.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// How long a restarted node may need to be Up, from its start.
 const UP_MAX: Duration = Duration::from_secs(3);
+/// How long a one-way message may be on its way at the end of a run.
+const ON_THE_WAY_MAX: Duration = Duration::from_secs(10);
 /// When the program gives up waiting for a node.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 struct Options {
+    nodes: usize,
     rate: u64,
+    tells: u64,
     rounds: usize,
     pause: Duration,
     together: usize,
@@ -104,6 +112,12 @@ enum Said {
     Asked(Duration, Option<Failed>),
     /// An entity handled an ask.
     Handled(u64),
+    /// A region took a one-way message.
+    Sent(Course, u64),
+    /// A region did not take one.
+    Refused,
+    /// An entity handled one.
+    Told(Course, u64, u64),
     Ended,
 }
 
@@ -125,6 +139,7 @@ struct Tally {
     handled: BTreeMap<u64, u32>,
     /// Asks of which an error said that they were not handled.
     denied: Vec<u64>,
+    told: Told,
 }
 
 impl Tally {
@@ -206,7 +221,9 @@ fn main() -> ExitCode {
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
+        nodes: 3,
         rate: 200,
+        tells: 0,
         rounds: 1,
         pause: Duration::from_secs(5),
         together: 1,
@@ -220,6 +237,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         match argument {
             Short('h') | Long("help") => return Ok(None),
             Long("rate") => options.rate = parser.value()?.parse()?,
+            Long("nodes") => options.nodes = parser.value()?.parse()?,
+            Long("tells") => options.tells = parser.value()?.parse()?,
             Long("rounds") => options.rounds = parser.value()?.parse()?,
             Long("pause") => options.pause = Duration::from_secs(parser.value()?.parse()?),
             Long("together") => options.together = parser.value()?.parse()?,
@@ -230,18 +249,21 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
         }
     }
-    if !(1..=NODES).contains(&options.together) || options.rate == 0 {
-        return Err(format!("--together is from 1 to {NODES}, --rate at least 1").into());
+    if !NODES.contains(&options.nodes) {
+        return Err(format!("--nodes is from {} to {}", NODES.start(), NODES.end()).into());
+    }
+    if !(1..=options.nodes).contains(&options.together) || options.rate == 0 {
+        return Err(format!("--together is from 1 to {}, --rate at least 1", options.nodes).into());
     }
     Ok(Some(options))
 }
 
 fn restart_all(options: Options) -> Result<bool, String> {
     let mut nodes = Nodes::new(options.clone())?;
-    for node in 0..NODES {
+    for node in 0..options.nodes {
         nodes.start(node)?;
     }
-    for node in 0..NODES {
+    for node in 0..options.nodes {
         nodes.wait_for(node, true)?;
     }
     // Until the shards are spread: a rebalance is another matter.
@@ -250,12 +272,13 @@ fn restart_all(options: Options) -> Result<bool, String> {
     nodes.tally = Tally::default();
     let mut is_kept = true;
     for round in 0..options.rounds {
-        for first in (0..NODES).step_by(options.together) {
-            let restarted: Vec<usize> = (first..NODES.min(first + options.together)).collect();
+        for first in (0..options.nodes).step_by(options.together) {
+            let restarted: Vec<usize> = (first..options.nodes.min(first + options.together)).collect();
             is_kept &= nodes.restart(round, &restarted)?;
             nodes.listen(options.pause);
         }
     }
+    let told = nodes.judge_told();
     let tally = &nodes.tally;
     println!(
         "{} asks answered, {} failed {:?}, the slowest waited {:.3} s",
@@ -266,8 +289,13 @@ fn restart_all(options: Options) -> Result<bool, String> {
     );
     let (untrue, twice) = tally.untruths();
     println!("{untrue} asks were handled that were said not to be, {twice} were handled twice");
+    println!(
+        "{} one-way messages sent, {} refused, {} missing, {} handled twice, {} overtaken",
+        told.sent, tally.told.refused, told.missing, told.doubled, told.overtaken
+    );
+    let is_in_order = (told.doubled, told.overtaken) == (0, 0) && (told.missing == 0 || options.kill);
     let is_fast = tally.failed == 0 && tally.slowest < WAIT_MAX;
-    Ok(is_kept && (is_fast || options.kill) && (untrue, twice) == (0, 0))
+    Ok(is_kept && is_in_order && (is_fast || options.kill) && (untrue, twice) == (0, 0))
 }
 
 impl Nodes {
@@ -276,16 +304,16 @@ impl Nodes {
             let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
             port.map(|address| address.to_string())
         };
-        let addresses: Result<Vec<String>, _> = (0..NODES).map(free).collect();
+        let addresses: Result<Vec<String>, _> = (0..options.nodes).map(free).collect();
         let (say, said) = channel();
         let authority =
             Authority::new(options.transport.has_certificates).map_err(|error| error.to_string())?;
         Ok(Self {
             authority,
             lives: 0,
-            options,
             addresses: addresses.map_err(|error| error.to_string())?,
-            running: (0..NODES).map(|_| None).collect(),
+            running: (0..options.nodes).map(|_| None).collect(),
+            options,
             stubborn: Vec::new(),
             said,
             say,
@@ -309,8 +337,17 @@ impl Nodes {
         for seed in &self.addresses {
             words.extend(["--seed", seed].map(OsString::from));
         }
-        let pace = 1_000_000 * NODES as u64 / self.options.rate;
-        words.extend(["--pace".into(), pace.to_string().into()]);
+        let micros_between = |rate: u64| 1_000_000 * self.options.nodes as u64 / rate;
+        words.extend([
+            "--pace".into(),
+            micros_between(self.options.rate).to_string().into(),
+        ]);
+        if self.options.tells > 0 {
+            words.extend([
+                "--tells".into(),
+                micros_between(self.options.tells).to_string().into(),
+            ]);
+        }
         if self.options.stubborn {
             words.push("--stubborn".into());
         }
@@ -345,6 +382,9 @@ impl Nodes {
         match self.said.recv_timeout(limit) {
             Ok((_, Said::Asked(took, failure))) => self.tally.take(took, failure),
             Ok((_, Said::Handled(ask))) => *self.tally.handled.entry(ask).or_default() += 1,
+            Ok((_, Said::Sent(course, number))) => self.tally.told.sent(course, number),
+            Ok((_, Said::Refused)) => self.tally.told.refused += 1,
+            Ok((_, Said::Told(course, number, at))) => self.tally.told.handled(course, number, at),
             Ok((node, Said::Up)) => self.news.push((node, Instant::now(), true)),
             Ok((node, Said::Ended)) => self.news.push((node, Instant::now(), false)),
             Err(_) => return false,
@@ -357,6 +397,13 @@ impl Nodes {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             self.hear(left);
         }
+    }
+
+    /// What is wrong with the one-way messages that were taken before now, once those on their way have arrived.
+    fn judge_told(&mut self) -> told::Verdict {
+        self.tally.told.seal();
+        self.listen(ON_THE_WAY_MAX);
+        self.tally.told.judge()
     }
 
     /// Waits until a node is Up, or has ended.
@@ -417,6 +464,19 @@ fn understood(line: &str) -> Option<Said> {
     let mut words = line.splitn(5, ' ');
     match words.next()? {
         "up" => Some(Said::Up),
+        "refused" => Some(Said::Refused),
+        "sent" => {
+            let course = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            Some(Said::Sent(course, words.next()?.parse().ok()?))
+        }
+        "told" => {
+            let course = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            Some(Said::Told(
+                course,
+                words.next()?.parse().ok()?,
+                words.next()?.parse().ok()?,
+            ))
+        }
         "handled" => Some(Said::Handled(words.next()?.parse().ok()?)),
         "asked" => {
             let took = Duration::from_micros(words.next()?.parse().ok()?);

@@ -1,9 +1,9 @@
-//! One node process: hosts counters, asks all of them in turn, says how long each answer took and which asks were handled
-//! here, and leaves when the system asks it to end, after it has stopped asking. Judges nothing.
+//! One node process: hosts counters, asks all of them and sends them one-way messages in turn, says how long each answer took and
+//! what was handled here, and leaves when the system asks it to end, after it has stopped asking. Judges nothing.
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_lite::future;
 use lexopt::prelude::*;
@@ -25,18 +25,36 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
+#[derive(serde::Serialize, serde::Deserialize)]
+enum Message {
+    /// An ask: its number in the whole run.
+    Ask(u64),
+    /// A one-way message: who sends it, to which entity, and the how many-th of those it is.
+    Tell { sender: u64, entity: u64, number: u64 },
+    /// The handler is to run on.
+    RunOn,
+}
+
 struct Counter(u64);
 
 impl Entity for Counter {
-    type Message = u64;
+    type Message = Message;
     type Reply = u64;
 
-    async fn handle(&mut self, context: &EntityContext, ask: u64) -> u64 {
-        if context.id_text() == STUBBORN {
+    async fn handle(&mut self, _: &EntityContext, message: Message) -> u64 {
+        match message {
+            Message::Ask(ask) => print(&format!("handled {ask}")),
+            Message::Tell {
+                sender,
+                entity,
+                number,
+            } => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                print(&format!("told {sender} {entity} {number} {}", now.as_nanos()));
+            }
             // What user code must not do, and what nobody can stop.
-            std::thread::sleep(RUNS_ON);
+            Message::RunOn => std::thread::sleep(RUNS_ON),
         }
-        print(&format!("handled {ask}"));
         self.0 += 1;
         self.0
     }
@@ -46,6 +64,8 @@ struct Options {
     bind: String,
     seeds: Vec<Address>,
     pace: Duration,
+    /// Between two one-way messages; none are sent without.
+    tells: Option<Duration>,
     /// Which of all processes of the run this is: its asks have numbers of their own.
     life: u64,
     stubborn: bool,
@@ -56,6 +76,7 @@ pub(crate) fn run<H: Host>(words: Vec<OsString>) -> Result<(), Failure> {
         bind: String::new(),
         seeds: Vec::new(),
         pace: Duration::from_millis(15),
+        tells: None,
         life: 0,
         stubborn: false,
     };
@@ -65,6 +86,7 @@ pub(crate) fn run<H: Host>(words: Vec<OsString>) -> Result<(), Failure> {
             Long("bind") => options.bind = parser.value()?.string()?,
             Long("seed") => options.seeds.push(parser.value()?.parse()?),
             Long("pace") => options.pace = Duration::from_micros(parser.value()?.parse()?),
+            Long("tells") => options.tells = Some(Duration::from_micros(parser.value()?.parse()?)),
             Long("life") => options.life = parser.value()?.parse()?,
             Long("stubborn") => options.stubborn = true,
             Long("logs") => quorate_examples::log::at_least("info"),
@@ -100,16 +122,27 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
             runtime.sleep_until(next).await;
         }
     };
+    let telling = async {
+        let Some(pace) = options.tells else {
+            return future::pending().await;
+        };
+        let mut next = runtime.now().mono;
+        for number in 0_u64.. {
+            tell_one(&region, options.life, number).await;
+            next = (next + pace).max(runtime.now().mono);
+            runtime.sleep_until(next).await;
+        }
+    };
     let signal = async {
         // If the system cannot say so, the parent's end ends this process.
         if quorate_driver::shutdown_signal().await.is_err() {
             future::pending::<()>().await;
         }
     };
-    future::or(signal, asking).await;
+    future::or(signal, future::or(asking, telling)).await;
     if options.stubborn {
         // Nobody waits for the answer.
-        region.entity(STUBBORN).tell(&0).await?;
+        region.entity(STUBBORN).tell(&Message::RunOn).await?;
     }
     // What was asked is waited for; a server that is told to end takes no new requests either.
     drop(open);
@@ -119,10 +152,25 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
     Ok(())
 }
 
-async fn ask_one(region: &Region<u64, u64>, ask: u64, clock: &impl Runtime) {
+/// One after the other: a sender's messages to one entity have an order only if it waits until each was taken.
+async fn tell_one(region: &Region<Message, u64>, sender: u64, message: u64) {
+    let (entity, number) = (message % ENTITIES, message / ENTITIES);
+    let told = Message::Tell {
+        sender,
+        entity,
+        number,
+    };
+    let entity = region.entity(format!("counter-{entity}"));
+    match entity.tell(&told).await {
+        Ok(()) => print(&format!("sent {sender} {} {number}", message % ENTITIES)),
+        Err(_) => print("refused"),
+    }
+}
+
+async fn ask_one(region: &Region<Message, u64>, ask: u64, clock: &impl Runtime) {
     let entity = region.entity(format!("counter-{}", ask % ENTITIES));
     let begun = clock.now().mono;
-    let answer = entity.ask(&ask).timeout(TIMEOUT).await;
+    let answer = entity.ask(&Message::Ask(ask)).timeout(TIMEOUT).await;
     let took = clock.now().mono.since(begun).as_micros();
     match answer {
         Ok(_) => print(&format!("asked {took} {ask}")),
