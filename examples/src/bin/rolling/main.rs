@@ -34,6 +34,8 @@ Options:
       --nodes N         how many (2 to 16, default 3)
       --rate N          asks per second, of all nodes together (default 200)
       --tells N         one-way messages per second, of all nodes together (default 0)
+      --timeout SECONDS how long an ask may wait (default 5); longer than a fail-over takes, and those to a killed node wait for
+                        the next home
       --rounds N        how often each node is restarted (default 1)
       --pause SECONDS   from a node's return to the next restart (default 5)
       --together N      so many nodes are restarted at the same time (default 1)
@@ -63,6 +65,7 @@ struct Options {
     nodes: usize,
     rate: u64,
     tells: u64,
+    timeout: u64,
     rounds: usize,
     pause: Duration,
     together: usize,
@@ -224,6 +227,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         nodes: 3,
         rate: 200,
         tells: 0,
+        timeout: 5,
         rounds: 1,
         pause: Duration::from_secs(5),
         together: 1,
@@ -239,6 +243,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Long("rate") => options.rate = parser.value()?.parse()?,
             Long("nodes") => options.nodes = parser.value()?.parse()?,
             Long("tells") => options.tells = parser.value()?.parse()?,
+            Long("timeout") => options.timeout = parser.value()?.parse()?,
             Long("rounds") => options.rounds = parser.value()?.parse()?,
             Long("pause") => options.pause = Duration::from_secs(parser.value()?.parse()?),
             Long("together") => options.together = parser.value()?.parse()?,
@@ -342,6 +347,7 @@ impl Nodes {
             "--pace".into(),
             micros_between(self.options.rate).to_string().into(),
         ]);
+        words.extend(["--timeout".into(), self.options.timeout.to_string().into()]);
         if self.options.tells > 0 {
             words.extend([
                 "--tells".into(),

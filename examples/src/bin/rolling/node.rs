@@ -20,8 +20,6 @@ const SHARDS: u32 = 30;
 const STUBBORN: &str = "stubborn";
 /// How long it runs on: longer than a leaving node waits for its entities.
 const RUNS_ON: Duration = Duration::from_secs(30);
-/// How long an ask waits.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
@@ -66,6 +64,8 @@ struct Options {
     pace: Duration,
     /// Between two one-way messages; none are sent without.
     tells: Option<Duration>,
+    /// How long an ask waits.
+    timeout: Duration,
     /// Which of all processes of the run this is: its asks have numbers of their own.
     life: u64,
     stubborn: bool,
@@ -77,6 +77,7 @@ pub(crate) fn run<H: Host>(words: Vec<OsString>) -> Result<(), Failure> {
         seeds: Vec::new(),
         pace: Duration::from_millis(15),
         tells: None,
+        timeout: Duration::from_secs(5),
         life: 0,
         stubborn: false,
     };
@@ -87,6 +88,7 @@ pub(crate) fn run<H: Host>(words: Vec<OsString>) -> Result<(), Failure> {
             Long("seed") => options.seeds.push(parser.value()?.parse()?),
             Long("pace") => options.pace = Duration::from_micros(parser.value()?.parse()?),
             Long("tells") => options.tells = Some(Duration::from_micros(parser.value()?.parse()?)),
+            Long("timeout") => options.timeout = Duration::from_secs(parser.value()?.parse()?),
             Long("life") => options.life = parser.value()?.parse()?,
             Long("stubborn") => options.stubborn = true,
             Long("logs") => quorate_examples::log::at_least("info"),
@@ -115,7 +117,7 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
             let (region, open, clock) = (region.clone(), open.clone(), runtime.clone());
             let ask = options.life << 32 | number;
             runtime.spawn(async move {
-                ask_one(&region, ask, &clock).await;
+                ask_one(&region, ask, options.timeout, &clock).await;
                 drop(open);
             });
             next = (next + options.pace).max(runtime.now().mono);
@@ -167,10 +169,10 @@ async fn tell_one(region: &Region<Message, u64>, sender: u64, message: u64) {
     }
 }
 
-async fn ask_one(region: &Region<Message, u64>, ask: u64, clock: &impl Runtime) {
+async fn ask_one(region: &Region<Message, u64>, ask: u64, timeout: Duration, clock: &impl Runtime) {
     let entity = region.entity(format!("counter-{}", ask % ENTITIES));
     let begun = clock.now().mono;
-    let answer = entity.ask(&Message::Ask(ask)).timeout(TIMEOUT).await;
+    let answer = entity.ask(&Message::Ask(ask)).timeout(timeout).await;
     let took = clock.now().mono.since(begun).as_micros();
     match answer {
         Ok(_) => print(&format!("asked {took} {ask}")),
