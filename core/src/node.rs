@@ -424,6 +424,7 @@ impl<R: Rng> Node<R> {
                 | Command::Sharding(
                     ShardingCommand::RegisterKind(_)
                     | ShardingCommand::SetEntityLimit { .. }
+                    | ShardingCommand::ShutDownRegion { .. }
                     | ShardingCommand::Survey { .. }
                     | ShardingCommand::SetDesiredHomes { .. },
                 )

@@ -42,6 +42,7 @@ mod passivation;
 mod placement;
 #[cfg(unix)]
 mod processes;
+mod regions;
 mod rotation;
 mod runtime;
 mod script;
@@ -134,6 +135,9 @@ pub use processes::{
     a_signal_that_nobody_waits_for_ends_the_process, m_220_five_processes_prepare_and_stop_together,
     run_child, script_of_child, tasks_that_hang_or_panic_do_not_keep_a_process,
 };
+pub use regions::{
+    a_region_is_shut_down_on_a_node_that_stays, a_region_whose_entity_does_not_stop_is_shut_down_in_time,
+};
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
@@ -189,6 +193,8 @@ macro_rules! conformance {
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
             a_kind_is_surveyed_from_any_node,
+            a_region_is_shut_down_on_a_node_that_stays,
+            a_region_whose_entity_does_not_stop_is_shut_down_in_time,
             envelopes_find_their_entities,
             a_function_of_ones_own_places_entities,
             an_answer_may_be_given_later,

@@ -119,8 +119,8 @@ pub mod core {
     pub use quorate_core::ddata::state::key::{BadKey, Pattern};
     pub use quorate_core::downing::{decision::Decision, strategy::Strategy, view::DowningView};
     pub use quorate_core::effect::{
-        CommandError, HaltReason, MembershipCommandError, ShardingCommandError, SingletonCommandError,
-        StopOutcome,
+        CommandError, HaltReason, MembershipCommandError, RegionShutdown, ShardingCommandError,
+        SingletonCommandError, StopOutcome,
     };
     pub use quorate_core::event::{
         DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent,

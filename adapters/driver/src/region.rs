@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use quorate_core::effect::RegionShutdown;
 use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
@@ -103,6 +104,40 @@ impl<M, R> Region<M, R> {
         let kind = self.kind;
         let command = ShardingCommand::SetEntityLimit { kind, per_region };
         self.shared.core(Command::Sharding(command)).await
+    }
+
+    /// Has *this node* host nothing of the kind any more while it stays a member: what it hosts goes to the other nodes, and from then on
+    /// it reaches entities as one that was [registered as a proxy](crate::Cluster::register_proxy). Completes when nothing of the
+    /// kind runs here and every shard that did has a new home, and says what became of them. Entities handle what is in their
+    /// mailboxes, and what their [`Entity::on_stop`](crate::Entity::on_stop) does is waited for; what has not stopped after
+    /// `shutdown.cluster_sharding_shutdown_region_timeout` is killed ([`Self::shutdown_within`] takes another time). No message is lost
+    /// in good order: those that come meanwhile wait for the new home.
+    ///
+    /// Where nobody else hosts the kind its entities stop all the same, and messages wait for somebody who does
+    /// ([`RegionShutdown::WithoutHome`]). Registering the kind again has this node host it again; others' shards come with the
+    /// next look at the balance. A second call waits for the same end, one after the end completes at once. A node that leaves needs
+    /// none of this: it hands over. Mirrors `GracefulShutdown` of the reference, whose region forwards nothing afterwards.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] with `ShutdownPending` if sixteen callers wait already; [`ClusterError::Stopped`], also if the
+    /// node ends before.
+    ///
+    /// # Cancel safety
+    /// Dropping it stops waiting; once asked, the node goes on handing over.
+    pub async fn shutdown(&self) -> Result<RegionShutdown, ClusterError> {
+        self.shared.shut_down_region(self.kind, None).await
+    }
+
+    /// The same with a time limit of one's own (1 ms to 24 h, clamped): what still runs then is killed, and it completes within another
+    /// second, with [`RegionShutdown::StillRuns`] if a handler blocks its thread. Of several callers' times the shortest counts.
+    ///
+    /// # Errors
+    /// As [`Self::shutdown`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::shutdown`].
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<RegionShutdown, ClusterError> {
+        self.shared.shut_down_region(self.kind, Some(limit)).await
     }
 }
 

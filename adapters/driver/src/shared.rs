@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
+use quorate_core::effect::{
+    Answer, CommandError, DdataAnswer, RegionShutdown, ShardingAnswer, SingletonAnswer, StopOutcome,
+};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{
@@ -364,6 +366,22 @@ impl Shared {
         }
     }
 
+    /// Has this node host nothing of a kind any more.
+    pub(crate) async fn shut_down_region(
+        &self,
+        kind: KindId,
+        timeout: Option<Duration>,
+    ) -> Result<RegionShutdown, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = Command::Sharding(ShardingCommand::ShutDownRegion { kind, timeout });
+        self.control(ControlCommand::Core { command, reply }).await?;
+        match answer.await {
+            Some(Answer::Sharding(ShardingAnswer::ShutDown(outcome))) => Ok(outcome),
+            Some(Answer::Refused(CommandError::Stopped)) => Err(ClusterError::Stopped),
+            answer => outcome(answer).and(Err(ClusterError::Stopped)),
+        }
+    }
+
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
@@ -415,7 +433,9 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
         Some(
             Answer::Done
-            | Answer::Sharding(ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_))
+            | Answer::Sharding(
+                ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_),
+            )
             | Answer::Ddata(_)
             | Answer::Singleton(_)
             | Answer::Journal(_),

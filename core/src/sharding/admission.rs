@@ -40,7 +40,9 @@ impl Sharding {
             Phase::Joining | Phase::Member => true,
             Phase::Idle | Phase::Halted => false,
         };
-        let answer = match self.check_registration(cx, &settings, &fields) {
+        let found = self.check_registration(cx, &settings, &fields);
+        let found = found.and_then(|found| self.host_again(cx, fields.id(), found));
+        let answer = match found {
             Err(error) => Some(Answer::Refused(error)),
             Ok(Found::Accepted) => Some(Answer::Done),
             Ok(Found::Pending) if !decides_soon => Some(Answer::Done),
@@ -58,6 +60,18 @@ impl Sharding {
         };
         if let Some(answer) = answer {
             cx.reply(token, answer);
+        }
+    }
+
+    /// A region that has been shut down hosts again when its kind is registered again.
+    fn host_again(&mut self, cx: &mut Cx<'_>, kind: KindId, found: Found) -> Result<Found, CommandError> {
+        let known = match found {
+            Found::Nothing => None,
+            Found::Accepted | Found::Pending => self.kinds.get_mut(&kind),
+        };
+        match known.map(|machines| machines.region.host_again(shared!(self, cx))) {
+            Some(false) => Err(CommandError::Sharding(ShardingCommandError::ShuttingDown)),
+            Some(true) | None => Ok(found),
         }
     }
 

@@ -421,7 +421,7 @@ impl Sharding {
             ShardingBody::RegisterRefused { term, fields } => {
                 region.on_register_refused(shared!(self, cx), from, term, &fields);
             }
-            ShardingBody::NobodyHosts => region.on_nobody_hosts(cx, from),
+            ShardingBody::NobodyHosts => region.on_nobody_hosts(shared!(self, cx), from),
             ShardingBody::RegionQuery { term } => region.on_region_query(shared!(self, cx), from, term),
             ShardingBody::ShardHomes { term, homes } => {
                 region.on_shard_homes(shared!(self, cx), from, term, homes);

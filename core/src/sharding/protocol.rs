@@ -240,6 +240,15 @@ pub enum Command {
         /// All its shards together; each has its equal part of it, at least one.
         per_region: usize,
     },
+    /// Hand over all shards of a kind that this node hosts, and host none of it until it is registered again. Answered with
+    /// [`Answer::ShutDown`] when every shard has a new home, or at the end of the time.
+    ShutDownRegion {
+        /// The kind.
+        kind: KindId,
+        /// How long it may take before what still runs is killed (1 ms to 24 h; clamped). `None`:
+        /// `shutdown.cluster_sharding_shutdown_region_timeout`.
+        timeout: Option<Duration>,
+    },
     /// What hosts a kind, node by node. Answered with [`Answer::Surveyed`], when all members that may host it have said so or at
     /// the end of the time, and then it says who has not.
     Survey {
@@ -257,6 +266,27 @@ pub enum Answer {
     Asked(Result<Payload, AskFailure>),
     /// What nodes host of a kind.
     Surveyed(Survey),
+    /// This node hosts nothing of a kind any more, or cannot end what it hosts.
+    ShutDown(RegionShutdown),
+}
+
+/// What became of the shards of a region that was shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegionShutdown {
+    /// Nothing runs here, and every shard that did has a new home. Also of a region that hosted nothing.
+    HandedOver,
+    /// Everything stopped in good order, and so many shards have no new home: no other node hosts the kind, or none was named in
+    /// time. Messages for them wait until they have one.
+    WithoutHome {
+        /// How many.
+        shards: usize,
+    },
+    /// The time was over before everything had stopped. What was left was killed, and nothing runs here.
+    Killed,
+    /// As `Killed`, but handlers that block their threads have not ended within another second. Their shards get new homes once
+    /// they have.
+    StillRuns,
 }
 
 /// Why sharding refused a command. The caller's mistake, never the peer's.
@@ -290,6 +320,12 @@ pub enum CommandError {
     /// This node or the cluster has as many kinds as it may have.
     #[error("there are as many kinds as there may be")]
     TooManyKinds,
+    /// The region is being shut down: what still runs here has to stop before the kind can be hosted again.
+    #[error("the region is being shut down")]
+    ShuttingDown,
+    /// As many callers wait for one shutdown of the region as may.
+    #[error("too many callers wait for the region to be shut down")]
+    ShutdownPending,
     /// A node without the role cannot host; it may register as a proxy.
     #[error("this node lacks the role that hosts the kind")]
     RoleMissing,

@@ -34,6 +34,12 @@ impl Sharding {
                 let envelope = self.envelope(kind, entity, payload);
                 self.ask(cx, token, envelope, Wait { timeout, chain });
             }
+            ShardingCommand::ShutDownRegion { kind, timeout } => match self.kinds.get_mut(&kind) {
+                Some(machines) => {
+                    machines.region.retire(shared!(self, cx), token, timeout);
+                }
+                None => cx.reply(token, answer(Err(ShardingCommandError::NotRegistered))),
+            },
             ShardingCommand::Survey { kind, timeout } => self.survey(cx, token, kind, timeout),
             ShardingCommand::SetEntityLimit { kind, per_region } => {
                 let done = self.set_entity_limit(cx, kind, per_region);

@@ -213,7 +213,7 @@ impl Sim {
                 Open::Ask(at),
                 Answer::Done
                 | Answer::Refused(_)
-                | Answer::Sharding(ShardingAnswer::Surveyed(_))
+                | Answer::Sharding(ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_))
                 | Answer::Ddata(_)
                 | Answer::Singleton(SingletonAnswer::Stopped(_))
                 | Answer::Journal(_),

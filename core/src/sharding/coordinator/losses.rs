@@ -66,6 +66,12 @@ impl Coordinator {
     fn release(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         self.lose(cx, node);
         cx.cancel(self.timer(CoordinatorTimer::RegionLost(node.clone())));
+        self.release_shards_of(cx, node);
+        self.regions.remove(node);
+    }
+
+    /// Nothing runs in a region that gets nothing new: it is lost, or says that it hosts no more.
+    pub(super) fn release_shards_of(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         self.owner_is_gone(cx, node);
         let Some(region) = self.regions.get(node) else {
             return;
@@ -75,8 +81,7 @@ impl Coordinator {
         for shard in &shards {
             self.clear_home(cx, *shard);
         }
-        self.regions.remove(node);
-        if self.is_active() {
+        if self.is_active() && !shards.is_empty() {
             let hand_offs = &self.hand_offs;
             let free = shards.into_iter().filter(|shard| !hand_offs.contains_key(shard));
             self.homeless.extend(free);

@@ -53,8 +53,7 @@ impl Coordinator {
             );
             return;
         }
-        let hosts_something = |region: &RegionEntry| !region.shards.is_empty();
-        if proxy && (!said.hosted.is_empty() || self.regions.get(from).is_some_and(hosts_something)) {
+        if proxy && !said.hosted.is_empty() {
             let what = "shards of a proxy region";
             cx.reject(from, Rejection::Unexpected { what });
             return;
@@ -62,8 +61,11 @@ impl Coordinator {
         self.without_region.remove(from);
         let entry = self.regions.entry(from.clone()).or_default();
         entry.proxy = proxy;
-        entry.draining |= said.draining;
+        entry.draining = said.draining || (entry.draining && !proxy);
         self.say(cx, from, ShardingBody::RegisterAck { term });
+        if proxy {
+            self.release_shards_of(cx, from);
+        }
         for shard in said.hosted {
             self.claim(cx, from, shard);
         }

@@ -11,6 +11,7 @@ use crate::message::ShardingBody;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::state::errors::AskFailure;
+use crate::time::Instant;
 use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
 
@@ -20,8 +21,9 @@ const DRAIN_SLACK: Duration = Duration::from_secs(1);
 impl Region {
     /// This node leaves: hand everything over.
     pub(crate) fn drain(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.lifecycle != RegionLifecycle::Working {
-            return;
+        match self.lifecycle {
+            RegionLifecycle::Working | RegionLifecycle::Retiring => {}
+            RegionLifecycle::Draining | RegionLifecycle::Stopped => return,
         }
         self.lifecycle = RegionLifecycle::Draining;
         let limit = shared
@@ -30,9 +32,7 @@ impl Region {
             .shutdown
             .cluster_sharding_shutdown_region_timeout;
         let at = shared.cx.mono() + limit.saturating_sub(DRAIN_SLACK).max(limit / 2);
-        shared
-            .cx
-            .wake(ShardingTimer::Region(self.kind.id, RegionTimer::Drain), at);
+        self.end_by(shared.cx, at);
         if self.hands_over(shared.cx) {
             self.request_shutdown(shared.cx);
             self.rearm_retry(shared.cx);
@@ -48,6 +48,13 @@ impl Region {
         self.lifecycle == RegionLifecycle::Stopped && self.shards.is_empty()
     }
 
+    /// Its time is over then, or before if that was said before.
+    pub(super) fn end_by(&self, cx: &mut Cx<'_>, at: Instant) {
+        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Drain);
+        let at = cx.due(timer.clone()).map_or(at, |due| due.min(at));
+        cx.wake(timer, at);
+    }
+
     /// This node is lost, or halts: everything stops at once. Nothing is sent, nobody would listen.
     pub(crate) fn halt(&mut self, shared: &mut Shared<'_, '_>) {
         self.lifecycle = RegionLifecycle::Stopped;
@@ -55,6 +62,7 @@ impl Region {
         self.homes.clear();
         self.after_pause.clear();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
+        self.retirement.give_up(shared.cx);
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
             shard.kill(shared.cx);
@@ -80,8 +88,12 @@ impl Region {
 
     /// The time for handing over is up: what is left is stopped here.
     pub(super) fn on_drain_timeout(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.lifecycle != RegionLifecycle::Draining {
-            return;
+        match self.lifecycle {
+            RegionLifecycle::Draining => {}
+            RegionLifecycle::Working | RegionLifecycle::Retiring => {
+                return self.on_retirement_timeout(shared);
+            }
+            RegionLifecycle::Stopped => return,
         }
         self.give_up_all(shared);
         let kind = self.kind.id;
@@ -95,11 +107,15 @@ impl Region {
         self.try_finish(shared);
     }
 
-    /// Ends a draining region that hosts nothing and buffers nothing.
+    /// Ends a draining region that hosts nothing and buffers nothing, and makes a proxy of a retiring one that hosts nothing.
     pub(super) fn try_finish(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.lifecycle != RegionLifecycle::Draining || !self.shards.is_empty() || !self.buffers.is_empty()
-        {
+        if !self.shards.is_empty() {
             return;
+        }
+        match self.lifecycle {
+            RegionLifecycle::Retiring => return self.become_proxy(shared),
+            RegionLifecycle::Draining if self.buffers.is_empty() => {}
+            RegionLifecycle::Draining | RegionLifecycle::Working | RegionLifecycle::Stopped => return,
         }
         self.lifecycle = RegionLifecycle::Stopped;
         let cx = &mut *shared.cx;
@@ -114,6 +130,7 @@ impl Region {
             cx.cancel(ShardingTimer::Region(self.kind.id, timer));
         }
         cx.notify_sharding(self.kind.id, ShardingEvent::Drained);
+        self.retirement.answer(cx);
     }
 
     fn tell_candidates(&self, cx: &mut Cx<'_>, body: &ShardingBody) {
@@ -125,15 +142,17 @@ impl Region {
 
     /// The cluster prepares to stop: a region that waits for its shards to be moved waits no longer, they stop here.
     pub(super) fn on_cluster_ends(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.lifecycle == RegionLifecycle::Draining {
-            self.give_up_all(shared);
-            self.stop_all(shared);
-            self.try_finish(shared);
+        match self.lifecycle {
+            RegionLifecycle::Draining => self.give_up_all(shared),
+            RegionLifecycle::Retiring => {}
+            RegionLifecycle::Working | RegionLifecycle::Stopped => return,
         }
+        self.stop_all(shared);
+        self.try_finish(shared);
     }
 
     /// Whether this region's shards are to go on elsewhere: somebody stays, and the cluster does not prepare to stop (10.12).
-    fn hands_over(&self, cx: &Cx<'_>) -> bool {
+    pub(super) fn hands_over(&self, cx: &Cx<'_>) -> bool {
         if cx.view().is_shutting_down() {
             return false;
         }

@@ -38,6 +38,7 @@ impl Region {
             }
         }
         self.flush(shared);
+        self.settle(shared);
     }
 
     /// A shard will move: forget its home. Its messages are buffered from here on.
@@ -103,6 +104,7 @@ impl Region {
             return;
         }
         self.homes.insert(shard, node.clone());
+        self.retirement.has_home(shard);
         if self.buffers.has(shard) {
             self.flushing.insert(shard);
         }

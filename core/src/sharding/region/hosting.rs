@@ -8,7 +8,6 @@ use super::{Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
-use crate::reject::Rejection;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::shard::{Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
@@ -85,9 +84,8 @@ impl Region {
         term: &Term,
         shard: ShardId,
     ) -> bool {
-        if !self.kind.settings.hosts {
-            let what = "shard for a proxy region";
-            shared.cx.reject(from, Rejection::Unexpected { what });
+        if !self.hosts {
+            self.on_unwanted_shard(shared, from);
             return false;
         }
         if self.lifecycle != RegionLifecycle::Working || self.acceptance.is_refused() {

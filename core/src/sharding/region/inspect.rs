@@ -26,7 +26,7 @@ pub struct RegionState {
     pub homes: Vec<(ShardId, UniqueAddress)>,
     /// Messages in its buffer.
     pub buffered: usize,
-    /// Whether it never hosts.
+    /// Whether it hosts nothing: it never does, or it has been shut down.
     pub proxy: bool,
     /// Whether it is being emptied, or is empty for good.
     pub draining: bool,
@@ -43,7 +43,7 @@ impl Region {
             passivating: self.shards.values().map(Shard::passivating).sum(),
             homes: self.homes.iter().map(|(id, node)| (*id, node.clone())).collect(),
             buffered: self.buffers.len(),
-            proxy: !self.kind.settings.hosts,
+            proxy: !self.hosts,
             draining: self.lifecycle != super::RegionLifecycle::Working,
         }
     }

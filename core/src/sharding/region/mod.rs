@@ -2,7 +2,8 @@
 //! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
 //!
 //! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `hosting` starts and stops
-//! shards, `passivation` takes entities out of memory, `drain` ends it all in good order.
+//! shards, `passivation` takes entities out of memory, `drain` ends it all in good order, `retirement` empties a region of a node that
+//! stays.
 
 mod buffers;
 mod delivery;
@@ -12,6 +13,7 @@ mod hosting;
 mod inspect;
 mod passivation;
 mod registration;
+mod retirement;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
@@ -22,6 +24,7 @@ use crate::sharding::kind::Kind;
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::region::buffers::Buffers;
+use crate::sharding::region::retirement::Retirement;
 use crate::sharding::shard::Shard;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
@@ -34,7 +37,9 @@ pub use inspect::RegionState;
 enum RegionLifecycle {
     /// Hosts and forwards.
     Working,
-    /// Hands its shards over and takes nothing new.
+    /// Hands its shards over and takes nothing new; then it forwards only.
+    Retiring,
+    /// Hands its shards over and takes nothing new, because the node leaves.
     Draining,
     /// Hosts nothing and buffers nothing, ever again.
     Stopped,
@@ -77,6 +82,10 @@ impl Acceptance {
 pub(crate) struct Region {
     kind: Kind,
     lifecycle: RegionLifecycle,
+    /// Whether it may host: what the settings say, until it has been shut down.
+    hosts: bool,
+    /// How far its shutdown is, and who waits for that.
+    retirement: Retirement,
     /// This process stood still: its shards may be elsewhere by now, so nothing begins.
     paused: bool,
     /// Shards that a coordinator wants here and that begin after the pause.
@@ -114,7 +123,9 @@ impl Region {
     /// A region that knows nothing.
     pub(crate) fn new(kind: Kind, passivation: PassivationSettings) -> Self {
         Self {
+            hosts: kind.settings.hosts,
             kind,
+            retirement: Retirement::default(),
             lifecycle: RegionLifecycle::Working,
             paused: false,
             after_pause: BTreeMap::new(),

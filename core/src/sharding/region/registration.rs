@@ -1,6 +1,7 @@
 //! How a region finds its coordinator: it tells every candidate that it exists until the right one answers. Spec: sharding
 //! 1.3 (registration), 10.1.
 
+use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 use super::{Acceptance, Region, RegionLifecycle};
@@ -95,7 +96,7 @@ impl Region {
         if !self.accept(shared.cx, from, &term) {
             return;
         }
-        let ours = KindFields::of(&self.kind.settings);
+        let ours = self.fields();
         let Some(difference) = KindDifference::between(&ours, theirs) else {
             let what = "refusal of equal fields";
             return shared.cx.reject(from, Rejection::Unexpected { what });
@@ -115,12 +116,14 @@ impl Region {
 
     /// The node that coordinates this kind, or would if it had it, says that nobody hosts it. Messages wait on, because a
     /// node that does may start at any time.
-    pub(crate) fn on_nobody_hosts(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress) {
-        let view = alloc::sync::Arc::clone(cx.view());
+    pub(crate) fn on_nobody_hosts(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress) {
+        let view = alloc::sync::Arc::clone(shared.cx.view());
         if self.kind.coordinator_candidates(&view).contains(from) {
             self.nobody_hosts = self.shards.is_empty();
+            self.settle(shared);
         } else {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
+            let rejection = Rejection::Sharding(ShardingRejection::WrongSender);
+            shared.cx.reject(from, rejection);
         }
     }
 
@@ -171,9 +174,12 @@ impl Region {
         } else {
             self.ask_for_unknown_homes(shared.cx);
         }
-        if self.lifecycle == RegionLifecycle::Draining {
-            self.request_shutdown(shared.cx);
-            self.try_finish(shared);
+        match self.lifecycle {
+            RegionLifecycle::Retiring | RegionLifecycle::Draining => {
+                self.request_shutdown(shared.cx);
+                self.try_finish(shared);
+            }
+            RegionLifecycle::Working | RegionLifecycle::Stopped => {}
         }
         self.rearm_retry(shared.cx);
     }
@@ -222,9 +228,10 @@ impl Region {
         };
         let needed = match self.lifecycle {
             RegionLifecycle::Working => {
-                self.acceptance.may_register() && (self.registered.is_none() || unknown())
+                let waits = self.retirement.waits_for().next().is_some();
+                self.acceptance.may_register() && (self.registered.is_none() || waits || unknown())
             }
-            RegionLifecycle::Draining => true,
+            RegionLifecycle::Retiring | RegionLifecycle::Draining => true,
             RegionLifecycle::Stopped => false,
         };
         let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Retry);
@@ -242,18 +249,30 @@ impl Region {
 
     fn send_register(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let body = ShardingBody::Register {
-            fields: KindFields::of(&self.kind.settings),
+            fields: self.fields(),
             hosted: self.shards.keys().copied().collect(),
             draining: self.lifecycle != RegionLifecycle::Working,
         };
         self.say(cx, to, body);
     }
 
+    /// What it says of itself: one that has been shut down speaks as a proxy.
+    fn fields(&self) -> KindFields {
+        let fields = KindFields::of(&self.kind.settings);
+        KindFields {
+            keeping: fields.keeping.filter(|_| self.hosts),
+            ..fields
+        }
+    }
+
     fn ask_for_unknown_homes(&self, cx: &mut Cx<'_>) {
         let Some(term) = &self.registered else { return };
-        let unknown = self.buffers.shards().into_iter();
-        let unknown = unknown.filter(|shard| !self.homes.contains_key(shard));
-        for shard in unknown.take(QUESTIONS_PER_STEP) {
+        let mut unknown: BTreeSet<ShardId> = self.buffers.shards().into_iter().collect();
+        unknown.retain(|shard| !self.homes.contains_key(shard));
+        if self.lifecycle == RegionLifecycle::Working {
+            unknown.extend(self.retirement.waits_for());
+        }
+        for shard in unknown.into_iter().take(QUESTIONS_PER_STEP) {
             self.say(cx, &term.node, ShardingBody::GetShardHome { shard });
         }
     }

@@ -3,6 +3,7 @@
 mod failures;
 mod pauses;
 mod same_kind;
+mod shutdown;
 mod strategies;
 mod surveys;
 mod world;

@@ -372,7 +372,9 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Done => String::from("done"),
                 Answer::Refused(CommandError::Membership(error)) => alloc::format!("refused({error:?})"),
                 Answer::Refused(error) => alloc::format!("refused({error:?})"),
-                Answer::Sharding(ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_)) => {
+                Answer::Sharding(
+                    ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_),
+                ) => {
                     unreachable!("membership answers no ask")
                 }
                 Answer::Ddata(_) => unreachable!("membership holds no replicas"),

@@ -156,14 +156,14 @@ fn what_still_waits_when_a_draining_regions_time_is_up_was_not_handled() {
 #[test]
 fn that_nobody_hosts_is_believed_of_the_coordinators_node_until_a_coordinator_answers() {
     let mut rig = Rig::new(true);
-    let effects = rig.act(|region, shared| region.on_nobody_hosts(shared.cx, &c()));
+    let effects = rig.act(|region, shared| region.on_nobody_hosts(shared, &c()));
     assert_eq!(
         effects,
         vec![rejected(c(), Rejection::Sharding(ShardingRejection::WrongSender))]
     );
     let view = Arc::clone(&rig.fixture.view);
     assert!(!rig.region.nobody_hosts(&view));
-    rig.act(|region, shared| region.on_nobody_hosts(shared.cx, &a()));
+    rig.act(|region, shared| region.on_nobody_hosts(shared, &a()));
     assert!(rig.region.nobody_hosts(&view));
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
     assert!(!rig.region.nobody_hosts(&view), "it may only be recovering");
