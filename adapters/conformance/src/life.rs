@@ -2,8 +2,8 @@
 //! and what becomes of one that panics or gives up.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_lite::future::zip;
@@ -231,6 +231,33 @@ pub async fn an_entity_has_timers_and_notices_when_no_message_comes<A: Adapter>(
         (Ok(0), Ok(0)),
         "its timers went with it"
     );
+    from_outside_of_its_handlers(&nodes[0]).await;
+}
+
+/// Whoever has its context may start its timers, while it waits for a message as well: then no message wakes it.
+async fn from_outside_of_its_handlers<A: Adapter>(node: &Cluster<A>) {
+    let contexts = Arc::new(Mutex::new(Vec::new()));
+    let made = Arc::clone(&contexts);
+    let kind = Kind::new("outside").shards(1);
+    let region = node.register(kind, move |context| {
+        made.lock().expect("nobody panicked").push(context);
+        Counter {
+            sum: 0,
+            held: Vec::new(),
+        }
+    });
+    let region: Region<Order, u32> = region.await.expect("it is registered");
+    let made = || contexts.lock().expect("nobody panicked").clone();
+    assert_eq!(ask::<A>(&region.entity("e"), Order::Get).await, Ok(0));
+    let other = region.entity("other");
+    ask::<A>(&other, Order::AddLater(20, 1)).await.expect("an answer");
+    eventually::<A>("time to go to sleep", async || {
+        ask::<A>(&other, Order::Get).await == Ok(1)
+    })
+    .await;
+    let started = made()[0].start_timer::<Counter>("panic", Duration::from_millis(1), Order::Panic);
+    assert_eq!(started, Ok(()));
+    eventually::<A>("the timer", async || made().len() == 3).await;
 }
 
 /// One that panics is made anew, at once the first time, and handles what has waited; past its limit it ends, and what waits with it.

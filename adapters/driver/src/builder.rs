@@ -280,7 +280,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
             .max(detector.heartbeat_interval);
         // The users' runtime: it has the same clock, and the node's own must not live as long as an entity.
         let clock = users.clone();
-        let gate = Gate::new(detector.heartbeat_interval + late, move || clock.now().mono);
+        let gate = Gate::new(detector.heartbeat_interval + late, move || clock.mono());
         let sleep = SleepUntil::new(users.clone());
         let reports = Arc::new(Reports::new(Arc::clone(&wake), gate, sleep));
         let stores = match self.store.take() {

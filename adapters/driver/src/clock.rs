@@ -23,12 +23,17 @@ impl Clock {
     /// Both clocks.
     #[must_use]
     pub fn now(&self) -> Now {
-        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Now {
-            mono: Instant::from_micros(micros(self.origin.elapsed())),
+            mono: self.mono(),
             unix_ms: micros(wall) / 1_000,
         }
+    }
+
+    /// The monotonic clock alone, for half the price.
+    #[must_use]
+    pub fn mono(&self) -> Instant {
+        Instant::from_micros(micros(self.origin.elapsed()))
     }
 
     /// The system's instant for one of this clock; `None` for a deadline beyond what the system can hold, which never comes.
@@ -36,4 +41,10 @@ impl Clock {
     pub fn system(&self, at: Instant) -> Option<SystemInstant> {
         self.origin.checked_add(Duration::from_micros(at.as_micros()))
     }
+}
+
+/// In 64 bits, unlike [`Duration::as_micros`]: the time is asked for with every message.
+fn micros(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().saturating_mul(1_000_000);
+    seconds.saturating_add(u64::from(duration.subsec_micros()))
 }

@@ -67,6 +67,10 @@ impl Runtime for SmolRuntime {
         self.clock.now()
     }
 
+    fn mono(&self) -> Instant {
+        self.clock.mono()
+    }
+
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
         // A deadline beyond what the clock can hold is one that never comes.
         let until = self.clock.system(at);

@@ -56,6 +56,10 @@ impl Runtime for TokioRuntime {
         self.clock.now()
     }
 
+    fn mono(&self) -> Instant {
+        self.clock.mono()
+    }
+
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
         // A deadline beyond what the clock can hold is one that never comes: tokio caps it at about thirty years.
         let until = self.clock.system(at);

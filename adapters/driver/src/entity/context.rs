@@ -23,7 +23,7 @@ use crate::kinds::Types;
 use crate::region::{EntityRef, Region};
 use crate::shared::{Recipient, Shared};
 use crate::singleton::Singleton;
-use crate::sync::lock;
+use crate::sync::{Rarely, lock};
 
 /// Who an entity is, and the way from it to others. Cheap to clone; a clone may be moved to a task and outlive the entity.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ struct Inside {
     occasion: Mutex<Occasion>,
     timers: Timers,
     /// Its own word that it has failed.
-    failure: Mutex<Option<Box<dyn Error + Send + Sync>>>,
+    failure: Rarely<Box<dyn Error + Send + Sync>>,
     /// Of its messages and answers, once it has been made.
     types: OnceLock<Types>,
 }
@@ -66,7 +66,7 @@ impl EntityContext {
             reports: Arc::clone(&start.reports),
             occasion: Mutex::default(),
             timers: Timers::default(),
-            failure: Mutex::default(),
+            failure: Rarely::default(),
             types: OnceLock::new(),
         };
         Self {
@@ -226,6 +226,7 @@ impl EntityContext {
         self.inside
             .timers
             .watch_idle(after, self.inside.reports.gate.now());
+        self.inside.mailbox.nudge();
     }
 
     /// Gives up: the entity has failed over the message that it handles, and its kind decides what becomes of it
@@ -243,7 +244,7 @@ impl EntityContext {
     /// }
     /// ```
     pub async fn fail<T>(&self, error: impl Into<Box<dyn Error + Send + Sync>>) -> T {
-        *lock(&self.inside.failure) = Some(error.into());
+        self.inside.failure.put(error.into());
         self.inside.mailbox.nudge();
         pending().await
     }
@@ -296,6 +297,7 @@ impl EntityContext {
     fn arm(&self, key: Cow<'static, str>, delay: Duration, source: Source) -> Result<(), TimerError> {
         let at = self.inside.reports.gate.now() + delay;
         let has_room = self.inside.timers.start(key, at, source);
+        self.inside.mailbox.nudge();
         has_room.then_some(()).ok_or(TimerError::TooMany)
     }
 
@@ -320,7 +322,7 @@ impl EntityContext {
 
     /// What it failed with by its own word.
     pub(super) fn take_failure(&self) -> Option<Box<dyn Error + Send + Sync>> {
-        lock(&self.inside.failure).take()
+        self.inside.failure.take()
     }
 
     /// The ask that is being handled, if its answer is still the handler's.

@@ -102,7 +102,7 @@ where
             continue;
         };
         let done = attempt(life, entity.handle(&context, message)).await;
-        context.timers().touch(life.start.reports.gate.now());
+        context.timers().touch(|| life.start.reports.gate.now());
         match survived(life, supervision, done)? {
             Some(reply) if life.is_asked() => life.answer(Ok(codec::encode_answer(&reply))),
             Some(_) => {}
@@ -252,9 +252,9 @@ impl Life {
     /// neither waits for ever for the other.
     async fn next_of_all(&mut self, wait: &mut Option<Wait>) -> Option<Next> {
         let due = loop {
-            let now = self.start.reports.gate.now();
-            if self.start.mailbox.is_open()
-                && let Some(due) = self.context.timers().pop(now)
+            if self.context.timers().are_used()
+                && self.start.mailbox.is_open()
+                && let Some(due) = self.context.timers().pop(self.start.reports.gate.now())
             {
                 break due;
             }
@@ -264,7 +264,7 @@ impl Life {
                 if let Poll::Ready(next) = mailbox.poll_next(cx, budget) {
                     return Poll::Ready(Some(next));
                 }
-                let Some(at) = timers.next(cx) else {
+                let Some(at) = timers.next() else {
                     *wait = None;
                     return Poll::Pending;
                 };

@@ -179,6 +179,8 @@ pub(crate) struct Life {
     pub(super) context: EntityContext,
     /// Whether the handler of the present message has run.
     has_begun: bool,
+    /// Whether the present message came with an ask.
+    was_asked: bool,
 }
 
 impl Life {
@@ -188,6 +190,7 @@ impl Life {
             start,
             context,
             has_begun: false,
+            was_asked: false,
         }
     }
 
@@ -201,7 +204,7 @@ impl Life {
 
     /// Whether somebody waits for an answer to the present message.
     pub(crate) fn is_asked(&self) -> bool {
-        self.context.is_asked()
+        self.was_asked && self.context.is_asked()
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -269,6 +272,7 @@ impl Life {
             self.start.reports.wake.notify();
         }
         self.has_begun = false;
+        self.was_asked = delivery.reply_to.is_some();
         self.context.begin(Occasion {
             ask: delivery.reply_to,
             deadline: delivery.deadline,

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::task::{Context, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quorate_core::time::Instant;
@@ -45,56 +45,74 @@ struct Table {
     timers: BTreeMap<Cow<'static, str>, Timer>,
     /// After how long without a message, and when that is.
     idle: Option<(Duration, Instant)>,
-    waker: Option<Waker>,
 }
 
-/// See the module.
+/// See the module. Most entities have none and pay one look at a flag for each message.
 #[derive(Default)]
-pub(super) struct Timers(Mutex<Table>);
+pub(super) struct Timers {
+    /// Whether anything stands in the table. What a task starts beside the handler may be missed: whoever starts it has the entity look
+    /// again.
+    are_used: AtomicBool,
+    table: Mutex<Table>,
+}
 
 impl Timers {
     /// Starts one, instead of another one with this key; `false` if there are too many.
     pub(super) fn start(&self, key: Cow<'static, str>, at: Instant, source: Source) -> bool {
-        let mut table = lock(&self.0);
+        let mut table = lock(&self.table);
         if table.timers.len() >= TIMERS_MAX && !table.timers.contains_key(&key) {
             return false;
         }
         table.timers.insert(key, Timer { at, source });
-        wake(table.waker.take());
+        self.note_use(&table);
         true
     }
 
     /// Stops one; says whether it was there.
     pub(super) fn cancel(&self, key: &str) -> bool {
-        lock(&self.0).timers.remove(key).is_some()
+        let mut table = lock(&self.table);
+        let was_there = table.timers.remove(key).is_some();
+        self.note_use(&table);
+        was_there
     }
 
     pub(super) fn is_active(&self, key: &str) -> bool {
-        lock(&self.0).timers.contains_key(key)
+        lock(&self.table).timers.contains_key(key)
     }
 
     /// Wants to know when no message came for so long; or no more.
     pub(super) fn watch_idle(&self, after: Option<Duration>, now: Instant) {
-        let mut table = lock(&self.0);
+        let mut table = lock(&self.table);
         table.idle = after.map(|after| (after, now + after));
-        wake(table.waker.take());
+        self.note_use(&table);
+    }
+
+    /// Whether there is anything to look at.
+    pub(super) fn are_used(&self) -> bool {
+        self.are_used.load(Ordering::Acquire)
     }
 
     /// A message is handled.
-    pub(super) fn touch(&self, now: Instant) {
-        if let Some((after, at)) = &mut lock(&self.0).idle {
-            *at = now + *after;
+    pub(super) fn touch(&self, now: impl FnOnce() -> Instant) {
+        if !self.are_used() {
+            return;
+        }
+        if let Some((after, at)) = &mut lock(&self.table).idle {
+            *at = now() + *after;
         }
     }
 
     /// The first that is due. One that comes again does so an interval after now: what was missed is not made up for.
     pub(super) fn pop(&self, now: Instant) -> Option<Due> {
-        let mut table = lock(&self.0);
+        let mut table = lock(&self.table);
         let due = table.timers.iter().filter(|(_, timer)| timer.at <= now);
         let first = due.min_by_key(|(_, timer)| timer.at).map(|(key, _)| key.clone());
         if let Some(key) = first {
             let message = match table.timers.remove(&key)?.source {
-                Source::Once(message) => message,
+                Source::Once(message) => {
+                    self.note_use(&table);
+                    message
+                }
                 Source::Each(interval, mut make) => {
                     let message = make();
                     let at = now + interval;
@@ -114,25 +132,26 @@ impl Timers {
         }
     }
 
-    /// When the next is due. Whoever polls is woken when that changes.
-    pub(super) fn next(&self, cx: &Context<'_>) -> Option<Instant> {
-        let mut table = lock(&self.0);
-        table.waker = Some(cx.waker().clone());
+    /// When the next is due. Whoever changes that has the entity look again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        if !self.are_used() {
+            return None;
+        }
+        let table = lock(&self.table);
         let timers = table.timers.values().map(|timer| timer.at);
         timers.chain(table.idle.map(|(_, at)| at)).min()
     }
 
     /// The incarnation has ended, and they with it.
     pub(super) fn clear(&self) {
-        let mut table = lock(&self.0);
-        table.timers.clear();
-        table.idle = None;
+        let mut table = lock(&self.table);
+        *table = Table::default();
+        self.note_use(&table);
     }
-}
 
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
+    fn note_use(&self, table: &Table) {
+        let are_used = !table.timers.is_empty() || table.idle.is_some();
+        self.are_used.store(are_used, Ordering::Release);
     }
 }
 
@@ -158,7 +177,7 @@ mod tests {
     }
 
     fn next(timers: &Timers) -> Option<Instant> {
-        timers.next(&Context::from_waker(Waker::noop()))
+        timers.next()
     }
 
     #[test]
@@ -197,7 +216,7 @@ mod tests {
     fn the_time_without_a_message_begins_anew_with_each_and_again_when_it_is_over() {
         let timers = Timers::default();
         timers.watch_idle(Some(Duration::from_millis(10)), at(0));
-        timers.touch(at(5));
+        timers.touch(|| at(5));
         assert_eq!(numbers(&timers, 14), []);
         assert_eq!(numbers(&timers, 15), [None]);
         assert_eq!(next(&timers), Some(at(25)));
