@@ -1,6 +1,7 @@
 //! What nodes say to each other: one arm per machine. What each says is in its `protocol`; the bytes are `wire`'s business.
 //! Spec: membership 5, sharding 2.1.
 
+use alloc::boxed::Box;
 use core::convert::Infallible;
 
 pub use crate::ddata::protocol::Msg as DdataMsg;
@@ -29,8 +30,8 @@ pub enum Message {
     Ddata(DdataMsg),
     /// Of the singletons.
     Singleton(SingletonMsg),
-    /// Of the quorum logs.
-    Journal(JournalMsg),
+    /// Of the quorum logs. In a box: a third larger than any other, and each message is as large as the largest.
+    Journal(Box<JournalMsg>),
 }
 
 impl From<MembershipMsg> for Message {
@@ -65,7 +66,7 @@ impl From<SingletonMsg> for Message {
 
 impl From<JournalMsg> for Message {
     fn from(msg: JournalMsg) -> Self {
-        Self::Journal(msg)
+        Self::Journal(Box::new(msg))
     }
 }
 

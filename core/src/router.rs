@@ -80,7 +80,7 @@ impl<R: Rng> Node<R> {
             Message::Sharding(msg) => machines.sharding.on_message(&mut base.cx(), from, msg),
             Message::Ddata(msg) => machines.ddata.on_message(&mut base.cx(), from, msg),
             Message::Singleton(msg) => machines.singletons.on_message(&mut base.cx(), from, msg),
-            Message::Journal(msg) => machines.journals.on_message(&mut base.cx(), from, msg),
+            Message::Journal(msg) => machines.journals.on_message(&mut base.cx(), from, *msg),
         }
     }
 

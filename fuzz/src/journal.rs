@@ -23,8 +23,11 @@ pub fn journal(data: &[u8]) {
     check_body(tag.kind, body);
     let lane = kind::lane_of(tag.kind).unwrap_or(tag.lane);
     match decode_message(tag.kind, lane, body, &LIMITS) {
-        Ok(Message::Journal(Msg::Request(request))) => ask_twice(&request),
-        Ok(Message::Journal(Msg::Reply(reply))) => answer(&reply),
+        Ok(Message::Journal(msg)) => match *msg {
+            Msg::Request(request) => ask_twice(&request),
+            Msg::Reply(reply) => answer(&reply),
+            Msg::Voter(_) => {}
+        },
         Ok(_) | Err(_) => {}
     }
 }

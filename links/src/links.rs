@@ -196,27 +196,12 @@ impl Links {
 
     /// Does what a node orders of its links. `Some`: an effect for somebody else.
     #[must_use]
+    #[inline]
     pub fn perform(&mut self, view: &View, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Send { to, message } => self.send(view, to, message),
             Effect::Quarantine(node) => self.cut_off(node),
-            Effect::Notify(event) => {
-                if let Event::Membership(MembershipEvent::Changed {
-                    change: MembershipChange::Downed(member) | MembershipChange::Removed { member, .. },
-                    ..
-                }) = &event
-                {
-                    self.give_up_asks_of(&member.node);
-                }
-                if let Event::Rejected {
-                    peer,
-                    rejection: Rejection::Wire(error),
-                } = &event
-                {
-                    self.react(peer, error.reaction());
-                }
-                return Some(Effect::Notify(self.outbound.explain(event)));
-            }
+            Effect::Notify(event) => return Some(Effect::Notify(self.heed(event))),
             other @ (Effect::Entity(_)
             | Effect::Singleton(_)
             | Effect::Reply { .. }
@@ -225,6 +210,25 @@ impl Links {
             | Effect::Halt(_)) => return Some(other),
         }
         None
+    }
+
+    /// What users hear concerns links too; what links know of it goes with it.
+    fn heed(&mut self, event: Event) -> Event {
+        if let Event::Membership(MembershipEvent::Changed {
+            change: MembershipChange::Downed(member) | MembershipChange::Removed { member, .. },
+            ..
+        }) = &event
+        {
+            self.give_up_asks_of(&member.node);
+        }
+        if let Event::Rejected {
+            peer,
+            rejection: Rejection::Wire(error),
+        } = &event
+        {
+            self.react(peer, error.reaction());
+        }
+        self.outbound.explain(event)
     }
 
     /// Takes a message for a peer. What cannot be sent comes back as [`LinkEvent::Dropped`](quorate_core::input::LinkEvent::Dropped).

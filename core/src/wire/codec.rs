@@ -137,7 +137,7 @@ pub fn decode_message_with(
     } else if SingletonMsg::TAGS.contains(&tag) {
         Message::Singleton(singleton::read(tag, &mut reader)?)
     } else if JournalMsg::TAGS.contains(&tag) {
-        Message::Journal(journal::read(tag, &mut reader)?)
+        journal::read(tag, &mut reader)?.into()
     } else if DetectorMsg::TAGS.contains(&tag) {
         Message::Detector(detector::read(tag, &mut reader)?)
     } else {

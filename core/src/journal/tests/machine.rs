@@ -149,7 +149,7 @@ impl World {
         while let Some(message) = peer.fixture.outbox.loopback.pop_front() {
             worked = true;
             if let Message::Journal(msg) = message {
-                peer.journals.on_message(&mut peer.fixture.cx(), &me, msg);
+                peer.journals.on_message(&mut peer.fixture.cx(), &me, *msg);
             }
         }
         for effect in peer.fixture.effects() {
@@ -158,7 +158,7 @@ impl World {
                 Effect::Send {
                     to: Target::Node(to),
                     message: Message::Journal(msg),
-                } if !self.down.contains(&at) => self.wire.push_back((me.clone(), to, msg)),
+                } if !self.down.contains(&at) => self.wire.push_back((me.clone(), to, *msg)),
                 Effect::Store(Owner::Journal, request) => {
                     let report = match &mut peer.disk {
                         Some(disk) => StoreReport {

@@ -188,17 +188,14 @@ impl Region {
         }
         let shard = pending.envelope.shard;
         match self.homes.get(&shard) {
-            Some(home) if home == shared.cx.me() => match self.shards.get(&shard) {
-                Some(here) if here.is_running() && !self.paused => self.deliver(shared, pending),
-                Some(_) | None => self.buffer(shared, pending),
-            },
+            Some(home) if home == shared.cx.me() => self.deliver(shared, pending),
             Some(_) if pending.is_foreign() => pending.hand_back(shared),
             Some(home) => send(shared, &home.clone(), pending),
             None => self.buffer(shared, pending),
         }
     }
 
-    fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    pub(super) fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         if self.lifecycle == RegionLifecycle::Stopped {
             if pending.is_foreign() {
                 pending.hand_back(shared);

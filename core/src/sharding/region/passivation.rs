@@ -129,15 +129,16 @@ impl Region {
         }
     }
 
-    /// Gives a message to an entity of a shard that runs here, or keeps it for the next incarnation.
+    /// Gives a message to an entity of a shard whose home is here, or keeps it: for the next incarnation of the entity, or of the shard.
     pub(super) fn deliver(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         let (shard, entity) = (pending.envelope.shard, &pending.envelope.entity);
+        let here = self.shards.get_mut(&shard).filter(|here| here.is_running());
+        let Some(here) = here.filter(|_| !self.paused) else {
+            return self.buffer(shared, pending);
+        };
         if self.buffers.has_for_entity(shard, entity) {
             return self.keep_for_entity(shared, pending);
         }
-        let Some(here) = self.shards.get_mut(&shard) else {
-            return;
-        };
         match here.deliver(shared, self.kind.id, pending) {
             Delivered::Done => {}
             Delivered::Passivating(pending) => self.keep_for_entity(shared, pending),

@@ -385,7 +385,7 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
         ("journal_kept", reply(Said::Kept)),
         ("journal_refused", reply(Said::Refused { held: token })),
     ]
-    .map(|(name, msg)| (name, Message::Journal(msg)))
+    .map(|(name, msg)| (name, msg.into()))
     .into()
 }
 
