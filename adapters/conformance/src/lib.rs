@@ -12,7 +12,7 @@
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_deliveries!`, `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
@@ -21,11 +21,13 @@
 mod asking;
 mod bad_inputs;
 mod blocking;
+mod breaking;
 #[cfg(feature = "dev-certs")]
 mod certificates;
 mod churn;
 mod cluster;
 mod data;
+mod deliveries;
 mod disk;
 mod durable;
 mod durable_faults;
@@ -86,6 +88,12 @@ pub use cluster::{
 };
 pub use data::{
     a_large_state_crosses_beside_heartbeats_and_asks, i_63_replicated_data_is_on_every_node_and_outlives_one,
+};
+pub use deliveries::{
+    deliveries_keep_their_order_and_number_while_shards_move,
+    s_238_64_mib_arrive_in_parts_over_links_that_break,
+    s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_restart,
+    what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation,
 };
 pub use disk::FaultyDisk;
 pub use durable::{
@@ -360,6 +368,19 @@ macro_rules! conformance_of_durable_entities {
             durable_entities_outlive_their_nodes_and_count_every_command_once,
             durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
+        );
+    };
+}
+
+/// The same for reliable delivery.
+#[macro_export]
+macro_rules! conformance_of_deliveries {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            deliveries_keep_their_order_and_number_while_shards_move,
+            what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation,
+            s_238_64_mib_arrive_in_parts_over_links_that_break,
+            s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_restart,
         );
     };
 }

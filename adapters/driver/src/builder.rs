@@ -16,6 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::adapter::Adapter;
+use crate::background::Background;
 use crate::cluster::Cluster;
 use crate::entity::{Gate, Reports, SleepUntil};
 use crate::error::{ClusterError, StartError};
@@ -290,6 +291,7 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
         let executor = users.clone();
         let beside = Beside {
             wake,
+            background: Background::new(users.clone()),
             store: stores.access(),
             life: Life::new(config.shutdown.clone(), move |work| executor.spawn(work)),
         };

@@ -7,6 +7,7 @@ use std::io;
 use quorate_core::agreement::SettingError;
 use quorate_core::config::ConfigError;
 use quorate_core::ddata::crdt::RegisterError;
+use quorate_core::delivery::BadSetting;
 use quorate_core::effect::{CommandError, HaltReason};
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
@@ -108,6 +109,9 @@ pub enum ClusterError {
     /// A kind of durable entities on a node whose store cannot keep them.
     #[error(transparent)]
     Durability(#[from] DurabilityError),
+    /// A setting of reliable delivery is out of its range.
+    #[error(transparent)]
+    Setting(#[from] BadSetting),
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),

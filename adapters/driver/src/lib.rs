@@ -21,12 +21,14 @@
 
 mod adapter;
 mod authentication;
+mod background;
 mod builder;
 mod clock;
 mod cluster;
 mod codec;
 mod commands;
 pub mod data;
+pub mod delivery;
 pub mod durable;
 mod ending;
 mod entity;

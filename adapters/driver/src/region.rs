@@ -51,6 +51,10 @@ impl<M, R> Region<M, R> {
         self.kind
     }
 
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// The entity with this id: 1 to 1,024 bytes, usually text. It need not exist: the first message makes it.
     #[must_use]
     pub fn entity(&self, id: impl AsRef<[u8]>) -> EntityRef<M, R> {
@@ -355,6 +359,13 @@ enum AskProgress {
 pub struct AskFuture<R> {
     state: AskProgress,
     reply: PhantomData<fn() -> R>,
+}
+
+impl<R> AskFuture<R> {
+    /// Whether the node has the question: from when this is so, later ones come after it.
+    pub(crate) const fn is_submitted(&self) -> bool {
+        matches!(self.state, AskProgress::Waiting(_))
+    }
 }
 
 impl<R> fmt::Debug for AskFuture<R> {

@@ -22,8 +22,10 @@ use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
 use quorate_core::view::View;
 
+use crate::background::Background;
 pub(crate) use crate::commands::{ControlCommand, DataCommand, Recipient, UserCommand};
 use crate::data::Places;
+use crate::delivery::DeliveryCounters;
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, SingletonError, TellError};
 use crate::events::Hub;
@@ -92,6 +94,10 @@ pub(crate) struct Shared {
     /// Whether several stores of the cluster keep logs.
     pub(crate) keeps_logs: bool,
     pub(crate) openers: AtomicU64,
+    /// What runs beside users' tasks.
+    pub(crate) background: Background,
+    /// What producers and consumers have done.
+    pub(crate) deliveries: DeliveryCounters,
     ended: Receiver<()>,
 }
 
@@ -100,13 +106,19 @@ pub(crate) struct Beside {
     pub(crate) wake: Arc<Notify>,
     pub(crate) store: Option<StoreAccess>,
     pub(crate) life: Life,
+    pub(crate) background: Background,
 }
 
 impl Shared {
     pub(crate) fn new(
         me: UniqueAddress,
         config: &Config,
-        Beside { wake, store, life }: Beside,
+        Beside {
+            wake,
+            store,
+            life,
+            background,
+        }: Beside,
     ) -> (Arc<Self>, Commands) {
         let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
@@ -137,6 +149,8 @@ impl Shared {
             data_later: later_in,
             subscribers: Places::new(config.ddata.subscribers_max),
             store,
+            background,
+            deliveries: DeliveryCounters::default(),
             ended: ended_out,
         };
         let commands = Commands {
@@ -151,14 +165,34 @@ impl Shared {
 
     /// Whether a message may be sent to this entity.
     pub(crate) fn check(&self, entity: &EntityId, payload: &Payload) -> Result<(), TellError> {
+        self.check_bytes(entity, payload.len())
+    }
+
+    /// Whether this many bytes may be sent to this entity.
+    pub(crate) fn check_bytes(&self, entity: &EntityId, bytes: usize) -> Result<(), TellError> {
         let id_bytes = entity.as_bytes().len();
         if id_bytes == 0 || id_bytes > self.limits.id_bytes {
             return Err(TellError::BadEntityId);
         }
-        if payload.len().saturating_add(id_bytes) > self.limits.payload_bytes {
+        if bytes.saturating_add(id_bytes) > self.limits.payload_bytes {
             return Err(TellError::TooLarge);
         }
         Ok(())
+    }
+
+    /// How many bytes fit into a message to any entity, beside so many others.
+    pub(crate) const fn payload_room(&self, others: usize) -> usize {
+        let limits = &self.limits;
+        limits
+            .payload_bytes
+            .saturating_sub(limits.id_bytes)
+            .saturating_sub(others)
+    }
+
+    /// A number for an opener of logs that several stores keep, or for a producer: no other of this node has it, and by chance none of
+    /// any node.
+    pub(crate) fn next_opener(&self) -> u64 {
+        self.openers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether a message may be sent to a singleton.
@@ -387,6 +421,7 @@ impl Shared {
         self.control(ControlCommand::Stats(reply)).await?;
         let mut stats = answer.await.ok_or(ClusterError::Stopped)?;
         stats.host.messages_unmatched = self.unmatched.load(Ordering::Relaxed);
+        self.deliveries.show(&mut stats.host);
         Ok(stats)
     }
 

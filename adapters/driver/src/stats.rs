@@ -34,6 +34,16 @@ pub struct HostStats {
     pub store_orders_turned_away: u64,
     /// Envelopes that were for no entity: dead letters of this node's own senders.
     pub messages_unmatched: u64,
+    /// Messages of reliable delivery, or parts of them, that this node's producers sent for the first time.
+    pub deliveries_sent: u64,
+    /// How often they were sent again.
+    pub deliveries_resent: u64,
+    /// Messages that their entities have confirmed to this node's producers.
+    pub deliveries_confirmed: u64,
+    /// Messages that consumers of this node left out: longer than they take, or with parts that were lost and are not sent again.
+    pub deliveries_dropped: u64,
+    /// How often consumers of this node could not read a message, which waits for one that can.
+    pub deliveries_undecodable: u64,
     /// How often an entity, or the instance of a singleton, failed: a panic, or an error that it gave up with.
     pub entities_failed: u64,
     /// How often one was made anew after that.

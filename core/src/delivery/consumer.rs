@@ -221,6 +221,7 @@ impl<P: Clone + PartialEq> Consumer<P> {
         if message.seq < source.expected {
             if message.first {
                 // The request may have been lost. Nothing else is missing, so nothing else is to be sent again.
+                self.keep_parts(out);
                 self.request(out, false);
             }
             return;
@@ -266,8 +267,9 @@ impl<P: Clone + PartialEq> Consumer<P> {
         let received = self.source.as_ref().map_or(0, |source| source.expected - 1);
         if self.widen_for_parts(received) {
             self.request(out, false);
-            self.arm(now);
         }
+        // Nothing was waited for while the user was busy.
+        self.arm(now);
         true
     }
 
@@ -301,6 +303,10 @@ impl<P: Clone + PartialEq> Consumer<P> {
             Some(source) if source.is_resending => {
                 let (to, from) = (source.producer.clone(), source.expected);
                 out.push(ConsumerOutput::Resend { to, from });
+            }
+            Some(source) if source.is_collecting => {
+                self.keep_parts(out);
+                self.request(out, false);
             }
             Some(_) => self.request(out, true),
             None => {}
@@ -369,6 +375,14 @@ impl<P: Clone + PartialEq> Consumer<P> {
             source.requested = seq.saturating_add(self.settings.window);
         }
         widens
+    }
+
+    /// Parts are confirmed with the last one: so that those which are here do not come again with every repetition, says what is missing.
+    fn keep_parts(&self, out: &mut Vec<ConsumerOutput<P>>) {
+        if let Some(source) = self.source.as_ref().filter(|source| source.is_collecting) {
+            let (to, from) = (source.producer.clone(), source.expected);
+            out.push(ConsumerOutput::Resend { to, from });
+        }
     }
 
     fn request(&self, out: &mut Vec<ConsumerOutput<P>>, via_timeout: bool) {

@@ -307,9 +307,13 @@ impl<P: Clone> Producer<P> {
         self.go_on(now, out);
     }
 
-    /// The consumer misses something: everything from this number on is sent again; from 0: everything, as to a new consumer.
+    /// The consumer misses something: everything from this number on is sent again, and nothing before it; from 0: everything, as to a
+    /// new consumer.
     pub fn on_resend(&mut self, now: Instant, from: u64, out: &mut Vec<ProducerOutput<P>>) {
         self.next_is_first |= from == 0;
+        for kept in self.unconfirmed.iter_mut().filter(|kept| kept.stored.seq < from) {
+            kept.is_sent = true;
+        }
         self.unsend_from(from);
         self.go_on(now, out);
     }

@@ -242,6 +242,18 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         }
     }
 
+    /// The settings.
+    #[must_use]
+    pub const fn settings(&self) -> &ToEntitiesSettings {
+        &self.settings
+    }
+
+    /// Whether an entity has a producer: it was given something, and was not idle for long since.
+    #[must_use]
+    pub fn knows(&self, entity: &K) -> bool {
+        self.entities.contains_key(entity)
+    }
+
     /// Messages that wait, for an entity or for the store.
     #[must_use]
     pub const fn waiting(&self) -> usize {

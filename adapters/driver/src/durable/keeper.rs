@@ -23,7 +23,7 @@ pub(crate) enum Keeper {
 
 impl Keeper {
     /// Who keeps the logs of a kind, and whether no second member may host it.
-    pub(super) fn of(shared: &Shared, has_single_host: bool) -> Result<(Self, bool), DurabilityError> {
+    pub(crate) fn of(shared: &Shared, has_single_host: bool) -> Result<(Self, bool), DurabilityError> {
         match &shared.store {
             Some(store) if store.scope() == StoreScope::Shared => Ok((Self::Store(store.clone()), false)),
             Some(store) if has_single_host => Ok((Self::Store(store.clone()), true)),
@@ -34,7 +34,7 @@ impl Keeper {
     }
 
     /// The log of this name; `None` if the name is too long.
-    pub(super) fn journal(
+    pub(crate) fn journal(
         &self,
         shared: &Arc<Shared>,
         sleep: &Sleep,

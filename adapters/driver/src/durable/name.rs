@@ -9,7 +9,7 @@ use quorate_core::store::limits::LOG_NAME_BYTES_MAX;
 
 /// `kind/id`, with what could be mistaken written as `%` and two digits: `%`, `/`, control characters, and bytes that are no
 /// UTF-8. Reading the digits back gives kind and id again, so no two have one name. `None` if it is too long for a log.
-pub(super) fn log_name(kind: &str, id: &EntityId) -> Option<LogName> {
+pub(crate) fn log_name(kind: &str, id: &EntityId) -> Option<LogName> {
     let mut name = String::with_capacity(kind.len() + 1 + id.as_bytes().len());
     push(&mut name, kind.as_bytes());
     name.push('/');

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quorate_core::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
@@ -124,11 +123,6 @@ impl Shared {
         let sent = self.data.send(command).await;
         self.wake.notify();
         sent.ok()
-    }
-
-    /// A name for one who opens logs that several stores keep: no other of this node has it, and by chance none of any node.
-    fn next_opener(&self) -> u64 {
-        self.openers.fetch_add(1, Ordering::Relaxed)
     }
 }
 

@@ -290,6 +290,11 @@ impl EntityContext {
         }
     }
 
+    /// The time of the users' runtime.
+    pub(crate) fn now(&self) -> Instant {
+        self.inside.reports.gate.now()
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inside.shared
     }

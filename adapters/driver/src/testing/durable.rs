@@ -19,6 +19,7 @@ use quorate_core::sharding::ids::{AskRef, EntityId, ShardId, Slot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::background::Background;
 use crate::codec;
 use crate::durable::{DurableStarter, EventSourced, Sleep};
 use crate::entity::{Delivery, EntityContext, Mailbox, Reports, Start, Starter, Who};
@@ -67,6 +68,7 @@ impl DurableHost {
             store: stores.access(),
             // Nothing is registered for the end of a node that is not there.
             life: Life::new(config.shutdown.clone(), drop),
+            background: Background::none(),
         };
         let (shared, commands) = Shared::new(me, &config, beside);
         Ok(Self {

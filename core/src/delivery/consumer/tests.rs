@@ -273,6 +273,26 @@ fn a_message_of_many_parts_is_delivered_in_one_piece_and_confirmed_with_its_last
 }
 
 #[test]
+fn parts_that_are_here_are_not_asked_for_again() {
+    let mut under = Under::new(20);
+    under.sequenced(A, 1, true, BEGIN);
+    under.sequenced(A, 2, false, MIDDLE);
+    let missing = [ConsumerOutput::Resend { to: A, from: 3 }, request(0, 20)];
+    assert_eq!(under.retry().1, missing, "nothing came for a while");
+    assert_eq!(
+        under.sequenced(A, 1, true, BEGIN),
+        missing,
+        "it was begun with again"
+    );
+    under.sequenced(A, 3, false, END);
+    assert_eq!(
+        under.sequenced(A, 1, true, BEGIN),
+        [request(0, 20)],
+        "it is whole"
+    );
+}
+
+#[test]
 fn a_message_that_is_too_large_is_left_out_and_does_not_hold_up_the_next() {
     let mut under = Under::with(ConsumerSettings {
         window: 20,

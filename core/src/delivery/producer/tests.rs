@@ -248,6 +248,31 @@ fn a_large_message_goes_in_parts_as_far_as_the_consumer_has_asked() {
 }
 
 #[test]
+fn what_a_consumer_has_of_a_message_in_parts_is_not_sent_again_to_it() {
+    let mut under = Under::new(ProducerSettings {
+        part_bytes: Some(64),
+        ..ProducerSettings::default()
+    });
+    under.consumer();
+    under.act(|producer, now, out| {
+        assert_eq!(producer.on_message(now, (0..=255).collect(), out), Ok(4));
+    });
+    under.request(0, 10);
+    // Silence: it begins again as with a new consumer, which turns out to be the old one.
+    let numbers = |out: &[Output]| -> Vec<u64> {
+        let sent = out.iter().filter_map(|output| match output {
+            ProducerOutput::Send(sent) => Some(sent.seq),
+            _ => None,
+        });
+        sent.collect()
+    };
+    assert_eq!(numbers(&under.consumer()), [1]);
+    assert_eq!(numbers(&under.resend(3)), [], "not asked for yet");
+    assert_eq!(numbers(&under.request(0, 10)), [3, 4]);
+    assert_eq!(numbers(&under.resend(0)), [1, 2, 3, 4], "a new one");
+}
+
+#[test]
 fn a_consumer_that_wants_nothing_again_is_kept_nothing_for() {
     let mut under = Under::new(ProducerSettings::default());
     under.consumer();

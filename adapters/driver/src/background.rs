@@ -1,0 +1,73 @@
+//! What runs in the background of a node for its users: on their executor, by their clock. Decides nothing.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::time::Instant;
+
+use crate::durable::Sleep;
+use crate::runtime::Runtime;
+
+/// A task without a result.
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The users' executor without its type.
+#[derive(Clone)]
+pub(crate) struct Background {
+    now: Arc<dyn Fn() -> Instant + Send + Sync>,
+    spawn: Arc<dyn Fn(Task) + Send + Sync>,
+    sleep: Arc<dyn Fn(Instant) -> Task + Send + Sync>,
+}
+
+impl Background {
+    pub(crate) fn new<R: Runtime>(runtime: R) -> Self {
+        let (clock, executor) = (runtime.clone(), runtime.clone());
+        Self {
+            now: Arc::new(move || clock.now().mono),
+            spawn: Arc::new(move |task| executor.spawn(task)),
+            sleep: Arc::new(move |at| Box::pin(runtime.sleep_until(at))),
+        }
+    }
+
+    /// One that drops what it is given: of a node that is not there.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn none() -> Self {
+        Self {
+            now: Arc::new(Instant::default),
+            spawn: Arc::new(drop),
+            sleep: Arc::new(|_| Box::pin(std::future::pending())),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        (self.now)()
+    }
+
+    /// Runs a task to its end, detached.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        (self.spawn)(Box::pin(task));
+    }
+
+    /// Completes at `at`; never without a time.
+    pub(crate) async fn sleep_until(&self, at: Option<Instant>) {
+        match at {
+            Some(at) => (self.sleep)(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for a while, as durable entities do.
+    pub(crate) fn sleeper(&self) -> Sleep {
+        let own = self.clone();
+        Arc::new(move |time: Duration| (own.sleep)(own.now() + time))
+    }
+}
+
+impl fmt::Debug for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Background")
+    }
+}

@@ -1,0 +1,33 @@
+//! Reliable delivery: messages that are numbered, sent again until they are confirmed, and never sent faster than they are handled.
+//! A [`Producer`] sends to entities whose kind is registered with [`Cluster::register_consumer`](crate::Cluster::register_consumer);
+//! each gets its messages in the order in which they were sent, none is left out, and none comes twice to the same incarnation. Page:
+//! `docs/delivery.md`. Spec: sharding 1.14, 2.4, 4.4.
+//!
+//! | part | decides |
+//! |---|---|
+//! | `quorate_core::delivery` | everything about numbers, windows, repetitions and parts, on both sides |
+//! | [`Consumer`], [`Delivery`] | nothing: what users write, and what they confirm |
+//! | `receiving` | which of several producers is served next; what a delivery that nobody confirms comes to |
+//! | [`Producer`], `sending` | who waits for room |
+//! | `lines` | when an entity is asked what it has to say |
+//! | `queue` | how a durable producer keeps what nobody has confirmed |
+//!
+//! A producer asks its entity each message, and the entity answers when it is confirmed: with how far it is, and how far the producer may
+//! go. So a producer needs no address, no confirmation waits for a later one, and whoever sends hears at once when the entity has stopped or
+//! moved.
+
+mod consumer;
+mod counters;
+mod lines;
+mod orders;
+mod parcel;
+mod producer;
+mod queue;
+mod receiving;
+mod sending;
+
+pub use consumer::{Confirm, Consumer, Delivery};
+pub(crate) use counters::DeliveryCounters;
+pub use parcel::{Parcel, Receipt};
+pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
+pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};

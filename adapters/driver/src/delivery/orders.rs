@@ -1,0 +1,57 @@
+//! What the task of a producer is told: by its users, and by the tasks that wait for entities and for the store. Types only.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use quorate_core::sharding::ids::{EntityId, Payload};
+
+use super::SendError;
+use super::parcel::Receipt;
+use crate::error::AskError;
+use crate::sync::{self, Notify, lock};
+
+/// What users want of a producer.
+pub(super) enum Order {
+    Send(Offer),
+    Try(Offer),
+    Unconfirmed(sync::Sender<usize>),
+    Flush(sync::Sender<()>),
+}
+
+/// A message and who waits for what becomes of it.
+pub(super) struct Offer {
+    pub(super) entity: EntityId,
+    pub(super) payload: Payload,
+    pub(super) taken: sync::Sender<Result<(), SendError>>,
+    pub(super) confirmed: sync::Sender<()>,
+}
+
+/// What other tasks have to say.
+pub(super) enum Said {
+    /// An entity, or why it did not.
+    Line(EntityId, Result<Receipt, AskError>),
+    /// The store has kept a message.
+    Stored(u64),
+    /// And so many confirmations.
+    Noted(usize),
+    /// The store did not, and will not be asked again.
+    StoreFailed,
+}
+
+/// Where they say it. As long as there are lines, and messages that are being stored.
+#[derive(Default)]
+pub(super) struct Inbox {
+    said: Mutex<VecDeque<Said>>,
+    pub(super) notify: Notify,
+}
+
+impl Inbox {
+    pub(super) fn put(&self, said: Said) {
+        lock(&self.said).push_back(said);
+        self.notify.notify();
+    }
+
+    pub(super) fn take(&self) -> Option<Said> {
+        lock(&self.said).pop_front()
+    }
+}

@@ -1,0 +1,164 @@
+//! What producers and consumers say to each other, as messages and answers of ordinary entities. Types only. Spec: sharding 2.4.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use quorate_core::delivery::{ConsumerOutput, Part};
+use quorate_core::sharding::ids::Payload;
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What a producer sends to a consumer of messages `M`: the message type of a kind that is registered with
+/// [`Cluster::register_consumer`](crate::Cluster::register_consumer). Made by producers alone.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "", transparent)]
+pub struct Parcel<M> {
+    pub(super) inside: Inside,
+    #[serde(skip)]
+    types: PhantomData<fn(M)>,
+}
+
+impl<M> Parcel<M> {
+    pub(super) const fn new(inside: Inside) -> Self {
+        let types = PhantomData;
+        Self { inside, types }
+    }
+}
+
+impl<M> fmt::Debug for Parcel<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Parcel").field(&self.inside).finish()
+    }
+}
+
+/// A producer, as consumers tell them apart: one of the same name that was started again is another one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Origin {
+    pub(super) name: String,
+    pub(super) incarnation: u64,
+    /// It is the only one of its name: an earlier one has ended.
+    pub(super) is_alone: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Inside {
+    /// A numbered message, or a part of one; answered when it is confirmed, or as soon as there is something to say.
+    Message {
+        from: Origin,
+        seq: u64,
+        first: bool,
+        begins: bool,
+        ends: bool,
+        payload: Bytes,
+    },
+    /// Asks what there is to say, when no message is on its way that does.
+    Line { from: Origin },
+    /// The producer has ended, and everything is confirmed.
+    Bye { from: Origin },
+    /// An entity to itself: look at what is due.
+    Look,
+}
+
+impl Inside {
+    /// Which part of a message it is.
+    pub(super) const fn part(begins: bool, ends: bool) -> Part {
+        Part {
+            first: begins,
+            last: ends,
+        }
+    }
+}
+
+/// What a consumer says to its producer: the answer type of such a kind. Made by consumers alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Everything up to here is confirmed.
+    pub(super) ack: Option<u64>,
+    pub(super) request: Option<Wanted>,
+    /// Send again from here on.
+    pub(super) resend: Option<u64>,
+}
+
+/// A request as it travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Wanted {
+    pub(super) confirmed: u64,
+    pub(super) up_to: u64,
+    pub(super) support_resend: bool,
+    pub(super) via_timeout: bool,
+}
+
+impl Receipt {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.ack.is_none() && self.request.is_none() && self.resend.is_none()
+    }
+
+    /// Adds what a consumer wants said; the newest counts. What is for its user is given back.
+    pub(super) fn add(&mut self, output: ConsumerOutput<()>) -> Option<ConsumerOutput<()>> {
+        match output {
+            ConsumerOutput::Request {
+                confirmed,
+                up_to,
+                support_resend,
+                via_timeout,
+                ..
+            } => {
+                let before = self.request.is_some_and(|request| request.via_timeout);
+                self.request = Some(Wanted {
+                    confirmed,
+                    up_to,
+                    support_resend,
+                    via_timeout: via_timeout || before,
+                });
+                self.ack = self.ack.filter(|ack| *ack > confirmed);
+                None
+            }
+            ConsumerOutput::Resend { from, .. } => {
+                self.resend = Some(from);
+                None
+            }
+            ConsumerOutput::Ack { confirmed, .. } => {
+                let is_said = self.request.is_some_and(|request| request.confirmed >= confirmed);
+                self.ack = (!is_said).then_some(confirmed).max(self.ack);
+                None
+            }
+            output @ (ConsumerOutput::Deliver { .. } | ConsumerOutput::Dropped { .. }) => Some(output),
+        }
+    }
+}
+
+/// Bytes that are copied in one piece.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Payload);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Whole;
+
+        impl Visitor<'_> for Whole {
+            type Value = Bytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.into()))
+            }
+        }
+
+        deserializer.deserialize_bytes(Whole)
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}

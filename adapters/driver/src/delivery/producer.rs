@@ -1,0 +1,376 @@
+//! Producers as users hold them: a name, messages to entities, and what became of each. Decides nothing.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_channel::TrySendError;
+use quorate_core::delivery::{BadSetting, ToEntitiesSettings};
+use quorate_core::sharding::ids::{EntityId, KindId};
+use serde::Serialize;
+
+use super::orders::{Offer, Order};
+use super::parcel::{Origin, Parcel, Receipt};
+use super::queue::Queue;
+use super::sending::{self, ORDERS_MAX, Task};
+use crate::codec;
+use crate::durable::DurabilityError;
+use crate::error::TellError;
+use crate::region::Region;
+use crate::shared::Shared;
+use crate::sync;
+
+/// Longest name of a producer: as a kind's.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Why a producer did not begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProducerError {
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Setting(#[from] BadSetting),
+    /// The name is empty or longer than 255 bytes.
+    #[error("a producer's name has 1 to 255 bytes")]
+    Name,
+    /// A part of a message, with what is written around it, does not fit into a frame.
+    #[error("a part of {bytes} bytes does not fit into a frame")]
+    PartTooLarge {
+        /// The part.
+        bytes: usize,
+    },
+    /// A durable producer on a node whose store cannot keep its messages.
+    #[error(transparent)]
+    Durability(#[from] DurabilityError),
+    /// The store could not say what it keeps of the producer.
+    #[error("the producer's queue cannot be read: {0}")]
+    Store(#[from] quorate_core::store::StoreError),
+    /// What the store keeps cannot be read: it was written by a later version, or is damaged.
+    #[error("the producer's queue has an entry that cannot be read")]
+    Unreadable,
+    /// The node has stopped.
+    #[error("this node has stopped")]
+    Stopped,
+}
+
+/// Why a message was not taken, or is not known to be confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The message could not be encoded: not taken.
+    #[error("the message cannot be encoded")]
+    Encode,
+    /// The message is longer than a frame, and the producer sends no parts; or longer than its consumers or its store take: not taken.
+    #[error("the message is too large")]
+    TooLarge,
+    /// The entity's id is empty or longer than `limits.entity_id_bytes_max`: not taken.
+    #[error("the entity id is empty or too long")]
+    BadEntityId,
+    /// Only from [`Producer::try_send`]: there is no room, for this entity or for all: not taken.
+    #[error("there is no room for a message to this entity")]
+    Full,
+    /// A durable producer's store did not keep a message in time, or somebody else has taken the queue over: the producer has ended.
+    #[error("the producer's store did not keep a message; the producer has ended")]
+    Store,
+    /// The producer has ended, with its node or because its store failed: a message that was taken may have been handled.
+    #[error("the producer has ended")]
+    Stopped,
+}
+
+/// A producer before it begins. See [`Region::producer`](crate::Region::producer).
+#[must_use = "nothing happens before it is started"]
+pub struct ProducerBuilder<M> {
+    shared: Arc<Shared>,
+    kind: KindId,
+    name: String,
+    settings: ToEntitiesSettings,
+    types: PhantomData<fn(M)>,
+}
+
+impl<M> Region<Parcel<M>, Receipt> {
+    /// Reliable delivery to the entities of this kind: a producer by name, 1 to 255 bytes. The name is what consumers see, and
+    /// that of a durable one's queue: of two durable ones with one name the later has it.
+    ///
+    /// ```no_run
+    /// # use quorate_driver::Region;
+    /// # use quorate_driver::delivery::{Parcel, Receipt};
+    /// # async fn example(baskets: Region<Parcel<u64>, Receipt>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let shop = baskets.producer("shop").start().await?;
+    /// let sent = shop.send("customer-7", &42).await?; // waits while there is no room
+    /// sent.await?; // the entity has confirmed it
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn producer(&self, name: impl Into<String>) -> ProducerBuilder<M> {
+        ProducerBuilder {
+            shared: Arc::clone(self.shared()),
+            kind: self.kind(),
+            name: name.into(),
+            settings: ToEntitiesSettings::default(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<M: Serialize + 'static> ProducerBuilder<M> {
+    /// Other settings than [`ToEntitiesSettings::default`]. Each says which of the reference's it mirrors.
+    pub fn settings(mut self, settings: ToEntitiesSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sends what is longer than this in parts of so many bytes (default: nothing; 64 to what fits into a frame). A message of several
+    /// parts may be as long as the consumers' `message_bytes_max`. Mirrors `chunk-large-messages`.
+    pub const fn parts_of(mut self, bytes: usize) -> Self {
+        self.settings.producer.part_bytes = Some(bytes);
+        self
+    }
+
+    /// Keeps each message in the node's store until it is confirmed (default: in memory only): a producer that is started again under
+    /// its name sends what nobody has confirmed, before anything else. In a store that all nodes read
+    /// ([`StoreScope::Shared`](crate::StoreScope::Shared)), or where the nodes' stores vote about logs, it may be started again
+    /// anywhere; otherwise on this node. [`Producer::send`] completes when the message is kept. Mirrors the durable producer queue.
+    pub const fn durable(mut self) -> Self {
+        self.settings.producer.is_durable = true;
+        self
+    }
+
+    /// Begins; a durable one reads first what it has kept. It runs on the node's executor until its last handle is gone and everything
+    /// that it took is confirmed, or the node has ended.
+    ///
+    /// # Errors
+    /// [`ProducerError`].
+    ///
+    /// # Cancel safety
+    /// Dropping it starts nothing.
+    pub async fn start(self) -> Result<Producer<M>, ProducerError> {
+        let Self {
+            shared,
+            kind,
+            name,
+            settings,
+            ..
+        } = self;
+        settings.check()?;
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            return Err(ProducerError::Name);
+        }
+        let own_bytes = name.len() + sending::OWN_BYTES;
+        let part_bytes = settings.producer.part_bytes;
+        if let Some(bytes) = part_bytes.filter(|bytes| *bytes > shared.payload_room(own_bytes)) {
+            return Err(ProducerError::PartTooLarge { bytes });
+        }
+        let queue = if settings.producer.is_durable {
+            Some(Queue::open(&shared, &name).await?)
+        } else {
+            None
+        };
+        let limits = Limits {
+            has_parts: part_bytes.is_some(),
+            own_bytes,
+            is_durable: queue.is_some(),
+        };
+        let from = Origin {
+            name,
+            incarnation: shared.next_opener(),
+            is_alone: queue.is_some(),
+        };
+        let (orders, taken) = async_channel::bounded(ORDERS_MAX);
+        let task = Task::new(Arc::clone(&shared), kind, from, settings)?;
+        shared.background.spawn(task.run(taken, queue));
+        Ok(Producer {
+            shared,
+            orders,
+            limits,
+            types: PhantomData,
+        })
+    }
+}
+
+impl<M> fmt::Debug for ProducerBuilder<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProducerBuilder")
+            .field("name", &self.name)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long a message may be.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    has_parts: bool,
+    own_bytes: usize,
+    is_durable: bool,
+}
+
+/// Reliable delivery from here to the entities of a kind. Cheap to clone; its messages to one entity arrive in the order in which
+/// [`Self::send`] completed. It does not keep the node alive.
+pub struct Producer<M> {
+    shared: Arc<Shared>,
+    orders: async_channel::Sender<Order>,
+    limits: Limits,
+    types: PhantomData<fn(M)>,
+}
+
+impl<M: Serialize> Producer<M> {
+    /// Sends a message to an entity. Completes when it was taken: waits while the entity has not confirmed as many as may wait for it,
+    /// and while all entities together have no room. A durable producer has stored it then. What it gives completes when the entity has
+    /// confirmed the message; whoever does not care drops it.
+    ///
+    /// # Errors
+    /// [`SendError`]: the message was not taken, but for [`SendError::Stopped`] and [`SendError::Store`] of a durable producer, which
+    /// may have kept it.
+    ///
+    /// # Cancel safety
+    /// Dropping it before it completes may or may not send the message.
+    pub async fn send(&self, entity: impl AsRef<[u8]>, message: &M) -> Result<Sent, SendError> {
+        let (offer, ways) = self.offer(entity.as_ref(), message)?;
+        let order = Order::Send(offer);
+        self.orders.send(order).await.map_err(|_| SendError::Stopped)?;
+        ways.taken().await
+    }
+
+    /// Like [`Self::send`], but fails instead of waiting for room. A durable producer's store is waited for.
+    ///
+    /// # Errors
+    /// [`SendError::Full`] beside those of `send`.
+    ///
+    /// # Cancel safety
+    /// As for [`Self::send`].
+    pub async fn try_send(&self, entity: impl AsRef<[u8]>, message: &M) -> Result<Sent, SendError> {
+        let (offer, ways) = self.offer(entity.as_ref(), message)?;
+        match self.orders.try_send(Order::Try(offer)) {
+            Ok(()) => ways.taken().await,
+            Err(TrySendError::Full(_)) => Err(SendError::Full),
+            Err(TrySendError::Closed(_)) => Err(SendError::Stopped),
+        }
+    }
+
+    fn offer(&self, entity: &[u8], message: &M) -> Result<(Offer, Ways), SendError> {
+        let payload = codec::encode(message).ok_or(SendError::Encode)?;
+        let entity = EntityId::new(entity);
+        let checked = if self.limits.has_parts {
+            self.shared.check_bytes(&entity, 0)
+        } else {
+            self.shared
+                .check_bytes(&entity, payload.len().saturating_add(self.limits.own_bytes))
+        };
+        checked.map_err(|error| match error {
+            TellError::BadEntityId => SendError::BadEntityId,
+            TellError::TooLarge
+            | TellError::Encode
+            | TellError::NoEnvelope
+            | TellError::NoMatch
+            | TellError::Full
+            | TellError::Stopped => SendError::TooLarge,
+        })?;
+        let bytes_max = if self.limits.is_durable {
+            super::queue::MESSAGE_BYTES_MAX
+        } else {
+            sending::BYTES_MAX
+        };
+        if payload.len() > bytes_max {
+            return Err(SendError::TooLarge);
+        }
+        let (taken, took) = sync::oneshot();
+        let (confirmed, confirmation) = sync::oneshot();
+        let offer = Offer {
+            entity,
+            payload,
+            taken,
+            confirmed,
+        };
+        Ok((offer, Ways { took, confirmation }))
+    }
+}
+
+impl<M> Producer<M> {
+    /// How many messages were taken and are not confirmed.
+    ///
+    /// # Errors
+    /// [`SendError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn unconfirmed(&self) -> Result<usize, SendError> {
+        self.asked(Order::Unconfirmed).await
+    }
+
+    /// Completes when everything is confirmed that was taken before, and a durable producer has noted that.
+    ///
+    /// # Errors
+    /// [`SendError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only waits.
+    pub async fn flushed(&self) -> Result<(), SendError> {
+        self.asked(Order::Flush).await
+    }
+
+    async fn asked<T>(&self, order: impl FnOnce(sync::Sender<T>) -> Order) -> Result<T, SendError> {
+        let (reply, answer) = sync::oneshot();
+        let sent = self.orders.send(order(reply)).await;
+        sent.map_err(|_| SendError::Stopped)?;
+        answer.await.ok_or(SendError::Stopped)
+    }
+}
+
+impl<M> Clone for Producer<M> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            orders: self.orders.clone(),
+            limits: self.limits,
+            types: PhantomData,
+        }
+    }
+}
+
+impl<M> fmt::Debug for Producer<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Producer").finish_non_exhaustive()
+    }
+}
+
+/// How a caller hears of its message.
+struct Ways {
+    took: sync::Receiver<Result<(), SendError>>,
+    confirmation: sync::Receiver<()>,
+}
+
+impl Ways {
+    async fn taken(self) -> Result<Sent, SendError> {
+        self.took.await.unwrap_or(Err(SendError::Stopped))?;
+        Ok(Sent {
+            confirmation: self.confirmation,
+        })
+    }
+}
+
+/// A message that was taken. Completes when the entity has confirmed it.
+///
+/// # Cancel safety
+/// Dropping it stops waiting. The message is delivered all the same.
+#[must_use = "await it to know that the message is confirmed, or drop it"]
+pub struct Sent {
+    confirmation: sync::Receiver<()>,
+}
+
+impl Future for Sent {
+    type Output = Result<(), SendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        let confirmed = Pin::new(&mut self.confirmation).poll(cx);
+        confirmed.map(|confirmed| confirmed.ok_or(SendError::Stopped))
+    }
+}
+
+impl fmt::Debug for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sent").finish_non_exhaustive()
+    }
+}
