@@ -8,6 +8,7 @@ use crate::lease::protocol::LeaseReport;
 pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
 use crate::message::{Lane, Message};
 use crate::owner::Owner;
+pub(crate) use crate::sharding::protocol::StoreAsk;
 pub use crate::sharding::protocol::{Command as ShardingCommand, EntityReport, KindSettings};
 use crate::sharding::state::ids::{EntityId, KindId, Payload};
 pub use crate::singleton::protocol::{Command as SingletonCommand, Settings as SingletonSettings};
@@ -15,6 +16,21 @@ use crate::store::StoreReport;
 
 /// The caller's name for a command; the node's answer carries it. Never reused by the host while it is open.
 pub type Token = u64;
+
+/// Who gave a command, and is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// The host, for somebody outside.
+    Host(Token),
+    /// Sharding of this node.
+    Sharding(StoreAsk),
+}
+
+impl From<Token> for Caller {
+    fn from(token: Token) -> Self {
+        Self::Host(token)
+    }
+}
 
 /// One input. Every input runs to completion; nothing blocks, nothing panics on peer data.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use crate::effect::{
 use crate::event::{DowningReport, Event, MembershipEvent};
 use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
-use crate::input::{Command, EntityReport, Input, LinkEvent, ShardingCommand, SingletonCommand};
+use crate::input::{Caller, Command, EntityReport, Input, LinkEvent, ShardingCommand, SingletonCommand};
 use crate::journal::Journals;
 use crate::membership::machine::Membership;
 use crate::oldest::Oldest;
@@ -154,7 +154,7 @@ impl<R: Rng> Node<R> {
                 body,
             } => self.route_frame(from, proof, lane, kind, body),
             Input::Link(event) => self.route_link(event),
-            Input::Command { token, command } => self.route_command(token, command),
+            Input::Command { token, command } => self.route_command(Caller::Host(token), command),
             Input::Tell {
                 kind,
                 entity,
@@ -352,6 +352,12 @@ impl<R: Rng> Node<R> {
             } else if let Some(message) = self.base.outbox.loopback.pop_front() {
                 let me = self.base.me.clone();
                 self.route_message(&me, message);
+            } else if let Some((ask, command)) = self.base.outbox.asked.pop_front() {
+                self.route_command(Caller::Sharding(ask), command);
+            } else if let Some((ask, answer)) = self.base.outbox.answered.pop_front() {
+                self.machines
+                    .sharding
+                    .on_store_answer(&mut self.base.cx(), ask, answer);
             } else {
                 return self.finish();
             }

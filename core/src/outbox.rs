@@ -2,12 +2,16 @@
 
 use alloc::collections::VecDeque;
 
-use crate::effect::Effect;
+use crate::effect::{Answer, Effect};
+use crate::input::{Command, StoreAsk};
 use crate::message::Message;
 
-/// Two first-in first-out queues. `effects` is drained by the host after each input; `loopback` by the router within it.
+/// First-in first-out queues. `effects` is drained by the host after each input; the others by the router within it: messages of
+/// this node to itself, what one machine asks of another, and the answers to that.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) loopback: VecDeque<Message>,
+    pub(crate) asked: VecDeque<(StoreAsk, Command)>,
+    pub(crate) answered: VecDeque<(StoreAsk, Answer)>,
 }

@@ -5,7 +5,7 @@ use rand_core::Rng;
 use crate::admission::Proof;
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
-use crate::input::{Command, LinkEvent, Token};
+use crate::input::{Caller, Command, LinkEvent};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::machine::Membership;
 use crate::message::{Lane, Message};
@@ -84,14 +84,25 @@ impl<R: Rng> Node<R> {
         }
     }
 
-    pub(crate) fn route_command(&mut self, token: Token, command: Command) {
+    pub(crate) fn route_command(&mut self, caller: Caller, command: Command) {
         let (machines, base) = (&mut self.machines, &mut self.base);
-        match command {
-            Command::Membership(command) => machines.membership.on_command(&mut base.cx(), token, command),
-            Command::Sharding(command) => machines.sharding.on_command(&mut base.cx(), token, command),
-            Command::Ddata(command) => machines.ddata.on_command(&mut base.cx(), token, command),
-            Command::Singleton(command) => machines.singletons.on_command(&mut base.cx(), token, command),
-            Command::Journal(command) => machines.journals.on_command(&mut base.cx(), token, command),
+        match (caller, command) {
+            (caller, Command::Ddata(command)) => machines.ddata.on_command(&mut base.cx(), caller, command),
+            (caller, Command::Journal(command)) => {
+                machines.journals.on_command(&mut base.cx(), caller, command);
+            }
+            (Caller::Host(token), Command::Membership(command)) => {
+                machines.membership.on_command(&mut base.cx(), token, command);
+            }
+            (Caller::Host(token), Command::Sharding(command)) => {
+                machines.sharding.on_command(&mut base.cx(), token, command);
+            }
+            (Caller::Host(token), Command::Singleton(command)) => {
+                machines.singletons.on_command(&mut base.cx(), token, command);
+            }
+            (Caller::Sharding(_), Command::Membership(_) | Command::Sharding(_) | Command::Singleton(_)) => {
+                debug_assert!(false, "machines ask those only that keep something")
+            }
         }
     }
 

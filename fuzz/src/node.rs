@@ -392,13 +392,14 @@ impl World {
                 if let Some(slot) = take(&mut self.slots.clone(), *pick) {
                     let reason = AskFailure::MailboxFull;
                     // An entity that refuses a message, or one that wants to be taken out of memory.
-                    let report = match *pick % 3 {
+                    let report = match *pick % 4 {
                         0 => EntityReport::Refused {
                             slot,
                             ask: None,
                             reason,
                         },
                         1 => EntityReport::Escalated { slot },
+                        2 => EntityReport::Ending { slot },
                         _ => EntityReport::Passivate { slot },
                     };
                     self.feed(Input::Entity(report));

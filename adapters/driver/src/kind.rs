@@ -9,6 +9,7 @@ use quorate_core::input::KindSettings;
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::passivation::PassivationSettings;
+use quorate_core::sharding::remember::RememberStore;
 
 use crate::entity::Supervision;
 use crate::error::ClusterError;
@@ -25,6 +26,7 @@ pub struct Kind<M, R> {
     role: Option<String>,
     extractor: ShardExtractor,
     passivation: Option<PassivationSettings>,
+    remember_entities: Option<RememberStore>,
     allocation: Option<AllocationSettings>,
     single_host: bool,
     extract: Option<Extract>,
@@ -42,6 +44,7 @@ impl<M, R> Kind<M, R> {
             role: None,
             extractor: ShardExtractor::default(),
             passivation: None,
+            remember_entities: None,
             allocation: None,
             single_host: false,
             extract: None,
@@ -80,6 +83,28 @@ impl<M, R> Kind<M, R> {
     #[must_use]
     pub fn passivation(mut self, settings: PassivationSettings) -> Self {
         self.passivation = Some(settings);
+        self
+    }
+
+    /// Has the cluster remember which entities there are (default: it does not). Once started, an entity runs until it stops or
+    /// passivates itself: when its shard moves, its node is lost, or all nodes were stopped, it is started again without a
+    /// message, and one that crashed for good is after `sharding.entity_restart_backoff`. A new one handles nothing before its id
+    /// is stored, which costs its first message a write to a majority. Nobody is passivated for being idle, or because there are
+    /// many.
+    ///
+    /// The same on every node that hosts the kind, whose name then has at most 230 bytes. Mirrors `remember-entities` and
+    /// `remember-entities-store`.
+    ///
+    /// ```
+    /// # use quorate_driver::Kind;
+    /// use quorate_driver::core::RememberStore;
+    ///
+    /// let timers = Kind::<u64, ()>::new("timer").remember_entities(RememberStore::Data);
+    /// # let _ = timers;
+    /// ```
+    #[must_use]
+    pub const fn remember_entities(mut self, store: RememberStore) -> Self {
+        self.remember_entities = Some(store);
         self
     }
 
@@ -163,6 +188,7 @@ impl<M, R> Kind<M, R> {
             role,
             extractor: self.extractor.clone(),
             passivation: self.passivation.clone(),
+            remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
             ..KindSettings::new(Arc::clone(&self.name), self.shards, hosts)
         })
@@ -177,6 +203,7 @@ impl<M, R> Clone for Kind<M, R> {
             role: self.role.clone(),
             extractor: self.extractor.clone(),
             passivation: self.passivation.clone(),
+            remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
             single_host: self.single_host,
             extract: self.extract.clone(),
@@ -194,6 +221,7 @@ impl<M, R> fmt::Debug for Kind<M, R> {
             .field("role", &self.role)
             .field("extractor", &self.extractor)
             .field("passivation", &self.passivation)
+            .field("remember_entities", &self.remember_entities)
             .field("allocation", &self.allocation)
             .finish_non_exhaustive()
     }

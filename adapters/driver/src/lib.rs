@@ -144,6 +144,7 @@ pub mod core {
         Segments, Share, SketchSettings, WindowSettings,
     };
     pub use quorate_core::sharding::protocol::survey::{RegionCounts, Survey};
+    pub use quorate_core::sharding::remember::{EntityRecovery, RememberStore};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};
     pub use quorate_core::stats::Stats;

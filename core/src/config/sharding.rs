@@ -6,6 +6,7 @@ use super::ConfigError;
 use super::ranges::{at_least_one, ensure, positive};
 use crate::sharding::state::allocation::SimultaneousLimits;
 use crate::sharding::state::passivation::PassivationSettings;
+use crate::sharding::state::remember::EntityRecovery;
 
 /// Settings of regions and coordinators.
 #[derive(Clone, Debug)]
@@ -43,6 +44,23 @@ pub struct ShardingConfig {
     /// have settings of its own. Mirrors `passivation.strategy`, and with `LimitSettings::default()`
     /// `passivation.default-strategy`.
     pub passivation: PassivationSettings,
+    /// How a shard that begins starts the entities it remembers (default all at once; at a constant rate the frequency is > 0 and the
+    /// number >= 1). Mirrors `entity-recovery-strategy` and `entity-recovery-constant-rate-strategy`.
+    pub entity_recovery: EntityRecovery,
+    /// After how long a remembered entity that crashed is started again, unless a message does it before (default 10 s, > 0).
+    /// Mirrors `entity-restart-backoff`.
+    pub entity_restart_backoff: Duration,
+    /// After how long a shard begins again that could not read or store which entities it has (default 10 s, > 0). Mirrors
+    /// `shard-failure-backoff`.
+    pub shard_failure_backoff: Duration,
+    /// How long one of 15 attempts to read which entities a shard has may take (default 2 s, > 0). Mirrors
+    /// `waiting-for-state-timeout`.
+    pub waiting_for_state_timeout: Duration,
+    /// How long storing which entities a shard has may take (default 5 s, > 0). Mirrors `updating-state-timeout`.
+    pub updating_state_timeout: Duration,
+    /// Whether a shard fails that finds an entity in a state which the rules do not know; otherwise it is counted
+    /// (`entity_transitions_invalid`) and the shard goes on (default false). Mirrors `fail-on-invalid-entity-state-transition`.
+    pub fail_on_invalid_entity_state_transition: bool,
     /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the replies that
     /// peers may send.
     pub open_asks_max: usize,
@@ -62,6 +80,12 @@ impl Default for ShardingConfig {
             rebalance_threshold: SimultaneousLimits::default().threshold,
             rebalance_max_simultaneous: SimultaneousLimits::default().simultaneous,
             passivation: PassivationSettings::default(),
+            entity_recovery: EntityRecovery::All,
+            entity_restart_backoff: Duration::from_secs(10),
+            shard_failure_backoff: Duration::from_secs(10),
+            waiting_for_state_timeout: Duration::from_secs(2),
+            updating_state_timeout: Duration::from_secs(5),
+            fail_on_invalid_entity_state_transition: false,
             open_asks_max: 100_000,
         }
     }
@@ -76,6 +100,8 @@ impl ShardingConfig {
             shard_start_timeout: Duration::from_millis(1_000),
             rebalance_interval: Duration::from_millis(500),
             rebalance_relative_limit: 0.5,
+            entity_restart_backoff: Duration::from_millis(1_000),
+            shard_failure_backoff: Duration::from_millis(1_000),
             ..Self::default()
         }
     }
@@ -93,6 +119,17 @@ impl ShardingConfig {
             self.rebalance_max_simultaneous,
         )?;
         at_least_one("sharding.open_asks_max", self.open_asks_max)?;
+        positive("sharding.entity_restart_backoff", self.entity_restart_backoff)?;
+        positive("sharding.shard_failure_backoff", self.shard_failure_backoff)?;
+        positive(
+            "sharding.waiting_for_state_timeout",
+            self.waiting_for_state_timeout,
+        )?;
+        positive("sharding.updating_state_timeout", self.updating_state_timeout)?;
+        if let EntityRecovery::ConstantRate { frequency, entities } = self.entity_recovery {
+            positive("sharding.entity_recovery", frequency)?;
+            at_least_one("sharding.entity_recovery", entities)?;
+        }
         let r = self.rebalance_relative_limit;
         ensure(
             r > 0.0 && r <= 1.0,

@@ -17,7 +17,7 @@ pub(crate) use self::words::{
 use crate::config::ValidConfig;
 use crate::effect::{Answer, Effect};
 use crate::ident::{Address, UniqueAddress};
-use crate::input::{Target, Token};
+use crate::input::{Caller, Target};
 use crate::oldest::state::Succession;
 use crate::outbox::Outbox;
 use crate::reject::Rejection;
@@ -75,8 +75,11 @@ impl<'a, W: Words> Cx<'a, W> {
     }
 
     /// Answers a command.
-    pub(crate) fn reply(&mut self, token: Token, answer: Answer) {
-        self.push(Effect::Reply { token, answer });
+    pub(crate) fn reply(&mut self, caller: impl Into<Caller>, answer: Answer) {
+        match caller.into() {
+            Caller::Host(token) => self.push(Effect::Reply { token, answer }),
+            Caller::Sharding(ask) => self.outbox.answered.push_back((ask, answer)),
+        }
     }
 
     /// Records what a peer did wrong.

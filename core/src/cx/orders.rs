@@ -9,6 +9,7 @@ use crate::drain::DrainPart;
 use crate::effect::{Effect, EntityOrder, SingletonOrder};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
+use crate::input::{Command, StoreAsk};
 use crate::lease::protocol::LeaseOrder;
 use crate::oldest::state::Succession;
 use crate::owner::Owner;
@@ -96,6 +97,11 @@ impl Cx<'_, OfSharding> {
     /// Says that nothing runs here any more.
     pub(crate) fn say_drained(&mut self) {
         self.signals.drained(DrainPart::Sharding);
+    }
+
+    /// Asks another machine of this node, which keeps what must outlive entities; its answer comes home to who asks.
+    pub(crate) fn ask_store(&mut self, ask: StoreAsk, command: Command) {
+        self.outbox.asked.push_back((ask, command));
     }
 
     /// Has the host do something with an entity.

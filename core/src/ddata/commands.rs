@@ -19,7 +19,7 @@ use super::state::key::Key;
 use super::{Replicator, SMALL_MESSAGE_BYTES, Stage, send, send_weighed, wall_ms};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
-use crate::input::Token;
+use crate::input::Caller;
 
 /// Least and greatest time an operation waits.
 pub(super) const TIMEOUT_MIN: Duration = Duration::from_millis(1);
@@ -37,7 +37,7 @@ struct Level {
 
 /// A change that was made here and is to be made elsewhere.
 struct NewWrite<'a> {
-    token: Token,
+    caller: Caller,
     key: &'a Key,
     plan: Plan,
     delta: Option<DeltaEntry>,
@@ -56,9 +56,10 @@ enum NoQuorum {
 
 impl Replicator {
     /// An application wants something.
-    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: Command) {
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, caller: impl Into<Caller>, command: Command) {
+        let caller = caller.into();
         let command = match self.stage {
-            Stage::Loading => match self.keep_early(cx, token, command) {
+            Stage::Loading => match self.keep_early(cx, caller, command) {
                 Some(command) => command,
                 None => return,
             },
@@ -69,7 +70,7 @@ impl Replicator {
                 key,
                 consistency,
                 timeout,
-            } => self.get_command(cx, token, key, Level { consistency, timeout }),
+            } => self.get_command(cx, caller, key, Level { consistency, timeout }),
             Command::Update {
                 key,
                 initial,
@@ -79,7 +80,7 @@ impl Replicator {
             } => {
                 let change =
                     |replicator: &mut Self, cx: &mut Cx<'_>| replicator.apply(cx, &key, initial, &op);
-                self.write_command(cx, token, &key, Level { consistency, timeout }, change);
+                self.write_command(cx, caller, &key, Level { consistency, timeout }, change);
             }
             Command::Delete {
                 key,
@@ -88,19 +89,23 @@ impl Replicator {
             } => {
                 let change =
                     |replicator: &mut Self, cx: &mut Cx<'_>| replicator.delete(cx, &key).map(|()| None);
-                self.write_command(cx, token, &key, Level { consistency, timeout }, change);
+                self.write_command(cx, caller, &key, Level { consistency, timeout }, change);
             }
             Command::Subscribe { pattern } => {
                 let has_room = self.subscriptions.len() < cx.config().ddata.subscribers_max;
-                if has_room {
-                    self.subscriptions.add(token, pattern);
-                }
-                let outcome = has_room.then_some(()).ok_or(SubscribeError::TooMany);
-                reply(cx, token, Answer::Subscribed(outcome));
+                let outcome = match caller {
+                    Caller::Host(token) if has_room => {
+                        self.subscriptions.add(token, pattern);
+                        Ok(())
+                    }
+                    // Machines of this node ask, and are told nothing else.
+                    Caller::Host(_) | Caller::Sharding(_) => Err(SubscribeError::TooMany),
+                };
+                reply(cx, caller, Answer::Subscribed(outcome));
             }
             Command::Unsubscribe { subscriber } => {
                 self.subscriptions.remove(subscriber);
-                reply(cx, token, Answer::Subscribed(Ok(())));
+                reply(cx, caller, Answer::Subscribed(Ok(())));
             }
             Command::Keys => {
                 let live = self
@@ -108,23 +113,23 @@ impl Replicator {
                     .iter()
                     .filter(|(_, entry)| !entry.envelope.is_deleted());
                 let keys = live.map(|(key, _)| key.clone()).collect();
-                reply(cx, token, Answer::Keys(keys));
+                reply(cx, caller, Answer::Keys(keys));
             }
             Command::Replicas => {
                 let count = Replicas::new(cx.view(), &cx.config().ddata).electorate().members;
                 let serving = self.stage == Stage::Serving;
-                reply(cx, token, Answer::Replicas(if serving { count } else { 0 }));
+                reply(cx, caller, Answer::Replicas(if serving { count } else { 0 }));
             }
             Command::Flush => {
                 self.tell_subscribers(cx);
-                reply(cx, token, Answer::Subscribed(Ok(())));
+                reply(cx, caller, Answer::Subscribed(Ok(())));
             }
         }
         self.after_input(cx);
     }
 
-    fn get_command(&mut self, cx: &mut Cx<'_>, token: Token, key: Key, level: Level) {
-        let refuse = |cx: &mut Cx<'_>, error| reply(cx, token, Answer::Value(Err(error)));
+    fn get_command(&mut self, cx: &mut Cx<'_>, caller: Caller, key: Key, level: Level) {
+        let refuse = |cx: &mut Cx<'_>, error| reply(cx, caller, Answer::Value(Err(error)));
         if self.stage != Stage::Serving {
             return refuse(cx, ReadError::NotServing);
         }
@@ -133,7 +138,7 @@ impl Replicator {
             Ok(plan) => plan,
             Err(NoQuorum::Alone) => {
                 let held = self.entries.get(&key).map(|entry| &entry.envelope);
-                return reply(cx, token, Answer::Value(value_of(held)));
+                return reply(cx, caller, Answer::Value(value_of(held)));
             }
             Err(NoQuorum::TooFew { present, required }) => {
                 return refuse(cx, ReadError::NotEnoughReplicas { present, required });
@@ -148,7 +153,7 @@ impl Replicator {
             held: Vec::new(),
             kept: Kept::NotAsked,
         };
-        let operation = self.operations.open(token, key.clone(), work, plan);
+        let operation = self.operations.open(caller, key.clone(), work, plan);
         for node in to {
             let key = key.clone();
             send(cx, &node, Body::Read { operation, key });
@@ -159,12 +164,12 @@ impl Replicator {
     fn write_command(
         &mut self,
         cx: &mut Cx<'_>,
-        token: Token,
+        caller: Caller,
         key: &Key,
         level: Level,
         change: impl FnOnce(&mut Self, &mut Cx<'_>) -> Result<Option<DeltaEntry>, WriteError>,
     ) {
-        let refuse = |cx: &mut Cx<'_>, error| reply(cx, token, Answer::Written(Err(error)));
+        let refuse = |cx: &mut Cx<'_>, error| reply(cx, caller, Answer::Written(Err(error)));
         if self.stage != Stage::Serving {
             return refuse(cx, WriteError::NotServing);
         }
@@ -185,10 +190,10 @@ impl Replicator {
                 return refuse(cx, WriteError::NotEnoughReplicas { present, required });
             }
             Err(NoQuorum::Alone) if waits_for_store => alone(cx, level.timeout),
-            Err(NoQuorum::Alone) => return reply(cx, token, Answer::Written(Ok(()))),
+            Err(NoQuorum::Alone) => return reply(cx, caller, Answer::Written(Ok(()))),
         };
         let write = NewWrite {
-            token,
+            caller,
             key,
             plan,
             delta,
@@ -199,7 +204,7 @@ impl Replicator {
 
     fn open_write(&mut self, cx: &mut Cx<'_>, write: NewWrite<'_>) {
         let NewWrite {
-            token,
+            caller,
             key,
             plan,
             delta,
@@ -212,7 +217,7 @@ impl Replicator {
             store_nacks: 0,
             durable: cx.config().ddata.is_durable(key),
         };
-        let operation = self.operations.open(token, key.clone(), work, plan);
+        let operation = self.operations.open(caller, key.clone(), work, plan);
         if waits_for_store {
             self.durable.note(key, Some(Waiter::Local { operation }));
         }
@@ -385,7 +390,7 @@ impl Replicator {
     /// Tells who waits for an operation that it cannot go on.
     pub(super) fn fail(cx: &mut Cx<'_>, operation: Operation) {
         let Operation {
-            token,
+            caller,
             answered,
             required,
             ..
@@ -402,13 +407,13 @@ impl Replicator {
             })),
         };
         cx.counters().operations_failed += 1;
-        reply(cx, token, answer);
+        reply(cx, caller, answer);
     }
 }
 
 /// Answers an application.
-pub(super) fn reply(cx: &mut Cx<'_>, token: Token, answer: Answer) {
-    cx.reply(token, crate::effect::Answer::Ddata(answer));
+pub(super) fn reply(cx: &mut Cx<'_>, caller: Caller, answer: Answer) {
+    cx.reply(caller, crate::effect::Answer::Ddata(answer));
 }
 
 /// What a read says about what it found.

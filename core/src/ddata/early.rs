@@ -9,12 +9,12 @@ use super::Replicator;
 use super::commands::{TIMEOUT_MAX, TIMEOUT_MIN, reply};
 use super::protocol::{Answer, Command, ReadError, WriteError};
 use crate::ddata::Cx;
-use crate::input::Token;
+use crate::input::Caller;
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 struct Waiting {
-    token: Token,
+    caller: Caller,
     command: Command,
     until: Instant,
 }
@@ -52,17 +52,22 @@ impl Early {
 
 impl Replicator {
     /// Keeps a command until the store is read, or its time is over. Gives back those that are answered at any time.
-    pub(super) fn keep_early(&mut self, cx: &mut Cx<'_>, token: Token, command: Command) -> Option<Command> {
+    pub(super) fn keep_early(
+        &mut self,
+        cx: &mut Cx<'_>,
+        caller: Caller,
+        command: Command,
+    ) -> Option<Command> {
         let Some(timeout) = time_of(&command) else {
             return Some(command);
         };
         if self.early.len() >= cx.config().ddata.open_operations_max {
-            refuse(cx, token, &command, Reason::TooMany);
+            refuse(cx, caller, &command, Reason::TooMany);
             return None;
         }
         let until = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
         self.early.waiting.push_back(Waiting {
-            token,
+            caller,
             command,
             until,
         });
@@ -75,21 +80,21 @@ impl Replicator {
         for waiting in core::mem::take(&mut self.early.waiting) {
             let left = waiting.until.since(cx.mono());
             let command = with_time(waiting.command, left);
-            self.on_command(cx, waiting.token, command);
+            self.on_command(cx, waiting.caller, command);
         }
     }
 
     /// Tells those that waited too long.
     pub(super) fn end_early_due(&mut self, cx: &mut Cx<'_>) {
         for waiting in self.early.take_due(cx.mono()) {
-            refuse(cx, waiting.token, &waiting.command, Reason::NotServing);
+            refuse(cx, waiting.caller, &waiting.command, Reason::NotServing);
         }
     }
 
     /// This replica will not serve: tells all that waited for it.
     pub(super) fn end_early(&mut self, cx: &mut Cx<'_>) {
         for waiting in core::mem::take(&mut self.early.waiting) {
-            refuse(cx, waiting.token, &waiting.command, Reason::NotServing);
+            refuse(cx, waiting.caller, &waiting.command, Reason::NotServing);
         }
     }
 }
@@ -119,7 +124,7 @@ fn with_time(mut command: Command, left: Duration) -> Command {
     command
 }
 
-fn refuse(cx: &mut Cx<'_>, token: Token, command: &Command, reason: Reason) {
+fn refuse(cx: &mut Cx<'_>, caller: Caller, command: &Command, reason: Reason) {
     let answer = match command {
         Command::Get { .. } => Answer::Value(Err(match reason {
             Reason::NotServing => ReadError::NotServing,
@@ -135,5 +140,5 @@ fn refuse(cx: &mut Cx<'_>, token: Token, command: &Command, reason: Reason) {
             Answer::Subscribed(Ok(()))
         }
     };
-    reply(cx, token, answer);
+    reply(cx, caller, answer);
 }

@@ -123,7 +123,7 @@ impl Replicator {
                     Work::Read { .. } => Answer::Value(Err(ReadError::StoreFailed)),
                     Work::Write { .. } => Answer::Written(Err(WriteError::StoreFailed)),
                 };
-                reply(cx, operation.token, answer);
+                reply(cx, operation.caller, answer);
             }
             return;
         }
@@ -208,24 +208,30 @@ impl Replicator {
         };
         if !is_done {
             cx.counters().operations_failed += 1;
-            return reply(cx, operation.token, Answer::Written(Err(WriteError::StoreFailed)));
+            return reply(
+                cx,
+                operation.caller,
+                Answer::Written(Err(WriteError::StoreFailed)),
+            );
         }
         cx.counters().operations_done += 1;
         match operation.work {
-            Work::Write { .. } => reply(cx, operation.token, Answer::Written(Ok(()))),
+            Work::Write { .. } => reply(cx, operation.caller, Answer::Written(Ok(()))),
             Work::Read { .. } => self.finish_read(cx, operation),
         }
     }
 
     /// Tells the value, which this node holds by now, and has those replicas repaired that answered with less.
     fn finish_read(&mut self, cx: &mut Cx<'_>, operation: Operation) {
-        let Operation { token, key, work, .. } = operation;
+        let Operation {
+            caller, key, work, ..
+        } = operation;
         let Work::Read { merged, held, .. } = work else {
             return;
         };
         let mine = self.entries.get(&key).map(|entry| entry.envelope.clone());
         let Some(current) = mine.or(merged) else {
-            return reply(cx, token, Answer::Value(value_of(None)));
+            return reply(cx, caller, Answer::Value(value_of(None)));
         };
         let digest = digest_of(&current);
         let weight = self.entries.get(&key).map_or(0, |entry| entry.bytes) + SMALL_MESSAGE_BYTES;
@@ -236,6 +242,6 @@ impl Replicator {
                 send_weighed(cx, &node, Body::Repair { key, envelope }, weight);
             }
         }
-        reply(cx, token, Answer::Value(value_of(Some(&current))));
+        reply(cx, caller, Answer::Value(value_of(Some(&current))));
     }
 }

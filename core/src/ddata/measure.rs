@@ -59,6 +59,10 @@ pub(super) fn op_len(op: &Op) -> usize {
     let elements = match op {
         Op::GCounter(_) | Op::PnCounter(_) | Op::Flag(_) => 0,
         Op::GSet(GSetOp::Add(element)) | Op::OrSet(OrSetOp::Add(element)) => element.len(),
+        Op::OrSet(OrSetOp::Change { add, .. }) => {
+            let each = add.iter().map(|element| element.len() + AROUND_ELEMENT_BYTES);
+            each.sum()
+        }
         Op::OrSet(OrSetOp::Remove(_) | OrSetOp::Clear)
         | Op::OrMap(OrMapOp::Remove(_) | OrMapOp::Clear)
         | Op::OrMultiMap(

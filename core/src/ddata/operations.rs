@@ -9,7 +9,7 @@ use super::state::consistency::Targets;
 use super::state::key::Key;
 use super::state::{Digest, Envelope};
 use crate::ident::UniqueAddress;
-use crate::input::Token;
+use crate::input::Caller;
 use crate::time::Instant;
 
 /// Whether a store has been asked to keep something, and does.
@@ -48,7 +48,7 @@ pub(super) enum Work {
 /// One operation.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
-    pub(super) token: Token,
+    pub(super) caller: Caller,
     pub(super) key: Key,
     pub(super) work: Work,
     /// Replicas that have to answer, this node included.
@@ -125,10 +125,10 @@ impl Operations {
     }
 
     /// Opens an operation that this node has answered already.
-    pub(super) fn open(&mut self, token: Token, key: Key, work: Work, plan: Plan) -> u64 {
+    pub(super) fn open(&mut self, caller: Caller, key: Key, work: Work, plan: Plan) -> u64 {
         self.last += 1;
         let operation = Operation {
-            token,
+            caller,
             key,
             work,
             required: plan.required,

@@ -327,6 +327,10 @@ impl Display for ShardingEvent {
                 term.node
             ),
             Self::ShardStopped { shard } => write!(f, "shard {shard} has stopped here"),
+            Self::ShardFailed { shard } => write!(
+                f,
+                "the store failed to say or keep what shard {shard} remembers; it begins again after a pause"
+            ),
             Self::ShardStopTimeout { shard } => {
                 write!(f, "shard {shard} did not stop in time, its entities were killed")
             }

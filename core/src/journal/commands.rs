@@ -9,13 +9,14 @@ use super::state::WriterError;
 use super::writer::{Writer, WriterOutput};
 use super::{Cx, Journals};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
-use crate::input::Token as Caller;
+use crate::input::Caller;
 use crate::store::LogName;
 use crate::token::Token;
 
 impl Journals {
     /// A caller wants something.
-    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, caller: Caller, command: Command) {
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, caller: impl Into<Caller>, command: Command) {
+        let caller = caller.into();
         match command {
             Command::Open { log, opener, token } => self.on_open(cx, caller, log, opener, token),
             Command::Append {

@@ -11,7 +11,7 @@ use super::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use super::{Cx, Journals};
 use crate::config::ValidConfig;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
-use crate::input::Token as Caller;
+use crate::input::Caller;
 use crate::reject::Rejection as AnyRejection;
 use crate::rng;
 use crate::store::LogName;

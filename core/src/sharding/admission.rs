@@ -15,6 +15,7 @@ use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
 use crate::sharding::region::Region;
 use crate::sharding::registry::{Change, Decided, Standing};
+use crate::sharding::remembered::NAME_BYTES_MAX;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindFields};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
@@ -126,6 +127,11 @@ impl Sharding {
         }
         if settings.shards == 0 || settings.shards > SHARDS_MAX {
             return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
+        }
+        if settings.remember_entities.is_some() && settings.name.len() > NAME_BYTES_MAX {
+            return Err(CommandError::Sharding(
+                ShardingCommandError::NameTooLongToRemember,
+            ));
         }
         if let Some(Err(error)) = settings.allocation.as_ref().map(AllocationSettings::check) {
             return Err(CommandError::Sharding(ShardingCommandError::BadAllocation(error)));

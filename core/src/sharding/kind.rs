@@ -46,7 +46,7 @@ impl KindFields {
             extractor: Arc::from(settings.extractor.name()),
             keeping: settings.hosts.then_some(Keeping {
                 store: StoreMode::Memory,
-                remember_entities: false,
+                remember_entities: settings.remember_entities.is_some(),
             }),
         }
     }

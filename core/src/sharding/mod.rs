@@ -17,6 +17,7 @@ mod admission;
 pub mod allocation;
 mod asks;
 mod coordinator;
+mod entity_state;
 mod inspect;
 mod kind;
 pub mod passivation;
@@ -24,6 +25,7 @@ mod pending_message;
 pub mod protocol;
 mod region;
 mod registry;
+mod remembered;
 mod reports;
 mod shard;
 mod slots;
@@ -56,7 +58,7 @@ use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState};
 pub use region::RegionState;
-pub use state::{chain, errors, extractor, fields, ids};
+pub use state::{chain, errors, extractor, fields, ids, remember};
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;

@@ -6,7 +6,9 @@ pub mod counters;
 mod entity;
 mod kind_settings;
 pub mod registry;
+mod store_ask;
 pub mod survey;
+mod timers;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -24,6 +26,8 @@ use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
 pub use ask::{AskReply, AskTicket};
 pub use entity::{EntityOrder, EntityReport};
 pub use kind_settings::KindSettings;
+pub(crate) use store_ask::{StoreAsk, StoreUser};
+pub use timers::{CoordinatorTimer, RegionTimer};
 
 /// One message of sharding between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -302,6 +306,9 @@ pub enum CommandError {
     /// As many surveys of this node are open as may be.
     #[error("too many surveys are open on this node")]
     TooManySurveys,
+    /// The name of a kind that remembers its entities is longer than 230 bytes.
+    #[error("the name of a kind that remembers its entities must have 1 to 230 bytes")]
+    NameTooLongToRemember,
     /// The number of shards is out of range.
     #[error("a kind has 1 to 65536 shards")]
     BadShardCount,
@@ -355,40 +362,6 @@ pub enum Timer {
     Coordinator(KindId, CoordinatorTimer),
 }
 
-/// Timers of a shard region.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RegionTimer {
-    /// Register again, or ask again for the homes of buffered shards.
-    Retry,
-    /// More buffered messages are waiting to be flushed than one step may send.
-    Flush,
-    /// The entities of a shard that hands off did not stop in time.
-    ShardStop(ShardId),
-    /// The region has not handed everything over in time; what is left is stopped now.
-    Drain,
-    /// Look for entities that have had no message for too long.
-    Idle,
-    /// More entities are too many than one step may passivate.
-    Shrink,
-}
-
-/// Timers of a shard coordinator.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CoordinatorTimer {
-    /// Ask the members that have not registered yet once more.
-    Recovery,
-    /// More shards wait for a home than one step may allocate.
-    Allocate,
-    /// Look at the balance.
-    Rebalance,
-    /// A region did not say that it started a shard.
-    ShardStart(ShardId),
-    /// A hand-off took too long.
-    HandOff(ShardId),
-    /// The removal margin of a lost region has passed; its shards may be allocated again.
-    RegionLost(UniqueAddress),
-}
-
 /// What happened in sharding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -438,6 +411,12 @@ pub enum Event {
     },
     /// This node has stopped hosting a shard.
     ShardStopped {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// What a shard of this node remembers could not be read or stored: its entities are told to stop, and it begins again after
+    /// a pause (`sharding.shard_failure_backoff`).
+    ShardFailed {
         /// The shard.
         shard: ShardId,
     },

@@ -1,10 +1,12 @@
 //! What the host of the entities reports: answers go to who asked, and each region hears what became of its entities. Decides
 //! nothing. Spec: sharding 1.4, 10.5.
 
+use crate::effect::Answer;
 use crate::event::ShardingEvent;
-use crate::input::EntityReport;
+use crate::input::{EntityReport, StoreAsk};
 use crate::message::{AskReply, ShardingMsg};
 use crate::sharding::pending_message::Shared;
+use crate::sharding::protocol::StoreUser;
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload, Slot};
@@ -12,6 +14,21 @@ use crate::sharding::user::payload_bytes_max;
 use crate::sharding::{Cx, Sharding};
 
 impl Sharding {
+    /// A machine of this node that keeps something answers.
+    pub(crate) fn on_store_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: Answer) {
+        let Some(machines) = self.kinds.get_mut(&ask.kind) else {
+            return;
+        };
+        match ask.user {
+            StoreUser::Shard(shard) => {
+                let shared = shared!(self, cx);
+                machines.region.on_store_answer(shared, shard, (ask, answer));
+            }
+            StoreUser::Coordinator => machines.coordinator.on_store_answer(cx, ask, answer),
+        }
+        self.say_if_drained(cx);
+    }
+
     /// The host of the entities reports.
     pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: EntityReport) {
         match report {
@@ -29,6 +46,7 @@ impl Sharding {
                 self.say_if_drained(cx);
             }
             EntityReport::Passivate { slot } => self.on_passivate(cx, slot),
+            EntityReport::Ending { slot } => self.on_ending(cx, slot),
             EntityReport::Escalated { slot } => self.on_escalated(cx, slot),
             EntityReport::Refused {
                 slot,
@@ -57,6 +75,15 @@ impl Sharding {
             machines
                 .region
                 .on_passivate(shared!(self, cx), shard, &entity, slot);
+        }
+    }
+
+    fn on_ending(&mut self, cx: &mut Cx<'_>, slot: Slot) {
+        let Some(Tenant { kind, shard, entity }) = self.slots.tenant(slot).cloned() else {
+            return;
+        };
+        if let Some(machines) = self.kinds.get_mut(&kind) {
+            machines.region.on_ending(cx, shard, &entity, slot);
         }
     }
 

@@ -1,6 +1,8 @@
-//! One hosted shard: which entity runs in which slot, which of them are being passivated, and how the shard stops. Starts an
-//! entity with its first message, stops all of them on hand-off. Never decides where a shard lives, nor keeps a message. Spec:
-//! sharding 1.4, 1.6.
+//! A shard on this node: which entities it has and in which state each is, who is passivated, what is written about them, and how the
+//! shard stops. Starts an entity with its first message, or because it is remembered; stops all of them on hand-off. Never decides
+//! where a shard lives, nor keeps a message. Spec: sharding 1.4, 1.5, 1.6.
+
+mod remembering;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -8,8 +10,11 @@ use alloc::vec::Vec;
 
 use crate::effect::EntityOrder;
 use crate::sharding::Cx;
-use crate::sharding::passivation::{Passivation, PassivationSettings, Place};
+use crate::sharding::entity_state::{EntityState, Running, StateName, is_legal};
+use crate::sharding::passivation::{Passivation, PassivationSettings};
 use crate::sharding::pending_message::{PendingMessage, Shared};
+use crate::sharding::remembered::{Batches, StoredSet};
+use crate::sharding::shard::remembering::Remembered;
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId, Slot, Term};
@@ -18,8 +23,13 @@ use crate::time::Instant;
 /// Whether a shard works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ShardLifecycle {
+    /// It is being read which entities it has; messages wait in the region's buffer.
+    Loading,
     /// Messages are delivered.
     Running,
+    /// The store failed. Its entities were told to stop, messages wait in the region's buffer, and after a pause it is loaded
+    /// again.
+    Failed,
     /// Its entities were told to stop; messages wait in the region's buffer.
     Stopping {
         /// The coordinator that waits for `ShardStopped`, if one does.
@@ -30,27 +40,24 @@ pub(crate) enum ShardLifecycle {
     },
 }
 
-/// A running entity.
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    slot: Slot,
-    /// Where the strategy has it; `None` without one, and once it is being passivated.
-    place: Option<Place>,
-    /// It was told to stop, and what comes for it waits for its next incarnation.
-    is_passivating: bool,
-    /// It has been told to stop at once.
-    is_killed: bool,
-}
-
 /// What became of a message that was to be given to its entity.
 #[derive(Debug)]
 pub(crate) enum Delivered {
     /// The entity has it.
     Done,
-    /// The entity is being passivated: the message is for its next incarnation.
-    Passivating(PendingMessage),
+    /// The entity cannot take it yet: it is being passivated, or the store has to know it first.
+    Waits(PendingMessage),
     /// No slot is left.
     NoSlot(PendingMessage),
+}
+
+/// What becomes of an entity that has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterStop {
+    /// It is gone until its next message comes, or being forgotten by the store.
+    Gone,
+    /// It is remembered and stopped without having been told to.
+    Restarts,
 }
 
 /// A shard on this node.
@@ -58,23 +65,38 @@ pub(crate) enum Delivered {
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) lifecycle: ShardLifecycle,
-    entities: BTreeMap<EntityId, Running>,
+    entities: BTreeMap<EntityId, EntityState>,
+    /// How many of them have a slot.
+    running: usize,
     /// Who is passivated and when; `None` if nobody ever is.
     passivation: Option<Box<Passivation<EntityId>>>,
     /// Its entities were ordered to end at once. An order is given once: a second would name slots in which nothing runs.
     killed: bool,
+    /// What the store knows of it; `None` if nothing is remembered.
+    remembered: Option<Box<Remembered>>,
+    /// An entity was to take a step that the rules do not know.
+    pub(crate) is_broken: bool,
 }
 
 impl Shard {
-    /// A shard without entities.
-    pub(crate) fn new(id: ShardId, passivation: &PassivationSettings) -> Self {
+    /// A shard without entities. If it remembers its entities it has to be loaded first.
+    pub(crate) fn new(id: ShardId, passivation: &PassivationSettings, store: Option<StoredSet>) -> Self {
         let is_off = *passivation == PassivationSettings::off();
+        let lifecycle = if store.is_some() {
+            ShardLifecycle::Loading
+        } else {
+            ShardLifecycle::Running
+        };
+        let batches = Batches::default();
         Self {
             id,
-            lifecycle: ShardLifecycle::Running,
+            lifecycle,
             entities: BTreeMap::new(),
+            running: 0,
             passivation: (!is_off).then(|| Box::new(Passivation::new(passivation))),
             killed: false,
+            remembered: store.map(|store| Box::new(Remembered { store, batches })),
+            is_broken: false,
         }
     }
 
@@ -91,40 +113,28 @@ impl Shard {
         let mut passivated = Vec::new();
         let entity = &pending.envelope.entity;
         let slot = match self.entities.get(entity) {
-            Some(running) if running.is_passivating => return Delivered::Passivating(pending),
-            Some(running) => {
+            Some(state) if state.holds_back() => return Delivered::Waits(pending),
+            Some(EntityState::Active(running)) => {
                 if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
                     passivation.touch(now, place);
                 }
                 running.slot
             }
-            None => {
-                let tenant = Tenant {
-                    kind,
-                    shard: self.id,
-                    entity: entity.clone(),
-                };
-                let Some(slot) = shared.slots.take(tenant) else {
-                    return Delivered::NoSlot(pending);
-                };
-                let strategy = self.passivation.as_mut();
-                let place =
-                    strategy.and_then(|strategy| strategy.insert(now, entity.clone(), &mut passivated));
-                let running = Running {
-                    slot,
-                    place,
-                    is_passivating: false,
-                    is_killed: false,
-                };
-                self.entities.insert(entity.clone(), running);
-                shared.cx.order(EntityOrder::Start {
-                    slot,
-                    kind,
-                    shard: self.id,
-                    entity: entity.clone(),
-                });
-                slot
+            None if self.remembered.is_some() => {
+                self.remember(shared.cx, entity.clone());
+                return Delivered::Waits(pending);
             }
+            Some(
+                EntityState::RememberedButNotCreated
+                | EntityState::WaitingForRestart
+                | EntityState::RememberingStart
+                | EntityState::RememberingStop
+                | EntityState::Passivating(_),
+            )
+            | None => match self.start(shared, kind, entity, &mut passivated) {
+                Some(slot) => slot,
+                None => return Delivered::NoSlot(pending),
+            },
         };
         if let Some(id) = pending.own_ask(shared.cx) {
             shared.asks.sent(id, shared.cx.me());
@@ -146,22 +156,89 @@ impl Shard {
         Delivered::Done
     }
 
+    /// Starts an entity that does not run; `None` if no slot is left.
+    fn start(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        kind: KindId,
+        entity: &EntityId,
+        passivated: &mut Vec<EntityId>,
+    ) -> Option<Slot> {
+        let tenant = Tenant {
+            kind,
+            shard: self.id,
+            entity: entity.clone(),
+        };
+        let slot = shared.slots.take(tenant)?;
+        let now = shared.cx.mono();
+        let strategy = self.passivation.as_mut();
+        let place = strategy.and_then(|strategy| strategy.insert(now, entity.clone(), passivated));
+        let running = Running {
+            slot,
+            place,
+            is_killed: false,
+        };
+        self.enter(shared.cx, entity, EntityState::Active(running));
+        self.running += 1;
+        shared.cx.order(EntityOrder::Start {
+            slot,
+            kind,
+            shard: self.id,
+            entity: entity.clone(),
+        });
+        Some(slot)
+    }
+
+    /// An entity goes to another state. A step that the rules do not know is a bug of this crate.
+    fn enter(&mut self, cx: &mut Cx<'_>, entity: &EntityId, to: EntityState) {
+        let before = self.entities.insert(entity.clone(), to);
+        let from = before.as_ref().map_or(StateName::Absent, EntityState::name);
+        self.check_step(cx, from, to.name());
+    }
+
+    fn leave(&mut self, cx: &mut Cx<'_>, entity: &EntityId) {
+        if let Some(before) = self.entities.remove(entity) {
+            self.check_step(cx, before.name(), StateName::Absent);
+        }
+    }
+
+    fn check_step(&mut self, cx: &mut Cx<'_>, from: StateName, to: StateName) {
+        if !is_legal(self.remembered.is_some(), from, to) {
+            cx.counters().entity_transitions_invalid += 1;
+            self.is_broken |= cx.config().sharding.fail_on_invalid_entity_state_transition;
+        }
+    }
+
     /// An entity wants to be passivated; `false` if there is nothing to do, because it stops already or does not run any more.
     pub(crate) fn passivate(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) -> bool {
-        let Some(running) = self
-            .entities
-            .get_mut(entity)
-            .filter(|running| running.slot == slot)
-        else {
+        if !self.unplace(entity, slot) {
             return false;
-        };
-        if running.is_passivating {
-            return false;
-        }
-        if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
-            passivation.remove(place);
         }
         self.passivate_all(cx, core::slice::from_ref(entity));
+        true
+    }
+
+    /// An entity ends because it wants to: it is not started again without a message. Nothing happens unless the shard remembers.
+    pub(crate) fn on_ending(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) {
+        if self.remembered.is_some()
+            && self.unplace(entity, slot)
+            && let Some(EntityState::Active(running)) = self.entities.get(entity).copied()
+        {
+            self.enter(cx, entity, EntityState::Passivating(running));
+        }
+    }
+
+    /// Takes an active entity out of the strategy; `false` if it is not active in this slot.
+    fn unplace(&mut self, entity: &EntityId, slot: Slot) -> bool {
+        let Some(EntityState::Active(running)) = self.entities.get_mut(entity) else {
+            return false;
+        };
+        if running.slot != slot || running.is_killed {
+            return false;
+        }
+        if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place.take()) {
+            passivation.remove(place);
+        }
         true
     }
 
@@ -205,42 +282,85 @@ impl Shard {
     /// Asks entities to stop that the strategy does not know any more.
     fn passivate_all(&mut self, cx: &mut Cx<'_>, entities: &[EntityId]) {
         for entity in entities {
-            let Some(running) = self.entities.get_mut(entity) else {
+            let Some(EntityState::Active(running)) = self.entities.get(entity).copied() else {
                 debug_assert!(false, "the strategy knows running entities only");
                 continue;
             };
-            running.place = None;
-            running.is_passivating = true;
+            let slot = running.slot;
+            let told = Running {
+                place: None,
+                ..running
+            };
+            self.enter(cx, entity, EntityState::Passivating(told));
             cx.counters().entities_passivated += 1;
-            cx.order(EntityOrder::Stop { slot: running.slot });
+            cx.order(EntityOrder::Stop { slot });
         }
     }
 
     /// Asks every entity to stop. Nothing happens if they were asked before.
     pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, tell: Option<Term>) {
-        if !self.is_running() {
-            return;
-        }
+        let was_told = match self.lifecycle {
+            ShardLifecycle::Loading | ShardLifecycle::Running => false,
+            ShardLifecycle::Failed => true,
+            ShardLifecycle::Stopping { .. } => return,
+        };
         self.lifecycle = ShardLifecycle::Stopping { tell, rehost: None };
+        if !was_told {
+            self.tell_all_to_stop(cx);
+        }
+        self.start_nobody();
+    }
+
+    /// The store failed: entities are told to stop, after what they have been given. Nothing that was to be written is.
+    pub(crate) fn fail_over_store(&mut self, cx: &mut Cx<'_>) {
+        cx.counters().remember_failures += 1;
+        match self.lifecycle {
+            ShardLifecycle::Loading | ShardLifecycle::Running => {
+                self.lifecycle = ShardLifecycle::Failed;
+                self.tell_all_to_stop(cx);
+            }
+            ShardLifecycle::Failed | ShardLifecycle::Stopping { .. } => {}
+        }
+        self.give_up_writing();
+    }
+
+    fn tell_all_to_stop(&self, cx: &mut Cx<'_>) {
         // Who is being passivated was told before.
-        for running in self.entities.values().filter(|running| !running.is_passivating) {
-            cx.order(EntityOrder::Stop { slot: running.slot });
+        for state in self.entities.values() {
+            match state {
+                EntityState::Active(running) if !running.is_killed => {
+                    cx.order(EntityOrder::Stop { slot: running.slot });
+                }
+                EntityState::Active(_)
+                | EntityState::Passivating(_)
+                | EntityState::RememberedButNotCreated
+                | EntityState::RememberingStart
+                | EntityState::RememberingStop
+                | EntityState::WaitingForRestart => {}
+            }
         }
     }
 
     /// Has every entity stopped at once. The shard stays until the host has reported each of them. Nothing happens if that was
     /// ordered before.
     pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
-        if core::mem::replace(&mut self.killed, true) {
-            return;
-        }
-        if self.is_running() {
+        if !self.is_stopping() {
             self.lifecycle = ShardLifecycle::Stopping {
                 tell: None,
                 rehost: None,
             };
         }
-        for running in self.entities.values().filter(|running| !running.is_killed) {
+        self.kill_entities(cx);
+    }
+
+    /// The same for its entities alone: the shard goes on as it was to.
+    pub(crate) fn kill_entities(&mut self, cx: &mut Cx<'_>) {
+        if core::mem::replace(&mut self.killed, true) {
+            return;
+        }
+        self.give_up_writing();
+        let running = self.entities.values().filter_map(EntityState::running);
+        for running in running.filter(|running| !running.is_killed) {
             cx.order(EntityOrder::Kill { slot: running.slot });
         }
     }
@@ -249,12 +369,18 @@ impl Shard {
     /// as well; the one in this slot, over which it failed, ends by itself.
     pub(crate) fn fail(&mut self, cx: &mut Cx<'_>, over: Slot) {
         cx.counters().shards_failed += 1;
-        for running in self.entities.values_mut() {
+        for state in self.entities.values_mut() {
+            let running = match state {
+                EntityState::Active(running) | EntityState::Passivating(running) => running,
+                EntityState::RememberedButNotCreated
+                | EntityState::RememberingStart
+                | EntityState::RememberingStop
+                | EntityState::WaitingForRestart => continue,
+            };
             let place = running.place.take();
             if let (Some(passivation), Some(place)) = (&mut self.passivation, place) {
                 passivation.remove(place);
             }
-            running.is_passivating = true;
             let was_killed = core::mem::replace(&mut running.is_killed, true);
             if !was_killed && running.slot != over {
                 cx.order(EntityOrder::Kill { slot: running.slot });
@@ -263,27 +389,54 @@ impl Shard {
     }
 
     /// An entity runs no more.
-    pub(crate) fn on_stopped(&mut self, entity: &EntityId) {
-        if let Some(running) = self.entities.remove(entity)
-            && let (Some(passivation), Some(place)) = (&mut self.passivation, running.place)
-        {
+    pub(crate) fn on_stopped(&mut self, cx: &mut Cx<'_>, entity: &EntityId) -> AfterStop {
+        let Some(state) = self.entities.get(entity).copied() else {
+            return AfterStop::Gone;
+        };
+        let Some(running) = state.running().copied() else {
+            debug_assert!(false, "a slot belongs to an entity that runs");
+            return AfterStop::Gone;
+        };
+        self.running -= 1;
+        if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
             passivation.remove(place);
+        }
+        let is_over = self.killed || self.lifecycle == ShardLifecycle::Failed;
+        let (Some(remembered), false) = (&mut self.remembered, is_over) else {
+            self.entities.remove(entity);
+            return AfterStop::Gone;
+        };
+        match state {
+            EntityState::Passivating(_) => {
+                remembered.batches.stop(entity.clone());
+                self.enter(cx, entity, EntityState::RememberingStop);
+                AfterStop::Gone
+            }
+            // It goes on elsewhere.
+            EntityState::Active(_) if !self.is_running() => {
+                self.entities.remove(entity);
+                AfterStop::Gone
+            }
+            EntityState::Active(_)
+            | EntityState::RememberedButNotCreated
+            | EntityState::RememberingStart
+            | EntityState::RememberingStop
+            | EntityState::WaitingForRestart => {
+                self.enter(cx, entity, EntityState::WaitingForRestart);
+                AfterStop::Restarts
+            }
         }
     }
 
-    /// Whether an entity is being passivated: it takes no message.
-    pub(crate) fn is_passivating(&self, entity: &EntityId) -> bool {
-        self.entities
-            .get(entity)
-            .is_some_and(|running| running.is_passivating)
+    /// Whether an entity takes no message at the moment.
+    pub(crate) fn holds_back(&self, entity: &EntityId) -> bool {
+        self.entities.get(entity).is_some_and(EntityState::holds_back)
     }
 
-    /// How many are being passivated. Linear in the entities.
+    /// How many run and take no message any more. Linear in the entities.
     pub(crate) fn passivating(&self) -> usize {
-        self.entities
-            .values()
-            .filter(|running| running.is_passivating)
-            .count()
+        let running = |state: &&EntityState| state.running().is_some() && state.holds_back();
+        self.entities.values().filter(running).count()
     }
 
     /// Whether messages are delivered.
@@ -291,13 +444,29 @@ impl Shard {
         self.lifecycle == ShardLifecycle::Running
     }
 
-    /// Whether the shard was told to stop and nothing of it runs.
+    /// Whether it was told to stop.
+    pub(crate) const fn is_stopping(&self) -> bool {
+        matches!(self.lifecycle, ShardLifecycle::Stopping { .. })
+    }
+
+    /// Whether the shard was told to stop, nothing of it runs, and nothing is written about it.
     pub(crate) fn has_stopped(&self) -> bool {
-        !self.is_running() && self.entities.is_empty()
+        self.is_stopping() && self.runs_nothing() && !self.is_writing()
+    }
+
+    /// Whether none of its entities runs.
+    pub(crate) const fn runs_nothing(&self) -> bool {
+        self.running == 0
     }
 
     /// How many entities run.
-    pub(crate) fn entities(&self) -> usize {
-        self.entities.len()
+    pub(crate) const fn entities(&self) -> usize {
+        self.running
+    }
+
+    /// Checks the shard's rules. Linear.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let running = self.entities.values().filter_map(EntityState::running);
+        running.count() == self.running
     }
 }

@@ -47,6 +47,7 @@ impl AfterTheMargin {
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
+            | ShardingEvent::ShardFailed { .. }
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::ShardConflict { .. }

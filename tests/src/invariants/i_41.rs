@@ -77,6 +77,7 @@ impl OneHome {
             | ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::ShardStopped { .. }
+            | ShardingEvent::ShardFailed { .. }
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::ShardConflict { .. }

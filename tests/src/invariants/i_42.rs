@@ -91,6 +91,7 @@ pub(super) fn on_event(
         | ShardingEvent::CoordinatorStarted { .. }
         | ShardingEvent::CoordinatorRecovered { .. }
         | ShardingEvent::ShardAllocated { .. }
+        | ShardingEvent::ShardFailed { .. }
         | ShardingEvent::ShardStopTimeout { .. }
         | ShardingEvent::HandOffTimeout { .. }
         | ShardingEvent::ShardConflict { .. }

@@ -180,6 +180,7 @@ impl Sim {
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::ShardAllocated { .. }
+            | ShardingEvent::ShardFailed { .. }
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::ShardConflict { .. }

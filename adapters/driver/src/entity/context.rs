@@ -252,13 +252,18 @@ impl EntityContext {
     /// Ends the entity after the message that it handles: [`Entity::on_stop`] runs, and its state is gone. The next message
     /// makes a new one. Messages that wait for it already are not handled: their asks fail with
     /// [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be asked again.
+    ///
+    /// A kind that remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities)) forgets it.
     pub fn stop(&self) {
         self.inside.mailbox.stop();
+        self.inside.reports.ending(self.inside.slot);
     }
 
     /// Takes the entity out of memory without losing a message: what has been delivered is still handled, then
     /// [`Entity::on_stop`] runs and its state is gone. What comes after this call has been heard waits and reaches the next
     /// incarnation, in order. Returns at once; may be called from a task.
+    ///
+    /// A kind that remembers its entities forgets it: it is not started again without a message.
     ///
     /// Nothing happens if this is a singleton's instance, if the entity stops already, or if more messages wait for it than could be delivered when it began: it
     /// goes on with those, and may call this again.

@@ -108,6 +108,11 @@ impl Reports {
         self.push(EntityReport::Escalated { slot });
     }
 
+    /// An entity ends because it wants to.
+    pub(super) fn ending(&self, slot: Slot) {
+        self.push(EntityReport::Ending { slot });
+    }
+
     /// An entity wants to be passivated.
     pub(super) fn passivate(&self, slot: Slot) {
         self.push(EntityReport::Passivate { slot });

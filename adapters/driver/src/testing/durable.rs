@@ -226,6 +226,7 @@ fn answer<R: DeserializeOwned>(report: EntityReport) -> Option<(u64, Result<R, A
         EntityReport::Stopped { .. }
         | EntityReport::Escalated { .. }
         | EntityReport::Passivate { .. }
+        | EntityReport::Ending { .. }
         | EntityReport::Refused { .. } => None,
     }
 }

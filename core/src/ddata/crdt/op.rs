@@ -64,6 +64,13 @@ pub enum OrSetOp {
     Add(Element),
     /// Removes what was seen of an element.
     Remove(Element),
+    /// Several at once, as one change: removals first.
+    Change {
+        /// Elements to add.
+        add: Vec<Element>,
+        /// Elements to remove.
+        remove: Vec<Element>,
+    },
     /// Removes everything that was seen.
     Clear,
 }

@@ -60,6 +60,21 @@ impl OrSet {
                 change.remove(element);
                 change.finish()
             }
+            OrSetOp::Change { add, remove } => {
+                add.iter().try_for_each(check_element)?;
+                let mut change = if add.is_empty() {
+                    Change::of(&mut self.0)
+                } else {
+                    Change::writing(&mut self.0, minting)?
+                };
+                for element in remove {
+                    change.remove(element);
+                }
+                for element in add {
+                    change.write(element, (), minting);
+                }
+                change.finish()
+            }
             OrSetOp::Clear if self.is_empty() => None,
             OrSetOp::Clear => {
                 let mut change = Change::of(&mut self.0);

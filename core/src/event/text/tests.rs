@@ -139,6 +139,7 @@ fn sharding() -> Vec<ShardingEvent> {
         ShardingEvent::ShardAllocated { shard, home },
         ShardingEvent::ShardStarted { shard, term },
         ShardingEvent::ShardStopped { shard },
+        ShardingEvent::ShardFailed { shard },
         ShardingEvent::ShardStopTimeout { shard },
         ShardingEvent::HandOffTimeout { shard },
         ShardingEvent::ShardConflict { shard },

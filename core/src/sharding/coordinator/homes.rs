@@ -122,9 +122,10 @@ impl Coordinator {
         }
     }
 
-    /// Gives homes to all shards that somebody waits for. Called when a region has come.
+    /// Gives homes to all shards that somebody waits for, or whose entities are remembered. Called when a region has come.
     pub(super) fn allocate_requested(&mut self, cx: &mut Cx<'_>) {
         self.homeless.extend(self.requesters.keys());
+        self.homeless.extend(self.forgotten_shards());
         self.allocate_some(cx);
     }
 
@@ -155,6 +156,9 @@ impl Coordinator {
                 let at = cx.mono() + STEP;
                 cx.wake(self.timer(CoordinatorTimer::Allocate), at);
                 break;
+            }
+            if !self.is_remembered(cx, shard) {
+                continue;
             }
             budget -= 1;
             if !self.allocate(cx, shard) {

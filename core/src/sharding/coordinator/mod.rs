@@ -2,7 +2,7 @@
 //! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
 //!
 //! `takeover` decides when it may start, `recovery` learns who hosts what, `homes` answers and allocates, `decisions` stores a home
-//! before anybody hears of it, `hand_off` moves shards, `losses` takes the shards of members that are gone.
+//! before anybody hears of it, `hand_off` moves shards, `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
 
 mod decisions;
 mod hand_off;
@@ -10,6 +10,7 @@ mod homes;
 mod inspect;
 mod losses;
 mod recovery;
+mod remembered;
 mod takeover;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::allocation::DesiredHomes;
 use crate::sharding::coordinator::hand_off::HandOff;
+use crate::sharding::coordinator::remembered::RememberedShards;
 use crate::sharding::kind::Kind;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -62,6 +64,8 @@ pub(crate) struct Coordinator {
     requesters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
     /// Where somebody outside wants shards to be. Kept on every node, for the one that becomes the oldest.
     desired: DesiredHomes,
+    /// Shards that begin without a message; `None` if the kind remembers nothing.
+    remembered: Option<RememberedShards>,
 }
 
 /// Where a coordinator is in its life.
@@ -79,8 +83,9 @@ enum Tenure {
 
 impl Coordinator {
     /// A coordinator that does nothing yet.
-    pub(crate) const fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: Kind) -> Self {
         Self {
+            remembered: RememberedShards::of(&kind),
             kind,
             tenure: Tenure::Idle,
             paused: false,
@@ -122,6 +127,7 @@ impl Coordinator {
         match timer {
             CoordinatorTimer::Recovery => self.on_recovery_tick(cx),
             CoordinatorTimer::Allocate => self.allocate_some(cx),
+            CoordinatorTimer::Remembered => self.on_remembered_timer(cx),
             CoordinatorTimer::Rebalance => self.on_rebalance_tick(cx),
             CoordinatorTimer::ShardStart(shard) => self.on_start_timeout(cx, *shard),
             CoordinatorTimer::HandOff(shard) => self.on_hand_off_timer(cx, *shard),

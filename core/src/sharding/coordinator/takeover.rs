@@ -55,6 +55,7 @@ impl Coordinator {
             CoordinatorTimer::Recovery,
             CoordinatorTimer::Allocate,
             CoordinatorTimer::Rebalance,
+            CoordinatorTimer::Remembered,
         ] {
             cx.cancel(self.timer(timer));
         }
@@ -68,8 +69,12 @@ impl Coordinator {
             cx.cancel(self.timer(CoordinatorTimer::RegionLost(node.clone())));
         }
         let (paused, desired) = (self.paused, core::mem::take(&mut self.desired));
+        let mut remembered = self.remembered.take();
+        if let Some(remembered) = &mut remembered {
+            remembered.forget();
+        }
         *self = Self::new(self.kind.clone());
-        (self.paused, self.desired) = (paused, desired);
+        (self.paused, self.desired, self.remembered) = (paused, desired, remembered);
     }
 
     /// The term this node would coordinate under: it is the oldest of the role, members that are Down included, and is
@@ -92,6 +97,7 @@ impl Coordinator {
             let body = ShardingBody::RegionQuery { term: term.clone() };
             self.say(cx, &member.node, body);
         }
+        self.recall_shards(cx);
         let at = cx.mono() + cx.config().sharding.retry_interval;
         cx.wake(self.timer(CoordinatorTimer::Recovery), at);
     }

@@ -23,6 +23,7 @@ use crate::sharding::state::ids::KindId;
 use crate::timer::Timer;
 
 mod conflicts;
+mod remembered;
 
 const S: ShardId = ShardId(4);
 const MARGIN: Duration = Duration::from_secs(20);

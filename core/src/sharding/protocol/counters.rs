@@ -24,6 +24,14 @@ counters! {
     pub shards_stopped,
     /// Shards all of whose entities were stopped because one had failed and escalated it.
     pub shards_failed,
+    /// Entities started without a message because they are remembered.
+    pub entities_recovered,
+    /// Writes of which entities are remembered that were confirmed, each of one or many.
+    pub remember_writes,
+    /// Shards that began again because what they remember could not be read or stored.
+    pub remember_failures,
+    /// Steps of an entity that the rules do not know: a bug of this crate.
+    pub entity_transitions_invalid,
     pub hand_offs_completed,
     pub hand_offs_timed_out,
     /// Those of `hand_offs_timed_out` of a shard that several regions host.

@@ -67,6 +67,12 @@ pub enum EntityReport {
         /// Its slot.
         slot: Slot,
     },
+    /// An entity ends because it wants to; [`EntityReport::Stopped`] follows. A kind that remembers its entities forgets this one. Says
+    /// nothing of a singleton's instance.
+    Ending {
+        /// Its slot.
+        slot: Slot,
+    },
     /// An entity has failed, and what it failed over concerns the others of its shard too: all of them are stopped at once
     /// ([`EntityOrder::Kill`]), and start anew with their next messages. Says nothing of a singleton's instance.
     Escalated {

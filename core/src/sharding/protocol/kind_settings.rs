@@ -6,6 +6,7 @@ use crate::ident::Role;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::extractor::ShardExtractor;
 use crate::sharding::state::passivation::PassivationSettings;
+use crate::sharding::state::remember::RememberStore;
 
 /// An entity kind on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub struct KindSettings {
     /// When this node's region takes entities out of memory; `None`: as the configuration says
     /// (`sharding.passivation`).
     pub passivation: Option<PassivationSettings>,
+    /// Where it is kept which entities there are, so that they are started again without a message; `None`: nowhere. The same on every
+    /// node that hosts. Nobody of such a kind is passivated but who asks for it, and then it is forgotten.
+    pub remember_entities: Option<RememberStore>,
     /// How shards are spread if this node coordinates the kind; `None`: as the configuration says (`sharding.rebalance_…`).
     pub allocation: Option<AllocationSettings>,
 }
@@ -39,6 +43,7 @@ impl KindSettings {
             hosts,
             extractor: ShardExtractor::default(),
             passivation: None,
+            remember_entities: None,
             allocation: None,
         }
     }

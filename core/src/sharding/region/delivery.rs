@@ -106,7 +106,7 @@ impl Region {
 
     /// Whether a shard is being stopped here and is not wanted here again.
     fn stops_here(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
-        let stops = self.shards.get(&shard).is_some_and(|here| !here.is_running());
+        let stops = self.shards.get(&shard).is_some_and(|here| here.is_stopping());
         stops && self.homes.get(&shard) != Some(cx.me())
     }
 

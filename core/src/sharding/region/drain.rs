@@ -66,8 +66,13 @@ impl Region {
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
             shard.kill(shared.cx);
-            let timer = ShardingTimer::Region(kind, RegionTimer::ShardStop(*id));
-            shared.cx.cancel(timer);
+            for timer in [
+                RegionTimer::ShardStop(*id),
+                RegionTimer::Store(*id),
+                RegionTimer::RestartShard(*id),
+            ] {
+                shared.cx.cancel(ShardingTimer::Region(kind, timer));
+            }
         }
         for timer in [
             RegionTimer::Retry,
@@ -75,6 +80,7 @@ impl Region {
             RegionTimer::Drain,
             RegionTimer::Idle,
             RegionTimer::Shrink,
+            RegionTimer::Recover,
         ] {
             shared.cx.cancel(ShardingTimer::Region(kind, timer));
         }
@@ -126,6 +132,7 @@ impl Region {
             RegionTimer::Drain,
             RegionTimer::Idle,
             RegionTimer::Shrink,
+            RegionTimer::Recover,
         ] {
             cx.cancel(ShardingTimer::Region(self.kind.id, timer));
         }

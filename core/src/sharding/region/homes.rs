@@ -96,7 +96,7 @@ impl Region {
         if is_lost(shared.cx.view(), node) {
             return;
         }
-        if self.shards.get(&shard).is_some_and(|here| here.is_running()) {
+        if self.shards.get(&shard).is_some_and(|here| !here.is_stopping()) {
             let event = ShardingEvent::ShardConflict { shard };
             shared.cx.notify_sharding(self.kind.id, event);
             self.homes.remove(&shard);

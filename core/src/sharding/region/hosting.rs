@@ -9,7 +9,7 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::{Shard, ShardLifecycle};
+use crate::sharding::shard::{AfterStop, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
@@ -57,7 +57,9 @@ impl Region {
                 *tell = Some(term);
                 *rehost = None;
             }
-            Some(ShardLifecycle::Running) => self.stop_shard(shared, shard, Some(term)),
+            Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {
+                self.stop_shard(shared, shard, Some(term));
+            }
         }
     }
 
@@ -68,10 +70,16 @@ impl Region {
         shard: ShardId,
         entity: &EntityId,
     ) {
-        if let Some(here) = self.shards.get_mut(&shard) {
-            here.on_stopped(entity);
-        }
+        let after = match self.shards.get_mut(&shard) {
+            Some(here) => here.on_stopped(shared.cx, entity),
+            None => AfterStop::Gone,
+        };
         self.resume(shard, entity);
+        match after {
+            AfterStop::Gone => {}
+            AfterStop::Restarts => self.restart_later(shared, shard, entity),
+        }
+        self.tend(shared, shard);
         self.end_if_stopped(shared, shard);
         self.flush(shared);
     }
@@ -94,7 +102,7 @@ impl Region {
         }
         let me = shared.cx.me().clone();
         match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
-            Some(ShardLifecycle::Running) => {}
+            Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {}
             Some(ShardLifecycle::Stopping { rehost, .. }) => {
                 *rehost = Some(term.clone());
                 self.homes.insert(shard, me);
@@ -105,7 +113,9 @@ impl Region {
                 return false;
             }
             None => {
-                self.shards.insert(shard, Shard::new(shard, &self.passivation));
+                let store = self.stored_set(shard);
+                self.shards
+                    .insert(shard, Shard::new(shard, &self.passivation, store));
                 shared.cx.counters().shards_started += 1;
                 let event = ShardingEvent::ShardStarted {
                     shard,
@@ -114,6 +124,7 @@ impl Region {
                 shared.cx.notify_sharding(self.kind.id, event);
                 self.share_entity_limit(shared, Some(shard));
                 self.watch_idle(shared);
+                self.load(shared, shard);
             }
         }
         self.homes.insert(shard, me);
@@ -128,18 +139,26 @@ impl Region {
         let Some(here) = self.shards.get_mut(&shard) else {
             return;
         };
-        if !here.is_running() {
+        if here.is_stopping() {
             return;
         }
         here.stop(shared.cx, tell);
+        let has_stopped = here.has_stopped();
         self.buffers.gather(shard);
-        if !here.has_stopped() {
-            let whole = shared.cx.config().sharding.handoff_timeout;
-            let at = shared.cx.mono() + whole.saturating_sub(HAND_OFF_SLACK).max(whole / 2);
-            let timer = RegionTimer::ShardStop(shard);
-            shared.cx.wake(ShardingTimer::Region(self.kind.id, timer), at);
+        self.recovery.forget(shard);
+        self.tend(shared, shard);
+        if !has_stopped {
+            self.limit_stop(shared, shard);
         }
         self.end_if_stopped(shared, shard);
+    }
+
+    /// Has a shard's entities killed if they take too long to stop.
+    pub(super) fn limit_stop(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        let whole = shared.cx.config().sharding.handoff_timeout;
+        let at = shared.cx.mono() + whole.saturating_sub(HAND_OFF_SLACK).max(whole / 2);
+        let timer = RegionTimer::ShardStop(shard);
+        shared.cx.wake(ShardingTimer::Region(self.kind.id, timer), at);
     }
 
     /// Asks everything that runs here to stop, for nobody in particular.
@@ -167,13 +186,13 @@ impl Region {
         if here.is_running() {
             return;
         }
-        here.kill(shared.cx);
+        here.kill_entities(shared.cx);
         let event = ShardingEvent::ShardStopTimeout { shard };
         shared.cx.notify_sharding(self.kind.id, event);
     }
 
     /// Ends a shard that has stopped: tells who waits for it, and starts its next incarnation if one is wanted.
-    fn end_if_stopped(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn end_if_stopped(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         if !self.shards.get(&shard).is_some_and(Shard::has_stopped) {
             return;
         }
@@ -184,8 +203,7 @@ impl Region {
             self.homes.remove(&shard);
             self.flushing.remove(&shard);
         }
-        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard));
-        shared.cx.cancel(timer);
+        self.cancel_timers_of(shared, shard);
         shared.cx.counters().shards_stopped += 1;
         let event = ShardingEvent::ShardStopped { shard };
         shared.cx.notify_sharding(self.kind.id, event);
@@ -203,7 +221,10 @@ impl Region {
                 let to = term.node.clone();
                 self.say(shared.cx, &to, ShardingBody::ShardStopped { term, shard });
             }
-            ShardLifecycle::Stopping { .. } | ShardLifecycle::Running => {}
+            ShardLifecycle::Stopping { .. }
+            | ShardLifecycle::Loading
+            | ShardLifecycle::Running
+            | ShardLifecycle::Failed => {}
         }
         if self.buffers.has(shard) && !self.homes.contains_key(&shard) {
             self.ask_home(shared.cx, shard);

@@ -35,7 +35,7 @@ pub struct RegionState {
 impl Region {
     /// This region, now.
     pub(crate) fn state(&self) -> RegionState {
-        let stopping = self.shards.iter().filter(|(_, shard)| !shard.is_running());
+        let stopping = self.shards.iter().filter(|(_, shard)| shard.is_stopping());
         RegionState {
             registered: self.registered.clone(),
             hosted: self.shards.iter().map(|(id, s)| (*id, s.entities())).collect(),
@@ -80,11 +80,14 @@ impl Region {
             if *id != shard.id || !self.kind.has(*id) {
                 return Err(format!("region: shard {id} is kept under another number"));
             }
+            if !shard.is_consistent() {
+                return Err(format!("region: shard {id} counts its entities wrongly"));
+            }
             if shard.has_stopped() {
                 return Err(format!("region: shard {id} has stopped and is still here"));
             }
             let elsewhere = self.homes.get(id).is_some_and(|home| home != me);
-            if shard.is_running() && elsewhere {
+            if !shard.is_stopping() && elsewhere {
                 return Err(format!("region: shard {id} runs here and lives elsewhere"));
             }
         }
@@ -97,7 +100,7 @@ impl Region {
         }
         for (id, entity) in self.buffers.waiting_entities() {
             let here = self.shards.get(id).filter(|here| here.is_running());
-            let waits = here.is_some_and(|here| here.is_passivating(entity));
+            let waits = here.is_some_and(|here| here.holds_back(entity));
             let resumes = here.is_some() && self.resuming.contains(&(*id, entity.clone()));
             if !waits && !resumes {
                 return Err(format!(

@@ -2,8 +2,8 @@
 //! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
 //!
 //! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `hosting` starts and stops
-//! shards, `passivation` takes entities out of memory, `drain` ends it all in good order, `retirement` empties a region of a node that
-//! stays.
+//! shards, `passivation` takes entities out of memory, `remembering` has the store know them and starts them again, `drain` ends it
+//! all in good order, `retirement` empties a region of a node that stays.
 
 mod buffers;
 mod delivery;
@@ -13,18 +13,23 @@ mod hosting;
 mod inspect;
 mod passivation;
 mod registration;
+mod remembering;
 mod retirement;
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::buffered::Buffered;
+use crate::effect::Answer;
 use crate::ident::UniqueAddress;
+use crate::input::StoreAsk;
 use crate::sharding::kind::Kind;
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::region::buffers::Buffers;
 use crate::sharding::region::retirement::Retirement;
+use crate::sharding::remembered::Recovery;
 use crate::sharding::shard::Shard;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
@@ -117,6 +122,15 @@ pub(crate) struct Region {
     idle_from: Option<ShardId>,
     /// Entities that have stopped and begin again with what waits for them.
     resuming: BTreeSet<(ShardId, EntityId)>,
+    /// Remembered entities that are to be started.
+    recovery: Recovery,
+    /// Shards whose entities are being read, and those that wait for their turn.
+    loading: BTreeSet<ShardId>,
+    to_load: BTreeSet<ShardId>,
+    /// Counts questions to the store.
+    requests: u64,
+    /// What the store said during a pause.
+    answers_after_pause: Vec<(StoreAsk, Answer)>,
 }
 
 impl Region {
@@ -144,6 +158,11 @@ impl Region {
             shrinking: BTreeSet::new(),
             idle_from: None,
             resuming: BTreeSet::new(),
+            recovery: Recovery::default(),
+            loading: BTreeSet::new(),
+            to_load: BTreeSet::new(),
+            requests: 0,
+            answers_after_pause: Vec::new(),
         }
     }
 
@@ -182,6 +201,7 @@ impl Region {
     /// The pause did no harm: what waited for its end goes on.
     pub(crate) fn on_still_member(&mut self, shared: &mut Shared<'_, '_>) {
         self.paused = false;
+        self.recover_after_pause(shared);
         for (shard, term) in core::mem::take(&mut self.after_pause) {
             self.on_host_shard(shared, &term.node.clone(), term, shard);
         }
@@ -202,6 +222,9 @@ impl Region {
             RegionTimer::Drain => self.on_drain_timeout(shared),
             RegionTimer::Idle => self.on_idle_tick(shared),
             RegionTimer::Shrink => self.shrink(shared),
+            RegionTimer::Store(shard) => self.on_store_timeout(shared, *shard),
+            RegionTimer::RestartShard(shard) => self.on_restart_shard(shared, *shard),
+            RegionTimer::Recover => self.on_recover(shared),
         }
     }
 

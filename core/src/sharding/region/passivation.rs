@@ -141,7 +141,10 @@ impl Region {
         }
         match here.deliver(shared, self.kind.id, pending) {
             Delivered::Done => {}
-            Delivered::Passivating(pending) => self.keep_for_entity(shared, pending),
+            Delivered::Waits(pending) => {
+                self.keep_for_entity(shared, pending);
+                self.tend(shared, shard);
+            }
             Delivered::NoSlot(pending) => pending.fail(shared, AskFailure::MailboxFull),
         }
     }
@@ -154,7 +157,7 @@ impl Region {
         while let Some(key) = self.resuming.first().cloned() {
             let (shard, entity) = &key;
             let here = self.shards.get_mut(shard).filter(|here| here.is_running());
-            let here = here.filter(|here| !here.is_passivating(entity));
+            let here = here.filter(|here| !here.holds_back(entity));
             let (Some(here), true) = (here, self.buffers.has_for_entity(*shard, entity)) else {
                 self.resuming.remove(&key);
                 continue;
@@ -172,7 +175,7 @@ impl Region {
             }
             match here.deliver(shared, self.kind.id, pending) {
                 Delivered::Done => {}
-                Delivered::NoSlot(pending) | Delivered::Passivating(pending) => {
+                Delivered::NoSlot(pending) | Delivered::Waits(pending) => {
                     pending.fail(shared, AskFailure::MailboxFull);
                 }
             }

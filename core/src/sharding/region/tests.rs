@@ -25,6 +25,7 @@ use crate::timer::{ShardingTimer, Timer};
 
 mod handed_back;
 mod passivation;
+mod remembering;
 mod waiting;
 
 const SHARD: ShardId = ShardId(3);

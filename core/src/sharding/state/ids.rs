@@ -101,6 +101,18 @@ impl EntityId {
     }
 }
 
+impl From<Arc<[u8]>> for EntityId {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<EntityId> for Arc<[u8]> {
+    fn from(id: EntityId) -> Self {
+        id.0
+    }
+}
+
 impl From<&str> for EntityId {
     fn from(text: &str) -> Self {
         Self::new(text.as_bytes())

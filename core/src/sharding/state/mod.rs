@@ -8,3 +8,4 @@ pub mod extractor;
 pub mod fields;
 pub mod ids;
 pub(crate) mod passivation;
+pub mod remember;

@@ -1,0 +1,111 @@
+//! Shards whose entities are remembered begin without a message, and are stored before they have a home.
+
+use super::*;
+use crate::ddata::crdt::{Data, Minting, Op, OrSet, OrSetOp};
+use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
+use crate::effect::Answer;
+use crate::input::{Command, StoreAsk};
+use crate::sharding::state::remember::RememberStore;
+
+impl Rig {
+    /// Recovered; the store has not said which shards there are.
+    fn remembering() -> Self {
+        let mut rig = Self::on(a(), 6000);
+        let mut kind = rig.coordinator.kind.clone();
+        kind.settings.remember_entities = Some(RememberStore::Data);
+        rig.coordinator = Coordinator::new(kind);
+        rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+        for node in [a(), b(), c()] {
+            rig.register(&node, &[]);
+        }
+        assert!(rig.coordinator.is_active());
+        rig
+    }
+
+    fn asked(&mut self) -> (StoreAsk, Command) {
+        self.fixture.outbox.asked.pop_front().expect("the store is asked")
+    }
+
+    fn is_asked(&self) -> bool {
+        !self.fixture.outbox.asked.is_empty()
+    }
+
+    fn answer(&mut self, ask: StoreAsk, answer: DataAnswer) -> Vec<Effect> {
+        self.act(|coordinator, cx| coordinator.on_store_answer(cx, ask, Answer::Ddata(answer)))
+    }
+
+    fn homes(&self) -> Vec<ShardId> {
+        self.coordinator.homes.keys().copied().collect()
+    }
+}
+
+fn shards(numbers: &[u32]) -> DataAnswer {
+    let mut data = Data::OrSet(OrSet::new());
+    let mut minting = Minting::new(b());
+    for number in numbers {
+        let op = Op::OrSet(OrSetOp::Add(number.to_le_bytes().into()));
+        data.apply(&op, &mut minting).unwrap();
+    }
+    DataAnswer::Value(Ok(Arc::new(data)))
+}
+
+#[test]
+fn shards_that_are_remembered_get_a_home_without_a_message() {
+    let mut rig = Rig::remembering();
+    let (ask, command) = rig.asked();
+    assert!(matches!(command, Command::Ddata(DataCommand::Get { .. })));
+    assert_eq!(rig.homes(), []);
+    rig.answer(ask, shards(&[7, 9, 5_999, 6_000]));
+    assert_eq!(rig.homes(), [ShardId(7), ShardId(9), ShardId(5_999)]);
+    assert!(!rig.is_asked());
+}
+
+#[test]
+fn s_131_a_new_shard_has_a_home_only_when_it_is_stored_however_long_that_takes() {
+    let mut rig = Rig::remembering();
+    let (ask, _) = rig.asked();
+    rig.asks_home(&b(), S);
+    rig.answer(ask, DataAnswer::Value(Err(ReadError::NotFound)));
+    assert_eq!(rig.homes(), []);
+    for _ in 0..4 {
+        let (ask, _) = rig.asked();
+        rig.answer(ask, DataAnswer::Written(Err(WriteError::NotServing)));
+    }
+    assert!(!rig.is_asked(), "it rests before it asks again");
+    rig.asks_home(&c(), ShardId(5));
+    rig.fire(Duration::from_secs(2));
+    let (ask, command) = rig.asked();
+    let Command::Ddata(DataCommand::Update { op, .. }) = command else {
+        panic!("{command:?}");
+    };
+    let names = [4_u32, 5].map(|number| number.to_le_bytes().into());
+    let both = OrSetOp::Change {
+        add: names.to_vec(),
+        remove: vec![],
+    };
+    assert_eq!(op, Op::OrSet(both));
+    rig.answer(ask, DataAnswer::Written(Ok(())));
+    assert_eq!(rig.homes(), [S, ShardId(5)]);
+}
+
+#[test]
+fn the_store_is_asked_again_until_it_says_which_shards_there_are() {
+    let mut rig = Rig::remembering();
+    for _ in 0..15 {
+        let (ask, _) = rig.asked();
+        rig.answer(ask, DataAnswer::Value(Err(ReadError::NotServing)));
+    }
+    assert!(!rig.is_asked());
+    rig.fire(Duration::from_secs(2));
+    let (ask, _) = rig.asked();
+    rig.answer(ask, shards(&[1]));
+    assert_eq!(rig.homes(), [ShardId(1)]);
+}
+
+#[test]
+fn what_regions_host_is_known_without_the_store() {
+    let mut rig = Rig::remembering();
+    rig.register(&b(), &[S]);
+    let effects = rig.asks_home(&c(), S);
+    assert_eq!(effects.len(), 1, "its home: {effects:?}");
+}

@@ -1,0 +1,46 @@
+//! What regions and coordinators wait for. Types only. Spec: sharding 1.1 to 1.4.
+
+use crate::ident::UniqueAddress;
+use crate::sharding::state::ids::ShardId;
+
+/// Timers of a shard region.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RegionTimer {
+    /// Register again, or ask again for the homes of buffered shards.
+    Retry,
+    /// More buffered messages are waiting to be flushed than one step may send.
+    Flush,
+    /// The entities of a shard that hands off did not stop in time.
+    ShardStop(ShardId),
+    /// The region has not handed everything over in time; what is left is stopped now.
+    Drain,
+    /// Look for entities that have had no message for too long.
+    Idle,
+    /// More entities are too many than one step may passivate.
+    Shrink,
+    /// The store has not answered about what a shard remembers.
+    Store(ShardId),
+    /// A shard that failed begins again.
+    RestartShard(ShardId),
+    /// Remembered entities are due to be started.
+    Recover,
+}
+
+/// Timers of a shard coordinator.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CoordinatorTimer {
+    /// Ask the members that have not registered yet once more.
+    Recovery,
+    /// More shards wait for a home than one step may allocate.
+    Allocate,
+    /// The store did not say which shards there are, or did not take a new one: ask again.
+    Remembered,
+    /// Look at the balance.
+    Rebalance,
+    /// A region did not say that it started a shard.
+    ShardStart(ShardId),
+    /// A hand-off took too long.
+    HandOff(ShardId),
+    /// The removal margin of a lost region has passed; its shards may be allocated again.
+    RegionLost(UniqueAddress),
+}

@@ -1,0 +1,264 @@
+//! Entities that are remembered: a shard that begins reads which it has, each is started without a message, and one that is new is
+//! stored before it handles anything. A store that fails stops the shard, which begins again after a pause. Never starts an entity
+//! in a shard that it does not belong to. Spec: sharding 1.4, 1.5.
+
+use alloc::collections::BTreeSet;
+
+use super::Region;
+use crate::effect::Answer;
+use crate::event::ShardingEvent;
+use crate::input::StoreAsk;
+use crate::sharding::Cx;
+use crate::sharding::pending_message::Shared;
+use crate::sharding::protocol::StoreUser;
+use crate::sharding::remembered::{Done, READ_ATTEMPTS, StoredSet, shard_keys};
+use crate::sharding::shard::{Shard, ShardLifecycle};
+use crate::sharding::state::ids::{EntityId, ShardId, Slot};
+use crate::timer::RegionTimer;
+use crate::timer::ShardingTimer;
+
+/// Shards whose entities are read at once: each is a handful of questions to every replica of a majority.
+const LOADS_AT_ONCE: usize = 64;
+
+impl Region {
+    /// What a shard remembers, if the kind does.
+    pub(super) fn stored_set(&self, shard: ShardId) -> Option<StoredSet> {
+        self.kind.settings.remember_entities?;
+        let keys = shard_keys(&self.kind.settings.name, shard)?;
+        Some(StoredSet::new(self.kind.id, StoreUser::Shard(shard), keys))
+    }
+
+    /// Reads which entities a shard has, at once or when others have been read.
+    pub(super) fn load(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        let is_loading = |here: &Shard| here.lifecycle == ShardLifecycle::Loading;
+        if !self.shards.get(&shard).is_some_and(is_loading) {
+            return;
+        }
+        self.to_load.insert(shard);
+        self.load_some(shared);
+    }
+
+    fn load_some(&mut self, shared: &mut Shared<'_, '_>) {
+        while self.loading.len() < LOADS_AT_ONCE
+            && let Some(shard) = self.to_load.pop_first()
+        {
+            let Some(here) = self.shards.get_mut(&shard) else {
+                continue;
+            };
+            self.requests += 1;
+            here.load(shared.cx, self.requests);
+            self.loading.insert(shard);
+            let limit = shared.cx.config().sharding.waiting_for_state_timeout;
+            let at = shared.cx.mono() + limit.saturating_mul(READ_ATTEMPTS);
+            shared.cx.wake(self.region_timer(RegionTimer::Store(shard)), at);
+        }
+    }
+
+    /// The store answers about a shard. During a pause nothing begins, so that waits.
+    pub(crate) fn on_store_answer(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        shard: ShardId,
+        (ask, answer): (StoreAsk, Answer),
+    ) {
+        if self.paused {
+            self.answers_after_pause.push((ask, answer));
+            return;
+        }
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        match here.on_store_answer(shared.cx, ask, answer) {
+            None => return,
+            Some(Done::Failed) => self.fail_shard(shared, shard),
+            Some(Done::Read(ids)) => {
+                let ids = ids.into_iter().map(EntityId::from).collect();
+                self.on_loaded(shared, shard, &ids);
+            }
+            Some(Done::Written) => self.on_written(shared, shard),
+        }
+        self.flush(shared);
+    }
+
+    /// The pause did no harm: what the store said meanwhile counts, and who is due starts.
+    pub(super) fn recover_after_pause(&mut self, shared: &mut Shared<'_, '_>) {
+        for (ask, answer) in core::mem::take(&mut self.answers_after_pause) {
+            match ask.user {
+                StoreUser::Shard(shard) => self.on_store_answer(shared, shard, (ask, answer)),
+                StoreUser::Coordinator => {}
+            }
+        }
+        self.await_recovery(shared);
+    }
+
+    fn on_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ids: &BTreeSet<EntityId>) {
+        self.has_loaded(shared, shard);
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        here.on_loaded(shared.cx, ids);
+        let kind = &self.kind;
+        let own = ids.iter().filter(|id| kind.shard_of(id) == shard).cloned();
+        self.recovery.add(shared.cx.mono(), shard, own);
+        self.await_recovery(shared);
+        if self.buffers.has(shard) && self.homes.contains_key(&shard) {
+            self.flushing.insert(shard);
+        }
+    }
+
+    fn has_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        shared.cx.cancel(self.region_timer(RegionTimer::Store(shard)));
+        self.to_load.remove(&shard);
+        if self.loading.remove(&shard) {
+            self.load_some(shared);
+        }
+    }
+
+    /// What was written counts: new entities start, and those that are forgotten are gone, unless messages have come for them.
+    fn on_written(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        shared.cx.counters().remember_writes += 1;
+        shared.cx.cancel(self.region_timer(RegionTimer::Store(shard)));
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        let update = here.on_written(shared.cx);
+        if here.is_running() {
+            for entity in &update.stopped {
+                if self.buffers.has_for_entity(shard, entity) {
+                    here.remember(shared.cx, entity.clone());
+                }
+            }
+            for entity in &update.started {
+                here.start_remembered(shared, self.kind.id, entity);
+                if self.buffers.has_for_entity(shard, entity) {
+                    self.resuming.insert((shard, entity.clone()));
+                }
+            }
+        }
+        self.tend(shared, shard);
+        self.end_if_stopped(shared, shard);
+    }
+
+    /// Begins with the next write of a shard, if there is one. Called whenever one of its entities has changed its state.
+    pub(super) fn tend(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        if core::mem::take(&mut here.is_broken) {
+            return self.fail_shard(shared, shard);
+        }
+        match here.lifecycle {
+            ShardLifecycle::Running | ShardLifecycle::Stopping { .. } => {}
+            ShardLifecycle::Failed => return self.rest_if_empty(shared, shard),
+            ShardLifecycle::Loading => return,
+        }
+        if here.write_next(shared.cx, self.requests + 1) {
+            self.requests += 1;
+            let at = shared.cx.mono() + shared.cx.config().sharding.updating_state_timeout;
+            shared.cx.wake(self.region_timer(RegionTimer::Store(shard)), at);
+        }
+    }
+
+    /// The store has not answered in time.
+    pub(super) fn on_store_timeout(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        self.fail_shard(shared, shard);
+        self.flush(shared);
+    }
+
+    /// A shard cannot go on: its entities stop after what they have been given, and it begins again after a pause. One that stops
+    /// anyway stops without what was to be written.
+    fn fail_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        self.has_loaded(shared, shard);
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        here.fail_over_store(shared.cx);
+        self.buffers.gather(shard);
+        self.recovery.forget(shard);
+        shared
+            .cx
+            .notify_sharding(self.kind.id, ShardingEvent::ShardFailed { shard });
+        if here.is_stopping() {
+            return self.end_if_stopped(shared, shard);
+        }
+        if !here.runs_nothing() {
+            self.limit_stop(shared, shard);
+        }
+        self.rest_if_empty(shared, shard);
+    }
+
+    fn rest_if_empty(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        if self.shards.get(&shard).is_some_and(Shard::runs_nothing) {
+            shared.cx.cancel(self.region_timer(RegionTimer::ShardStop(shard)));
+            let at = shared.cx.mono() + shared.cx.config().sharding.shard_failure_backoff;
+            shared
+                .cx
+                .wake(self.region_timer(RegionTimer::RestartShard(shard)), at);
+        }
+    }
+
+    /// The pause of a shard that failed is over.
+    pub(super) fn on_restart_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        match here.lifecycle {
+            ShardLifecycle::Failed => {}
+            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Stopping { .. } => return,
+        }
+        here.lifecycle = ShardLifecycle::Loading;
+        self.load(shared, shard);
+    }
+
+    /// An entity has stopped without having been told to: it starts again after a pause, or with its next message.
+    pub(super) fn restart_later(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entity: &EntityId) {
+        let at = shared.cx.mono() + shared.cx.config().sharding.entity_restart_backoff;
+        self.recovery.restart_at(at, shard, entity.clone());
+        self.await_recovery(shared);
+    }
+
+    /// Starts those whose time has come.
+    pub(super) fn on_recover(&mut self, shared: &mut Shared<'_, '_>) {
+        if self.paused {
+            return;
+        }
+        let how = shared.cx.config().sharding.entity_recovery;
+        for (shard, entity) in self.recovery.take_due(shared.cx.mono(), how) {
+            if let Some(here) = self.shards.get_mut(&shard)
+                && here.start_remembered(shared, self.kind.id, &entity)
+            {
+                shared.cx.counters().entities_recovered += 1;
+            }
+        }
+        self.await_recovery(shared);
+    }
+
+    fn await_recovery(&self, shared: &mut Shared<'_, '_>) {
+        if let Some(at) = self.recovery.next_due() {
+            shared.cx.wake(self.region_timer(RegionTimer::Recover), at);
+        }
+    }
+
+    /// An entity ends because it wants to: it is forgotten.
+    pub(crate) fn on_ending(&mut self, cx: &mut Cx<'_>, shard: ShardId, entity: &EntityId, slot: Slot) {
+        if let Some(here) = self.shards.get_mut(&shard) {
+            here.on_ending(cx, entity, slot);
+        }
+    }
+
+    /// Nothing of a shard is waited for any more.
+    pub(super) fn cancel_timers_of(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        for timer in [
+            RegionTimer::ShardStop(shard),
+            RegionTimer::Store(shard),
+            RegionTimer::RestartShard(shard),
+        ] {
+            shared.cx.cancel(self.region_timer(timer));
+        }
+        self.has_loaded(shared, shard);
+    }
+
+    const fn region_timer(&self, timer: RegionTimer) -> ShardingTimer {
+        ShardingTimer::Region(self.kind.id, timer)
+    }
+}

@@ -1,0 +1,542 @@
+//! Remembered entities: stored before they start, started without a message, and what a store that fails does to their shard.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::*;
+use crate::ddata::crdt::{Data, Op, OrSet, OrSetOp};
+use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
+use crate::effect::Answer;
+use crate::input::{Command, StoreAsk};
+use crate::sharding::state::remember::{EntityRecovery, RememberStore};
+
+const ENTITY_BACKOFF: Duration = Duration::from_secs(10);
+const SHARD_BACKOFF: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the store was asked, as one: all parts of one question.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Read,
+    Write { add: Vec<String>, remove: Vec<String> },
+}
+
+fn config() -> Config {
+    Config::lan(ClusterName::new("test").unwrap())
+}
+
+fn id(text: &str) -> EntityId {
+    EntityId::from(text)
+}
+
+fn ok() -> Answer {
+    Answer::Ddata(DataAnswer::Written(Ok(())))
+}
+
+fn nothing() -> Answer {
+    Answer::Ddata(DataAnswer::Value(Err(ReadError::NotFound)))
+}
+
+fn late() -> Answer {
+    let (answered, required) = (1, 2);
+    Answer::Ddata(DataAnswer::Value(Err(ReadError::Timeout { answered, required })))
+}
+
+fn unconfirmed() -> Answer {
+    let (confirmed, required) = (1, 2);
+    Answer::Ddata(DataAnswer::Written(Err(WriteError::Unconfirmed {
+        confirmed,
+        required,
+    })))
+}
+
+fn set_of(ids: &[&str]) -> Answer {
+    let mut minting = crate::ddata::crdt::Minting::new(a());
+    let mut data = Data::OrSet(OrSet::new());
+    for id in ids {
+        let op = Op::OrSet(OrSetOp::Add(id.as_bytes().into()));
+        data.apply(&op, &mut minting).unwrap();
+    }
+    Answer::Ddata(DataAnswer::Value(Ok(Arc::new(data))))
+}
+
+impl Rig {
+    /// All entities of the kind belong to [`SHARD`].
+    fn remembering(config: Config) -> Self {
+        let mut rig = Self::with_config(true, config);
+        rig.region.kind.settings.remember_entities = Some(RememberStore::Data);
+        let extractor = crate::sharding::state::extractor::ShardExtractor::custom("third", |_, _| SHARD.0);
+        rig.region.kind.settings.extractor = extractor;
+        rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+        rig
+    }
+
+    /// Loaded, with these.
+    fn recalling(ids: &[&str]) -> Self {
+        let mut rig = Self::remembering(config());
+        rig.load(ids);
+        rig
+    }
+
+    fn load(&mut self, ids: &[&str]) -> Vec<Effect> {
+        let (asks, asked) = self.asked();
+        assert_eq!(asked, Asked::Read);
+        let mut effects = Vec::new();
+        for (at, ask) in asks.into_iter().enumerate() {
+            let answer = if at == 0 { set_of(ids) } else { nothing() };
+            effects.extend(self.answer(ask, answer));
+        }
+        effects
+    }
+
+    /// Takes one question, which must be there.
+    fn asked(&mut self) -> (Vec<StoreAsk>, Asked) {
+        let all: Vec<_> = self.fixture.outbox.asked.drain(..).collect();
+        assert!(!all.is_empty(), "the store was asked for something");
+        let (mut add, mut remove, mut reads) = (Vec::new(), Vec::new(), 0);
+        let text = |bytes: &Arc<[u8]>| String::from_utf8(bytes.to_vec()).unwrap();
+        let mut asks = Vec::new();
+        for (ask, command) in all {
+            asks.push(ask);
+            match command {
+                Command::Ddata(DataCommand::Get { .. }) => reads += 1,
+                Command::Ddata(DataCommand::Update {
+                    op: Op::OrSet(OrSetOp::Change { add: a, remove: r }),
+                    ..
+                }) => {
+                    add.extend(a.iter().map(text));
+                    remove.extend(r.iter().map(text));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        add.sort();
+        remove.sort();
+        if reads > 0 {
+            assert!(add.is_empty() && remove.is_empty());
+            return (asks, Asked::Read);
+        }
+        (asks, Asked::Write { add, remove })
+    }
+
+    fn is_asked(&self) -> bool {
+        !self.fixture.outbox.asked.is_empty()
+    }
+
+    fn answer(&mut self, ask: StoreAsk, answer: Answer) -> Vec<Effect> {
+        self.act(|region, shared| region.on_store_answer(shared, SHARD, (ask, answer)))
+    }
+
+    /// Confirms the write that is open; what it was, and what came of it.
+    fn confirm(&mut self) -> (Asked, Vec<Effect>) {
+        let (asks, asked) = self.asked();
+        let mut effects = Vec::new();
+        for ask in asks {
+            effects.extend(self.answer(ask, ok()));
+        }
+        (asked, effects)
+    }
+
+    fn send(&mut self, entity: &str) -> Vec<Effect> {
+        let mut pending = pending(entity, None, 0);
+        pending.envelope.entity = id(entity);
+        self.act(|region, shared| region.route(shared, pending))
+    }
+
+    fn stop(&mut self, slot: Slot) -> Vec<Effect> {
+        let tenant = self.slots.release(slot).unwrap();
+        self.act(|region, shared| region.on_entity_stopped(shared, tenant.shard, &tenant.entity))
+    }
+
+    fn passivates(&mut self, entity: &str, slot: Slot) -> Vec<Effect> {
+        self.act(|region, shared| region.on_passivate(shared, SHARD, &id(entity), slot))
+    }
+
+    /// Lets time pass, with this region's timers.
+    fn wait(&mut self, time: Duration) -> Vec<Effect> {
+        let until = self.fixture.mono() + time;
+        let mut effects = Vec::new();
+        while let Some(timer) = self.fixture.next_timer(until) {
+            if let Timer::Sharding(ShardingTimer::Region(_, timer)) = timer {
+                effects.extend(self.act(|region, shared| region.on_timer(shared, &timer)));
+            }
+        }
+        effects
+    }
+}
+
+fn write(add: &[&str], remove: &[&str]) -> Asked {
+    let texts = |all: &[&str]| all.iter().map(|text| String::from(*text)).collect();
+    Asked::Write {
+        add: texts(add),
+        remove: texts(remove),
+    }
+}
+
+/// Who started and who was given a message, in order.
+fn lives(effects: &[Effect]) -> Vec<String> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let told = effects.iter().filter_map(|effect| match effect {
+        Effect::Entity(EntityOrder::Start { entity, .. }) => Some(format!("start {entity}")),
+        Effect::Entity(EntityOrder::Deliver { payload, .. }) => Some(format!("deliver {}", text(payload))),
+        Effect::Entity(EntityOrder::Stop { .. }) => Some(String::from("stop")),
+        Effect::Entity(EntityOrder::Kill { .. }) => Some(String::from("kill")),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn slot_of(effects: &[Effect], wanted: &str) -> Slot {
+    let started = effects.iter().find_map(|effect| match effect {
+        Effect::Entity(EntityOrder::Start { slot, entity, .. }) if *entity == id(wanted) => Some(*slot),
+        _ => None,
+    });
+    started.expect("it has started")
+}
+
+#[test]
+fn s_127_an_id_is_stored_before_the_entity_starts_and_handles_its_message() {
+    let mut rig = Rig::recalling(&[]);
+    assert_eq!(lives(&rig.send("e")), [""; 0]);
+    let (asked, effects) = rig.confirm();
+    assert_eq!(asked, write(&["e"], &[]));
+    assert_eq!(lives(&effects), ["start e", "deliver e"]);
+    assert_eq!(lives(&rig.send("e")), ["deliver e"], "known from now on");
+    assert!(!rig.is_asked());
+}
+
+#[test]
+fn s_128_new_ids_during_a_write_are_the_next_one_together() {
+    let mut rig = Rig::recalling(&[]);
+    rig.send("a");
+    let (asks, asked) = rig.asked();
+    assert_eq!(asked, write(&["a"], &[]));
+    for entity in ["b", "c", "d", "c"] {
+        rig.send(entity);
+    }
+    assert!(!rig.is_asked(), "one write at a time");
+    assert_eq!(lives(&rig.answer(asks[0], ok())), ["start a", "deliver a"]);
+    let (asked, effects) = rig.confirm();
+    assert_eq!(asked, write(&["b", "c", "d"], &[]));
+    assert_eq!(lives(&effects).len(), 7, "three starts, four messages");
+}
+
+#[test]
+fn remembered_entities_start_without_a_message_and_only_where_they_belong() {
+    let mut rig = Rig::remembering(config());
+    assert_eq!(lives(&rig.send("x")), [""; 0], "it waits for what is remembered");
+    let effects = rig.load(&["x", "y"]);
+    assert_eq!(lives(&effects), ["start x", "deliver x"]);
+    assert_eq!(lives(&rig.wait(Duration::from_millis(1))), ["start y"]);
+    assert!(!rig.is_asked(), "both are known");
+}
+
+#[test]
+fn s_130_a_store_that_does_not_answer_stops_the_shard_which_begins_again() {
+    let mut rig = Rig::recalling(&["old"]);
+    let old = slot_of(&rig.wait(Duration::from_millis(1)), "old");
+    rig.send("new");
+    let effects = rig.wait(WRITE_TIMEOUT);
+    assert_eq!(lives(&effects), ["stop"], "with what is in its mailbox handled");
+    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+    rig.fixture.outbox.asked.clear();
+    assert_eq!(lives(&rig.send("old")), [""; 0]);
+    rig.stop(old);
+    assert!(!rig.is_asked());
+    rig.wait(SHARD_BACKOFF);
+    let effects = rig.load(&["old"]);
+    assert_eq!(lives(&effects), ["start old", "deliver old"]);
+    let (asked, effects) = rig.confirm();
+    assert_eq!(asked, write(&["new"], &[]), "nothing was lost");
+    assert_eq!(lives(&effects), ["start new", "deliver new"]);
+}
+
+/// Every way in which a store can fail, at every step: the shard begins again, and every message is delivered.
+#[test]
+fn s_131_whatever_the_store_does_at_whatever_step_everything_is_there_again() {
+    enum Fault {
+        NoResponse,
+        Refuses,
+        Late,
+    }
+    let refused = || Answer::Ddata(DataAnswer::Written(Err(WriteError::Full)));
+    for fault in [Fault::NoResponse, Fault::Refuses, Fault::Late] {
+        for step in ["load", "start", "stop"] {
+            let mut rig = Rig::remembering(config());
+            let mut effects = Vec::new();
+            if step != "load" {
+                effects.extend(rig.load(&["e"]));
+                effects.extend(rig.wait(Duration::from_millis(1)));
+            }
+            effects.extend(rig.send(if step == "start" { "new" } else { "e" }));
+            if step == "stop" {
+                let slot = slot_of(&effects, "e");
+                rig.passivates("e", slot);
+                rig.stop(slot);
+            }
+            let (asks, _) = rig.asked();
+            let mut rest = match fault {
+                Fault::NoResponse => rig.wait(Duration::from_secs(31)),
+                Fault::Refuses if step == "load" => {
+                    rig.answer(asks[0], Answer::Ddata(DataAnswer::Value(Err(ReadError::Deleted))))
+                }
+                Fault::Refuses => rig.answer(asks[0], refused()),
+                // After the time: nobody waits for it any more.
+                Fault::Late => {
+                    let mut effects = rig.wait(Duration::from_secs(31));
+                    effects.extend(rig.answer(asks[0], ok()));
+                    effects
+                }
+            };
+            let failed = event(ShardingEvent::ShardFailed { shard: SHARD });
+            assert!(rest.contains(&failed), "{step}");
+            if step == "start" {
+                let slot = slot_of(&effects, "e");
+                rest.extend(rig.stop(slot));
+            }
+            if !rig.is_asked() || step == "stop" || step == "start" {
+                rest.extend(rig.wait(SHARD_BACKOFF));
+            }
+            rest.extend(rig.load(&["e"]));
+            rest.extend(rig.wait(Duration::from_millis(1)));
+            if step == "start" {
+                rest.extend(rig.confirm().1);
+            }
+            let lives = lives(&rest);
+            assert!(lives.contains(&String::from("start e")), "{step}: {lives:?}");
+            if step == "start" {
+                assert!(lives.contains(&String::from("deliver new")), "{lives:?}");
+            }
+            if step == "load" {
+                assert!(lives.contains(&String::from("deliver e")), "{lives:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn s_132_an_entity_that_crashed_starts_again_after_a_pause_or_with_a_message() {
+    let mut rig = Rig::recalling(&["e"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+    rig.stop(slot);
+    assert_eq!(
+        lives(&rig.wait(ENTITY_BACKOFF - Duration::from_millis(2))),
+        [""; 0]
+    );
+    let effects = rig.wait(Duration::from_millis(4));
+    assert_eq!(lives(&effects), ["start e"]);
+    rig.stop(slot_of(&effects, "e"));
+    assert_eq!(lives(&rig.send("e")), ["start e", "deliver e"]);
+    assert_eq!(lives(&rig.wait(ENTITY_BACKOFF * 2)), [""; 0], "once is enough");
+    assert!(!rig.is_asked());
+}
+
+#[test]
+fn one_that_is_passivated_or_ends_by_itself_is_forgotten() {
+    let mut rig = Rig::recalling(&["p", "q"]);
+    let effects = rig.wait(Duration::from_millis(1));
+    let [p, q] = ["p", "q"].map(|entity| slot_of(&effects, entity));
+    assert_eq!(lives(&rig.passivates("p", p)), ["stop"]);
+    rig.act(|region, shared| region.on_ending(shared.cx, SHARD, &id("q"), q));
+    assert!(!rig.is_asked(), "only when it has stopped");
+    rig.stop(p);
+    let (asked, _) = rig.confirm();
+    assert_eq!(asked, write(&[], &["p"]));
+    rig.stop(q);
+    let (asked, effects) = rig.confirm();
+    assert_eq!((asked, lives(&effects).len()), (write(&[], &["q"]), 0));
+    assert_eq!(lives(&rig.wait(ENTITY_BACKOFF * 2)), [""; 0]);
+}
+
+#[test]
+fn s_134_a_message_while_it_passivates_starts_it_again() {
+    let mut rig = Rig::recalling(&["e"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+    rig.passivates("e", slot);
+    assert_eq!(lives(&rig.send("e")), [""; 0]);
+    rig.stop(slot);
+    let (asked, effects) = rig.confirm();
+    assert_eq!((asked, lives(&effects).len()), (write(&[], &["e"]), 0));
+    let (asked, effects) = rig.confirm();
+    assert_eq!(asked, write(&["e"], &[]));
+    assert_eq!(lives(&effects), ["start e", "deliver e"]);
+}
+
+#[test]
+fn s_135_a_message_while_its_stop_is_queued_starts_it_again() {
+    let mut rig = Rig::recalling(&["e"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+    rig.send("other");
+    let (asks, _) = rig.asked();
+    rig.passivates("e", slot);
+    rig.stop(slot);
+    assert!(!rig.is_asked(), "it waits for the write under way");
+    rig.send("e");
+    rig.answer(asks[0], ok());
+    assert_eq!(rig.confirm().0, write(&[], &["e"]));
+    let (asked, effects) = rig.confirm();
+    assert_eq!(asked, write(&["e"], &[]));
+    assert_eq!(lives(&effects), ["start e", "deliver e"]);
+}
+
+#[test]
+fn s_140_a_shard_that_failed_begins_again_and_one_that_was_handed_off_does_not() {
+    let mut rig = Rig::remembering(config());
+    rig.asked();
+    let effects = rig.wait(Duration::from_secs(31) + SHARD_BACKOFF);
+    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+    rig.load(&["e"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    assert_eq!(lives(&effects), ["stop"]);
+    let effects = rig.stop(slot);
+    let (term, shard) = (term(), SHARD);
+    assert!(effects.contains(&says(a(), ShardingBody::ShardStopped { term, shard })));
+    assert_eq!(rig.wait(SHARD_BACKOFF * 3), []);
+    assert!(!rig.is_asked(), "who moves is remembered as it is");
+}
+
+#[test]
+fn a_shard_stops_only_when_what_is_being_written_is_settled() {
+    let mut rig = Rig::recalling(&["p"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "p");
+    rig.passivates("p", slot);
+    rig.send("new");
+    let (asks, asked) = rig.asked();
+    assert_eq!(asked, write(&["new"], &[]));
+    rig.stop(slot);
+    let (term, shard) = (term(), SHARD);
+    let stopped = says(
+        a(),
+        ShardingBody::ShardStopped {
+            term: term.clone(),
+            shard,
+        },
+    );
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term, SHARD));
+    assert!(!effects.contains(&stopped));
+    let effects = rig.answer(asks[0], ok());
+    assert!(
+        !effects.contains(&stopped),
+        "who was passivated is to be forgotten first"
+    );
+    let (asked, effects) = rig.confirm();
+    assert_eq!(asked, write(&[], &["p"]));
+    assert!(effects.contains(&stopped));
+    assert_eq!(lives(&effects), [""; 0], "the other one starts in its next home");
+}
+
+#[test]
+fn s_147_a_read_that_is_not_answered_is_repeated() {
+    let mut rig = Rig::remembering(config());
+    let (asks, _) = rig.asked();
+    for ask in &asks[1..] {
+        rig.answer(*ask, nothing());
+    }
+    for _ in 0..14 {
+        rig.answer(asks[0], late());
+        let (again, asked) = rig.asked();
+        assert_eq!((again.len(), asked), (1, Asked::Read));
+    }
+    rig.answer(asks[0], set_of(&["e"]));
+    assert_eq!(lives(&rig.wait(Duration::from_millis(1))), ["start e"]);
+
+    let mut rig = Rig::remembering(config());
+    let (asks, _) = rig.asked();
+    let mut effects = Vec::new();
+    for _ in 0..15 {
+        effects.extend(rig.answer(asks[0], late()));
+    }
+    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+}
+
+#[test]
+fn a_write_that_is_not_confirmed_is_repeated() {
+    let mut rig = Rig::recalling(&[]);
+    rig.send("e");
+    let (asks, first) = rig.asked();
+    rig.answer(asks[0], unconfirmed());
+    let (again, second) = rig.asked();
+    assert_eq!((first, &asks), (second, &again));
+    assert_eq!(lives(&rig.answer(again[0], ok())), ["start e", "deliver e"]);
+}
+
+#[test]
+fn s_148_an_impossible_step_is_counted_and_the_shard_fails_if_that_is_wanted() {
+    for fails in [false, true] {
+        let mut config = config();
+        config.sharding.fail_on_invalid_entity_state_transition = fails;
+        let mut rig = Rig::remembering(config);
+        rig.load(&["e"]);
+        // As if it were loaded once more.
+        let ids = alloc::collections::BTreeSet::from([id("e")]);
+        let here = rig.region.shards.get_mut(&SHARD).unwrap();
+        here.on_loaded(&mut rig.fixture.cx(), &ids);
+        assert_eq!(rig.fixture.stats.sharding.entity_transitions_invalid, 1);
+        let effects = rig.send("new");
+        let failed = effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD }));
+        assert_eq!(failed, fails);
+    }
+}
+
+#[test]
+fn s_150_what_waits_for_the_store_is_bounded_and_the_newest_is_refused() {
+    let mut config = config();
+    config.sharding.buffer_messages_max = 2;
+    let mut rig = Rig::remembering(config);
+    rig.load(&[]);
+    rig.send("e");
+    rig.send("e");
+    let reason = AskFailure::BufferFull;
+    let effects = rig.send("e");
+    assert_eq!(
+        effects,
+        [
+            event(ShardingEvent::BufferFull { messages: 2 }),
+            event(ShardingEvent::DeadLetter { shard: SHARD, reason }),
+        ]
+    );
+    assert_eq!(lives(&rig.confirm().1), ["start e", "deliver e", "deliver e"]);
+}
+
+#[test]
+fn recovery_at_a_constant_rate_and_nothing_during_a_pause() {
+    let mut config = config();
+    config.sharding.entity_recovery = EntityRecovery::ConstantRate {
+        frequency: Duration::from_secs(2),
+        entities: 2,
+    };
+    let mut rig = Rig::remembering(config);
+    rig.load(&["a", "b", "c", "d", "e"]);
+    assert_eq!(lives(&rig.wait(Duration::from_secs(1))).len(), 2);
+    rig.region.on_paused();
+    assert_eq!(lives(&rig.wait(Duration::from_secs(10))), [""; 0]);
+    rig.act(|region, shared| region.on_still_member(shared));
+    assert_eq!(lives(&rig.wait(Duration::from_secs(1))).len(), 2);
+    assert_eq!(lives(&rig.wait(Duration::from_secs(2))).len(), 1);
+}
+
+#[test]
+fn what_the_store_says_during_a_pause_counts_after_it() {
+    let mut rig = Rig::recalling(&[]);
+    rig.send("e");
+    let (asks, _) = rig.asked();
+    rig.region.on_paused();
+    assert_eq!(lives(&rig.answer(asks[0], ok())), [""; 0]);
+    let effects = rig.act(|region, shared| region.on_still_member(shared));
+    assert_eq!(lives(&effects), ["start e", "deliver e"]);
+}
+
+#[test]
+fn all_that_a_shard_escalated_start_again_after_the_pause() {
+    let mut rig = Rig::recalling(&["a", "b"]);
+    let effects = rig.wait(Duration::from_millis(1));
+    let [a, b] = ["a", "b"].map(|entity| slot_of(&effects, entity));
+    let effects = rig.act(|region, shared| region.on_escalated(shared, SHARD, a));
+    assert_eq!(lives(&effects), ["kill"]);
+    rig.stop(a);
+    rig.stop(b);
+    assert_eq!(lives(&rig.wait(ENTITY_BACKOFF)), ["start a", "start b"]);
+    assert!(!rig.is_asked());
+}

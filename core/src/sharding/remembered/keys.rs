@@ -1,0 +1,91 @@
+//! How what is remembered is called in replicated data: one name for each kind, shard and part. Ids of entities are elements there, byte
+//! for byte, and need no name. These names are on disks: they never change. Spec: sharding 1.5; "keys are injective in kind and id".
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use crate::ddata::state::key::{KEY_BYTES_MAX, Key};
+use crate::sharding::state::ids::ShardId;
+
+/// Keys per shard: a set of 10,000 ids of 36 bytes stays far below what one message carries.
+const PARTS: u8 = 5;
+
+/// Longest name of a kind that remembers its entities, in bytes: the rest of a key is for the number of a shard.
+pub(crate) const NAME_BYTES_MAX: usize = 230;
+
+/// Everything that stands around a kind's name fits.
+const _: () = assert!(NAME_BYTES_MAX + "shard-4294967295-4-".len() <= KEY_BYTES_MAX);
+
+/// The keys of a shard's entities. The numbers come first, and the rest is the kind's name as it is: whoever reads a key finds
+/// exactly one kind, shard and part. `None` for a name that is too long.
+pub(crate) fn shard_keys(kind: &str, shard: ShardId) -> Option<Vec<Key>> {
+    let keys = (0..PARTS).map(|part| key(kind, &format!("shard-{}-{part}-", shard.0)));
+    keys.collect()
+}
+
+/// The key of a kind's shards. No shard is called "all".
+pub(crate) fn coordinator_key(kind: &str) -> Option<Vec<Key>> {
+    key(kind, "shard-all-").map(|key| alloc::vec![key])
+}
+
+fn key(kind: &str, before: &str) -> Option<Key> {
+    if kind.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    Key::new(&format!("{before}{kind}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use alloc::string::String;
+
+    use super::*;
+    use crate::sharding::state::ids::SHARDS_MAX;
+
+    /// All names of up to four of the parts that could be mistaken, with the numbers that could be.
+    #[test]
+    fn keys_are_injective_in_kind_shard_and_part() {
+        let parts = ["a", "/", "%", "\0", "-", "1", "0", "all", "ä", "shard-"];
+        let mut names: Vec<String> = alloc::vec![String::new()];
+        for _ in 0..3 {
+            let longer = names
+                .iter()
+                .flat_map(|name| parts.map(|part| format!("{name}{part}")));
+            let longer: Vec<String> = longer.collect();
+            names.extend(longer);
+            names.sort();
+            names.dedup();
+        }
+        let mut seen = BTreeMap::new();
+        for name in &names {
+            let shards = [0, 1, 10, 11, SHARDS_MAX - 1].map(ShardId);
+            let all = shards.map(|shard| (Some(shard), shard_keys(name, shard).unwrap()));
+            let coordinators = [(None, coordinator_key(name).unwrap())];
+            for (shard, keys) in all.into_iter().chain(coordinators) {
+                for (part, key) in keys.into_iter().enumerate() {
+                    let other = seen.insert(key.clone(), (name, shard, part));
+                    assert_eq!(other, None, "{key} is also {name:?}, {shard:?}, {part}");
+                }
+            }
+        }
+        assert!(seen.len() > 20_000, "{}", seen.len());
+    }
+
+    #[test]
+    fn names_are_readable_and_never_change() {
+        let keys = shard_keys("cart", ShardId(7)).unwrap();
+        let names: Vec<&str> = keys.iter().map(Key::as_str).collect();
+        let expected = [
+            "shard-7-0-cart",
+            "shard-7-1-cart",
+            "shard-7-2-cart",
+            "shard-7-3-cart",
+            "shard-7-4-cart",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(coordinator_key("cart").unwrap()[0].as_str(), "shard-all-cart");
+        assert!(shard_keys(&"k".repeat(NAME_BYTES_MAX), ShardId(SHARDS_MAX)).is_some());
+        assert!(shard_keys(&"k".repeat(NAME_BYTES_MAX + 1), ShardId(0)).is_none());
+    }
+}

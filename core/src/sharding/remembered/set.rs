@@ -1,0 +1,211 @@
+//! A set of names in replicated data, in one or several keys: read as a whole, changed in batches, repeated a few times where replicas do
+//! not answer. One question at a time; answers to earlier ones are passed over. Spec: sharding 1.5.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ddata::crdt::{Data, Element, Op, OrSet, OrSetOp};
+use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
+use crate::ddata::state::consistency::Consistency;
+use crate::ddata::state::key::Key;
+use crate::effect::Answer;
+use crate::input::{Command, StoreAsk};
+use crate::sharding::Cx;
+use crate::sharding::protocol::StoreUser;
+use crate::sharding::state::ids::{EntityId, KindId};
+
+/// How often a key is read before that has failed: with the default pause of 2 s half a minute, in which a majority of the
+/// members comes back after most faults.
+pub(crate) const READ_ATTEMPTS: u32 = 15;
+
+/// How often a key is written before that has failed: all of them together take `sharding.updating_state_timeout`.
+const WRITE_ATTEMPTS: u32 = 4;
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// What is there.
+    Read(BTreeSet<Element>),
+    /// The changes are on a majority.
+    Written,
+    /// Nobody knows.
+    Failed,
+}
+
+/// A part of a question that has no answer yet.
+#[derive(Clone, Debug)]
+struct Open {
+    /// `None`: a read.
+    change: Option<OrSetOp>,
+    attempts_left: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredSet {
+    kind: KindId,
+    user: StoreUser,
+    keys: Arc<[Key]>,
+    request: u64,
+    open: BTreeMap<u8, Open>,
+    found: BTreeSet<Element>,
+}
+
+impl StoredSet {
+    /// A set in these keys; at most 255.
+    pub(crate) fn new(kind: KindId, user: StoreUser, keys: Vec<Key>) -> Self {
+        debug_assert!((1..=255).contains(&keys.len()), "parts have one byte");
+        Self {
+            kind,
+            user,
+            keys: keys.into(),
+            request: 0,
+            open: BTreeMap::new(),
+            found: BTreeSet::new(),
+        }
+    }
+
+    /// Asks what is there. `request` was not used before, by whoever has this name.
+    pub(crate) fn read(&mut self, cx: &mut Cx<'_>, request: u64) {
+        let parts = 0..u8::try_from(self.keys.len()).unwrap_or(u8::MAX);
+        self.begin(cx, request, parts.map(|part| (part, None)).collect());
+    }
+
+    /// Adds and removes names; at least one.
+    pub(crate) fn write(&mut self, cx: &mut Cx<'_>, request: u64, add: Vec<Element>, remove: Vec<Element>) {
+        let mut changes: BTreeMap<u8, (Vec<Element>, Vec<Element>)> = BTreeMap::new();
+        for name in add {
+            changes.entry(self.part_of(&name)).or_default().0.push(name);
+        }
+        for name in remove {
+            changes.entry(self.part_of(&name)).or_default().1.push(name);
+        }
+        let changes = changes.into_iter();
+        let changes = changes.map(|(part, (add, remove))| (part, Some(OrSetOp::Change { add, remove })));
+        self.begin(cx, request, changes.collect());
+    }
+
+    /// Waits for nothing any more.
+    pub(crate) fn give_up(&mut self) {
+        self.open.clear();
+        self.found.clear();
+    }
+
+    /// A part of the question is answered; `None` while others are open, or if it is not of this question.
+    pub(crate) fn on_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: Answer) -> Option<Done> {
+        if ask.request != self.request {
+            return None;
+        }
+        let open = self.open.get_mut(&ask.part)?;
+        let is_read = open.change.is_none();
+        match answer {
+            Answer::Ddata(DataAnswer::Value(Ok(data))) => match &*data {
+                Data::OrSet(set) => self.found.extend(set.iter().cloned()),
+                Data::GCounter(_)
+                | Data::PnCounter(_)
+                | Data::GSet(_)
+                | Data::OrMap(_)
+                | Data::OrMultiMap(_)
+                | Data::PnCounterMap(_)
+                | Data::LwwRegister(_)
+                | Data::LwwMap(_)
+                | Data::Flag(_)
+                | Data::Custom(_) => return self.fail(),
+            },
+            Answer::Ddata(DataAnswer::Value(Err(ReadError::NotFound)) | DataAnswer::Written(Ok(()))) => {}
+            Answer::Ddata(DataAnswer::Value(Err(ReadError::Deleted)))
+            | Answer::Ddata(DataAnswer::Written(Err(
+                WriteError::Deleted | WriteError::Refused(_) | WriteError::TooLarge { .. } | WriteError::Full,
+            ))) => return self.fail(),
+            Answer::Ddata(
+                DataAnswer::Value(Err(_))
+                | DataAnswer::Written(Err(_))
+                | DataAnswer::Subscribed(_)
+                | DataAnswer::Keys(_)
+                | DataAnswer::Replicas(_),
+            )
+            | Answer::Done
+            | Answer::Refused(_)
+            | Answer::Sharding(_)
+            | Answer::Singleton(_)
+            | Answer::Journal(_) => {
+                if open.attempts_left == 0 {
+                    return self.fail();
+                }
+                open.attempts_left -= 1;
+                self.ask(cx, ask.part);
+                return None;
+            }
+        }
+        self.open.remove(&ask.part);
+        if !self.open.is_empty() {
+            return None;
+        }
+        Some(if is_read {
+            Done::Read(core::mem::take(&mut self.found))
+        } else {
+            Done::Written
+        })
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_>, request: u64, parts: Vec<(u8, Option<OrSetOp>)>) {
+        self.give_up();
+        self.request = request;
+        for (part, change) in parts {
+            let attempts = if change.is_some() {
+                WRITE_ATTEMPTS
+            } else {
+                READ_ATTEMPTS
+            };
+            let attempts_left = attempts - 1;
+            self.open.insert(
+                part,
+                Open {
+                    change,
+                    attempts_left,
+                },
+            );
+            self.ask(cx, part);
+        }
+    }
+
+    fn fail(&mut self) -> Option<Done> {
+        self.give_up();
+        Some(Done::Failed)
+    }
+
+    fn ask(&self, cx: &mut Cx<'_>, part: u8) {
+        let (Some(key), Some(open)) = (self.keys.get(usize::from(part)), self.open.get(&part)) else {
+            return;
+        };
+        let (key, consistency) = (key.clone(), Consistency::Majority);
+        let settings = &cx.config().sharding;
+        let command = match &open.change {
+            None => DataCommand::Get {
+                key,
+                consistency,
+                timeout: settings.waiting_for_state_timeout,
+            },
+            Some(change) => DataCommand::Update {
+                key,
+                initial: Data::OrSet(OrSet::new()),
+                op: Op::OrSet(change.clone()),
+                consistency,
+                timeout: settings.updating_state_timeout / WRITE_ATTEMPTS,
+            },
+        };
+        let ask = StoreAsk {
+            kind: self.kind,
+            user: self.user,
+            request: self.request,
+            part,
+        };
+        cx.ask_store(ask, Command::Ddata(command));
+    }
+
+    fn part_of(&self, name: &Element) -> u8 {
+        let hash = EntityId::from(Arc::clone(name)).hash64();
+        u8::try_from(hash % self.keys.len().max(1) as u64).unwrap_or(0)
+    }
+}
