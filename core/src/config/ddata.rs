@@ -133,6 +133,16 @@ impl DdataConfig {
         self.delta_interval.unwrap_or(default)
     }
 
+    /// The time that a marker of a removed node lives at least.
+    #[must_use]
+    pub fn marker_life_min(&self) -> Duration {
+        if self.durable_keys.is_empty() {
+            return self.pruning_marker_time_to_live;
+        }
+        let durable = self.durable_pruning_marker_time_to_live;
+        self.pruning_marker_time_to_live.min(durable)
+    }
+
     /// Whether the store keeps the key.
     #[must_use]
     pub fn is_durable(&self, key: &Key) -> bool {

@@ -58,12 +58,14 @@ impl Replicator {
     /// An application wants something.
     pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, caller: impl Into<Caller>, command: Command) {
         let caller = caller.into();
-        let command = match self.stage {
-            Stage::Loading => match self.keep_early(cx, caller, command) {
+        self.notice_absence_now(cx);
+        let command = if self.keeps_waiting() {
+            match self.keep_early(cx, caller, command) {
                 Some(command) => command,
                 None => return,
-            },
-            Stage::Idle | Stage::Serving | Stage::Stopped => command,
+            }
+        } else {
+            command
         };
         match command {
             Command::Get {
@@ -117,8 +119,8 @@ impl Replicator {
             }
             Command::Replicas => {
                 let count = Replicas::new(cx.view(), &cx.config().ddata).electorate().members;
-                let serving = self.stage == Stage::Serving;
-                reply(cx, caller, Answer::Replicas(if serving { count } else { 0 }));
+                let count = if self.takes_part() { count } else { 0 };
+                reply(cx, caller, Answer::Replicas(count));
             }
             Command::Flush => {
                 self.tell_subscribers(cx);

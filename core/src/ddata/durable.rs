@@ -155,6 +155,7 @@ impl Replicator {
         if self.stage == Stage::Stopped {
             return;
         }
+        self.notice_absence_now(cx);
         match (request, report.outcome) {
             (Request::Age, Ok(StoreAnswer::Value(value))) => {
                 let away = away(cx, value.as_deref());
@@ -237,9 +238,10 @@ impl Replicator {
 
     /// Has the store keep what was noted, unless it is busy with what was noted before.
     pub(super) fn store_noted(&mut self, cx: &mut Cx<'_>) {
+        let takes_part = self.takes_part();
         let durable = &mut self.durable;
         let is_due = !durable.dirty.is_empty() || durable.alive_due;
-        if self.stage != Stage::Serving || !is_due || durable.open.is_some() {
+        if !takes_part || !is_due || durable.open.is_some() {
             return;
         }
         if durable.held_back || cx.config().ddata.durable_keys.is_empty() {

@@ -148,7 +148,11 @@ impl Replicator {
                 }
                 continue;
             }
-            self.ask_the_others(cx, id);
+            if self.takes_part() {
+                self.ask_the_others(cx, id);
+            } else {
+                self.operations.wait_until_deadline(id);
+            }
         }
         self.wake_operations(cx);
     }
@@ -233,6 +237,8 @@ impl Replicator {
         let Some(current) = mine.or(merged) else {
             return reply(cx, caller, Answer::Value(value_of(None)));
         };
+        // Whoever was away for long repairs nobody.
+        let held = if self.takes_part() { held } else { Vec::new() };
         let digest = digest_of(&current);
         let weight = self.entries.get(&key).map_or(0, |entry| entry.bytes) + SMALL_MESSAGE_BYTES;
         for (node, theirs) in held {

@@ -5,6 +5,7 @@ mod admission;
 mod commands;
 pub mod crdt;
 mod delta_log;
+mod doubt;
 mod durable;
 mod early;
 mod entries;
@@ -32,6 +33,7 @@ use crate::buffered::{Buffered, Buffers};
 use crate::cx::OfDdata;
 use crate::ddata::crdt::{Data, Minting};
 use crate::ddata::delta_log::DeltaLog;
+use crate::ddata::doubt::Doubt;
 use crate::ddata::durable::Durable;
 use crate::ddata::early::Early;
 use crate::ddata::entries::Entries;
@@ -68,6 +70,7 @@ pub struct Replicator {
     statuses: BTreeMap<UniqueAddress, u32>,
     departed: Departed,
     durable: Durable,
+    doubt: Doubt,
     stage: Stage,
 }
 
@@ -99,6 +102,7 @@ impl Replicator {
             statuses: BTreeMap::new(),
             departed: Departed::default(),
             durable: Durable::default(),
+            doubt: Doubt::default(),
             stage: Stage::Idle,
         }
     }
@@ -145,10 +149,15 @@ impl Replicator {
 
     /// Another node's replicator speaks.
     pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: Msg) {
+        self.notice_absence_now(cx);
         // Meant for an earlier incarnation of this address, from one that is no member (any more), or too early: what it
         // brings comes again with gossip.
-        let is_heard = Replicas::new(cx.view(), &cx.config().ddata).hears(from);
-        if self.stage != Stage::Serving || message.to_uid != cx.me().uid() || !is_heard {
+        let is_from_replica = Replicas::new(cx.view(), &cx.config().ddata).hears(from);
+        let is_heard = message.to_uid == cx.me().uid() && is_from_replica;
+        if is_heard && self.on_doubt(cx, from, &message) {
+            return;
+        }
+        if !is_heard || !self.takes_part() {
             cx.counters().ignored += 1;
             return self.refuse(cx, from, &message);
         }
@@ -180,11 +189,14 @@ impl Replicator {
         if self.stage == Stage::Stopped {
             return;
         }
+        self.notice_absence_now(cx);
         match timer {
-            Timer::Gossip => self.on_gossip_tick(cx),
-            Timer::Deltas => self.on_delta_tick(cx),
+            Timer::Gossip if self.doubt.is_open() => self.ask_whether_still_member(cx),
+            Timer::Gossip if self.takes_part() => self.on_gossip_tick(cx),
+            Timer::Deltas if self.takes_part() => self.on_delta_tick(cx),
+            Timer::Pruning if self.takes_part() => self.on_pruning_tick(cx),
+            Timer::Gossip | Timer::Deltas | Timer::Pruning => {}
             Timer::Notify => self.tell_subscribers(cx),
-            Timer::Pruning => self.on_pruning_tick(cx),
             Timer::Operations => self.on_operations_due(cx),
             Timer::WriteBehind => self.durable.on_write_behind(),
             Timer::Load if self.stage == Stage::Loading => self.durable.load_again(cx),
@@ -195,6 +207,7 @@ impl Replicator {
 
     /// The picture changed.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
+        self.notice_absence(cx, before);
         let is_member = Replicas::new(after, &cx.config().ddata).includes_me();
         match self.stage {
             Stage::Idle if is_member => self.start(cx),
@@ -204,6 +217,7 @@ impl Replicator {
         let all_reachable = Replicas::new(after, &cx.config().ddata).all_reachable();
         self.departed
             .on_view_changed(cx.mono(), all_reachable, before, after);
+        self.forget_unheard(cx, after);
     }
 
     fn start(&mut self, cx: &mut Cx<'_>) {
@@ -218,14 +232,16 @@ impl Replicator {
 
     fn serve(&mut self, cx: &mut Cx<'_>) {
         self.stage = Stage::Serving;
-        self.begin_early(cx);
+        if self.takes_part() {
+            self.begin_early(cx);
+        }
     }
 
     /// After every input: has the store keep what changed, and waits for what there is to wait for. Nothing is woken for a
     /// replicator that holds nothing.
     fn after_input(&mut self, cx: &mut Cx<'_>) {
         self.store_noted(cx);
-        if self.stage != Stage::Serving {
+        if !self.takes_part() {
             return;
         }
         let config = cx.config();
@@ -250,6 +266,7 @@ impl Replicator {
     /// It takes no part any more; whoever waits is told.
     fn stop(&mut self, cx: &mut Cx<'_>) {
         self.stage = Stage::Stopped;
+        self.doubt.end();
         self.end_early(cx);
         for operation in self.operations.take_all() {
             Self::fail(cx, operation);

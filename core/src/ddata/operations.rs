@@ -124,6 +124,12 @@ impl Operations {
         self.open.len()
     }
 
+    /// A number that no operation has.
+    pub(super) const fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
     /// Opens an operation that this node has answered already.
     pub(super) fn open(&mut self, caller: Caller, key: Key, work: Work, plan: Plan) -> u64 {
         self.last += 1;

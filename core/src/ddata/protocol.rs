@@ -127,7 +127,8 @@ pub enum Body {
     },
     /// What the sender changed.
     Deltas {
-        /// Answer with `WriteAck` or `WriteNack`, if set; there is one entry then.
+        /// Answer with `WriteAck` or `WriteNack`, if set; there is one entry then, or none: who was away for long asks whether
+        /// it is still a member.
         operation: Option<u64>,
         /// Changes per key.
         entries: Vec<DeltaEntry>,
@@ -270,7 +271,8 @@ pub enum Command {
     },
     /// The keys there are, without deleted ones. Answered with [`Answer::Keys`].
     Keys,
-    /// How many replicas there are, this one included; 0 until the store is loaded. Answered with [`Answer::Replicas`].
+    /// How many replicas there are, this one included; 0 while this one does not serve. Answered with
+    /// [`Answer::Replicas`].
     Replicas,
     /// Tell subscribers now. Answered with [`Answer::Subscribed`].
     Flush,
@@ -317,7 +319,8 @@ pub enum ReadError {
         /// Needed.
         required: usize,
     },
-    /// This node takes no part: no member, without the role, or its store could not be read, or not in the time given.
+    /// This node takes no part: no member, without the role, or its store could not be read, or not in the time given; or it was
+    /// away for long ([`Event::AwayForLong`]) and has not heard in the time given that it is still a member.
     #[error("this node holds no replicas")]
     NotServing,
     /// The replicas answered, but this node's store failed to keep what they said of a durable key.
@@ -369,7 +372,8 @@ pub enum WriteError {
     /// As many operations wait as may (`ddata.open_operations_max`). Nothing changed.
     #[error("too many operations are open; nothing changed")]
     TooManyOperations,
-    /// This node takes no part, or had not read its store in the time given. Nothing changed.
+    /// This node takes no part, or had not read its store in the time given, or had not heard that it is still a member after it
+    /// was away for long. Nothing changed.
     #[error("this node holds no replicas; nothing changed")]
     NotServing,
 }
@@ -442,6 +446,14 @@ pub enum Event {
         /// For so long the replica was not alive.
         away: Duration,
     },
+    /// This node stood still for longer than a marker of a removed node lives. It keeps what it holds, tells and answers nothing,
+    /// and has operations wait, until every replica from before has said that this node is still a member, or was removed.
+    AwayForLong {
+        /// For so long it did not run, by the clock that went further.
+        away: Duration,
+    },
+    /// After [`Event::AwayForLong`]: it serves again.
+    StillReplica,
 }
 
 /// What became of a key.

@@ -58,6 +58,11 @@ impl Departed {
         self.counted = Some((now, all_reachable));
     }
 
+    /// Time until now in which this node was away is none in which anything spread.
+    pub(super) const fn skip(&mut self, now: Instant) {
+        self.counted = Some((now, false));
+    }
+
     fn add(&mut self, node: &UniqueAddress) {
         if self.since.len() < DEPARTED_MAX {
             self.since.entry(node.clone()).or_insert(self.all_reachable);

@@ -104,6 +104,11 @@ impl<'a> Replicas<'a> {
         members.map(|member| &member.node)
     }
 
+    /// All others, also those that do not count, sorted.
+    pub(super) fn anybody(self) -> impl Iterator<Item = UniqueAddress> {
+        self.others(|_| true).map(|member| member.node.clone())
+    }
+
     /// Those of them that nobody observes as unreachable, sorted.
     pub(super) fn reachable(self) -> Vec<UniqueAddress> {
         let reachable = |node: &&UniqueAddress| self.view.is_reachable(node);

@@ -43,9 +43,12 @@ impl Replicator {
     /// This node is about to end: everybody hears at once what would have been told in turns. Nothing is waited for; what is
     /// lost on the way, and what is not told by deltas, others have of the writes that were acknowledged.
     pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
+        self.notice_absence_now(cx);
         let view = Arc::clone(cx.view());
-        for node in Replicas::new(&view, &cx.config().ddata).reachable() {
-            self.send_deltas(cx, &node);
+        if self.takes_part() {
+            for node in Replicas::new(&view, &cx.config().ddata).reachable() {
+                self.send_deltas(cx, &node);
+            }
         }
         cx.say_drained();
     }

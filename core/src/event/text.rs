@@ -293,6 +293,15 @@ impl Display for DdataEvent {
                     "the store of replicated data is {away:?} old; this node takes no part"
                 )
             }
+            Self::AwayForLong { away } => {
+                write!(
+                    f,
+                    "this node stood still for {away:?}: its replicated data waits for the others to say that it is still a member"
+                )
+            }
+            Self::StillReplica => f.write_str(
+                "the others say that this node is still a member: its replicated data is served again",
+            ),
         }
     }
 }

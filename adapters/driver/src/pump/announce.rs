@@ -235,6 +235,12 @@ fn ddata(me: &UniqueAddress, event: &DdataEvent) {
         DdataEvent::StoreAwaited { .. } => {
             tracing::warn!(target: "cluster::ddata", event = "store_awaited", %me, "{event}");
         }
+        DdataEvent::AwayForLong { .. } => {
+            tracing::warn!(target: "cluster::ddata", event = "away_for_long", %me, "{event}");
+        }
+        DdataEvent::StillReplica => {
+            tracing::info!(target: "cluster::ddata", event = "still_replica", %me, "{event}");
+        }
         DdataEvent::StoreRead => {
             tracing::info!(target: "cluster::ddata", event = "store_read", %me, "{event}");
         }

@@ -21,5 +21,7 @@ counters! {
     pub keys_expired,
     pub pruned,
     pub store_failures,
+    /// Times that this node stood still for longer than markers live.
+    pub absences,
 }
 }

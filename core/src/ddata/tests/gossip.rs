@@ -151,6 +151,8 @@ fn s_224_s_225_expired_keys_are_told_and_may_come_back() {
             | Event::Pruned { .. }
             | Event::StoreAwaited { .. }
             | Event::StoreRead
+            | Event::AwayForLong { .. }
+            | Event::StillReplica
             | Event::StoreLost
             | Event::StoreOutdated { .. } => None,
         })

@@ -1,5 +1,6 @@
 //! The replicator, several of them in one process. One scenario per test, named by the rule it covers.
 
+mod absence;
 mod chaos;
 mod durable;
 mod gossip;

@@ -58,6 +58,8 @@ pub(super) struct World {
     pub(super) peers: Vec<Peer>,
     /// Directed links that lose everything.
     pub(super) cut: BTreeSet<(usize, usize)>,
+    /// Nodes that stand still: they hear nothing, do nothing and see no clock.
+    pub(super) frozen: BTreeSet<usize>,
     on_the_way: Vec<(usize, usize, Msg)>,
     tokens: u64,
     /// Messages that a test wants to lose.
@@ -130,6 +132,7 @@ impl World {
         let mut world = Self {
             peers: Vec::new(),
             cut: BTreeSet::new(),
+            frozen: BTreeSet::new(),
             on_the_way: Vec::new(),
             tokens: 0,
             lose: |_| false,
@@ -176,13 +179,24 @@ impl World {
 
     /// Everybody sees these statuses and these unreachable members.
     pub(super) fn see(&mut self, status: impl Fn(usize) -> Option<Status>, unreachable: &[usize]) {
+        let all: Vec<usize> = (0..self.peers.len()).collect();
+        self.see_at(&all, status, unreachable);
+    }
+
+    /// Some see these statuses and these unreachable members.
+    pub(super) fn see_at(
+        &mut self,
+        who: &[usize],
+        status: impl Fn(usize) -> Option<Status>,
+        unreachable: &[usize],
+    ) {
         let nodes: Vec<UniqueAddress> = self.peers.iter().map(|peer| peer.fixture.me.clone()).collect();
         let members: Vec<_> = nodes
             .iter()
             .enumerate()
             .filter_map(|(index, node)| status(index).map(|status| member(node, status)))
             .collect();
-        for index in 0..self.peers.len() {
+        for &index in who {
             let me = nodes[index].clone();
             let rows: Vec<_> = unreachable
                 .iter()
@@ -269,10 +283,16 @@ impl World {
         let until = self.now() + duration;
         while self.now() < until {
             for (from, to, msg) in core::mem::take(&mut self.on_the_way) {
+                if self.frozen.contains(&to) {
+                    continue;
+                }
                 let from = self.peers[from].fixture.me.clone();
                 self.with(to, |machine, cx| machine.on_message(cx, &from, msg));
             }
-            for index in 0..self.peers.len() {
+            let awake: Vec<usize> = (0..self.peers.len())
+                .filter(|index| !self.frozen.contains(index))
+                .collect();
+            for &index in &awake {
                 self.run_store(index);
             }
             let idle = self.on_the_way.is_empty()
@@ -280,22 +300,17 @@ impl World {
                     .peers
                     .iter()
                     .all(|peer| peer.stalled.is_empty() || peer.disk == Disk::Stalls);
-            let due = self
-                .peers
-                .iter()
-                .filter_map(|peer| peer.fixture.timers.next().map(|(at, _)| at))
-                .min();
+            let timers = awake.iter().map(|index| &self.peers[*index].fixture.timers);
+            let due = timers.filter_map(|timers| timers.next().map(|(at, _)| at)).min();
             let next = match due {
                 Some(due) if idle => due.max(self.now() + Duration::from_micros(1)).min(until),
                 Some(_) | None => (self.now() + STEP).min(until),
             };
-            let passed = next.since(self.now());
-            for index in 0..self.peers.len() {
+            for index in awake {
                 let ahead_ms = self.peers[index].ahead_ms;
                 let now = &mut self.peers[index].fixture.now;
                 now.mono = next;
                 now.unix_ms = 1_700_000_000_000 + next.as_millis() - 100_003 + ahead_ms;
-                let _ = passed;
                 while let Some(timer) = self.peers[index].fixture.timers.pop_due(next) {
                     match timer {
                         Timer::Ddata(timer) => self.with(index, |machine, cx| machine.on_timer(cx, timer)),

@@ -252,6 +252,10 @@ fn all() -> Vec<Event> {
             Event::Ddata(DdataEvent::StoreOutdated {
                 away: Duration::from_secs(3),
             }),
+            Event::Ddata(DdataEvent::AwayForLong {
+                away: Duration::from_secs(3),
+            }),
+            Event::Ddata(DdataEvent::StillReplica),
         ])
         .chain(sharding)
         .chain(singletons)

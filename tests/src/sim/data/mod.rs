@@ -296,7 +296,9 @@ impl Sim {
             Event::LargeValue { .. }
             | Event::Pruned { .. }
             | Event::StoreAwaited { .. }
-            | Event::StoreRead => {}
+            | Event::StoreRead
+            | Event::AwayForLong { .. }
+            | Event::StillReplica => {}
             // A later version's.
             _ => {}
         }
