@@ -9,6 +9,11 @@ pub(crate) fn below(rng: &mut dyn Rng, bound: usize) -> usize {
     (wide >> 64) as usize
 }
 
+/// Any number: a name that nobody else draws.
+pub(crate) fn number(rng: &mut dyn Rng) -> u64 {
+    rng.next_u64()
+}
+
 /// True with probability `p`; `p` outside 0..=1 is clamped. Always draws once.
 pub(crate) fn chance(rng: &mut dyn Rng, p: f64) -> bool {
     const SCALE: f64 = (1_u64 << 53) as f64;

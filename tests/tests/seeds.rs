@@ -131,6 +131,28 @@ fn i_30_to_i_34_hold_in_fifty_mixed_seeds_of_singletons_and_every_fault_fires() 
     );
 }
 
+#[test]
+fn i_40_to_i_44_hold_in_forty_seeds_of_stored_homes_and_every_fault_of_stores_fires() {
+    let mut plan = Plan::of(Profile::Stored, 5, &Profile::Stored.faults());
+    plan.mixed = true;
+    let report = campaign::run(0..40, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    for kind in FaultKind::STORES {
+        let fired = totals.faults.of(kind);
+        assert!(fired >= 5, "{kind} fired {fired} times");
+    }
+    for (branch, least) in [
+        ("homes stored", 2_000),
+        ("coordinators refused by their store", 5),
+        ("waits for a store over their limit", 100),
+    ] {
+        let seen = totals.branches.0[branch];
+        assert!(seen >= least, "{branch}: {seen}");
+    }
+    assert!(totals.safe_runs >= 10 && totals.asks.0 > 10_000);
+}
+
 /// Seeds with a shard that two nodes claim: about two seconds each in debug.
 const CONFLICTS: u64 = 4;
 

@@ -52,6 +52,7 @@ mod shared_stores;
 mod shutdown;
 mod singletons;
 mod store_faults;
+mod stored_homes;
 mod stores;
 mod strangers;
 mod support;
@@ -177,6 +178,7 @@ pub use store_faults::{
     i_82_a_full_disk_refuses_cleanly_and_writes_resume,
     i_83_a_disk_that_stalls_for_five_seconds_delays_no_heartbeat,
 };
+pub use stored_homes::{homes_are_found_again_after_all_nodes_were_killed, homes_are_found_again_on};
 pub use stores::{
     Reopen, a_batch_is_atomic_and_bytes_come_back_as_they_were, a_range_is_ordered_bounded_and_of_one_space,
     a_refused_order_does_not_spoil_its_group, a_snapshot_and_what_is_behind_it_survive,
@@ -368,6 +370,7 @@ macro_rules! conformance_of_durable_entities {
             durable_entities_outlive_their_nodes_and_count_every_command_once,
             durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
+            homes_are_found_again_after_all_nodes_were_killed,
         );
     };
 }

@@ -8,6 +8,7 @@ use quorate_core::ident::Role;
 use quorate_core::input::KindSettings;
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::extractor::ShardExtractor;
+use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::passivation::PassivationSettings;
 use quorate_core::sharding::remember::RememberStore;
 
@@ -28,6 +29,7 @@ pub struct Kind<M, R> {
     passivation: Option<PassivationSettings>,
     remember_entities: Option<RememberStore>,
     allocation: Option<AllocationSettings>,
+    store_mode: Option<StoreMode>,
     single_host: bool,
     extract: Option<Extract>,
     supervision: Option<Supervision>,
@@ -46,6 +48,7 @@ impl<M, R> Kind<M, R> {
             passivation: None,
             remember_entities: None,
             allocation: None,
+            store_mode: None,
             single_host: false,
             extract: None,
             supervision: None,
@@ -113,6 +116,15 @@ impl<M, R> Kind<M, R> {
     #[must_use]
     pub fn allocation(mut self, settings: AllocationSettings) -> Self {
         self.allocation = Some(settings);
+        self
+    }
+
+    /// Where the coordinator keeps which shard lives where (default: `sharding.state_store_mode` of the configuration, which is in
+    /// memory). [`StoreMode::DistributedData`] and [`StoreMode::Events`] need stores and `journal.voters`: then shards find their homes
+    /// again after all nodes were killed. The same on every node. Mirrors `state-store-mode`.
+    #[must_use]
+    pub const fn store_mode(mut self, mode: StoreMode) -> Self {
+        self.store_mode = Some(mode);
         self
     }
 
@@ -190,6 +202,7 @@ impl<M, R> Kind<M, R> {
             passivation: self.passivation.clone(),
             remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
+            store_mode: self.store_mode,
             ..KindSettings::new(Arc::clone(&self.name), self.shards, hosts)
         })
     }
@@ -205,6 +218,7 @@ impl<M, R> Clone for Kind<M, R> {
             passivation: self.passivation.clone(),
             remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
+            store_mode: self.store_mode,
             single_host: self.single_host,
             extract: self.extract.clone(),
             supervision: self.supervision.clone(),
@@ -223,6 +237,7 @@ impl<M, R> fmt::Debug for Kind<M, R> {
             .field("passivation", &self.passivation)
             .field("remember_entities", &self.remember_entities)
             .field("allocation", &self.allocation)
+            .field("store_mode", &self.store_mode)
             .finish_non_exhaustive()
     }
 }

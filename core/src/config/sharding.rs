@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::ConfigError;
 use super::ranges::{at_least_one, ensure, positive};
 use crate::sharding::state::allocation::SimultaneousLimits;
+use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::passivation::PassivationSettings;
 use crate::sharding::state::remember::EntityRecovery;
 
@@ -53,14 +54,28 @@ pub struct ShardingConfig {
     /// After how long a shard begins again that could not read or store which entities it has (default 10 s, > 0). Mirrors
     /// `shard-failure-backoff`.
     pub shard_failure_backoff: Duration,
-    /// How long one of 15 attempts to read which entities a shard has may take (default 2 s, > 0). Mirrors
-    /// `waiting-for-state-timeout`.
+    /// How long one of 15 attempts to read which entities a shard has may take, and after how long a coordinator says that its stored
+    /// state is not read, and again as often as that doubles: it waits on (default 2 s, > 0). Mirrors `waiting-for-state-timeout`.
     pub waiting_for_state_timeout: Duration,
-    /// How long storing which entities a shard has may take (default 5 s, > 0). Mirrors `updating-state-timeout`.
+    /// How long storing which entities a shard has may take, and after how long a coordinator says that its write is not acknowledged,
+    /// and again as often as that doubles: it waits on, tells known homes meanwhile and gives no new ones (default 5 s, > 0). Mirrors
+    /// `updating-state-timeout`.
     pub updating_state_timeout: Duration,
     /// Whether a shard fails that finds an entity in a state which the rules do not know; otherwise it is counted
     /// (`entity_transitions_invalid`) and the shard goes on (default false). Mirrors `fail-on-invalid-entity-state-transition`.
     pub fail_on_invalid_entity_state_transition: bool,
+    /// Where coordinators keep which shard lives where (default in memory; the two others need `journal.voters`). Kinds may have a mode
+    /// of their own; the same on every node. Mirrors `state-store-mode`, whose default is `ddata`.
+    pub state_store_mode: StoreMode,
+    /// A coordinator that its store has refused, because another one has written, begins anew after this time (default 5 s, > 0);
+    /// refused again, after up to five times as much, and a fifth by chance. Mirrors `coordinator-failure-backoff`.
+    pub coordinator_failure_backoff: Duration,
+    /// Changes of a coordinator's state that are kept before a snapshot takes their place (default 1000, >= 1), where they are kept as
+    /// events. Mirrors `snapshot-after`.
+    pub snapshot_after: usize,
+    /// How long shards that nobody runs wait for their stored home when its node is no member yet, before another one is chosen
+    /// (default 10 s, > 0; the removal margin if that is longer). After all nodes were killed it is the time for them to come back.
+    pub home_return_timeout: Duration,
     /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the replies that
     /// peers may send.
     pub open_asks_max: usize,
@@ -86,6 +101,10 @@ impl Default for ShardingConfig {
             waiting_for_state_timeout: Duration::from_secs(2),
             updating_state_timeout: Duration::from_secs(5),
             fail_on_invalid_entity_state_transition: false,
+            state_store_mode: StoreMode::Memory,
+            coordinator_failure_backoff: Duration::from_secs(5),
+            snapshot_after: 1000,
+            home_return_timeout: Duration::from_secs(10),
             open_asks_max: 100_000,
         }
     }
@@ -99,6 +118,7 @@ impl ShardingConfig {
             handoff_timeout: Duration::from_millis(10_000),
             shard_start_timeout: Duration::from_millis(1_000),
             rebalance_interval: Duration::from_millis(500),
+            coordinator_failure_backoff: Duration::from_millis(500),
             rebalance_relative_limit: 0.5,
             entity_restart_backoff: Duration::from_millis(1_000),
             shard_failure_backoff: Duration::from_millis(1_000),
@@ -111,6 +131,17 @@ impl ShardingConfig {
         positive("sharding.handoff_timeout", self.handoff_timeout)?;
         positive("sharding.shard_start_timeout", self.shard_start_timeout)?;
         positive("sharding.rebalance_interval", self.rebalance_interval)?;
+        positive(
+            "sharding.waiting_for_state_timeout",
+            self.waiting_for_state_timeout,
+        )?;
+        positive("sharding.updating_state_timeout", self.updating_state_timeout)?;
+        positive(
+            "sharding.coordinator_failure_backoff",
+            self.coordinator_failure_backoff,
+        )?;
+        positive("sharding.home_return_timeout", self.home_return_timeout)?;
+        at_least_one("sharding.snapshot_after", self.snapshot_after)?;
         at_least_one("sharding.buffer_messages_max", self.buffer_messages_max)?;
         at_least_one("sharding.buffer_bytes_max", self.buffer_bytes_max)?;
         at_least_one("sharding.rebalance_threshold", self.rebalance_threshold)?;

@@ -39,7 +39,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 41] = [
+    let keys: [(&str, Set<Duration>); 45] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -139,6 +139,18 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         ("sharding.rebalance_interval", |c, v| {
             c.sharding.rebalance_interval = v
         }),
+        ("sharding.waiting_for_state_timeout", |c, v| {
+            c.sharding.waiting_for_state_timeout = v
+        }),
+        ("sharding.updating_state_timeout", |c, v| {
+            c.sharding.updating_state_timeout = v
+        }),
+        ("sharding.coordinator_failure_backoff", |c, v| {
+            c.sharding.coordinator_failure_backoff = v
+        }),
+        ("sharding.home_return_timeout", |c, v| {
+            c.sharding.home_return_timeout = v
+        }),
         ("singleton.hand_over_retry_interval", |c, v| {
             c.singleton.hand_over_retry_interval = v
         }),
@@ -183,7 +195,7 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
 #[test]
 fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
     const FRAME: (usize, usize) = (1 << 10, 16 << 20);
-    let keys: [(&str, Set<usize>, (usize, usize)); 19] = [
+    let keys: [(&str, Set<usize>, (usize, usize)); 20] = [
         (
             "membership.min_nr_of_members",
             |c, v| c.membership.min_nr_of_members = v,
@@ -235,6 +247,11 @@ fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
         (
             "sharding.rebalance_max_simultaneous",
             |c, v| c.sharding.rebalance_max_simultaneous = v,
+            (1, usize::MAX),
+        ),
+        (
+            "sharding.snapshot_after",
+            |c, v| c.sharding.snapshot_after = v,
             (1, usize::MAX),
         ),
         (

@@ -329,6 +329,19 @@ impl Display for ShardingEvent {
                     term.node
                 )
             }
+            Self::CoordinatorStateLate { writing, times } => {
+                let what = if *writing { "write" } else { "read" };
+                write!(
+                    f,
+                    "the coordinator cannot {what} its state, limit passed {times} times"
+                )
+            }
+            Self::CoordinatorRefused { term, error } => {
+                write!(f, "the store refuses the coordinator on {}: {error}", term.node)
+            }
+            Self::CoordinatorStateDamaged => f.write_str(
+                "the coordinator's stored state is damaged; nothing is allocated until it is removed",
+            ),
             Self::ShardAllocated { shard, home } => write!(f, "shard {shard} has its home on {home}"),
             Self::ShardStarted { shard, term } => write!(
                 f,

@@ -17,7 +17,7 @@ use crate::sharding::region::Region;
 use crate::sharding::registry::{Change, Decided, Standing};
 use crate::sharding::remembered::NAME_BYTES_MAX;
 use crate::sharding::state::allocation::AllocationSettings;
-use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindFields};
+use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 use crate::sharding::{Machines, Sharding};
 use crate::view::Phase;
@@ -35,7 +35,10 @@ enum Found {
 impl Sharding {
     /// A user registers a kind. A node that is a member or becomes one answers when the cluster has decided; one that has
     /// not begun to join answers at once, and what is decided later is an event.
-    pub(super) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: KindSettings) {
+    pub(super) fn register(&mut self, cx: &mut Cx<'_>, token: Token, mut settings: KindSettings) {
+        settings
+            .store_mode
+            .get_or_insert(cx.config().sharding.state_store_mode);
         let fields = KindFields::of(&settings);
         let decides_soon = match cx.view().phase() {
             Phase::Joining | Phase::Member => true,
@@ -135,6 +138,14 @@ impl Sharding {
         }
         if let Some(Err(error)) = settings.allocation.as_ref().map(AllocationSettings::check) {
             return Err(CommandError::Sharding(ShardingCommandError::BadAllocation(error)));
+        }
+        match settings.store_mode {
+            None | Some(StoreMode::Memory) => {}
+            Some(StoreMode::DistributedData | StoreMode::Events) if cx.config().journal.voters > 0 => {}
+            Some(mode @ (StoreMode::DistributedData | StoreMode::Events | StoreMode::Other { .. })) => {
+                let error = ShardingCommandError::StoreModeUnavailable { mode };
+                return Err(CommandError::Sharding(error));
+            }
         }
         let lacks_role = |role| !cx.config().node_roles().contains(role);
         if settings.hosts && settings.role.as_ref().is_some_and(lacks_role) {

@@ -37,7 +37,8 @@ impl Kind {
 }
 
 impl KindFields {
-    /// The fields of a user's kind. What users cannot choose yet has its only value.
+    /// The fields of a user's kind, as it was registered: what the user left open is what the configuration said then. What users cannot
+    /// choose yet has its only value.
     pub(crate) fn of(settings: &KindSettings) -> Self {
         Self {
             name: Arc::clone(&settings.name),
@@ -45,8 +46,8 @@ impl KindFields {
             shards: settings.shards,
             extractor: Arc::from(settings.extractor.name()),
             keeping: settings.hosts.then_some(Keeping {
-                store: StoreMode::Memory,
                 remember_entities: settings.remember_entities.is_some(),
+                store: settings.store_mode.unwrap_or(StoreMode::Memory),
             }),
         }
     }

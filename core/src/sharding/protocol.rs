@@ -14,20 +14,21 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::{Address, UniqueAddress};
+use crate::journal::protocol::CommandError as LogError;
 use crate::lane::{Tag, tags};
-use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
+use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::survey::{Survey, SurveyMsg};
 use crate::sharding::state::allocation::AllocationError;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::fields::{KindDifference, KindFields};
+use crate::sharding::state::fields::{KindDifference, KindFields, StoreMode};
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
 
 pub use ask::{AskReply, AskTicket};
 pub use entity::{EntityOrder, EntityReport};
 pub use kind_settings::KindSettings;
 pub(crate) use store_ask::{StoreAsk, StoreUser};
-pub use timers::{CoordinatorTimer, RegionTimer};
+pub use timers::{CoordinatorTimer, RegionTimer, Timer};
 
 /// One message of sharding between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,24 +343,16 @@ pub enum CommandError {
     /// The kind's passivation strategy on this node has no limit that could be changed.
     #[error("the kind's passivation strategy on this node has no limit")]
     NoEntityLimit,
+    /// The kind's homes are to be stored, and this node keeps no logs on several stores (`journal.voters` is 0); or the mode is one
+    /// of a later version.
+    #[error("the kind's store mode {mode} needs journal.voters, which is 0, or is unknown")]
+    StoreModeUnavailable {
+        /// The mode.
+        mode: StoreMode,
+    },
     /// A number of the kind's allocation strategy is out of range.
     #[error("the kind's allocation strategy: {0}")]
     BadAllocation(AllocationError),
-}
-
-/// Timers of sharding.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Timer {
-    /// The earliest deadline of an open ask.
-    AskDeadline,
-    /// The registry of kinds.
-    Registry(RegistryTimer),
-    /// The earliest deadline of an open survey.
-    Survey,
-    /// A kind's region.
-    Region(KindId, RegionTimer),
-    /// A kind's coordinator.
-    Coordinator(KindId, CoordinatorTimer),
 }
 
 /// What happened in sharding.
@@ -395,6 +388,24 @@ pub enum Event {
         /// Shards with a home.
         shards: usize,
     },
+    /// This node's coordinator waits for its store: a majority of the voters does not answer. Said the first, second, fourth, … time
+    /// that a time limit has passed.
+    CoordinatorStateLate {
+        /// Whether something is being written. If not, the state is being read, and nothing is allocated yet.
+        writing: bool,
+        /// How often the time limit has passed.
+        times: u32,
+    },
+    /// The store has refused this node's coordinator, because another one has written or it holds no more. It begins anew, if this node
+    /// is the oldest still.
+    CoordinatorRefused {
+        /// Its term.
+        term: Term,
+        /// Why.
+        error: LogError,
+    },
+    /// What the store holds of the kind's homes is none of what a coordinator writes. Nothing is allocated before it is removed.
+    CoordinatorStateDamaged,
     /// This node's coordinator gave a shard a home.
     ShardAllocated {
         /// The shard.

@@ -25,6 +25,7 @@ impl Sharding {
                 machines.region.on_store_answer(shared, shard, (ask, answer));
             }
             StoreUser::Coordinator => machines.coordinator.on_store_answer(cx, ask, answer),
+            StoreUser::CoordinatorLog => machines.coordinator.on_log_answer(cx, ask, answer),
         }
         self.say_if_drained(cx);
     }

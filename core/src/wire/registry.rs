@@ -107,7 +107,9 @@ pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), W
     );
     out.push(match keeping.store {
         StoreMode::Memory => 0,
-        StoreMode::Other { code: 0 } => return Err(WireError::Unencodable { what: "store mode" }),
+        StoreMode::DistributedData => 1,
+        StoreMode::Events => 2,
+        StoreMode::Other { code: 0..=2 } => return Err(WireError::Unencodable { what: "store mode" }),
         StoreMode::Other { code } => code,
     });
     Ok(())
@@ -127,6 +129,8 @@ pub(super) fn read_fields(reader: &mut Reader<'_>) -> Result<KindFields, WireErr
             remember_entities: flags & FLAG_REMEMBERS != 0,
             store: match reader.u8()? {
                 0 => StoreMode::Memory,
+                1 => StoreMode::DistributedData,
+                2 => StoreMode::Events,
                 code => StoreMode::Other { code },
             },
         }),

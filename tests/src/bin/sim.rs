@@ -19,6 +19,7 @@ Runs the deterministic cluster simulator.
   --mix            60 % of the seeds with 5 nodes, 30 % with 6 or 7, 10 % with 8 or 9
   --profile P      sharding (default): entities and their messages, 120 s of virtual time;
                    membership: no entities, 60 s (600 gossip rounds), tombstones expire;
+                   stored: entities whose coordinator's state is stored, 60 s;
                    data: replicated data of all types and levels, a part of it durable;
                    singleton: singletons of two roles, with and without a lease, that write through their tokens
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
@@ -27,7 +28,7 @@ Runs the deterministic cluster simulator.
                    to run them again (with --json the object takes its place)
   --faults LIST    faults that may happen, separated by commas: crash, restart, partition, loss,
                    delay, leave, reset, pause, slow, wall-clock, tick, one-way, partial, flap, clog,
-                   burst, reorder, duplicate; with data and singleton blackout, slow-disk, full-disk, failed-sync;
+                   burst, reorder, duplicate; with data, stored and singleton blackout, slow-disk, full-disk, failed-sync;
                    with singleton down, leave-two, prepare, lease-keeper, retire (default: all of the profile);
                    with sharding conflict (never by default), or `none`
   --coverage N     fail if a kind of fault that may happen fired less than N times
@@ -336,7 +337,7 @@ fn print_report(report: &Report, options: &Options) {
             match options.profile {
                 Profile::Data => "2 to 6",
                 Profile::Singleton => "2 to 7",
-                Profile::Sharding | Profile::Membership => "5 to 9",
+                Profile::Sharding | Profile::Membership | Profile::Stored => "5 to 9",
             }
             .to_owned()
         } else {

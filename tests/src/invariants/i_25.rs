@@ -48,6 +48,9 @@ impl AfterTheMargin {
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::ShardFailed { .. }
+            | ShardingEvent::CoordinatorStateLate { .. }
+            | ShardingEvent::CoordinatorRefused { .. }
+            | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::ShardConflict { .. }

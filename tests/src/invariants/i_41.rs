@@ -78,6 +78,9 @@ impl OneHome {
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::ShardStopped { .. }
             | ShardingEvent::ShardFailed { .. }
+            | ShardingEvent::CoordinatorStateLate { .. }
+            | ShardingEvent::CoordinatorRefused { .. }
+            | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::ShardConflict { .. }

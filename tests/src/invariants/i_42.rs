@@ -92,6 +92,9 @@ pub(super) fn on_event(
         | ShardingEvent::CoordinatorRecovered { .. }
         | ShardingEvent::ShardAllocated { .. }
         | ShardingEvent::ShardFailed { .. }
+        | ShardingEvent::CoordinatorStateLate { .. }
+        | ShardingEvent::CoordinatorRefused { .. }
+        | ShardingEvent::CoordinatorStateDamaged
         | ShardingEvent::ShardStopTimeout { .. }
         | ShardingEvent::HandOffTimeout { .. }
         | ShardingEvent::ShardConflict { .. }

@@ -109,6 +109,19 @@ impl Branches {
                 "conflicts that outlived a hand-off",
                 sim.sum(|stats| stats.sharding.conflicts_timed_out),
             ),
+            ("homes stored", sim.sum(|stats| stats.sharding.state_writes)),
+            (
+                "coordinators refused by their store",
+                sim.sum(|stats| stats.sharding.coordinators_refused),
+            ),
+            (
+                "waits for a store over their limit",
+                sim.sum(|stats| stats.sharding.state_answers_late),
+            ),
+            (
+                "stored homes given up",
+                sim.sum(|stats| stats.sharding.homes_given_up),
+            ),
             (
                 "entities passivated",
                 sim.sum(|stats| stats.sharding.entities_passivated),

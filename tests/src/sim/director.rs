@@ -63,25 +63,7 @@ impl Sim {
         let mut chance = Chance::new(self.seed, Purpose::Faults);
         let mix = Mix::draw(self.seed, &mut chance, plan);
         self.note(format_args!("{mix:?}"));
-        if plan.profile == Profile::Sharding {
-            self.passivations.configure(&mut self.config.sharding);
-        }
-        if plan.profile == Profile::Membership {
-            self.has_workload = false;
-            self.config.membership.prune_gossip_tombstones_after = core::time::Duration::from_secs(25);
-            self.config.membership.shutdown_after_unsuccessful_join =
-                Some(core::time::Duration::from_secs(15));
-        }
-        if plan.profile == Profile::Data {
-            self.has_workload = false;
-            self.has_data = true;
-            super::data::configure(&mut self.config);
-        }
-        if plan.profile == Profile::Singleton {
-            self.has_workload = false;
-            self.singletons.enable(plan.nodes, mix.orderly);
-            super::singletons::configure(&mut self.config);
-        }
+        self.configure_for(plan, &mix);
         self.last_at.resize(plan.nodes, None);
         let mut director = Director {
             restart_at: vec![None; plan.nodes],
@@ -310,7 +292,9 @@ impl Director<'_> {
             FaultKind::WallClock => {
                 // Stamps of the far future are refused for ever, and markers go by the wall clock.
                 let unit = match self.plan.profile {
-                    Profile::Sharding | Profile::Membership | Profile::Singleton => 3_600_000 * 1_000,
+                    Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Singleton => {
+                        3_600_000 * 1_000
+                    }
                     Profile::Data => 1_000,
                 };
                 self.sim.jump_wall_clock(index, strength * unit);
@@ -318,7 +302,7 @@ impl Director<'_> {
             FaultKind::Tick => {
                 // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
                 let longest = match self.plan.profile {
-                    Profile::Sharding | Profile::Singleton => 60 * SECOND,
+                    Profile::Sharding | Profile::Stored | Profile::Singleton => 60 * SECOND,
                     Profile::Membership | Profile::Data => 3 * SECOND,
                 };
                 self.sim.jump_ahead(index, micros(longest * strength / 100));

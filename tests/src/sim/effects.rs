@@ -179,6 +179,9 @@ impl Sim {
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
+            | ShardingEvent::CoordinatorStateLate { .. }
+            | ShardingEvent::CoordinatorRefused { .. }
+            | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardAllocated { .. }
             | ShardingEvent::ShardFailed { .. }
             | ShardingEvent::ShardStopTimeout { .. }

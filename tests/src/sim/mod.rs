@@ -22,6 +22,7 @@ mod operator;
 mod passivation;
 pub mod plan;
 mod process;
+mod profiles;
 mod queue;
 mod safety;
 mod script;

@@ -18,6 +18,9 @@ pub enum Profile {
     /// Replicated data on every node, a part of it durable: the first 20 seconds with faults, and half a minute in which
     /// everything becomes equal and what removed nodes did is taken over.
     Data,
+    /// Entities whose coordinator's state is stored, as one value or as events by the seed's parity: a minute, the first 40 seconds with
+    /// faults, those of stores and the death of all nodes at once among them.
+    Stored,
     /// Singletons of two roles, half of them with a lease, whose instances write to a database through their tokens: 40 seconds
     /// with faults, and a quiet rest in which each runs again and answers everybody.
     Singleton,
@@ -25,7 +28,13 @@ pub enum Profile {
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Sharding, Self::Membership, Self::Data, Self::Singleton];
+    pub const ALL: [Self; 5] = [
+        Self::Sharding,
+        Self::Membership,
+        Self::Data,
+        Self::Stored,
+        Self::Singleton,
+    ];
 
     /// Its name on the command line.
     #[must_use]
@@ -34,6 +43,7 @@ impl Profile {
             Self::Sharding => "sharding",
             Self::Membership => "membership",
             Self::Data => "data",
+            Self::Stored => "stored",
             Self::Singleton => "singleton",
         }
     }
@@ -44,7 +54,7 @@ impl Profile {
         match self {
             Self::Sharding => FaultKind::ALL.to_vec(),
             Self::Membership => FaultKind::ALL.into_iter().chain(FaultKind::LAST_RESORT).collect(),
-            Self::Data => FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect(),
+            Self::Data | Self::Stored => FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect(),
             Self::Singleton => {
                 let special = FaultKind::STORES.into_iter().chain(FaultKind::SINGLETONS);
                 let special = special.chain(FaultKind::LAST_RESORT);
@@ -85,6 +95,7 @@ impl Plan {
             Profile::Sharding => (80, 120),
             Profile::Membership => (40, 60),
             Profile::Data => (20, 26),
+            Profile::Stored => (40, 60),
             Profile::Singleton => (40, 50),
         };
         Self {
@@ -118,7 +129,7 @@ impl Plan {
             (true, Profile::Data) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
             // Two to seven: roles of one member up to five.
             (true, Profile::Singleton) => [5, 3, 4, 5, 6, 2, 7][(seed % 7) as usize],
-            (true, Profile::Sharding | Profile::Membership) => Self::mixed_nodes(seed),
+            (true, Profile::Sharding | Profile::Membership | Profile::Stored) => Self::mixed_nodes(seed),
         };
         Self {
             nodes,
@@ -183,6 +194,7 @@ impl Mix {
         // Drawn last, so that the seeds of the other profiles stay what they are.
         let (shorter, special): (u64, &[FaultKind]) = match plan.profile {
             Profile::Data => (4, &FaultKind::STORES),
+            Profile::Stored => (2, &FaultKind::STORES),
             Profile::Singleton => (2, &SINGLETONS_AND_STORES),
             Profile::Sharding | Profile::Membership => (1, &[]),
         };

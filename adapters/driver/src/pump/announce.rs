@@ -210,6 +210,14 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
         ShardingEvent::BufferFull { messages } => {
             tracing::warn!(target: "cluster::sharding", event = "buffer_full", %me, %kind, messages);
         }
+        ShardingEvent::CoordinatorStateDamaged => tracing::error!(
+            target: "cluster::sharding", event = "coordinator_state_damaged", %me, %kind, "{event}"
+        ),
+        ShardingEvent::CoordinatorStateLate { .. } | ShardingEvent::CoordinatorRefused { .. } => {
+            tracing::warn!(
+                target: "cluster::sharding", event = "coordinator_state", %me, %kind, "{event}"
+            )
+        }
         ShardingEvent::CoordinatorStarted { .. } | ShardingEvent::CoordinatorRecovered { .. } => {
             tracing::info!(target: "cluster::sharding", event = "coordinator", %me, %kind, what = ?event);
         }

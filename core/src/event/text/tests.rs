@@ -10,6 +10,7 @@ use super::*;
 use crate::agreement::{Differences, SettingDifference};
 use crate::downing::state::decision::Decision;
 use crate::downing::state::view::IndirectRule;
+use crate::effect::JournalCommandError;
 use crate::fixture::{member, node};
 use crate::ident::Role;
 use crate::membership::state::member::{Status, UpNumber};
@@ -136,6 +137,15 @@ fn sharding() -> Vec<ShardingEvent> {
             term: term.clone(),
             shards: 4,
         },
+        ShardingEvent::CoordinatorStateLate {
+            writing: true,
+            times: 4,
+        },
+        ShardingEvent::CoordinatorRefused {
+            term: term.clone(),
+            error: JournalCommandError::NotOpen,
+        },
+        ShardingEvent::CoordinatorStateDamaged,
         ShardingEvent::ShardAllocated { shard, home },
         ShardingEvent::ShardStarted { shard, term },
         ShardingEvent::ShardStopped { shard },

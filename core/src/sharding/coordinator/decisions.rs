@@ -17,6 +17,7 @@ impl Coordinator {
         if let Some(region) = self.regions.get_mut(node) {
             region.shards.push(shard);
             self.chosen.insert(shard, node.clone());
+            self.ledger.note(shard);
         }
     }
 
@@ -28,12 +29,14 @@ impl Coordinator {
         if let Some(region) = self.regions.get_mut(&home) {
             region.drop_shard(shard);
         }
+        self.ledger.note(shard);
         true
     }
 
-    /// Has stored what was decided, and acts on what is. Nothing outlives a coordinator that keeps its state in memory, so there
-    /// everything is as good as stored.
+    /// Has stored what was decided, one write at a time, and acts on what is. Nothing outlives a coordinator that keeps its state in
+    /// memory, so there everything is as good as stored.
     pub(super) fn store(&mut self, cx: &mut Cx<'_>) {
+        self.write(cx);
         self.apply_stored(cx);
     }
 
@@ -43,13 +46,17 @@ impl Coordinator {
             return;
         }
         let able = self.hosting_regions(cx);
-        let stored: Vec<(ShardId, UniqueAddress)> = core::mem::take(&mut self.chosen).into_iter().collect();
+        let chosen = self.chosen.iter();
+        let stored: Vec<(ShardId, UniqueAddress)> = chosen
+            .filter(|(shard, home)| self.ledger.holds(**shard, home))
+            .map(|(shard, home)| (*shard, home.clone()))
+            .collect();
         let mut void = false;
         for (shard, home) in stored {
             if able.contains(&home) {
+                self.chosen.remove(&shard);
                 self.apply_home(cx, shard, home);
             } else {
-                self.chosen.insert(shard, home);
                 self.drop_choice(shard);
                 self.homeless.insert(shard);
                 void = true;

@@ -176,6 +176,15 @@ impl Coordinator {
         );
         let nodes = self.hosting_regions(cx);
         let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
+        if let Some(home) = self.returning.get(&shard) {
+            // It waits for its own; another one is chosen when that has had its time.
+            let found = nodes.iter().find(|node| node.address() == home.address());
+            if let Some(home) = found.cloned() {
+                self.returning.remove(&shard);
+                self.choose_home(shard, &home);
+            }
+            return true;
+        }
         let requesters = self.requesters.get(&shard);
         let requester = requesters.and_then(|requesters| requesters.first());
         let chosen = self
@@ -231,6 +240,7 @@ impl Coordinator {
         if let Some(region) = self.regions.get_mut(node) {
             region.shards.push(shard);
             self.homes.insert(shard, node.clone());
+            self.ledger.note(shard);
         }
     }
 
@@ -241,6 +251,7 @@ impl Coordinator {
             && let Some(region) = self.regions.get_mut(&home)
         {
             region.drop_shard(shard);
+            self.ledger.note(shard);
         }
     }
 

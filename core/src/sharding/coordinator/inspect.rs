@@ -43,7 +43,7 @@ impl Coordinator {
     pub(crate) fn state(&self) -> Option<CoordinatorState> {
         let phase = match self.tenure {
             Tenure::Idle => return None,
-            Tenure::Waiting => CoordinatorPhase::Waiting,
+            Tenure::Waiting | Tenure::Resting => CoordinatorPhase::Waiting,
             Tenure::Recovering(_) => CoordinatorPhase::Recovering,
             Tenure::Active(_) => CoordinatorPhase::Active,
         };
@@ -68,6 +68,13 @@ impl Coordinator {
             let region = self.regions.get(home);
             region.is_some_and(|region| region.shards.contains(shard))
         });
+        if let Some(id) = self
+            .returning
+            .keys()
+            .find(|id| self.homes.contains_key(id) || self.chosen.contains_key(id))
+        {
+            return Err(format!("coordinator: shard {id} waits for a home that it has"));
+        }
         let homed = |id: &ShardId| self.homes.contains_key(id);
         if let Some(id) = self.chosen.keys().find(|id| homed(id)) {
             return Err(format!("coordinator: shard {id} has a home and is given another"));

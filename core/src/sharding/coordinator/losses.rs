@@ -87,5 +87,6 @@ impl Coordinator {
             self.homeless.extend(free);
             self.allocate_some(cx);
         }
+        self.store(cx);
     }
 }

@@ -1,16 +1,20 @@
 //! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only one who does.
 //! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
 //!
-//! `takeover` decides when it may start, `recovery` learns who hosts what, `homes` answers and allocates, `decisions` stores a home
-//! before anybody hears of it, `hand_off` moves shards, `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
+//! `takeover` decides when it may start, `recovery` learns who hosts what, `homes` answers and allocates, `decisions` has a home
+//! stored before anybody hears of it (`storing` asks, `ledger` knows what the log holds, `record` its bytes), `hand_off` moves shards,
+//! `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
 
 mod decisions;
 mod hand_off;
 mod homes;
 mod inspect;
+mod ledger;
 mod losses;
+mod record;
 mod recovery;
 mod remembered;
+mod storing;
 mod takeover;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -21,8 +25,10 @@ use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::allocation::DesiredHomes;
 use crate::sharding::coordinator::hand_off::HandOff;
+use crate::sharding::coordinator::ledger::Ledger;
 use crate::sharding::coordinator::remembered::RememberedShards;
 use crate::sharding::kind::Kind;
+use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 use crate::timer::ShardingTimer;
@@ -66,6 +72,14 @@ pub(crate) struct Coordinator {
     desired: DesiredHomes,
     /// Shards that begin without a message; `None` if the kind remembers nothing.
     remembered: Option<RememberedShards>,
+    /// What the store holds of `homes`, and what is on its way there.
+    ledger: Ledger,
+    /// Shards whose stored home is a node that is no member (yet): they wait for it, for some time.
+    returning: BTreeMap<ShardId, UniqueAddress>,
+    /// How often the store has been found to owe an answer since it was last asked.
+    late: u32,
+    /// How often the store has refused to serve this coordinator since it last allocated.
+    rejections: u32,
 }
 
 /// Where a coordinator is in its life.
@@ -73,6 +87,8 @@ pub(crate) struct Coordinator {
 enum Tenure {
     /// Another member is the oldest.
     Idle,
+    /// Its store has refused it; it begins anew some time later.
+    Resting,
     /// This node is the oldest; those before it may still be running, cut off.
     Waiting,
     /// Asking every member of the role what it hosts.
@@ -84,8 +100,14 @@ enum Tenure {
 impl Coordinator {
     /// A coordinator that does nothing yet.
     pub(crate) fn new(kind: Kind) -> Self {
+        let settings = &kind.settings;
+        let mode = settings.store_mode.unwrap_or(StoreMode::Memory);
         Self {
             remembered: RememberedShards::of(&kind),
+            ledger: Ledger::new(&settings.name, mode, settings.shards),
+            returning: BTreeMap::new(),
+            late: 0,
+            rejections: 0,
             kind,
             tenure: Tenure::Idle,
             paused: false,
@@ -132,6 +154,8 @@ impl Coordinator {
             CoordinatorTimer::ShardStart(shard) => self.on_start_timeout(cx, *shard),
             CoordinatorTimer::HandOff(shard) => self.on_hand_off_timer(cx, *shard),
             CoordinatorTimer::RegionLost(node) => self.on_margin_passed(cx, node),
+            CoordinatorTimer::State => self.on_state_timer(cx),
+            CoordinatorTimer::Returning => self.on_returning_timer(cx),
         }
     }
 
@@ -139,7 +163,7 @@ impl Coordinator {
     const fn term(&self) -> Option<&Term> {
         match &self.tenure {
             Tenure::Recovering(term) | Tenure::Active(term) => Some(term),
-            Tenure::Idle | Tenure::Waiting => None,
+            Tenure::Idle | Tenure::Waiting | Tenure::Resting => None,
         }
     }
 

@@ -71,10 +71,12 @@ impl Coordinator {
         }
         self.push_homes(cx, from);
         if self.is_active() {
+            self.welcome_back(from);
             self.empty_if_draining(cx, from);
             self.allocate_requested(cx);
         }
         self.try_activate(cx);
+        self.store(cx);
     }
 
     /// A member has no region of this kind.
@@ -106,7 +108,7 @@ impl Coordinator {
         let Tenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
-        if !self.missing(cx).is_empty() {
+        if !self.ledger.is_ready() || !self.missing(cx).is_empty() {
             return;
         }
         // Whoever was removed without having spoken may still run shards, for a margin.
@@ -124,6 +126,8 @@ impl Coordinator {
         cx.notify_sharding(self.kind.id, event);
         let at = cx.mono() + cx.config().sharding.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        self.rejections = 0;
+        self.honour_stored(cx);
         self.empty_draining(cx);
         self.allocate_requested(cx);
     }
@@ -148,6 +152,7 @@ impl Coordinator {
         match self.homes.get(&shard) {
             None => {
                 self.drop_choice(shard);
+                self.returning.remove(&shard);
                 self.set_home(shard, node);
                 if !self.hand_offs.contains_key(&shard) {
                     self.answer_requesters(cx, shard);

@@ -100,8 +100,11 @@ impl Coordinator {
             .iter()
             .filter_map(|it| it.known.as_ref())
             .flatten();
-        let has_home =
-            |shard: &&ShardId| self.homes.contains_key(shard) || self.hand_offs.contains_key(shard);
+        let has_home = |shard: &&ShardId| {
+            self.homes.contains_key(shard)
+                || self.chosen.contains_key(shard)
+                || self.hand_offs.contains_key(shard)
+        };
         known.filter(|shard| !has_home(shard)).copied().collect()
     }
 

@@ -14,6 +14,11 @@ impl Coordinator {
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>) {
         match self.tenure {
             Tenure::Idle | Tenure::Waiting => self.consider_takeover(cx),
+            Tenure::Resting => {
+                if self.my_term(cx).is_none() {
+                    self.halt(cx);
+                }
+            }
             Tenure::Recovering(_) | Tenure::Active(_) => {
                 if self.my_term(cx).is_none() {
                     self.halt(cx);
@@ -56,6 +61,8 @@ impl Coordinator {
             CoordinatorTimer::Allocate,
             CoordinatorTimer::Rebalance,
             CoordinatorTimer::Remembered,
+            CoordinatorTimer::State,
+            CoordinatorTimer::Returning,
         ] {
             cx.cancel(self.timer(timer));
         }
@@ -73,8 +80,11 @@ impl Coordinator {
         if let Some(remembered) = &mut remembered {
             remembered.forget();
         }
+        self.give_up_log(cx);
+        let rejections = self.rejections;
         *self = Self::new(self.kind.clone());
-        (self.paused, self.desired, self.remembered) = (paused, desired, remembered);
+        (self.paused, self.rejections) = (paused, rejections);
+        (self.desired, self.remembered) = (desired, remembered);
     }
 
     /// The term this node would coordinate under: it is the oldest of the role, members that are Down included, and is
@@ -100,5 +110,6 @@ impl Coordinator {
         self.recall_shards(cx);
         let at = cx.mono() + cx.config().sharding.retry_interval;
         cx.wake(self.timer(CoordinatorTimer::Recovery), at);
+        self.claim_log(cx);
     }
 }

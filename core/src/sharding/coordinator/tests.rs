@@ -23,6 +23,7 @@ use crate::sharding::state::ids::KindId;
 use crate::timer::Timer;
 
 mod conflicts;
+mod durable;
 mod remembered;
 
 const S: ShardId = ShardId(4);
@@ -57,9 +58,17 @@ struct Rig {
 
 impl Rig {
     fn on(me: UniqueAddress, shards: u32) -> Self {
+        Self::storing(me, shards, StoreMode::Memory)
+    }
+
+    fn storing(me: UniqueAddress, shards: u32, mode: StoreMode) -> Self {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
         config.downing.down_removal_margin = Some(MARGIN);
-        let settings = KindSettings::new("files", shards, true);
+        config.sharding.snapshot_after = 3;
+        let settings = KindSettings {
+            store_mode: Some(mode),
+            ..KindSettings::new("files", shards, true)
+        };
         let kind = Kind {
             id: KindId::of("files"),
             settings,

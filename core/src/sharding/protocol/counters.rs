@@ -32,6 +32,14 @@ counters! {
     pub remember_failures,
     /// Steps of an entity that the rules do not know: a bug of this crate.
     pub entity_transitions_invalid,
+    /// Changes of homes that a majority of the voters has stored.
+    pub state_writes,
+    /// Times that a coordinator's store did not answer within its time limit.
+    pub state_answers_late,
+    /// Coordinators that their store refused.
+    pub coordinators_refused,
+    /// Shards whose stored home did not come back in time.
+    pub homes_given_up,
     pub hand_offs_completed,
     pub hand_offs_timed_out,
     /// Those of `hand_offs_timed_out` of a shard that several regions host.

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use crate::ident::Role;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::extractor::ShardExtractor;
+use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::passivation::PassivationSettings;
 use crate::sharding::state::remember::RememberStore;
 
@@ -29,6 +30,9 @@ pub struct KindSettings {
     pub remember_entities: Option<RememberStore>,
     /// How shards are spread if this node coordinates the kind; `None`: as the configuration says (`sharding.rebalance_…`).
     pub allocation: Option<AllocationSettings>,
+    /// Where the coordinator keeps which shard lives where; the same on every node of the role, proxies included. `None`: as the
+    /// configuration says (`sharding.state_store_mode`).
+    pub store_mode: Option<StoreMode>,
 }
 
 impl KindSettings {
@@ -45,6 +49,7 @@ impl KindSettings {
             passivation: None,
             remember_entities: None,
             allocation: None,
+            store_mode: None,
         }
     }
 }

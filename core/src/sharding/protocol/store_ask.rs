@@ -22,4 +22,6 @@ pub(crate) enum StoreUser {
     Shard(ShardId),
     /// The coordinator, about which shards there are.
     Coordinator,
+    /// The coordinator, about its log: the request is who opened it.
+    CoordinatorLog,
 }

@@ -1,7 +1,23 @@
-//! What regions and coordinators wait for. Types only. Spec: sharding 1.1 to 1.4.
+//! What sharding waits for. Types only. Spec: sharding 1.1 to 1.4.
 
 use crate::ident::UniqueAddress;
-use crate::sharding::state::ids::ShardId;
+use crate::sharding::protocol::registry::RegistryTimer;
+use crate::sharding::state::ids::{KindId, ShardId};
+
+/// Timers of sharding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// The earliest deadline of an open ask.
+    AskDeadline,
+    /// The registry of kinds.
+    Registry(RegistryTimer),
+    /// The earliest deadline of an open survey.
+    Survey,
+    /// A kind's region.
+    Region(KindId, RegionTimer),
+    /// A kind's coordinator.
+    Coordinator(KindId, CoordinatorTimer),
+}
 
 /// Timers of a shard region.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,4 +59,8 @@ pub enum CoordinatorTimer {
     HandOff(ShardId),
     /// The removal margin of a lost region has passed; its shards may be allocated again.
     RegionLost(UniqueAddress),
+    /// The store owes an answer for long, or may be asked anew after a refusal.
+    State,
+    /// Shards have waited long enough for the home that is stored.
+    Returning,
 }

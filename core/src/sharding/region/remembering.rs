@@ -85,7 +85,7 @@ impl Region {
         for (ask, answer) in core::mem::take(&mut self.answers_after_pause) {
             match ask.user {
                 StoreUser::Shard(shard) => self.on_store_answer(shared, shard, (ask, answer)),
-                StoreUser::Coordinator => {}
+                StoreUser::Coordinator | StoreUser::CoordinatorLog => {}
             }
         }
         self.await_recovery(shared);

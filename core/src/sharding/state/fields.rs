@@ -18,12 +18,19 @@ pub(crate) const EXTRACTOR_BYTES_MAX: usize = 64;
 /// Bytes that a kind's fields take in a message beside its texts, generously: lengths, shards, flags, numbers.
 const FIXED_BYTES: usize = 32;
 
-/// Where a kind's entities keep what must outlive them.
+/// Where a kind's coordinator keeps which shard lives where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum StoreMode {
-    /// Nowhere: they live in memory.
+    /// In its memory, and so in the regions: a new coordinator asks each member what it hosts. Survives the death of any nodes but not
+    /// that of all; needs no store.
     Memory,
+    /// As one value that a majority of the journal's voters keeps in their stores: each write replaces all of it. Survives the death
+    /// of all nodes.
+    DistributedData,
+    /// As changes and snapshots of them in a log that a majority of the journal's voters keeps in their stores: a write costs what has
+    /// changed. Survives the death of all nodes.
+    Events,
     /// In a way that this version does not know.
     Other {
         /// Its number on the wire, 1 to 255.
@@ -35,6 +42,8 @@ impl fmt::Display for StoreMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
+            Self::DistributedData => f.write_str("ddata"),
+            Self::Events => f.write_str("events"),
             Self::Other { code } => write!(f, "number {code} of a later version"),
         }
     }
@@ -43,7 +52,7 @@ impl fmt::Display for StoreMode {
 /// What only nodes that host a kind have to agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Keeping {
-    /// Where the entities' state is kept.
+    /// Where the coordinator keeps which shard lives where.
     pub store: StoreMode,
     /// Whether entities are started again without a message.
     pub remember_entities: bool,

@@ -451,7 +451,7 @@ fn kind_fields(hosts: bool) -> KindFields {
         shards: 64,
         extractor: Arc::from("siphash-1-3"),
         keeping: hosts.then_some(Keeping {
-            store: StoreMode::Other { code: 2 },
+            store: StoreMode::Events,
             remember_entities: true,
         }),
     }

@@ -1,0 +1,223 @@
+//! The coordinator and its log: claims it when it starts, writes what has changed, begins anew when it was refused, and gives shards
+//! back to the homes that are stored. Never acts on what the log has not said, or on a log that it cannot read. Spec: sharding 1.1
+//! (ddata-mode write rule, persistent mode), 10.16.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::ledger::Progress;
+use super::{Coordinator, Tenure};
+use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
+use crate::event::ShardingEvent;
+use crate::ident::UniqueAddress;
+use crate::input::{Command as AnyCommand, StoreAsk};
+use crate::journal::protocol::{Answer, Command, CommandError};
+use crate::journal::state::{WriterEnd, WriterError};
+use crate::rng;
+use crate::sharding::Cx;
+use crate::sharding::protocol::StoreUser;
+use crate::sharding::state::ids::ShardId;
+use crate::timer::CoordinatorTimer;
+
+/// How far the wait after a refusal grows, as a multiple of the first.
+const BACKOFF_MAX: u32 = 5;
+
+impl Coordinator {
+    /// Claims the log and has it read, beside asking regions.
+    pub(super) fn claim_log(&mut self, cx: &mut Cx<'_>) {
+        if !self.ledger.is_durable() {
+            return;
+        }
+        let opener = rng::number(cx.rng());
+        let command = self.ledger.open(opener);
+        self.order(cx, command);
+    }
+
+    /// Owns the log no more.
+    pub(super) fn give_up_log(&mut self, cx: &mut Cx<'_>) {
+        if let Some(command) = self.ledger.close() {
+            self.ask_log(cx, command);
+        }
+    }
+
+    /// Has what has changed written, if nothing is on its way.
+    pub(super) fn write(&mut self, cx: &mut Cx<'_>) {
+        if self.term().is_none() || !self.ledger.is_durable() {
+            return;
+        }
+        let Self {
+            ledger,
+            homes,
+            chosen,
+            ..
+        } = self;
+        let home_of = |shard: ShardId| homes.get(&shard).or_else(|| chosen.get(&shard)).cloned();
+        match ledger.next(cx.config().sharding.snapshot_after, home_of) {
+            Ok(Some(command)) => self.order(cx, command),
+            Ok(None) => {}
+            Err(_) => self.rest(cx, CommandError::Refused(WriterError::TooLarge)),
+        }
+    }
+
+    /// Asks the quorum logs of this node. What is asked is answered once, under the number of who opened the log.
+    fn ask_log(&self, cx: &mut Cx<'_>, command: Command) {
+        let ask = StoreAsk {
+            kind: self.kind.id,
+            user: StoreUser::CoordinatorLog,
+            request: self.ledger.opener(),
+            part: 0,
+        };
+        cx.ask_store(ask, AnyCommand::Journal(command));
+    }
+
+    fn order(&mut self, cx: &mut Cx<'_>, command: Command) {
+        self.ask_log(cx, command);
+        self.late = 0;
+        self.watch_log(cx);
+    }
+
+    /// Looks whether the log answers in time.
+    fn watch_log(&self, cx: &mut Cx<'_>) {
+        let settings = &cx.config().sharding;
+        let timeout = match self.ledger.awaits() {
+            None => return,
+            Some(false) => settings.waiting_for_state_timeout,
+            Some(true) => settings.updating_state_timeout,
+        };
+        let at = cx.mono() + timeout;
+        cx.wake(self.timer(CoordinatorTimer::State), at);
+    }
+
+    /// The log owes an answer for long, or the wait after a refusal is over.
+    pub(super) fn on_state_timer(&mut self, cx: &mut Cx<'_>) {
+        if self.tenure == Tenure::Resting {
+            self.tenure = Tenure::Idle;
+            return self.consider_takeover(cx);
+        }
+        let Some(writing) = self.ledger.awaits() else {
+            return;
+        };
+        // The log asks its voters again by itself, until it is answered: this is for people.
+        self.late = self.late.saturating_add(1);
+        let times = self.late;
+        cx.counters().state_answers_late += 1;
+        if times.is_power_of_two() {
+            let event = ShardingEvent::CoordinatorStateLate { writing, times };
+            cx.notify_sharding(self.kind.id, event);
+        }
+        self.watch_log(cx);
+    }
+
+    /// The log answers one who opened it.
+    pub(crate) fn on_log_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: AnyAnswer) {
+        if !self.ledger.is_opener(ask.request) {
+            return;
+        }
+        match answer {
+            AnyAnswer::Journal(answer) => self.on_log(cx, Ok(answer)),
+            AnyAnswer::Refused(AnyError::Journal(error)) => self.on_log(cx, Err(error)),
+            // It is closed, or this node is finished; the others are no answers of a log.
+            AnyAnswer::Done
+            | AnyAnswer::Refused(_)
+            | AnyAnswer::Sharding(_)
+            | AnyAnswer::Ddata(_)
+            | AnyAnswer::Singleton(_) => {}
+        }
+    }
+
+    fn on_log(&mut self, cx: &mut Cx<'_>, answer: Result<Answer, CommandError>) {
+        cx.cancel(self.timer(CoordinatorTimer::State));
+        let progress = match answer {
+            Ok(Answer::Opened(opened)) => self.ledger.on_opened(&opened),
+            Ok(Answer::Appended { last }) => {
+                cx.counters().state_writes += 1;
+                self.ledger.on_appended(last)
+            }
+            Ok(Answer::Kept) => self.ledger.on_trimmed(),
+            Err(CommandError::Refused(WriterError::Full)) if self.ledger.on_full() => Progress::Stored,
+            Err(CommandError::Ended(WriterEnd::Damaged)) => Progress::Damaged,
+            Err(error) => return self.rest(cx, error),
+        };
+        match progress {
+            Progress::Opened => {
+                self.try_activate(cx);
+                self.store(cx);
+            }
+            Progress::Stored => self.store(cx),
+            Progress::Damaged => {
+                self.give_up_log(cx);
+                self.ledger.on_damaged();
+                cx.notify_sharding(self.kind.id, ShardingEvent::CoordinatorStateDamaged);
+            }
+        }
+    }
+
+    /// The log does not serve this coordinator: another one has it, or cannot hold it. All that was decided and not told is void.
+    fn rest(&mut self, cx: &mut Cx<'_>, error: CommandError) {
+        let Some(term) = self.term().cloned() else {
+            return;
+        };
+        cx.counters().coordinators_refused += 1;
+        let event = ShardingEvent::CoordinatorRefused { term, error };
+        cx.notify_sharding(self.kind.id, event);
+        self.halt(cx);
+        self.tenure = Tenure::Resting;
+        self.rejections = self.rejections.saturating_add(1);
+        let least = cx.config().sharding.coordinator_failure_backoff;
+        let wait = least.saturating_mul(self.rejections.min(BACKOFF_MAX));
+        let at = cx.mono() + wait + drawn(cx, wait / 5);
+        cx.wake(self.timer(CoordinatorTimer::State), at);
+    }
+
+    /// Everybody has spoken: shards that nobody runs go where the log says, and wait for nodes that may still come back. Those of a
+    /// member that was removed have no home.
+    pub(super) fn honour_stored(&mut self, cx: &mut Cx<'_>) {
+        let view = alloc::sync::Arc::clone(cx.view());
+        for (shard, home) in self.ledger.stored() {
+            if self.homes.contains_key(shard) || self.hand_offs.contains_key(shard) {
+                continue;
+            }
+            let is_back = self.regions.keys().any(|node| node.address() == home.address());
+            if is_back || !(view.is_removed(home) || self.without_region.contains(home)) {
+                self.returning.insert(*shard, home.clone());
+            }
+        }
+        let gone: Vec<ShardId> = self.ledger.stored().keys().copied().collect();
+        for shard in gone {
+            if !self.homes.contains_key(&shard) && !self.returning.contains_key(&shard) {
+                self.ledger.note(shard);
+            }
+        }
+        if self.returning.is_empty() {
+            return;
+        }
+        self.homeless.extend(self.returning.keys());
+        // A node that is cut off with its shards knows within the margin that it has to stop them.
+        let margin = cx.config().removal_margin(view.members().len());
+        let at = cx.mono() + cx.config().sharding.home_return_timeout.max(margin);
+        cx.wake(self.timer(CoordinatorTimer::Returning), at);
+    }
+
+    /// A region has come, perhaps one that shards wait for.
+    pub(super) fn welcome_back(&mut self, node: &UniqueAddress) {
+        let waiting = self.returning.iter();
+        let its = waiting.filter(|(_, home)| home.address() == node.address());
+        self.homeless.extend(its.map(|(shard, _)| shard));
+    }
+
+    /// Who has not come back by now is not waited for.
+    pub(super) fn on_returning_timer(&mut self, cx: &mut Cx<'_>) {
+        let given_up = core::mem::take(&mut self.returning);
+        cx.counters().homes_given_up += given_up.len() as u64;
+        for shard in given_up.into_keys() {
+            self.ledger.note(shard);
+        }
+        self.allocate_requested(cx);
+    }
+}
+
+/// A time up to this, so that two do not begin at once.
+fn drawn(cx: &mut Cx<'_>, longest: Duration) -> Duration {
+    let micros = usize::try_from(longest.as_micros()).unwrap_or(usize::MAX);
+    Duration::from_micros(rng::below(cx.rng(), micros.max(1)) as u64)
+}

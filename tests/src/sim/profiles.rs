@@ -1,0 +1,61 @@
+//! What a profile changes of the simulator before a run: settings, and what nodes do; and where shards live by now. Decides nothing
+//! about faults.
+
+use std::collections::BTreeMap;
+
+use quorate_core::sharding::CoordinatorPhase;
+use quorate_core::sharding::fields::StoreMode;
+use quorate_core::sharding::ids::{KindId, ShardId};
+
+use super::engine::Sim;
+use super::plan::{Mix, Plan, Profile};
+
+impl Sim {
+    /// Settings and work of a profile.
+    pub(super) fn configure_for(&mut self, plan: &Plan, mix: &Mix) {
+        if plan.profile == Profile::Sharding {
+            self.passivations.configure(&mut self.config.sharding);
+        }
+        if plan.profile == Profile::Membership {
+            self.has_workload = false;
+            self.config.membership.prune_gossip_tombstones_after = core::time::Duration::from_secs(25);
+            self.config.membership.shutdown_after_unsuccessful_join =
+                Some(core::time::Duration::from_secs(15));
+        }
+        if plan.profile == Profile::Data {
+            self.has_workload = false;
+            self.has_data = true;
+            super::data::configure(&mut self.config);
+        }
+        if plan.profile == Profile::Stored {
+            let modes = [StoreMode::Events, StoreMode::DistributedData];
+            self.config.sharding.state_store_mode = modes[(self.seed % 2) as usize];
+            // Small, so that it is met.
+            self.config.sharding.snapshot_after = 10;
+            self.config.journal.voters = plan.nodes / 2 + 1;
+        }
+        if plan.profile == Profile::Singleton {
+            self.has_workload = false;
+            self.singletons.enable(plan.nodes, mix.orderly);
+            super::singletons::configure(&mut self.config);
+        }
+    }
+
+    /// Where the shards of the workload's kind live, by address, as their coordinator says; empty while none allocates.
+    #[must_use]
+    pub fn homes(&self) -> BTreeMap<ShardId, usize> {
+        let kind = KindId::of(super::KIND);
+        let running = self.running().into_iter();
+        let states = running.filter_map(|index| {
+            let id = self.running_at(index)?;
+            self.processes[id as usize].node.sharding().coordinator(kind)
+        });
+        let active = states
+            .into_iter()
+            .find(|state| state.phase == CoordinatorPhase::Active);
+        let homes = active.into_iter().flat_map(|state| state.homes);
+        homes
+            .filter_map(|(shard, node)| Some((shard, self.index_of_node(&node)?)))
+            .collect()
+    }
+}

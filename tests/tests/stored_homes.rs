@@ -1,0 +1,127 @@
+//! Coordinators whose state is stored: where shards live is known again after their coordinator died, and after all nodes did. In
+//! virtual time, with the stores of simulated machines.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use quorate_core::sharding::fields::StoreMode;
+use quorate_core::sharding::ids::ShardId;
+use quorate_core::stats::Stats;
+use quorate_tests::sim::{Sim, all_up, calm, secs};
+
+const NODES: usize = 5;
+const STORED: [StoreMode; 2] = [StoreMode::DistributedData, StoreMode::Events];
+
+/// Five nodes, three stores of which vote, and a home for every entity's shard.
+fn formed(seed: u64, mode: StoreMode) -> Sim {
+    let mut sim = Sim::new(seed)
+        .config(|config| {
+            config.journal.voters = 3;
+            config.sharding.state_store_mode = mode;
+            config.sharding.snapshot_after = 4;
+        })
+        .nodes(NODES);
+    sim.run_until(all_up);
+    let asks = ask_all(&mut sim, 0);
+    sim.run_until(calm);
+    sim.expect_answered(asks);
+    // Whatever the first balance moves.
+    sim.run_for(secs(5));
+    sim
+}
+
+fn ask_all(sim: &mut Sim, from: usize) -> Vec<usize> {
+    let asks = (0..20).filter_map(|entity| sim.ask(from, &format!("e{entity}"), secs(20)));
+    asks.collect()
+}
+
+/// Every node dies at once, and comes back on its address in another order.
+fn all_die_and_come_back(sim: &mut Sim) {
+    (0..NODES).for_each(|index| sim.crash(index));
+    sim.run_for(secs(1));
+    for index in [3, 1, 4, 0, 2] {
+        sim.start(index);
+        sim.run_for(Duration::from_millis(300));
+    }
+    sim.run_until(all_up);
+}
+
+fn homes_before_and_after(seed: u64, mode: StoreMode) -> [BTreeMap<ShardId, usize>; 2] {
+    let mut sim = formed(seed, mode);
+    let before = sim.homes();
+    all_die_and_come_back(&mut sim);
+    // In another order than at first, which is what a coordinator without a memory gives homes by.
+    let asks = (0..20).rev();
+    let asks: Vec<usize> = asks
+        .filter_map(|entity| sim.ask(2, &format!("e{entity}"), secs(20)))
+        .collect();
+    sim.run_until(calm);
+    sim.expect_answered(asks);
+    sim.check_invariants();
+    [before, sim.homes()]
+}
+
+#[test]
+fn homes_are_honoured_after_all_nodes_were_killed() {
+    for (seed, mode) in (700..).zip(STORED.repeat(5)) {
+        let [before, after] = homes_before_and_after(seed, mode);
+        assert!(before.len() > 10, "seed {seed}: {before:?}");
+        assert_eq!(before, after, "seed {seed}");
+    }
+}
+
+#[test]
+fn in_memory_they_are_not() {
+    let moved = (700..710).filter(|seed| {
+        let [before, after] = homes_before_and_after(*seed, StoreMode::Memory);
+        before != after
+    });
+    assert!(moved.count() > 5, "or the test above shows nothing");
+}
+
+#[test]
+fn a_shard_whose_home_does_not_come_back_gets_another() {
+    for (seed, mode) in (720..).zip(STORED) {
+        let mut sim = formed(seed, mode);
+        let before = sim.homes();
+        let lost = *before.values().max().expect("somebody hosts something");
+        (0..NODES).for_each(|index| sim.crash(index));
+        let back: Vec<usize> = (0..NODES).filter(|index| *index != lost).collect();
+        // With two of three voters, wherever the third one is.
+        back.iter().for_each(|index| sim.start(*index));
+        sim.run_until(all_up);
+        let asks = ask_all(&mut sim, back[0]);
+        sim.run_until(calm);
+        sim.expect_answered(asks);
+        for (shard, home) in sim.homes() {
+            let was = before[&shard];
+            assert!(
+                home != lost && (home == was || was == lost),
+                "seed {seed}: {shard} {was} {home}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_coordinator_that_dies_leaves_every_other_home_as_it_was() {
+    for (seed, mode) in (740..).zip(STORED.repeat(3)) {
+        let mut sim = formed(seed, mode);
+        let before = sim.homes();
+        let oldest = sim.oldest_of(1).expect("there is one");
+        sim.crash(oldest);
+        sim.run_until(all_up);
+        let from = (0..NODES).find(|index| *index != oldest).expect("others live");
+        let asks = ask_all(&mut sim, from);
+        sim.run_until(calm);
+        sim.expect_answered(asks);
+        for (shard, home) in sim.homes() {
+            assert!(
+                home == before[&shard] || before[&shard] == oldest,
+                "seed {seed}: {shard}"
+            );
+        }
+        assert!(sim.sum(|stats: &Stats| stats.sharding.state_writes) > 0);
+        sim.check_invariants();
+    }
+}
