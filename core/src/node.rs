@@ -74,8 +74,13 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
+    /// What they hold together.
+    fn buffered(&self) -> Buffered {
+        self.shares().into_iter().map(|(_, share)| share).sum()
+    }
+
     /// What each of them holds. All are named here, or it does not compile.
-    fn buffered(&self) -> [(&'static str, Buffered); 6] {
+    fn shares(&self) -> [(&'static str, Buffered); 6] {
         let Self {
             membership,
             detector,
@@ -190,6 +195,7 @@ impl<R: Rng> Node<R> {
     }
 
     /// The next thing to do, or until when to sleep. Constant time, but for the answers to asks that are open at the node's end.
+    #[inline]
     pub fn poll(&mut self) -> Output {
         if self.base.outbox.effects.is_empty()
             && let Some(last) = self.last_words.take()
@@ -286,8 +292,7 @@ impl<R: Rng> Node<R> {
     /// What its machines hold of messages to entities that cannot be passed on yet, all kinds together. Linear in the kinds.
     #[must_use]
     pub fn buffered(&self) -> Buffered {
-        let shares = self.machines.buffered();
-        shares.into_iter().map(|(_, share)| share).sum()
+        self.machines.buffered()
     }
 
     /// `false` from three quarters of what one region may buffer on: the host stops reading its *user* links until this is

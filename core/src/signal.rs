@@ -62,6 +62,13 @@ pub(crate) struct Verdicts {
 /// Statements not heard yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signals {
+    /// Whether there may be any. Nearly always there is none, and each input asks.
+    any: bool,
+    said: Said,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Said {
     view_before: Option<Arc<View>>,
     ages_before: Option<Arc<View>>,
     margin_over: bool,
@@ -75,29 +82,35 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
+    /// Where somebody says something.
+    const fn say(&mut self) -> &mut Said {
+        self.any = true;
+        &mut self.said
+    }
+
     /// Says that the picture changed away from `before`; the oldest unheard `before` is kept.
     pub(crate) fn view_changed(&mut self, before: Arc<View>) {
-        self.view_before.get_or_insert(before);
+        self.say().view_before.get_or_insert(before);
     }
 
     /// Says that the ages are those of the picture now; the oldest unheard `before` is kept.
     pub(crate) fn ages_changed(&mut self, before: Arc<View>) {
-        self.ages_before.get_or_insert(before);
+        self.say().ages_before.get_or_insert(before);
     }
 
     /// Says that the work of a departed member is free.
     pub(crate) const fn margin_over(&mut self) {
-        self.margin_over = true;
+        self.say().margin_over = true;
     }
 
     /// Says that `from` gossips. The detector asks whether anybody does, so the last one is enough.
     pub(crate) fn gossip_heard(&mut self, from: UniqueAddress) {
-        self.gossip_heard = Some(from);
+        self.say().gossip_heard = Some(from);
     }
 
     /// Says what the detector found; a later verdict about a node replaces an unheard earlier one.
     pub(crate) fn verdicts(&mut self, new: Verdicts) {
-        let slot = self.verdicts.get_or_insert_with(Verdicts::default);
+        let slot = self.say().verdicts.get_or_insert_with(Verdicts::default);
         for node in new.unreachable {
             slot.reachable.remove(&node);
             slot.unreachable.insert(node);
@@ -110,32 +123,44 @@ impl Signals {
 
     /// Says whom the resolver wants down.
     pub(crate) fn down_decided(&mut self, nodes: BTreeSet<UniqueAddress>) {
-        self.down.get_or_insert_with(BTreeSet::new).extend(nodes);
+        self.say().down.get_or_insert_with(BTreeSet::new).extend(nodes);
     }
 
     /// Says that this part is to hand over. One is asked after the other, so a later one replaces an unheard earlier one.
     pub(crate) fn request_drain(&mut self, part: DrainPart) {
-        self.drain_requested = Some(part);
+        self.say().drain_requested = Some(part);
     }
 
     /// Says that a part has handed over.
     pub(crate) fn drained(&mut self, part: DrainPart) {
-        self.drained.insert(part);
+        self.say().drained.insert(part);
     }
 
     /// Says that this process stood still from `since` until now. What was said before about it no longer holds.
     pub(crate) fn paused(&mut self, since: Instant) {
-        self.paused = Some(since);
-        self.still_member = false;
+        let said = self.say();
+        said.paused = Some(since);
+        said.still_member = false;
     }
 
     /// Says that the pause did no harm.
     pub(crate) fn still_member(&mut self) {
-        self.still_member = true;
+        self.say().still_member = true;
     }
 
     /// Takes the next statement; the picture before all that speaks of it, so that it is heard with it in mind.
     pub(crate) fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
+        if !self.any {
+            return None;
+        }
+        let next = self.said.take(now);
+        self.any = next.is_some();
+        next
+    }
+}
+
+impl Said {
+    fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
         if let Some(from) = self.gossip_heard.take() {
             return Some(Signal::GossipHeard(from));
         }

@@ -196,7 +196,6 @@ impl Links {
 
     /// Does what a node orders of its links. `Some`: an effect for somebody else.
     #[must_use]
-    #[inline]
     pub fn perform(&mut self, view: &View, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Send { to, message } => self.send(view, to, message),
@@ -232,6 +231,7 @@ impl Links {
     }
 
     /// Takes a message for a peer. What cannot be sent comes back as [`LinkEvent::Dropped`](quorate_core::input::LinkEvent::Dropped).
+    #[inline]
     pub fn send(&mut self, view: &View, to: Target, message: Message) {
         if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
             self.base.drop_message(to, message, DropReason::Unreachable);
@@ -242,6 +242,7 @@ impl Links {
 
     /// Whether senders on this node should wait, because some peer takes what is for its entities slowly.
     #[must_use]
+    #[inline]
     pub fn slows_senders(&mut self) -> bool {
         let (limits, now) = (&self.base.limits, self.base.now.mono);
         self.outbound.slows_senders(limits, now)

@@ -254,7 +254,7 @@ impl Outbound {
 
     /// Hands over what was encoded since the last time: one write per link and turn.
     pub(crate) fn flush(&mut self, base: &mut Base) {
-        for link in core::mem::take(&mut self.dirty) {
+        for link in self.dirty.drain(..) {
             let Some((address, kind)) = self.links.get(&link) else {
                 continue;
             };
@@ -272,10 +272,12 @@ impl Outbound {
     }
 
     /// Whether this node's own senders should wait for a slow peer.
+    #[inline]
     pub(crate) fn slows_senders(&mut self, limits: &LinkLimits, now: Instant) -> bool {
-        if !self.maybe_slow {
-            return false;
-        }
+        self.maybe_slow && self.finds_slow(limits, now)
+    }
+
+    fn finds_slow(&mut self, limits: &LinkLimits, now: Instant) -> bool {
         self.maybe_slow = self.peers.values().any(|peer| peer.user.queues.is_slow(limits));
         self.peers
             .values()

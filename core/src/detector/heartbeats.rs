@@ -372,6 +372,10 @@ impl Detector {
             return false;
         };
         let now = cx.mono();
+        // Nearly always: this is asked with every input.
+        if now <= since {
+            return false;
+        }
         let excess = now.since(since);
         let config = &cx.config().failure_detector;
         // A round is due one interval after the last: later by the acceptable pause is an interval plus that pause. An

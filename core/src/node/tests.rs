@@ -48,7 +48,7 @@ fn i_45_what_is_buffered_is_the_sum_of_what_each_machine_buffers() {
     for kind in KINDS {
         tell(&mut node, kind, 9);
     }
-    let shares = node.machines.buffered();
+    let shares = node.machines.shares();
     let all = Buffered {
         messages: 2,
         bytes: 20,

@@ -94,27 +94,31 @@ pub(super) fn put_ticket(ask: Option<&AskTicket>, chains: bool, out: &mut Vec<u8
     Ok(())
 }
 
+#[inline]
 pub(super) fn read_ticket(reader: &mut Reader<'_>) -> Result<Option<AskTicket>, WireError> {
-    Ok(match reader.u8()? {
-        0 => None,
-        flags @ (FLAG_ASK | FLAG_BOTH) => {
-            let (id, remaining_ms) = (reader.u64()?, reader.u32()?);
-            let asker = reader.node()?;
-            let chain = match flags {
-                FLAG_BOTH => read_chain(reader)?,
-                _ => AskChain::default(),
-            };
-            Some(AskTicket {
-                ask: AskRef { asker, id },
-                remaining_ms,
-                chain,
-            })
-        }
-        _ => return Err(WireError::Malformed { what: "entity flags" }),
+    match reader.u8()? {
+        0 => Ok(None),
+        flags @ (FLAG_ASK | FLAG_BOTH) => read_asked(reader, flags).map(Some),
+        _ => Err(WireError::Malformed { what: "entity flags" }),
+    }
+}
+
+fn read_asked(reader: &mut Reader<'_>, flags: u8) -> Result<AskTicket, WireError> {
+    let (id, remaining_ms) = (reader.u64()?, reader.u32()?);
+    let asker = reader.node()?;
+    let chain = match flags {
+        FLAG_BOTH => read_chain(reader)?,
+        _ => AskChain::default(),
+    };
+    Ok(AskTicket {
+        ask: AskRef { asker, id },
+        remaining_ms,
+        chain,
     })
 }
 
 /// At least one name; none is written without a flag.
+#[inline(never)]
 fn read_chain(reader: &mut Reader<'_>) -> Result<AskChain, WireError> {
     let count = usize::from(reader.u8()?);
     if count == 0 || count > AskChain::NAMES_MAX {

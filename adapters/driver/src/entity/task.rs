@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 
 use quorate_core::input::EntityReport;
@@ -25,7 +25,7 @@ use crate::codec;
 use crate::durable::{DurableCounters, DurableFailure};
 use crate::runtime::Runtime;
 use crate::shared::Shared;
-use crate::sync::{Notify, lock, yield_now};
+use crate::sync::{Notify, Pile, yield_now};
 
 /// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
 pub(crate) const MESSAGES_PER_TURN: usize = 64;
@@ -56,7 +56,7 @@ impl fmt::Debug for SleepUntil {
 /// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    queue: Mutex<VecDeque<EntityReport>>,
+    queue: Pile<EntityReport>,
     /// What waits in all mailboxes of the node.
     pub(crate) budget: Arc<Budget>,
     pub(crate) wake: Arc<Notify>,
@@ -94,7 +94,7 @@ impl Reports {
     }
 
     fn push(&self, report: EntityReport) {
-        lock(&self.queue).push_back(report);
+        self.queue.push(report);
         self.wake.notify();
     }
 
@@ -120,25 +120,25 @@ impl Reports {
 
     /// Several at once: nobody sees the first without the last.
     fn push_all(&self, reports: impl IntoIterator<Item = EntityReport>) {
-        lock(&self.queue).extend(reports);
+        self.queue.push_all(reports);
         self.wake.notify();
     }
 
     /// The first of what was reported.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn take_one(&self) -> Option<EntityReport> {
-        lock(&self.queue).pop_front()
+        self.queue.take_one()
     }
 
     /// Whether something was reported.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn has_any(&self) -> bool {
-        !lock(&self.queue).is_empty()
+        !self.queue.is_empty()
     }
 
     /// Moves what was reported to an empty `into`.
     pub(crate) fn take(&self, into: &mut VecDeque<EntityReport>) {
-        std::mem::swap(&mut *lock(&self.queue), into);
+        self.queue.take(into);
     }
 }
 
@@ -272,20 +272,29 @@ impl Life {
     }
 
     /// A message has been taken out of the mailbox, and perhaps there is room again: waits until the entity may begin with it.
-    pub(super) async fn begun(&mut self, (delivery, made_room): (Delivery, bool)) -> Option<Payload> {
+    pub(super) async fn begun(&mut self, taken: (Delivery, bool)) -> Option<Payload> {
+        let payload = self.opened(taken);
+        self.may_begin().await?;
+        self.has_begun = true;
+        Some(payload)
+    }
+
+    /// What is known of a message is the context's, and its bytes are the handler's.
+    fn opened(&mut self, (delivery, made_room): (Delivery, bool)) -> Payload {
         if made_room {
             self.start.reports.wake.notify();
         }
         self.has_begun = false;
-        self.was_asked = delivery.reply_to.is_some();
-        self.context.begin(Occasion {
-            ask: delivery.reply_to,
-            deadline: delivery.deadline,
-            chain: delivery.chain,
-        });
-        self.may_begin().await?;
-        self.has_begun = true;
-        Some(delivery.payload)
+        let was_asked = std::mem::replace(&mut self.was_asked, delivery.reply_to.is_some());
+        // A told message after a told one finds nothing to put away.
+        if was_asked || self.was_asked {
+            self.context.begin(Occasion {
+                ask: delivery.reply_to,
+                deadline: delivery.deadline,
+                chain: delivery.chain,
+            });
+        }
+        delivery.payload
     }
 
     /// The same for what it does by itself: nobody waits for an answer.

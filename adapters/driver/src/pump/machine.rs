@@ -43,6 +43,7 @@ impl<R: Rng> Machine for Node<R> {
         Self::handle(self, now, input);
     }
 
+    #[inline]
     fn poll(&mut self) -> Output {
         Self::poll(self)
     }

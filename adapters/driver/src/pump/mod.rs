@@ -12,6 +12,7 @@ mod base;
 mod callers;
 mod data;
 mod door;
+mod effects;
 mod ending;
 mod entities;
 mod executor;
@@ -37,8 +38,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quorate_core::config::ValidConfig;
-use quorate_core::effect::{Effect, HaltReason, Output};
-use quorate_core::event::{Event, MembershipEvent};
+use quorate_core::effect::HaltReason;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, EntityReport, Input, ShardingCommand};
 use quorate_core::node::Node;
@@ -49,14 +49,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 pub(crate) use action::Action;
-use base::{Base, Feedback};
+use base::Base;
 use door::Door;
 use entities::Entities;
 use executor::Executor;
 use instances::Instances;
-use limits::{FEEDBACK_BEFORE_TICK, FEEDBACK_PER_TURN, REPORTS_PER_TURN};
+use limits::{FEEDBACK_BEFORE_TICK, REPORTS_PER_TURN};
 use machine::Machine;
-use replies::{Follows, Replies, Waiting};
+use replies::{Replies, Waiting};
 
 use crate::data::Subscriptions;
 use crate::entity::Reports;
@@ -334,8 +334,9 @@ impl<M: Machine> Pump<M> {
     /// When [`Self::tick`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let leases = self.leases.safe_for().map(|left| self.base.now.mono + left);
-        let all = [self.wake, self.links.deadline(), self.base.look_at, leases];
-        all.into_iter().flatten().min()
+        let others = [self.links.deadline(), self.base.look_at, leases];
+        let earlier = |first: Option<Instant>, at: Instant| Some(first.map_or(at, |first| first.min(at)));
+        others.into_iter().flatten().fold(self.wake, earlier)
     }
 
     /// The newest picture.
@@ -361,106 +362,5 @@ impl<M: Machine> Pump<M> {
             links,
             host,
         }
-    }
-}
-
-impl<M: Machine> Pump<M> {
-    /// Does what the node orders, and tells it what came of that, until it is content.
-    fn drive_node(&mut self) {
-        let mut left = FEEDBACK_PER_TURN;
-        loop {
-            match self.node.poll() {
-                Output::Effect(effect) => self.apply(effect),
-                Output::Sleep(wake) => {
-                    self.wake = wake.map(|wake| wake.at);
-                    if left == 0 {
-                        return;
-                    }
-                    left -= 1;
-                    if let Some(event) = self.links.next_event() {
-                        self.node.handle(self.base.now, Input::Link(event));
-                        continue;
-                    }
-                    match self.base.feedback.pop_front() {
-                        None => return,
-                        Some(Feedback::Lease(owner, report)) => {
-                            self.node.handle(self.base.now, Input::Lease(owner, report));
-                        }
-                        Some(Feedback::Stored(owner, report)) => {
-                            self.node.handle(self.base.now, Input::Stored(owner, report));
-                        }
-                        Some(Feedback::Entity(report)) => {
-                            self.node.handle(self.base.now, Input::Entity(report));
-                        }
-                        Some(Feedback::Instance(report)) => {
-                            self.node.handle(self.base.now, Input::Singleton(report));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn apply(&mut self, effect: Effect) {
-        let Some(effect) = self.links.perform(self.node.view(), effect) else {
-            return;
-        };
-        match effect {
-            Effect::Send { .. } | Effect::Quarantine(_) => {}
-            Effect::Notify(event) if self.is_for_subscribers(&event) => {}
-            Effect::Notify(Event::Membership(MembershipEvent::Asked(audit))) => {
-                policy::audited(&audit, &mut self.base.log, self.base.now.mono);
-            }
-            Effect::Notify(event) => {
-                if matches!(event, Event::Membership(MembershipEvent::SelfRemoved)) {
-                    self.take_back();
-                }
-                self.entities.heed(&event);
-                self.publish(event);
-            }
-            Effect::Reply { token, answer } => match self.replies.answer(token, answer) {
-                None => {}
-                Some(Follows::Answer(reply, answer)) => self.base.act(Action::Answer(reply, answer)),
-                Some(Follows::Forget(kind)) => self.entities.forget(kind),
-                Some(Follows::Undo(undo)) => self.instances.undo(undo),
-                Some(Follows::DeadLetter(singleton, reason)) => self.dead_letter(singleton, reason),
-            },
-            Effect::Entity(order) => match self.entities.order(order) {
-                Ok(Some(task)) => self.base.act(Action::Start(task)),
-                Ok(None) => {}
-                Err(report) => {
-                    if matches!(report, EntityReport::Refused { .. }) {
-                        self.base.stats.mailbox_refused += 1;
-                    }
-                    self.base.feedback.push_back(Feedback::Entity(report));
-                }
-            },
-            Effect::Singleton(order) => self.order_instance(order),
-            Effect::Lease(owner, order) => {
-                let answer = self.leases.order(owner, order);
-                let answer = answer.map(|report| Feedback::Lease(owner, report));
-                self.base.feedback.extend(answer);
-            }
-            Effect::Store(owner, request) => {
-                let answer = self.stores.order(owner, request);
-                self.not_stored(answer);
-            }
-            Effect::Halt(reason) => {
-                self.halted = Some(reason);
-                self.stop();
-                self.base.act(Action::Halt(reason));
-            }
-        }
-    }
-
-    /// Writes an event to the log, and tells those who listen.
-    fn publish(&mut self, event: Event) {
-        let (me, log) = (&self.base.me, &mut self.base.log);
-        let names = announce::Names {
-            kinds: &self.entities,
-            singletons: &self.instances,
-        };
-        announce::event(me, &event, log, self.base.now.mono, names);
-        self.base.act(Action::Publish(event));
     }
 }

@@ -7,6 +7,8 @@ use super::*;
 use crate::security::Authentication;
 use crate::stats::KindState;
 use quorate_core::config::{Config, Limits};
+use quorate_core::effect::{Effect, Output};
+use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::{LinkEvent, Target};
 use quorate_core::message::{AskTicket, DetectorMsg, EntityEnvelope, Heartbeat, Lane, Message, ShardingMsg};

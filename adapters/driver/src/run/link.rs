@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
 use crate::proved::Proved;
-use crate::sync::{Either, Notify, both, lock, race};
+use crate::sync::{Either, Notify, Pile, Rarely, both, lock, race};
 use crate::transport::{Datagrams, LinkReader, LinkWriter, Read, Unproved};
 use quorate_links::limits::READ_BYTES_MIN;
 use quorate_links::{Chunk, Identity, LinkId, LinkInput};
@@ -18,9 +18,9 @@ use quorate_links::{Chunk, Identity, LinkId, LinkInput};
 /// way, and as many writes as the pump has handed over.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    queue: Mutex<VecDeque<LinkInput>>,
+    queue: Pile<LinkInput>,
     /// A count and the newest reason: strangers decide how many there are.
-    turned_away: Mutex<(u64, String)>,
+    turned_away: Rarely<(u64, String)>,
     accept_failed: AtomicBool,
     wake: Arc<Notify>,
 }
@@ -28,24 +28,22 @@ pub(crate) struct Inputs {
 impl Inputs {
     pub(crate) fn new(wake: Arc<Notify>) -> Self {
         Self {
-            queue: Mutex::default(),
-            turned_away: Mutex::default(),
+            queue: Pile::default(),
+            turned_away: Rarely::default(),
             accept_failed: AtomicBool::new(false),
             wake,
         }
     }
 
     pub(crate) fn push(&self, input: LinkInput) {
-        lock(&self.queue).push_back(input);
+        self.queue.push(input);
         self.wake.notify();
     }
 
     /// Somebody was turned away by the transport before there was a link.
     pub(crate) fn turned_away(&self, error: &std::io::Error) {
-        let mut turned_away = lock(&self.turned_away);
-        turned_away.0 += 1;
-        turned_away.1 = error.to_string();
-        drop(turned_away);
+        self.turned_away
+            .renew(|before| (before.map_or(0, |(count, _)| count) + 1, error.to_string()));
         self.wake.notify();
     }
 
@@ -57,18 +55,17 @@ impl Inputs {
 
     /// Whether that has happened since the last look.
     pub(crate) fn take_accept_failed(&self) -> bool {
-        self.accept_failed.swap(false, Ordering::Relaxed)
+        self.accept_failed.load(Ordering::Relaxed) && self.accept_failed.swap(false, Ordering::Relaxed)
     }
 
     /// How many were turned away since the last look, and why the last one was.
     pub(crate) fn take_turned_away(&self) -> Option<(u64, String)> {
-        let turned_away = std::mem::take(&mut *lock(&self.turned_away));
-        (turned_away.0 > 0).then_some(turned_away)
+        self.turned_away.take()
     }
 
     /// Moves what happened to an empty `into`.
     pub(crate) fn take(&self, into: &mut VecDeque<LinkInput>) {
-        std::mem::swap(&mut *lock(&self.queue), into);
+        self.queue.take(into);
     }
 }
 

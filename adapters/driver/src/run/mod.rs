@@ -18,6 +18,7 @@ use async_channel::Receiver;
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::time::Instant;
+use quorate_core::view::View;
 use quorate_links::limits::SLOW_PEER_PATIENCE;
 use quorate_links::{LinkInput, Order};
 
@@ -96,6 +97,7 @@ pub(crate) fn start<R: Runtime, T: Transport>(
         batch: VecDeque::new(),
         finishing: Vec::new(),
         sleep: None,
+        shown: None,
         status: Status::Removed,
         ended: None,
     };
@@ -118,9 +120,19 @@ struct Loop<R, T: Transport> {
     finishing: Vec<std::sync::Weak<link::Control>>,
     /// Kept between waits: most of them are for the same deadline.
     sleep: Option<(Instant, Sleep)>,
+    /// What users see: the picture, and whether the node is able to work.
+    shown: Option<(Arc<View>, bool)>,
     /// This node's own, as it was told last.
     status: Status,
     ended: Option<Termination>,
+}
+
+/// The next of a channel that is empty most of the time: to find that out by taking from it costs a fence.
+fn taken<T>(channel: &Receiver<T>) -> Option<T> {
+    if channel.is_empty() {
+        return None;
+    }
+    channel.try_recv().ok()
 }
 
 /// Whatever ends the loop, whoever waits for its end hears of it.
@@ -172,7 +184,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
 
     fn take_links(&mut self) {
         for _ in 0..KNOCKS_WAITING_MAX {
-            let Ok(knock) = self.knocks.try_recv() else {
+            let Some(knock) = taken(&self.knocks) else {
                 break;
             };
             if let Some(link) = self.pump.accepted(source(&knock.remote)) {
@@ -195,15 +207,15 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
 
     fn take_commands(&mut self) {
         for _ in 0..COMMANDS_PER_TURN {
-            match self.commands.control.try_recv() {
-                Ok(ControlCommand::Stop) => {
+            match taken(&self.commands.control) {
+                Some(ControlCommand::Stop) => {
                     self.ended.get_or_insert(Termination::Stopped);
                 }
-                Ok(command) => {
+                Some(command) => {
                     self.pump.handshakes_below(self.hands.handshakes());
                     self.pump.control(command);
                 }
-                Err(_) => break,
+                None => break,
             }
         }
         if self.commands.control.is_closed() {
@@ -215,7 +227,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     fn take_data_commands(&mut self) {
         let (later, data) = (&self.commands.data_later, &self.commands.data);
         for _ in 0..MESSAGES_PER_TURN {
-            let Ok(command) = later.try_recv().or_else(|_| data.try_recv()) else {
+            let Some(command) = taken(later).or_else(|| taken(data)) else {
                 return;
             };
             self.pump.data(command);
@@ -225,6 +237,9 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     /// Says whether there are more that may come in at once. Asks after each message whether the next one may: a batch of large ones
     /// is more than may wait for a link, and what is beyond that is refused.
     fn take_messages(&mut self) -> bool {
+        if self.commands.user.is_empty() {
+            return false;
+        }
         for _ in 0..MESSAGES_PER_TURN {
             if !self.pump.takes_user_commands() {
                 return false;
@@ -238,12 +253,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     }
 
     fn act(&mut self) {
-        let view = self.pump.view();
-        self.shared.hub.set_view(view, self.pump.is_able());
-        let status = view.self_status();
-        if std::mem::replace(&mut self.status, status) != status {
-            self.shared.life.see(status);
-        }
+        self.show();
         while let Some(action) = self.pump.next_action() {
             match action {
                 Action::Link(order) => self.obey(order),
@@ -259,6 +269,22 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                     self.ended = Some(halted);
                 }
             }
+        }
+    }
+
+    /// Lets users see the picture, if it has changed.
+    fn show(&mut self) {
+        let (view, is_able) = (self.pump.view(), self.pump.is_able());
+        let is_shown =
+            |(shown, was_able): &(Arc<View>, bool)| Arc::ptr_eq(shown, view) && *was_able == is_able;
+        if self.shown.as_ref().is_some_and(is_shown) {
+            return;
+        }
+        self.shared.hub.set_view(view, is_able);
+        let status = view.self_status();
+        self.shown = Some((Arc::clone(view), is_able));
+        if std::mem::replace(&mut self.status, status) != status {
+            self.shared.life.see(status);
         }
     }
 

@@ -1,8 +1,9 @@
 //! The few executor-neutral parts that no small crate offers in the shape the loop needs: one-waiter wake-up, one-shot
-//! answer, a place that is empty nearly always, racing, joining, yielding, futures driven by one task. Everything with several waiters is `async-channel`.
+//! answer, a place and a pile that are empty nearly always, racing, joining, yielding, futures driven by one task. Everything with several waiters is `async-channel`.
 
 mod notify;
 mod oneshot;
+mod pile;
 mod race;
 mod rarely;
 mod task_set;
@@ -11,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use notify::Notify;
 pub(crate) use oneshot::{Receiver, Sender, oneshot};
+pub(crate) use pile::Pile;
 pub(crate) use race::{Either, both, race, yield_now};
 pub(crate) use rarely::Rarely;
 pub(crate) use task_set::TaskSet;

@@ -25,8 +25,13 @@ impl<T> Default for Rarely<T> {
 impl<T> Rarely<T> {
     /// Puts a value in, instead of the one that was there.
     pub(crate) fn put(&self, new: T) {
+        self.renew(|_| new);
+    }
+
+    /// Puts in what is made of the one that was there.
+    pub(crate) fn renew(&self, make: impl FnOnce(Option<T>) -> T) {
         let mut value = lock(&self.value);
-        *value = Some(new);
+        *value = Some(make(value.take()));
         self.is_full.store(true, Ordering::Release);
     }
 
@@ -54,6 +59,7 @@ mod tests {
         assert_eq!(place.take(), Some(2));
         assert_eq!(place.take(), None);
         place.put(3);
-        assert_eq!(place.take(), Some(3));
+        place.renew(|old| old.unwrap_or_default() + 1);
+        assert_eq!(place.take(), Some(4));
     }
 }

@@ -36,10 +36,12 @@ impl Region {
         let shard = pending.envelope.shard;
         if self.acceptance.is_refused() {
             pending.fail(shared, AskFailure::KindRefused);
-        } else if pending.is_foreign() && self.stops_here(shared.cx, shard) {
-            pending.hand_back(shared);
         } else if self.buffers.has(shard) {
-            self.buffer(shared, pending);
+            if pending.is_foreign() && self.stops_here(shared.cx, shard) {
+                pending.hand_back(shared);
+            } else {
+                self.buffer(shared, pending);
+            }
         } else {
             self.pass(shared, pending);
         }
@@ -191,6 +193,7 @@ impl Region {
             Some(home) if home == shared.cx.me() => self.deliver(shared, pending),
             Some(_) if pending.is_foreign() => pending.hand_back(shared),
             Some(home) => send(shared, &home.clone(), pending),
+            None if pending.is_foreign() && self.stops_here(shared.cx, shard) => pending.hand_back(shared),
             None => self.buffer(shared, pending),
         }
     }

@@ -1,0 +1,139 @@
+//! What the node orders, each thing to whom it concerns: links, entities, instances, callers, keepers, the loop. What came of an order
+//! goes back to the node at once. Decides nothing. Spec: `ARCHITECTURE.md`, I-44.
+
+use quorate_core::effect::{Answer, Effect, EntityOrder, Output};
+use quorate_core::event::{Event, MembershipEvent};
+use quorate_core::input::{EntityReport, Input, Token};
+
+use super::Pump;
+use super::action::Action;
+use super::base::Feedback;
+use super::limits::FEEDBACK_PER_TURN;
+use super::machine::Machine;
+use super::replies::Follows;
+use super::{announce, policy};
+
+impl<M: Machine> Pump<M> {
+    /// Does what the node orders, and tells it what came of that, until it is content.
+    pub(super) fn drive_node(&mut self) {
+        let mut left = FEEDBACK_PER_TURN;
+        loop {
+            match self.node.poll() {
+                Output::Effect(effect) => self.apply(effect),
+                Output::Sleep(wake) => {
+                    self.wake = wake.map(|wake| wake.at);
+                    if left == 0 || !self.has_feedback() {
+                        return;
+                    }
+                    left -= 1;
+                    self.hear();
+                }
+            }
+        }
+    }
+
+    fn has_feedback(&self) -> bool {
+        self.links.has_events() || !self.base.feedback.is_empty()
+    }
+
+    /// Tells the node one thing that came of its orders.
+    fn hear(&mut self) {
+        let event = self.links.next_event().map(Input::Link);
+        let feedback = || {
+            self.base.feedback.pop_front().map(|feedback| match feedback {
+                Feedback::Lease(owner, report) => Input::Lease(owner, report),
+                Feedback::Stored(owner, report) => Input::Stored(owner, report),
+                Feedback::Entity(report) => Input::Entity(report),
+                Feedback::Instance(report) => Input::Singleton(report),
+            })
+        };
+        if let Some(input) = event.or_else(feedback) {
+            self.node.handle(self.base.now, input);
+        }
+    }
+
+    /// Does one thing. What each message needs stands here, and the rest beside it, so as not to weigh on every call.
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send { to, message } => self.links.send(self.node.view(), to, message),
+            Effect::Entity(order) => self.order_entity(order),
+            Effect::Reply { token, answer } => self.reply(token, answer),
+            other @ (Effect::Notify(_)
+            | Effect::Singleton(_)
+            | Effect::Lease(..)
+            | Effect::Store(..)
+            | Effect::Quarantine(_)
+            | Effect::Halt(_)) => self.apply_other(other),
+        }
+    }
+
+    fn order_entity(&mut self, order: EntityOrder) {
+        match self.entities.order(order) {
+            Ok(Some(task)) => self.base.act(Action::Start(task)),
+            Ok(None) => {}
+            Err(report) => {
+                if matches!(report, EntityReport::Refused { .. }) {
+                    self.base.stats.mailbox_refused += 1;
+                }
+                self.base.feedback.push_back(Feedback::Entity(report));
+            }
+        }
+    }
+
+    fn reply(&mut self, token: Token, answer: Answer) {
+        match self.replies.answer(token, answer) {
+            None => {}
+            Some(Follows::Answer(reply, answer)) => self.base.act(Action::Answer(reply, answer)),
+            Some(Follows::Forget(kind)) => self.entities.forget(kind),
+            Some(Follows::Undo(undo)) => self.instances.undo(undo),
+            Some(Follows::DeadLetter(singleton, reason)) => self.dead_letter(singleton, reason),
+        }
+    }
+
+    #[inline(never)]
+    fn apply_other(&mut self, effect: Effect) {
+        let Some(effect) = self.links.perform(self.node.view(), effect) else {
+            return;
+        };
+        match effect {
+            Effect::Notify(event) if self.is_for_subscribers(&event) => {}
+            Effect::Notify(Event::Membership(MembershipEvent::Asked(audit))) => {
+                policy::audited(&audit, &mut self.base.log, self.base.now.mono);
+            }
+            Effect::Notify(event) => {
+                if matches!(event, Event::Membership(MembershipEvent::SelfRemoved)) {
+                    self.take_back();
+                }
+                self.entities.heed(&event);
+                self.publish(event);
+            }
+            Effect::Singleton(order) => self.order_instance(order),
+            Effect::Lease(owner, order) => {
+                let answer = self.leases.order(owner, order);
+                let answer = answer.map(|report| Feedback::Lease(owner, report));
+                self.base.feedback.extend(answer);
+            }
+            Effect::Store(owner, request) => {
+                let answer = self.stores.order(owner, request);
+                self.not_stored(answer);
+            }
+            Effect::Halt(reason) => {
+                self.halted = Some(reason);
+                self.stop();
+                self.base.act(Action::Halt(reason));
+            }
+            Effect::Send { .. } | Effect::Entity(_) | Effect::Reply { .. } | Effect::Quarantine(_) => {}
+        }
+    }
+
+    /// Writes an event to the log, and tells those who listen.
+    pub(super) fn publish(&mut self, event: Event) {
+        let (me, log) = (&self.base.me, &mut self.base.log);
+        let names = announce::Names {
+            kinds: &self.entities,
+            singletons: &self.instances,
+        };
+        announce::event(me, &event, log, self.base.now.mono, names);
+        self.base.act(Action::Publish(event));
+    }
+}
