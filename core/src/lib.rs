@@ -47,6 +47,7 @@
 //! | [`admission`] | who is heard, and who may change who is a member: a policy |
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`] | the machines; the `protocol` of each is what it says and hears |
+//! | [`daemons`] | how many daemons of a name there are, and what is next when that changes: values, used by nobody else here |
 //! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
@@ -85,6 +86,7 @@ extern crate std;
 pub mod admission;
 pub mod agreement;
 pub mod config;
+pub mod daemons;
 pub mod ddata;
 pub mod delivery;
 pub mod detector;

@@ -21,6 +21,7 @@ pub const FLOORS: [&[&str]; 6] = [
         "ddata::protocol",
         "ddata::state",
         "delivery",
+        "daemons",
         "detector::protocol",
         "downing::protocol",
         "downing::state",

@@ -53,6 +53,11 @@ mod tcp {
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
+    quorate_conformance::conformance_of_daemons!(
+        AsyncStd,
+        Security::insecure_plaintext(),
+        async_std::task::block_on
+    );
     quorate_conformance::conformance_of_durable_entities!(
         AsyncStd,
         Security::insecure_plaintext(),

@@ -10,10 +10,12 @@ use quorate_core::config::Config;
 use quorate_driver::delivery::{
     Consumer, ConsumerSettings, Delivery, Parcel, Producer, Receipt, ToEntitiesSettings,
 };
-use quorate_driver::{Adapter, Cluster, EntityContext, Kind, Region, Security, SharedMemoryStore};
+use quorate_driver::{
+    Adapter, Cluster, EntityContext, Kind, Region, Runtime, Security, SharedMemoryStore, WorkQueue,
+};
 
 use super::breaking::{BROKEN, Breaking};
-use super::support::{all_up, cluster_with, eventually, first, joined, joined_as, node, within};
+use super::support::{all_up, cluster_with, eventually, first, joined, joined_as, node, runtime, within};
 
 type Parcels<M> = Region<Parcel<M>, Receipt>;
 
@@ -315,6 +317,7 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
         );
         if life == 0 {
             sender.stop().await;
+            super::support::until(&hosting, "it is gone", |view| view.members().len() == 2).await;
         } else {
             producers.push((sender, producer));
         }
@@ -350,4 +353,125 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
         .await
         .expect("it runs");
     assert_eq!(seen.of("e", "ledger").last(), Some(&60));
+}
+
+/// Takes jobs and writes down which, in one book for all nodes; one that holds on to what it has confirms nothing from then on.
+async fn labour(queue: WorkQueue<u64>, seen: Seen, name: &'static str, holds_after: usize) {
+    let mut worker = queue.worker();
+    let mut held = Vec::new();
+    let mut count = 0;
+    while let Some(job) = worker.next().await {
+        seen.note(name, "jobs", *job.message());
+        count += 1;
+        if count > holds_after {
+            held.push(job);
+        } else {
+            job.confirm();
+        }
+    }
+}
+
+/// Five workers on five nodes pull jobs; two stop confirming and die with jobs in hand: every job is confirmed, and those two's are done by
+/// others.
+pub async fn jobs_of_workers_that_die_are_done_by_others<A: Adapter>(security: &Security) {
+    const JOBS: u64 = 200;
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let quickly = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
+    let seen = Seen::default();
+    let mut nodes = cluster_with::<A>(6, security, quickly).await;
+    let mut queues = Vec::new();
+    for node in &nodes {
+        let queue = node.work_queue("jobs").start::<u64>().await;
+        queues.push(queue.expect("it is started"));
+    }
+    for (at, name) in NAMES.into_iter().enumerate() {
+        let holds_after = if at < 2 { 5 } else { usize::MAX };
+        runtime::<A>().spawn(labour(queues[at + 1].clone(), seen.clone(), name, holds_after));
+    }
+    let pushing = async {
+        for job in 0..JOBS {
+            within::<A, _>("it is taken", queues[0].push(&job))
+                .await
+                .expect("it is taken");
+        }
+    };
+    pushing.await;
+    eventually::<A>("two hold on to theirs", async || {
+        NAMES[..2].iter().all(|name| seen.of(name, "jobs").len() > 5)
+    })
+    .await;
+    let state = within::<A, _>("an answer", queues[0].state())
+        .await
+        .expect("an answer");
+    assert!(state.unfinished >= 2, "{state:?}");
+    for _ in 0..2 {
+        nodes.remove(1).stop().await;
+    }
+    eventually::<A>("every job is done", async || {
+        queues[0].state().await.is_ok_and(|state| state.unfinished == 0)
+    })
+    .await;
+    let all: Vec<Vec<u64>> = NAMES.iter().map(|name| seen.of(name, "jobs")).collect();
+    let mut alive: Vec<u64> = all[2..].concat();
+    alive.extend(&all[0][..5]);
+    alive.extend(&all[1][..5]);
+    alive.sort_unstable();
+    assert_eq!(
+        alive,
+        (0..JOBS).collect::<Vec<_>>(),
+        "each confirmed, and by one alone"
+    );
+    // Done at once, and its caller hears of it.
+    let done = within::<A, _>("it is done", queues[0].run(&JOBS, Duration::from_secs(30))).await;
+    assert_eq!(done, Ok(()));
+}
+
+/// The node that holds a durable queue dies: its successor goes on with every job that nobody has confirmed.
+pub async fn a_durable_work_queue_outlives_who_holds_it<A: Adapter>(security: &Security) {
+    const JOBS: u64 = 60;
+    let store = SharedMemoryStore::new();
+    let seen = Seen::default();
+    let quickly = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
+    let builder = || node::<A>(security).config(quickly).store(store.node());
+    let mut nodes = super::support::cluster_of(3, builder).await;
+    let mut queues = Vec::new();
+    for node in &nodes {
+        let queue = node.work_queue("jobs").durable().start::<u64>().await;
+        queues.push(queue.expect("it is started"));
+    }
+    for job in 0..JOBS {
+        within::<A, _>("it is taken", queues[1].push(&job))
+            .await
+            .expect("it is kept");
+    }
+    let mut worker = queues[1].worker();
+    for _ in 0..JOBS / 3 {
+        let job = within::<A, _>("a job", worker.next())
+            .await
+            .expect("the node runs");
+        seen.note("first", "jobs", *job.message());
+        job.confirm();
+    }
+    let in_hand = within::<A, _>("a job", worker.next())
+        .await
+        .expect("the node runs");
+    nodes.remove(0).stop().await;
+    eventually::<A>("another holds it", async || queues[2].state().await.is_ok()).await;
+    runtime::<A>().spawn(labour(queues[2].clone(), seen.clone(), "second", usize::MAX));
+    seen.note("first", "jobs", *in_hand.message());
+    in_hand.confirm();
+    eventually::<A>("every job is done", async || {
+        queues[2].state().await.is_ok_and(|state| state.unfinished == 0)
+    })
+    .await;
+    let (first, second) = (seen.of("first", "jobs"), seen.of("second", "jobs"));
+    let mut all = [first.clone(), second.clone()].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all, (0..JOBS).collect::<Vec<_>>(), "{first:?} {second:?}");
+    // The last confirmations of the dead one may be unknown, and the job in hand may have been given away.
+    assert!(
+        first.len() + second.len() <= usize::try_from(JOBS).expect("few") + 2,
+        "{first:?} {second:?}"
+    );
 }

@@ -12,7 +12,7 @@
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_deliveries!`, `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_daemons!`, `conformance_of_deliveries!`, `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
@@ -26,6 +26,7 @@ mod breaking;
 mod certificates;
 mod churn;
 mod cluster;
+mod daemons;
 mod data;
 mod deliveries;
 mod disk;
@@ -87,12 +88,13 @@ pub use cluster::{
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
     three_nodes_form_a_cluster_and_answer_for_each_other,
 };
+pub use daemons::daemons_run_once_each_while_nodes_die_and_their_number_changes;
 pub use data::{
     a_large_state_crosses_beside_heartbeats_and_asks, i_63_replicated_data_is_on_every_node_and_outlives_one,
 };
 pub use deliveries::{
-    deliveries_keep_their_order_and_number_while_shards_move,
-    s_238_64_mib_arrive_in_parts_over_links_that_break,
+    a_durable_work_queue_outlives_who_holds_it, deliveries_keep_their_order_and_number_while_shards_move,
+    jobs_of_workers_that_die_are_done_by_others, s_238_64_mib_arrive_in_parts_over_links_that_break,
     s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_restart,
     what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation,
 };
@@ -384,6 +386,18 @@ macro_rules! conformance_of_deliveries {
             what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation,
             s_238_64_mib_arrive_in_parts_over_links_that_break,
             s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_restart,
+            jobs_of_workers_that_die_are_done_by_others,
+            a_durable_work_queue_outlives_who_holds_it,
+        );
+    };
+}
+
+/// The same for daemons.
+#[macro_export]
+macro_rules! conformance_of_daemons {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            daemons_run_once_each_while_nodes_die_and_their_number_changes,
         );
     };
 }

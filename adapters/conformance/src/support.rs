@@ -86,9 +86,9 @@ pub(super) async fn joined_as<A: Adapter>(
     seed: &Address,
 ) -> Cluster<A> {
     let node = builder.seeds([seed]).start().await.expect("the node starts");
-    within::<A, _>("a node that joins is up", node.up())
-        .await
-        .expect("it is up");
+    if let Err(error) = within::<A, _>("a node that joins is up", node.up()).await {
+        panic!("{error}: {:?}", node.terminated().await);
+    }
     node
 }
 

@@ -13,6 +13,7 @@ use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
 use quorate_core::sharding::errors::AskFailure;
 
+use crate::daemons::DaemonsError;
 use crate::durable::{DurabilityError, DurableFailure};
 use crate::extract::Unopened;
 use crate::kinds::Mismatch;
@@ -109,6 +110,9 @@ pub enum ClusterError {
     /// A kind of durable entities on a node whose store cannot keep them.
     #[error(transparent)]
     Durability(#[from] DurabilityError),
+    /// Daemons that cannot be.
+    #[error(transparent)]
+    Daemons(#[from] DaemonsError),
     /// A setting of reliable delivery is out of its range.
     #[error(transparent)]
     Setting(#[from] BadSetting),

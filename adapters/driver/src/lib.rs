@@ -27,6 +27,7 @@ mod clock;
 mod cluster;
 mod codec;
 mod commands;
+mod daemons;
 pub mod data;
 pub mod delivery;
 pub mod durable;
@@ -67,11 +68,13 @@ pub mod testing;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
+mod work;
 
 pub use adapter::Adapter;
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
 pub use cluster::Cluster;
+pub use daemons::{DAEMONS_MAX, Daemon, DaemonContext, Daemons, DaemonsBuilder, DaemonsError, DaemonsState};
 pub use entity::{
     Directive, Entity, EntityContext, EntityFailure, ReplyTo, Supervision, TIMER_INTERVAL_MIN, TIMERS_MAX,
 };
@@ -107,6 +110,7 @@ pub use transport::{
     Accepted, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read,
     Transport, Unproved,
 };
+pub use work::{JOBS_WAITING_MAX, Job, WorkError, WorkQueue, WorkQueueBuilder, WorkState, Worker};
 
 /// The core's types that the API speaks of.
 pub mod core {

@@ -93,6 +93,10 @@ pub(crate) struct Shared {
     pub(crate) store: Option<StoreAccess>,
     /// Whether several stores of the cluster keep logs.
     pub(crate) keeps_logs: bool,
+    /// How often daemons are seen to.
+    pub(crate) keep_alive_interval: Duration,
+    /// How long one may take to end.
+    pub(crate) handoff_timeout: Duration,
     pub(crate) openers: AtomicU64,
     /// What runs beside users' tasks.
     pub(crate) background: Background,
@@ -131,6 +135,8 @@ impl Shared {
             // Drawn for this incarnation.
             openers: AtomicU64::new(me.uid()),
             keeps_logs: config.journal.voters > 0,
+            keep_alive_interval: config.sharding.daemon_keep_alive_interval,
+            handoff_timeout: config.sharding.handoff_timeout,
             me,
             hub: Arc::new(Hub::new(idle)),
             wake,

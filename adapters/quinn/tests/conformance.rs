@@ -24,6 +24,7 @@ quorate_conformance::bad_inputs!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_data!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_shutdown!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_deliveries!(Quinn, mtls(), block_on);
+quorate_conformance::conformance_of_daemons!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_singletons!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_durable_entities!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_from_outside!(Quinn, mtls(), block_on);

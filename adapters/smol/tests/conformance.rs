@@ -10,6 +10,7 @@ mod tcp {
     quorate_conformance::conformance_of_data!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_shutdown!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_deliveries!(Smol, Security::insecure_plaintext(), smol::block_on);
+    quorate_conformance::conformance_of_daemons!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_singletons!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_durable_entities!(
         Smol,

@@ -92,6 +92,11 @@ struct Entities;
 #[doc = include_str!("../../../docs/durable.md")]
 struct DurableEntities;
 
+/// The chapter about daemons compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/daemons.md")]
+struct DaemonsChapter;
+
 /// The chapter about reliable delivery compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/delivery.md")]

@@ -24,6 +24,7 @@ mod tcp {
     quorate_conformance::conformance_of_data!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_shutdown!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_deliveries!(Tokio, Security::insecure_plaintext(), block_on);
+    quorate_conformance::conformance_of_daemons!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_singletons!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_durable_entities!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_from_outside!(Tokio, Security::insecure_plaintext(), block_on);

@@ -76,6 +76,9 @@ pub struct ShardingConfig {
     /// How long shards that nobody runs wait for their stored home when its node is no member yet, before another one is chosen
     /// (default 10 s, > 0; the removal margin if that is longer). After all nodes were killed it is the time for them to come back.
     pub home_return_timeout: Duration,
+    /// How often daemons are seen to: one that has ended begins again within this time (default 10 s, > 0). Mirrors
+    /// `sharded-daemon-process.keep-alive-interval`.
+    pub daemon_keep_alive_interval: Duration,
     /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the replies that
     /// peers may send.
     pub open_asks_max: usize,
@@ -105,6 +108,7 @@ impl Default for ShardingConfig {
             coordinator_failure_backoff: Duration::from_secs(5),
             snapshot_after: 1000,
             home_return_timeout: Duration::from_secs(10),
+            daemon_keep_alive_interval: Duration::from_secs(10),
             open_asks_max: 100_000,
         }
     }
@@ -119,6 +123,7 @@ impl ShardingConfig {
             shard_start_timeout: Duration::from_millis(1_000),
             rebalance_interval: Duration::from_millis(500),
             coordinator_failure_backoff: Duration::from_millis(500),
+            daemon_keep_alive_interval: Duration::from_millis(500),
             rebalance_relative_limit: 0.5,
             entity_restart_backoff: Duration::from_millis(1_000),
             shard_failure_backoff: Duration::from_millis(1_000),
@@ -142,6 +147,10 @@ impl ShardingConfig {
         )?;
         positive("sharding.home_return_timeout", self.home_return_timeout)?;
         at_least_one("sharding.snapshot_after", self.snapshot_after)?;
+        positive(
+            "sharding.daemon_keep_alive_interval",
+            self.daemon_keep_alive_interval,
+        )?;
         at_least_one("sharding.buffer_messages_max", self.buffer_messages_max)?;
         at_least_one("sharding.buffer_bytes_max", self.buffer_bytes_max)?;
         at_least_one("sharding.rebalance_threshold", self.rebalance_threshold)?;

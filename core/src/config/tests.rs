@@ -39,7 +39,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 45] = [
+    let keys: [(&str, Set<Duration>); 46] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -150,6 +150,9 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         }),
         ("sharding.home_return_timeout", |c, v| {
             c.sharding.home_return_timeout = v
+        }),
+        ("sharding.daemon_keep_alive_interval", |c, v| {
+            c.sharding.daemon_keep_alive_interval = v
         }),
         ("singleton.hand_over_retry_interval", |c, v| {
             c.singleton.hand_over_retry_interval = v

@@ -4,12 +4,14 @@
 //! * [`AtLeastOnce`]: what a persistent sender has sent and nobody has confirmed, sent again at intervals that grow.
 //! * [`Producer`]: numbers messages, sends as many as were asked for, and again what is not confirmed.
 //! * [`ToEntities`]: a producer for each of many entities, with one bound for all.
+//! * [`Work`]: jobs of one producer for workers that ask for them.
 //! * [`Consumer`]: one message at a time, in order and without a gap, and no more on the way than there is room for.
 
 mod at_least_once;
 mod consumer;
 mod producer;
 mod to_entities;
+mod work;
 
 use core::time::Duration;
 
@@ -17,6 +19,7 @@ pub use at_least_once::{AtLeastOnce, AtLeastOnceSettings, Redelivery, TooManyUnc
 pub use consumer::{Consumer, ConsumerOutput, ConsumerSettings, Part, Sequenced};
 pub use producer::{NotRequested, Producer, ProducerOutput, ProducerSettings, Request, Stored};
 pub use to_entities::{ToEntities, ToEntitiesOutput, ToEntitiesSettings, TooManyWaiting};
+pub use work::{Pull, TooManyJobs, Work};
 
 /// Why a setting of delivery is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

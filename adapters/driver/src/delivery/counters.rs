@@ -28,7 +28,7 @@ impl DeliveryCounters {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn undecodable(&self) {
+    pub(crate) fn undecodable(&self) {
         self.undecodable.fetch_add(1, Ordering::Relaxed);
     }
 

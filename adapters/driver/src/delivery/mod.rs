@@ -28,6 +28,8 @@ mod sending;
 
 pub use consumer::{Confirm, Consumer, Delivery};
 pub(crate) use counters::DeliveryCounters;
+pub(crate) use parcel::Bytes;
 pub use parcel::{Parcel, Receipt};
 pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
+pub(crate) use queue::{Entry, MESSAGE_BYTES_MAX, Queue};
 pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};

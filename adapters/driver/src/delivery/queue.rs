@@ -22,7 +22,7 @@ use crate::shared::Shared;
 use crate::sync::{Either, race};
 
 /// Largest message that is kept: a record, less what is written beside it (an id of a kibibyte, numbers).
-pub(super) const MESSAGE_BYTES_MAX: usize = EVENT_BYTES_MAX - 2_048;
+pub(crate) const MESSAGE_BYTES_MAX: usize = EVENT_BYTES_MAX - 2_048;
 
 /// Entries that are written together: as much as one order of a store may have is a quarter of this many of the largest.
 const BATCH_MAX: usize = 256;
@@ -35,7 +35,7 @@ const VERSION: u8 = 1;
 
 /// One record.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Sent {
         seq: u64,
         entity: Vec<u8>,
@@ -63,7 +63,7 @@ struct Kept {
 }
 
 /// See the module.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     journal: KeptJournal,
     first: Sequence,
     last: Sequence,
@@ -72,13 +72,22 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Takes the queue of this name over, and reads it.
-    pub(super) async fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, ProducerError> {
+    pub(crate) async fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, ProducerError> {
         // A producer stays where it was started, so a store of this node alone will do where no other is to be had.
         let keeper = Keeper::of(shared, false).or_else(|error| match Keeper::of(shared, true) {
             Ok(keeper) => Ok(keeper),
             Err(_) => Err(error),
         });
         let (keeper, _) = keeper?;
+        Self::open_with(shared, &keeper, &format!("producer/{name}")).await
+    }
+
+    /// The same of another use than a producer's, which has a name of its own, by a given keeper.
+    pub(crate) async fn open_with(
+        shared: &Arc<Shared>,
+        keeper: &Keeper,
+        name: &str,
+    ) -> Result<Self, ProducerError> {
         // No kind has an empty name.
         let log = log_name("", &EntityId::new(name.as_bytes())).ok_or(ProducerError::Name)?;
         let sleep = shared.background.sleeper();
@@ -120,7 +129,7 @@ impl Queue {
     }
 
     /// What nobody has confirmed, and who writes from now on.
-    pub(super) fn split(self) -> (Vec<(u64, EntityId, Payload)>, Self) {
+    pub(crate) fn split(self) -> (Vec<(u64, EntityId, Payload)>, Self) {
         let kept = self.unconfirmed.iter();
         let kept = kept.map(|(seq, kept)| (*seq, EntityId::new(&kept.entity), kept.payload.clone()));
         (kept.collect(), self)
@@ -160,6 +169,17 @@ impl Queue {
                 return inbox.put(Said::StoreFailed);
             }
         }
+    }
+
+    /// Appends one entry, and keeps the log short.
+    pub(crate) async fn write_one(
+        &mut self,
+        entry: Entry,
+        background: &Background,
+        settings: &ProducerSettings,
+    ) -> Result<(), StoreError> {
+        self.write(vec![entry], background, settings).await?;
+        self.shorten(background, settings).await
     }
 
     /// Appends entries; the numbers of the messages among them, and how many confirmations.

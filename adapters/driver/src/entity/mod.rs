@@ -26,7 +26,7 @@ pub(crate) use gate::Gate;
 pub(crate) use mailbox::{Delivery, Mailbox, Refused};
 pub use reply::ReplyTo;
 pub use supervision::{Directive, EntityFailure, Supervision};
-pub(crate) use task::{Life, MESSAGES_PER_TURN, Reports, SleepUntil, Start, Starter, TypedStarter};
+pub(crate) use task::{Beside, Life, MESSAGES_PER_TURN, Reports, SleepUntil, Start, Starter, TypedStarter};
 pub use timers::{TIMER_INTERVAL_MIN, TIMERS_MAX};
 pub(crate) use who::Who;
 

@@ -178,6 +178,14 @@ where
     }
 }
 
+/// What comes first beside something that runs.
+pub(crate) enum Beside<T> {
+    Done(T),
+    Message(Payload),
+    /// The entity has to stop.
+    Stop,
+}
+
 /// What has to be said when the entity ends, however it ends.
 pub(crate) struct Life {
     pub(super) start: Start,
@@ -295,6 +303,22 @@ impl Life {
             });
         }
         delivery.payload
+    }
+
+    /// Runs something until it is done, a message comes, or the entity has to stop. Nothing is lost between two calls.
+    pub(crate) async fn next_beside<W: Future>(&mut self, mut work: Pin<&mut W>) -> Beside<W::Output> {
+        let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
+        let next = poll_fn(|cx| {
+            if let Poll::Ready(done) = self.enter(|| work.as_mut().poll(cx)) {
+                return Poll::Ready(Err(done));
+            }
+            mailbox.poll_next(cx, &reports.budget).map(Ok)
+        });
+        match next.await {
+            Err(done) => Beside::Done(done),
+            Ok(None) => Beside::Stop,
+            Ok(Some(delivery)) => self.begun(delivery).await.map_or(Beside::Stop, Beside::Message),
+        }
     }
 
     /// The same for what it does by itself: nobody waits for an answer.

@@ -172,6 +172,9 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("sharding.rebalance_interval", |c| {
             c.sharding.rebalance_interval = Duration::ZERO
         }),
+        ("sharding.daemon_keep_alive_interval", |c| {
+            c.sharding.daemon_keep_alive_interval = Duration::ZERO
+        }),
         ("sharding.buffer_messages_max", |c| {
             c.sharding.buffer_messages_max = 0
         }),

@@ -1,0 +1,246 @@
+//! Daemons as users hold them: a fixed number of tasks, each running exactly once in the cluster, and a handle to change how many there
+//! are. Page: `docs/daemons.md`. Spec: sharding 1.8.
+//!
+//! | part | decides |
+//! |---|---|
+//! | `quorate_core::daemons` | how a daemon is called, whether it may begin, what is next when the number changes |
+//! | [`Daemon`], [`Daemons`] | nothing: what users write and hold |
+//! | `manager` | when daemons are seen to; it runs in a singleton, and its scales are in distributed data |
+//! | `running` | how a daemon ends that is told to |
+
+mod builder;
+mod manager;
+mod running;
+
+pub use builder::DaemonsBuilder;
+pub use quorate_core::daemons::DAEMONS_MAX;
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use quorate_core::daemons::Scale;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{DataReadError, Set};
+use crate::entity::EntityContext;
+use crate::error::AskError;
+use crate::singleton::Singleton;
+
+/// One of several tasks that are always somewhere in the cluster. Started with [`Cluster::daemons`](crate::Cluster::daemons).
+///
+/// ```
+/// use quorate_driver::{Daemon, DaemonContext};
+///
+/// struct Projection {
+///     part: u32,
+/// }
+///
+/// impl Daemon for Projection {
+///     async fn run(&mut self, daemon: &DaemonContext) {
+///         while !daemon.is_stopping() {
+///             // Handle what belongs to `self.part` of `daemon.count()`, and look up now and then.
+///             daemon.stopping().await;
+///         }
+///     }
+/// }
+/// ```
+pub trait Daemon: Send + 'static {
+    /// Does the work. It is to return soon after [`DaemonContext::stopping`] completes: its shard moves, its node leaves, or the number of
+    /// daemons changes. One that returns without being told to, or panics, begins again with the next look
+    /// (`sharding.daemon_keep_alive_interval`).
+    ///
+    /// # Cancel safety
+    /// It is dropped in the middle when the node stops at once, or when it has not returned some time after it was told to
+    /// (a quarter of `sharding.handoff_timeout`).
+    fn run(&mut self, daemon: &DaemonContext) -> impl Future<Output = ()> + Send;
+}
+
+/// What a daemon knows of itself. Cheap to clone.
+#[derive(Clone)]
+pub struct DaemonContext {
+    index: u32,
+    count: u32,
+    revision: u64,
+    entity: EntityContext,
+    stopping: async_channel::Receiver<()>,
+}
+
+impl DaemonContext {
+    /// Which of them this is: 0 to `count` - 1.
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// How often the number was changed, from 1 on.
+    #[must_use]
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The way to entities and singletons, and the node.
+    #[must_use]
+    pub const fn entity(&self) -> &EntityContext {
+        &self.entity
+    }
+
+    /// Whether it is to end.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_closed()
+    }
+
+    /// Completes when it is to end.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn stopping(&self) {
+        while self.stopping.recv().await.is_ok() {}
+    }
+}
+
+impl fmt::Debug for DaemonContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DaemonContext")
+            .field("index", &self.index)
+            .field("count", &self.count)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many daemons there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonsState {
+    /// How many.
+    pub count: u32,
+    /// How often the number was changed, from 1 on.
+    pub revision: u64,
+    /// Whether a change is under way: earlier daemons end, and none of these runs yet.
+    pub is_rescaling: bool,
+}
+
+/// Why the number of daemons was not changed, or is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DaemonsError {
+    /// A change is under way already: ask again later.
+    #[error("the number of daemons is being changed already")]
+    InProgress,
+    /// The number is not 1 to [`DAEMONS_MAX`].
+    #[error("there are 1 to {DAEMONS_MAX} daemons")]
+    Count,
+    /// No majority of the members was told in time: the change may take place all the same.
+    #[error("no majority of the members was told in time; the change may take place")]
+    NoMajority,
+    /// Whoever sees to them has not answered. A change that was asked for may have begun, and goes on then.
+    #[error("whoever sees to the daemons has not answered: {0}")]
+    Failed(#[from] AskError),
+}
+
+/// What is said to the manager.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    State,
+    Rescale { count: u32 },
+}
+
+/// What it answers.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Said {
+    State(DaemonsState),
+    InProgress,
+    Count,
+    NoMajority,
+}
+
+/// Scales as they are kept: revision, count, settled.
+type Kept = (u64, u32, bool);
+
+/// The scales that are known, in distributed data.
+#[derive(Clone)]
+struct Scales(Set<Kept>);
+
+impl Scales {
+    /// What a majority knows; nothing if nobody has written anything.
+    async fn known(&self) -> Result<Vec<Scale>, DataReadError> {
+        match self.0.read(crate::data::Read::Majority).await {
+            Ok(kept) => Ok(kept.into_iter().map(scale).collect()),
+            Err(DataReadError::Failed(quorate_core::ddata::protocol::ReadError::NotFound)) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+const fn scale((revision, count, is_settled): Kept) -> Scale {
+    Scale {
+        revision,
+        is_settled,
+        count,
+    }
+}
+
+const fn kept(scale: Scale) -> Kept {
+    (scale.revision, scale.count, scale.is_settled)
+}
+
+/// The way to the daemons of a name, from a node that hosts some or only reaches them. Cheap to clone; dropping it stops nothing.
+#[derive(Clone)]
+pub struct Daemons {
+    manager: Singleton<Order, Said>,
+    /// How long a change may take: until everybody has ended.
+    patience: Duration,
+}
+
+impl Daemons {
+    /// How many there are, and whether that is being changed. Mirrors `GetNumberOfProcesses`.
+    ///
+    /// # Errors
+    /// [`DaemonsError::Failed`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn state(&self) -> Result<DaemonsState, DaemonsError> {
+        answer(self.manager.ask(&Order::State).await?)
+    }
+
+    /// Changes how many there are, from any node. All that run end first, then those of the new number begin; completes in between, when
+    /// the last has ended. Whatever happens to nodes meanwhile, a change that was begun is completed. Mirrors
+    /// `ChangeNumberOfProcesses`.
+    ///
+    /// # Errors
+    /// [`DaemonsError`]; with [`DaemonsError::Failed`] and [`DaemonsError::NoMajority`] the change may take place, and
+    /// [`Self::state`] says whether it does.
+    ///
+    /// # Cancel safety
+    /// Dropping it stops waiting; a change that was begun is completed.
+    pub async fn rescale(&self, count: u32) -> Result<DaemonsState, DaemonsError> {
+        if !(1..=DAEMONS_MAX).contains(&count) {
+            return Err(DaemonsError::Count);
+        }
+        let asked = self.manager.ask(&Order::Rescale { count });
+        answer(asked.timeout(self.patience).await?)
+    }
+}
+
+const fn answer(said: Said) -> Result<DaemonsState, DaemonsError> {
+    match said {
+        Said::State(state) => Ok(state),
+        Said::InProgress => Err(DaemonsError::InProgress),
+        Said::Count => Err(DaemonsError::Count),
+        Said::NoMajority => Err(DaemonsError::NoMajority),
+    }
+}
+
+impl fmt::Debug for Daemons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Daemons").field(&self.manager).finish()
+    }
+}

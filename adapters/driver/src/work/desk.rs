@@ -1,0 +1,245 @@
+//! Who holds a queue: the instance of a singleton. Keeps who waits for room and who for jobs, and the store's word before its own. Spec:
+//! sharding 1.14.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::delivery::{ProducerSettings, Pull, Work};
+use quorate_core::token::Token;
+
+use super::{JOBS_WAITING_MAX, Order, Said, WorkState, WorkerId, look};
+use crate::delivery::{Bytes, Entry, MESSAGE_BYTES_MAX, Queue};
+use crate::durable::Keeper;
+use crate::entity::{Entity, EntityContext, ReplyTo};
+use crate::shared::Shared;
+
+/// Jobs that wait for room, their callers with them. Past it they are refused.
+const PARKED_MAX: usize = 1_000;
+
+/// How often it looks who is gone, and whom it has to answer before their time is over.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// An answer that nothing has come is given so long before nobody waits for it.
+const EARLY: Duration = Duration::from_secs(1);
+
+/// The pause before a store is asked again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// See the module.
+pub(super) struct Desk {
+    shared: Arc<Shared>,
+    name: Arc<str>,
+    /// Whose numbers the jobs have.
+    instance: u64,
+    keeper: Option<Keeper>,
+    queue: Option<Queue>,
+    work: Work<WorkerId>,
+    /// Who waits for a job.
+    idle: VecDeque<(WorkerId, ReplyTo<Said>)>,
+    /// Who waits for room.
+    parked: VecDeque<(Bytes, bool, ReplyTo<Said>)>,
+    /// Who waits for a job's end.
+    ends: BTreeMap<u64, ReplyTo<Said>>,
+}
+
+impl Desk {
+    pub(super) fn new(shared: Arc<Shared>, name: Arc<str>, token: Token, keeper: Option<Keeper>) -> Self {
+        Self {
+            shared,
+            name,
+            // Numbers that are stored are the same in every instance.
+            instance: if keeper.is_some() { 0 } else { token.term },
+            keeper,
+            queue: None,
+            work: Work::new(JOBS_WAITING_MAX, 1),
+            idle: VecDeque::new(),
+            parked: VecDeque::new(),
+            ends: BTreeMap::new(),
+        }
+    }
+
+    async fn push(&mut self, payload: Bytes, waits: bool, reply: ReplyTo<Said>) {
+        if self.queue.is_some() && payload.0.len() > MESSAGE_BYTES_MAX {
+            return reply.send(&Said::TooLarge);
+        }
+        let kept = payload.clone();
+        let Ok(id) = self.work.on_job(payload.0) else {
+            return reply.send(&Said::Full);
+        };
+        let entry = Entry::Sent {
+            seq: id,
+            entity: Vec::new(),
+            payload: kept,
+        };
+        if !self.note(entry).await {
+            self.work.on_done(id);
+            return reply.send(&Said::Store);
+        }
+        if waits {
+            self.ends.insert(id, reply);
+        } else {
+            reply.send(&Said::Taken);
+        }
+    }
+
+    /// Stores something, if this queue does; whether it is stored.
+    async fn note(&mut self, entry: Entry) -> bool {
+        let Some(queue) = &mut self.queue else {
+            return true;
+        };
+        let settings = ProducerSettings::default();
+        queue
+            .write_one(entry, &self.shared.background, &settings)
+            .await
+            .is_ok()
+    }
+
+    async fn on_done(&mut self, ids: Vec<u64>) {
+        for id in ids {
+            // One that cannot be noted is done again by the next holder.
+            self.note(Entry::Confirmed { seq: id }).await;
+            if let Some(reply) = self.ends.remove(&id) {
+                reply.send(&Said::Done);
+            }
+        }
+    }
+
+    /// Takes what there is room for, and gives what there is to who waits.
+    async fn serve(&mut self) {
+        while self.work.has_room()
+            && let Some((payload, waits, reply)) = self.parked.pop_front()
+        {
+            if !reply.time_left().is_zero() {
+                self.push(payload, waits, reply).await;
+            }
+        }
+        while self.work.waiting() > 0
+            && let Some((worker, reply)) = self.idle.pop_front()
+        {
+            if reply.time_left().is_zero() {
+                continue;
+            }
+            let job = self.work.give(worker);
+            let job = job.map(|(id, payload)| (id, Bytes(payload.clone())));
+            let instance = self.instance;
+            reply.send(&Said::Job { instance, job });
+        }
+    }
+
+    /// Who is gone, and who has waited long enough.
+    fn on_look(&mut self) {
+        let view = self.shared.hub.view();
+        let is_member = |worker: &WorkerId| {
+            let mut nodes = view.members().iter().map(|member| member.node.uid());
+            nodes.any(|uid| uid == worker.node)
+        };
+        let gone: Vec<WorkerId> = self.work.workers().filter(|worker| !is_member(worker)).collect();
+        for worker in gone {
+            self.leave(worker);
+        }
+        let (instance, idle) = (self.instance, std::mem::take(&mut self.idle));
+        for (worker, reply) in idle {
+            if reply.time_left() > EARLY {
+                self.idle.push_back((worker, reply));
+            } else {
+                reply.send(&Said::Job { instance, job: None });
+            }
+        }
+    }
+
+    fn leave(&mut self, worker: WorkerId) {
+        self.idle.retain(|(idle, _)| *idle != worker);
+        self.work.on_gone(worker);
+    }
+}
+
+impl Entity for Desk {
+    type Message = Order;
+    type Reply = Said;
+
+    async fn on_start(&mut self, context: &EntityContext) {
+        while let Some(keeper) = &self.keeper
+            && self.queue.is_none()
+        {
+            match Queue::open_with(&self.shared, keeper, &self.name).await {
+                Ok(queue) => {
+                    let (kept, queue) = queue.split();
+                    self.work
+                        .recover(kept.into_iter().map(|(id, _, payload)| (id, payload)));
+                    self.queue = Some(queue);
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        target: "cluster::delivery", event = "work_queue_not_opened", queue = &*self.name, %error,
+                        "a queue of jobs waits for its store"
+                    );
+                    self.shared.background.sleeper()(PAUSE).await;
+                }
+            }
+        }
+        look(context, LOOK);
+    }
+
+    async fn handle(&mut self, context: &EntityContext, order: Order) -> Said {
+        match order {
+            Order::Push { payload, waits } => {
+                if let Ok(reply) = context.reply_later::<Self>() {
+                    if self.parked.len() < PARKED_MAX {
+                        self.parked.push_back((payload, waits, reply));
+                    } else {
+                        reply.send(&Said::Full);
+                    }
+                }
+            }
+            Order::Pull {
+                worker,
+                instance,
+                turn,
+                done,
+                holds,
+            } => {
+                // Numbers of another instance mean nothing here.
+                let (done, holds) = if instance == self.instance {
+                    (done, holds)
+                } else {
+                    (Vec::new(), Vec::new())
+                };
+                let (may_have, done) = self.work.on_pull(worker, &Pull { turn, done, holds });
+                self.on_done(done).await;
+                if may_have && let Ok(reply) = context.reply_later::<Self>() {
+                    self.idle.retain(|(idle, _)| *idle != worker);
+                    self.idle.push_back((worker, reply));
+                }
+            }
+            Order::Settled {
+                worker,
+                instance,
+                id,
+                is_done,
+            } => {
+                let is_ours = instance == self.instance;
+                if is_ours && !is_done {
+                    self.work.on_returned(worker, id);
+                } else if is_ours && self.work.on_done(id) {
+                    self.on_done(vec![id]).await;
+                }
+            }
+            Order::Bye { worker } => self.leave(worker),
+            Order::State => {
+                return Said::State(WorkState {
+                    unfinished: self.work.unfinished(),
+                    waiting: self.work.waiting(),
+                    workers: self.work.workers().count(),
+                });
+            }
+            Order::Look => {
+                self.on_look();
+                look(context, LOOK);
+            }
+        }
+        self.serve().await;
+        // Told, or answered elsewhere.
+        Said::Taken
+    }
+}

@@ -1,0 +1,339 @@
+//! Work pulling as users hold it: a queue by name from which workers on any node take jobs, one after the other, and confirm them. Page:
+//! `docs/delivery.md`. Spec: sharding 1.14.
+//!
+//! | part | decides |
+//! |---|---|
+//! | `quorate_core::delivery::Work` | who gets which job, and what becomes of those of a worker that is gone |
+//! | [`WorkQueue`], [`Worker`], [`Job`] | nothing: what users hold |
+//! | `desk` | who waits, for room and for jobs; it runs in a singleton |
+
+mod desk;
+mod worker;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::sharding::errors::AskFailure;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use worker::{Job, Worker};
+
+use self::desk::Desk;
+use crate::cluster::Cluster;
+use crate::codec;
+use crate::delivery::Bytes;
+use crate::durable::Keeper;
+use crate::entity::EntityContext;
+use crate::error::{AskError, ClusterError};
+use crate::shared::Shared;
+use crate::singleton::{Singleton, SingletonBuilder};
+
+/// Jobs that may wait for a worker. Mirrors the work pulling producer's `buffer-size`.
+pub const JOBS_WAITING_MAX: usize = 1_000;
+
+/// Why a job was not taken, or is not known to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkError {
+    /// The job could not be encoded: not taken.
+    #[error("the job cannot be encoded")]
+    Encode,
+    /// The job is too large for a message, or for the store of a durable queue: not taken.
+    #[error("the job is too large")]
+    TooLarge,
+    /// As many wait for room as may: not taken.
+    #[error("too many jobs wait for room")]
+    Full,
+    /// A durable queue's store did not keep the job: it may have been taken.
+    #[error("the queue's store did not keep the job")]
+    Store,
+    /// There is no answer: the job may have been taken, unless the error says that it was not handled.
+    #[error(transparent)]
+    Failed(#[from] AskError),
+}
+
+/// A worker, as the queue knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct WorkerId {
+    /// The uid of its node.
+    node: u64,
+    /// Among those of the node.
+    number: u64,
+}
+
+/// What is said to the queue.
+#[derive(Debug, Serialize, Deserialize)]
+enum Order {
+    Push {
+        payload: Bytes,
+        /// Answered when it is done, not when it is taken.
+        waits: bool,
+    },
+    Pull {
+        worker: WorkerId,
+        /// Of which instance the numbers are.
+        instance: u64,
+        turn: u64,
+        done: Vec<u64>,
+        holds: Vec<u64>,
+    },
+    /// A job is done, or given back.
+    Settled {
+        worker: WorkerId,
+        instance: u64,
+        id: u64,
+        is_done: bool,
+    },
+    /// A worker ends.
+    Bye {
+        worker: WorkerId,
+    },
+    State,
+    /// The queue to itself.
+    Look,
+}
+
+/// What it answers.
+#[derive(Debug, Serialize, Deserialize)]
+enum Said {
+    Taken,
+    Done,
+    /// A job, or none so far. What was said to be done is heard.
+    Job {
+        instance: u64,
+        job: Option<(u64, Bytes)>,
+    },
+    State(WorkState),
+    Full,
+    TooLarge,
+    Store,
+}
+
+/// What a queue has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkState {
+    /// Jobs that are not done, those that wait included.
+    pub unfinished: usize,
+    /// Jobs that wait for a worker.
+    pub waiting: usize,
+    /// Workers that have asked for jobs and are not gone.
+    pub workers: usize,
+}
+
+/// A queue of jobs by name, before this node hosts it or reaches it. See [`Cluster::work_queue`].
+#[must_use = "nothing happens before it is started or a proxy is made"]
+#[derive(Clone)]
+pub struct WorkQueueBuilder {
+    shared: Arc<Shared>,
+    name: String,
+    role: Option<String>,
+    is_durable: bool,
+}
+
+impl<A> Cluster<A> {
+    /// A queue of jobs in the cluster, from which workers on any node pull: each takes a job when it is ready for one, and what a worker
+    /// that is gone has not confirmed goes to others. Who holds the queue is a singleton. The name has 1 to 200 bytes.
+    ///
+    /// ```no_run
+    /// # use quorate_driver::{Adapter, Cluster, WorkQueue};
+    /// # async fn example<A: Adapter>(cluster: Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
+    /// // On every node with the role: one of them holds it.
+    /// let images: WorkQueue<String> = cluster.work_queue("images").role("backend").start().await?;
+    /// images.push(&"cat.png".to_owned()).await?;
+    ///
+    /// let mut worker = images.worker();
+    /// while let Some(job) = worker.next().await {
+    ///     println!("work on {}", job.message());
+    ///     job.confirm();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn work_queue(&self, name: impl Into<String>) -> WorkQueueBuilder {
+        WorkQueueBuilder {
+            shared: Arc::clone(self.shared()),
+            name: name.into(),
+            role: None,
+            is_durable: false,
+        }
+    }
+}
+
+impl WorkQueueBuilder {
+    /// The oldest member with this role holds it (default: the oldest of all). The same on every node, proxies included.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.role = Some(role.into());
+        self
+    }
+
+    /// Keeps each job in the store until it is confirmed, up to 1 MiB each: the next holder of the queue goes on with them (default: they are
+    /// gone with their holder). The store has to be one that all nodes share, or the nodes' stores vote about logs (`journal.voters`).
+    pub const fn durable(mut self) -> Self {
+        self.is_durable = true;
+        self
+    }
+
+    /// Holds it on this node, when this node is the oldest that may, and reaches it. Do it on every node with the role.
+    ///
+    /// # Errors
+    /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start); [`ClusterError::Durability`] for a durable one whose store no
+    /// other node reads.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn start<J: 'static>(self) -> Result<WorkQueue<J>, ClusterError> {
+        let keeper = if self.is_durable {
+            let (keeper, _) = Keeper::of(&self.shared, false)?;
+            Some(keeper)
+        } else {
+            None
+        };
+        let (shared, name) = (Arc::clone(&self.shared), Arc::<str>::from(self.internal_name()));
+        let make = move |token| Desk::new(Arc::clone(&shared), Arc::clone(&name), token, keeper.clone());
+        let desk = self.singleton().start(make).await?;
+        Ok(WorkQueue::new(self.shared, desk))
+    }
+
+    /// Reaches it from this node without holding it.
+    ///
+    /// # Errors
+    /// Those of [`SingletonBuilder::proxy`](crate::SingletonBuilder::proxy).
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn proxy<J: 'static>(self) -> Result<WorkQueue<J>, ClusterError> {
+        let desk = self.singleton().proxy().await?;
+        Ok(WorkQueue::new(self.shared, desk))
+    }
+
+    fn internal_name(&self) -> String {
+        format!("work-{}", self.name)
+    }
+
+    fn singleton(&self) -> SingletonBuilder {
+        let singleton = SingletonBuilder::new(Arc::clone(&self.shared), self.internal_name().into());
+        match &self.role {
+            Some(role) => singleton.role(role),
+            None => singleton,
+        }
+    }
+}
+
+impl fmt::Debug for WorkQueueBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkQueueBuilder")
+            .field("name", &self.name)
+            .field("role", &self.role)
+            .field("is_durable", &self.is_durable)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The way to a queue of jobs `J`. Cheap to clone; dropping it stops nothing.
+pub struct WorkQueue<J> {
+    shared: Arc<Shared>,
+    desk: Singleton<Order, Said>,
+    types: PhantomData<fn(J) -> J>,
+}
+
+impl<J> WorkQueue<J> {
+    const fn new(shared: Arc<Shared>, desk: Singleton<Order, Said>) -> Self {
+        let types = PhantomData;
+        Self { shared, desk, types }
+    }
+
+    /// What it has to do.
+    ///
+    /// # Errors
+    /// [`WorkError::Failed`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn state(&self) -> Result<WorkState, WorkError> {
+        let said = self.desk.ask(&Order::State).await?;
+        if let Said::State(state) = said {
+            return Ok(state);
+        }
+        Err(unexpected(&said))
+    }
+}
+
+impl<J: Serialize> WorkQueue<J> {
+    /// Hands a job in. Completes when it was taken, by a durable queue when it is kept; waits while [`JOBS_WAITING_MAX`] wait for a worker,
+    /// but not longer than an ask.
+    ///
+    /// # Errors
+    /// [`WorkError`]. With an error that says that the job may have been taken, handing it in again may have it done twice.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not hand the job in.
+    pub async fn push(&self, job: &J) -> Result<(), WorkError> {
+        self.ask(job, false, crate::ASK_TIMEOUT_DEFAULT).await
+    }
+
+    /// Hands a job in and completes when a worker has confirmed it, at the latest after `timeout` (1 ms to 24 h, clamped).
+    ///
+    /// # Errors
+    /// As for [`Self::push`]; after the timeout the job goes on.
+    ///
+    /// # Cancel safety
+    /// As for [`Self::push`].
+    pub async fn run(&self, job: &J, timeout: Duration) -> Result<(), WorkError> {
+        self.ask(job, true, timeout).await
+    }
+
+    async fn ask(&self, job: &J, waits: bool, timeout: Duration) -> Result<(), WorkError> {
+        let payload = Bytes(codec::encode(job).ok_or(WorkError::Encode)?);
+        let asked = self.desk.ask(&Order::Push { payload, waits });
+        match asked.timeout(timeout).await {
+            Ok(Said::Taken | Said::Done) => Ok(()),
+            Ok(said @ (Said::Job { .. } | Said::State(_) | Said::Full | Said::TooLarge | Said::Store)) => {
+                Err(unexpected(&said))
+            }
+            Err(AskError::Failed(AskFailure::TooLarge)) => Err(WorkError::TooLarge),
+            Err(error) => Err(WorkError::Failed(error)),
+        }
+    }
+}
+
+impl<J: DeserializeOwned> WorkQueue<J> {
+    /// A worker on this node. As many as one likes; each has one job at a time asked for, and any number in hand.
+    #[must_use]
+    pub fn worker(&self) -> Worker<J> {
+        let id = WorkerId {
+            node: self.shared.me.uid(),
+            number: self.shared.next_opener(),
+        };
+        Worker::new(Arc::clone(&self.shared), self.desk.clone(), id)
+    }
+}
+
+const fn unexpected(said: &Said) -> WorkError {
+    match said {
+        Said::Full => WorkError::Full,
+        Said::TooLarge => WorkError::TooLarge,
+        Said::Store => WorkError::Store,
+        Said::Taken | Said::Done | Said::Job { .. } | Said::State(_) => WorkError::Failed(AskError::Decode),
+    }
+}
+
+impl<J> Clone for WorkQueue<J> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), self.desk.clone())
+    }
+}
+
+impl<J> fmt::Debug for WorkQueue<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WorkQueue").field(&self.desk).finish()
+    }
+}
+
+/// Has the queue look after a time.
+fn look(context: &EntityContext, after: Duration) {
+    let started = context.start_timer::<Desk>("look", after, Order::Look);
+    debug_assert!(started.is_ok(), "it has one timer");
+}
