@@ -2,6 +2,7 @@
 //! detector forgives. The nodes go on, say who it was, and a node whose executor does nothing for too long leaves. For test
 //! files of their own: whatever shares their executor stands still with them. Spec: `ARCHITECTURE.md`.
 
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,9 +19,23 @@ const HELD: Duration = Duration::from_secs(4);
 /// Entities that block at once: more than there are threads on any machine that runs these tests.
 const BLOCKERS: usize = 64;
 
+/// Until when threads are held: for so long from the first time on that somebody asks.
+#[derive(Clone)]
+struct Hold(Arc<OnceLock<Instant>>, Duration);
+
+impl Hold {
+    fn of(time: Duration) -> Self {
+        Self(Arc::default(), time)
+    }
+
+    fn let_go(&self) -> Instant {
+        *self.0.get_or_init(|| Instant::now() + self.1)
+    }
+}
+
 /// Holds its thread until it was told to let go, whoever else has held it meanwhile.
 struct Blocker {
-    let_go: Instant,
+    hold: Hold,
 }
 
 impl Entity for Blocker {
@@ -28,13 +43,15 @@ impl Entity for Blocker {
     type Reply = ();
 
     async fn handle(&mut self, _: &EntityContext, (): ()) {
-        thread::sleep(self.let_go.saturating_duration_since(Instant::now()));
+        thread::sleep(self.hold.let_go().saturating_duration_since(Instant::now()));
     }
 }
 
-async fn blockers<A: Adapter>(node: &Cluster<A>, let_go: Instant) -> Region<(), ()> {
+async fn blockers<A: Adapter>(node: &Cluster<A>, hold: &Hold) -> Region<(), ()> {
     let kind = Kind::new("blocker").shards(16);
-    let region = node.register(kind, move |_| Blocker { let_go }).await;
+    let hold = hold.clone();
+    let make = move |_| Blocker { hold: hold.clone() };
+    let region = node.register(kind, make).await;
     region.expect("the kind is registered")
 }
 
@@ -48,15 +65,16 @@ fn patient(config: &mut Config) {
 pub async fn handlers_that_block_their_threads_harm_no_node<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(3, security, patient).await;
     let mut watching: Vec<_> = nodes.iter().map(Cluster::events).collect();
-    let let_go = Instant::now() + HELD;
+    let hold = Hold::of(HELD);
     let mut regions = Vec::new();
     for node in &nodes {
-        regions.push(blockers(node, let_go).await);
+        regions.push(blockers(node, &hold).await);
     }
     for (number, region) in (0..BLOCKERS).zip(regions.iter().cycle()) {
         let blocker = region.entity(number.to_string());
         blocker.tell(&()).await.expect("it is taken");
     }
+    let let_go = hold.let_go();
     while Instant::now() + HELD / 2 < let_go {
         let asked = Instant::now();
         nodes[0].stats().await.expect("the node runs");
@@ -94,13 +112,14 @@ pub async fn a_node_whose_executor_stands_still_leaves<A: Adapter>(security: &Se
     let nodes = cluster_with::<A>(1, security, impatient).await;
     let node = &nodes[0];
     assert!(node.is_ready());
-    let let_go = Instant::now() + 2 * HELD;
-    let region = blockers(node, let_go).await;
+    let hold = Hold::of(3 * HELD);
+    let region = blockers(node, &hold).await;
     for number in 0..BLOCKERS {
         let blocker = region.entity(number.to_string());
         blocker.tell(&()).await.expect("it is taken");
     }
     // On this thread, whatever becomes of the executor.
+    let let_go = hold.let_go();
     let begun = Instant::now();
     let mut was_ready = true;
     while node.view().self_status() == Status::Up && Instant::now() < let_go {

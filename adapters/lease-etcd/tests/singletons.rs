@@ -16,8 +16,6 @@ use quorate_tokio::{Cluster, Entity, EntityContext, Security, Singleton};
 use serde_json::json;
 
 const TIME_TO_LIVE: Duration = Duration::from_secs(4);
-/// What the loop may be late by, with other tests on the same cores: twice what it takes to look at its timers in the worst case.
-const TICK: Duration = Duration::from_millis(200);
 const LIMIT: Duration = Duration::from_secs(40);
 
 /// What happened, to all instances of a test.
@@ -172,7 +170,8 @@ async fn lose(timeout: Duration, fail: impl Fn(&mut Etcd), mend: impl Fn(&mut Et
         "the instance ended {:.1} ms after its lease",
         late.as_secs_f64() * 1_000.0
     );
-    assert!(late < TICK, "{late:?}");
+    // A tick, on a machine that has time for it; one that waits for whom it serves, or for etcd, ends ten times later.
+    assert!(late < TIME_TO_LIVE / 2, "{late:?}");
     assert!(busy.await.unwrap(), "whom it did not answer is told so");
     // Nobody has the lease, and so nobody runs it.
     tokio::time::sleep(2 * TIME_TO_LIVE).await;
@@ -213,7 +212,8 @@ async fn an_instance_whose_lease_was_taken_by_hand_ends_with_the_next_renewal() 
     let deleted_at = Instant::now();
     assert_eq!(deleted.get("deleted"), Some(&json!("1")), "{deleted}");
     let ended_at = until("its end", || journal.lock().unwrap().ended_at).await;
-    assert!(ended_at.duration_since(deleted_at) < TIME_TO_LIVE / 4 + 2 * TICK);
+    // A renewal is due after a quarter. Without it, it would end when the lease does, after three quarters at least.
+    assert!(ended_at.duration_since(deleted_at) < TIME_TO_LIVE * 5 / 8);
     assert!(
         answer(&billing).await > first,
         "the lease is free: the next one begins"

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use common::log::Log;
-use common::{all_up, cluster, node, within};
+use common::{LIMIT, all_up, cluster, node, within};
 use quorate_tokio::core::{
     AskFailure, CommandError, Event, FieldDifference, Role, ShardingCommandError, ShardingEvent,
 };
@@ -117,7 +117,7 @@ async fn notebooks(node: &Cluster, said: &Said) -> Region<Order, Notes> {
 }
 
 async fn ask(region: &Region<Order, Notes>, id: &str, order: Order) -> Result<Notes, AskError> {
-    within(region.entity(id).ask(&order).into_future()).await
+    within(region.entity(id).ask(&order).timeout(LIMIT).into_future()).await
 }
 
 async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
@@ -176,7 +176,7 @@ async fn an_ask_of_itself_is_refused_at_once_and_one_that_nobody_waits_for_is_an
     let begun = Instant::now();
     let refused = vec!["OwnEntity".to_owned()];
     assert_eq!(ask(&region, "a", Order::AskYourself).await, Ok(refused.clone()));
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < LIMIT / 3, "{:?}", begun.elapsed());
     assert!(!AskError::OwnEntity.may_have_been_handled());
     assert_eq!(
         ask(&region, "a", Order::HaveYourselfAsked).await,
@@ -278,7 +278,7 @@ async fn an_answer_over_the_limit_fails_at_once_on_the_same_node_and_on_another(
         let failed = ask(&regions[0], id, Order::Answer(5 << 20)).await.unwrap_err();
         assert_eq!(failed, AskError::Failed(AskFailure::ReplyTooLarge));
         assert!(failed.may_have_been_handled());
-        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < LIMIT / 3, "{:?}", begun.elapsed());
     }
 }
 

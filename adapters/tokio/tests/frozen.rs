@@ -14,10 +14,12 @@ use quorate_tokio::{Cluster, ClusterEvent, Entity, EntityContext, Events, Kind, 
 use tokio::runtime::Runtime;
 
 /// How long handlers hold their threads: far beyond the failure detector's patience, and beyond what follows.
-const HELD: Duration = Duration::from_secs(12);
+const HELD: Duration = Duration::from_secs(20);
 const STALL_TIMEOUT: Duration = Duration::from_secs(3);
 /// Entities that block at once, for two executors with two threads each.
 const BLOCKERS: usize = 64;
+/// What is asked of the healthy host meanwhile, at least.
+const ASKS_MIN: u32 = 50;
 
 /// A program: an executor and its node.
 struct Program {
@@ -139,14 +141,16 @@ fn two_frozen_hosts_say_so_and_leave_and_the_healthy_one_and_the_proxy_live_on()
     for host in &frozen {
         eventually("a frozen host is not ready", || !host.node.is_ready());
     }
-    let mut asked = 0;
+    let (mut asked, mut is_frozen) = (0, true);
     let is_member = |host: &Program| {
         let view = healthy.node.view();
         view.member(host.node.address()).is_some()
     };
-    while frozen.iter().any(is_member) {
+    // Often enough, however soon they have left.
+    while is_frozen || asked <= ASKS_MIN {
+        is_frozen = frozen.iter().any(is_member);
         assert!(
-            Instant::now() < let_go,
+            !is_frozen || Instant::now() < let_go,
             "they have not left while they were frozen"
         );
         let answer = greeted.entity(asked.to_string()).ask(&()).into_future();
@@ -155,7 +159,6 @@ fn two_frozen_hosts_say_so_and_leave_and_the_healthy_one_and_the_proxy_live_on()
         assert!(healthy.node.is_ready() && proxy.node.is_ready());
         thread::sleep(Duration::from_millis(20));
     }
-    assert!(asked > 50, "{asked}");
     for host in &frozen {
         let left = host.runtime.block_on(host.node.terminated());
         assert_eq!(left, Termination::Halted(HaltReason::Left));

@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(50);
 const REST: Duration = Duration::from_millis(50);
 
 /// Orders for a clerk that takes its time over each.
-pub(super) const ORDERS: usize = 50;
+pub(super) const ORDERS: usize = 300;
 
 /// What a clerk is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
