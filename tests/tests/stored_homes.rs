@@ -4,10 +4,15 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+use quorate_core::journal::erasure;
+use quorate_core::owner::Owner;
+use quorate_core::sharding::coordinator_log;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::ShardId;
 use quorate_core::stats::Stats;
-use quorate_tests::sim::{Sim, all_up, calm, secs};
+use quorate_core::store::layout::{seal, unseal};
+use quorate_core::store::memory::MemoryMap;
+use quorate_tests::sim::{KIND, Sim, all_up, calm, secs};
 
 const NODES: usize = 5;
 const STORED: [StoreMode; 2] = [StoreMode::DistributedData, StoreMode::Events];
@@ -123,5 +128,80 @@ fn a_coordinator_that_dies_leaves_every_other_home_as_it_was() {
         }
         assert!(sim.sum(|stats: &Stats| stats.sharding.state_writes) > 0);
         sim.check_invariants();
+    }
+}
+
+/// Puts another first byte into everything that a coordinator has written, with the seal that belongs to it.
+fn damage(map: &mut MemoryMap, log: &str) -> usize {
+    let of_log = |key: &[u8]| key.windows(log.len()).any(|part| part == log.as_bytes());
+    let all = map.entries().filter(|(key, _)| of_log(key));
+    let all: Vec<(Vec<u8>, Vec<u8>)> = all.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+    let mut damaged = 0;
+    for (key, sealed) in all {
+        let mut value = unseal(&key, &sealed).expect("a disk that does not lie").to_vec();
+        // Behind the first byte of a store's key and its space: 2 for an item; behind the log 0 and 4 bytes for a part of a
+        // snapshot, or 1 and 8 bytes for an entry, whose first record lies behind two tokens, a number and a length.
+        let place = key[3 + 3 + log.len()..].len();
+        let at = match (key[3], place) {
+            (2, 5) => 0,
+            (2, 9) => 44,
+            _ => continue,
+        };
+        if let Some(version) = value.get_mut(at) {
+            *version = 9;
+            damaged += 1;
+        }
+        map.damage(&key, seal(&key, &[&value]));
+    }
+    damaged
+}
+
+/// Empties a log as a command does that is given the store of a node that does not run.
+fn erase(map: &mut MemoryMap, log: &str) {
+    let space = Owner::Journal.space();
+    let head = map.obey(space, &erasure::ask(log));
+    if let Some(order) = erasure::erase(log, &head).expect("the store works") {
+        map.obey(space, &order).expect("the store works");
+    }
+}
+
+#[test]
+fn damaged_state_is_named_at_the_start_and_removing_it_cures_it() {
+    let log = coordinator_log(KIND);
+    for (seed, mode) in (760..).zip(STORED) {
+        let mut sim = formed(seed, mode);
+        (0..NODES).for_each(|index| sim.crash(index));
+        let others = |map: &MemoryMap| {
+            let named = |key: &[u8]| key.windows(log.len()).any(|part| part == log.as_bytes());
+            map.entries().filter(|(key, _)| !named(key)).count()
+        };
+        let mut damaged = 0;
+        for index in 0..NODES {
+            let mut map = sim.stored(index).expect("it has a store").clone();
+            damaged += damage(&mut map, &log);
+            sim.replace_store(index, map);
+        }
+        assert!(damaged >= 3, "seed {seed}: what three voters hold");
+        (0..NODES).for_each(|index| sim.start(index));
+        sim.run_until(all_up);
+        ask_all(&mut sim, 0);
+        sim.run_for(secs(25));
+        assert!(sim.sum(|stats| stats.sharding.states_damaged) > 0, "seed {seed}");
+        assert!(sim.homes().is_empty(), "seed {seed}: nothing is allocated");
+
+        (0..NODES).for_each(|index| sim.crash(index));
+        for index in 0..NODES {
+            let mut map = sim.stored(index).expect("it has a store").clone();
+            let before = others(&map);
+            erase(&mut map, &log);
+            assert_eq!(others(&map), before, "nothing else is touched");
+            sim.replace_store(index, map);
+        }
+        (0..NODES).for_each(|index| sim.start(index));
+        sim.run_until(all_up);
+        let asks = ask_all(&mut sim, 1);
+        sim.run_until(calm);
+        sim.expect_answered(asks);
+        assert!(sim.homes().len() > 10, "seed {seed}");
     }
 }

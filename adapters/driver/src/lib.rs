@@ -100,7 +100,10 @@ pub use shutdown::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError, ShutdownEve
 pub use signals::{ShutdownSignal, shutdown_signal};
 pub use singleton::{Singleton, SingletonBuilder};
 pub use stats::{HostStats, KindState, LinkState, LinkStats, NodeStats};
-pub use store::{MemoryStore, SharedMemoryStore, Store, StoreFault, StoreScope, new_store_id};
+pub use store::{
+    MemoryStore, RemovalError, SharedMemoryStore, Store, StoreFault, StoreScope, new_store_id,
+    remove_coordinator_state,
+};
 pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;

@@ -7,12 +7,14 @@
 //! * `electorate`: which stores vote, agreed once and for good.
 //! * [`writer`]: opens a log, appends to it, keeps snapshots of it. A state machine without a clock, a network or a store of its own.
 //! * [`replica`]: one voter, in this node's store. Likewise.
+//! * [`erasure`]: empties a log in a store that no node uses.
 //!
 //! Why an acknowledged record is never lost: it is one entry, which a majority accepted with the owner's token. Who opens the log
 //! later has a higher token, which a majority promised before it said what it holds; the two majorities share a replica. That one
 //! accepted the entry before it promised, so it names it; or it promised first, and then refused the entry. Whatever was written at
 //! that place with a higher token was written by somebody who had seen the entry, so the highest token has the right one.
 
+pub mod erasure;
 pub mod protocol;
 pub mod replica;
 pub mod state;

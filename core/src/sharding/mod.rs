@@ -56,7 +56,7 @@ use crate::sharding::survey::Surveys;
 use crate::timer::{CoordinatorTimer, RegionTimer, ShardingTimer};
 use crate::view::{Phase, View};
 
-pub use coordinator::{CoordinatorPhase, CoordinatorState};
+pub use coordinator::{CoordinatorPhase, CoordinatorState, coordinator_log};
 pub use region::RegionState;
 pub use state::{chain, errors, extractor, fields, ids, remember};
 

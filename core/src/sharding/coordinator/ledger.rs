@@ -79,7 +79,7 @@ impl Ledger {
         Self {
             mode,
             shards,
-            log: log_name(kind),
+            log: coordinator_log(kind),
             opener: 0,
             stage: Stage::Closed,
             stored: Homes::new(),
@@ -279,8 +279,10 @@ impl Ledger {
     }
 }
 
-/// How a kind's log is called. No entity's log is called so: their names begin with a kind's, which has no `/` in it there.
-pub(super) fn log_name(kind: &str) -> LogName {
+/// How the log of a kind's coordinator is called. No entity's log is called so: their names begin with a kind's, which has no `/` in it
+/// there.
+#[must_use]
+pub fn coordinator_log(kind: &str) -> LogName {
     Arc::from(format!("/sharding/{kind}/coordinator"))
 }
 

@@ -34,6 +34,7 @@ use crate::timer::CoordinatorTimer;
 use crate::timer::ShardingTimer;
 
 pub use inspect::{CoordinatorPhase, CoordinatorState};
+pub use ledger::coordinator_log;
 pub(crate) use recovery::Registration;
 
 /// A registered region, as its coordinator knows it.

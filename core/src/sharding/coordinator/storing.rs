@@ -147,6 +147,7 @@ impl Coordinator {
             Progress::Damaged => {
                 self.give_up_log(cx);
                 self.ledger.on_damaged();
+                cx.counters().states_damaged += 1;
                 cx.notify_sharding(self.kind.id, ShardingEvent::CoordinatorStateDamaged);
             }
         }

@@ -36,6 +36,8 @@ counters! {
     pub state_writes,
     /// Times that a coordinator's store did not answer within its time limit.
     pub state_answers_late,
+    /// Coordinators whose stored state was damaged.
+    pub states_damaged,
     /// Coordinators that their store refused.
     pub coordinators_refused,
     /// Shards whose stored home did not come back in time.
