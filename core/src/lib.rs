@@ -123,6 +123,7 @@ mod counters;
 mod cx;
 #[cfg(test)]
 mod fixture;
+mod handoff;
 mod lane;
 mod outbox;
 mod rng;

@@ -13,7 +13,7 @@ pub use crate::membership::protocol::{
 };
 pub use crate::membership::state::body::GossipBody;
 pub use crate::sharding::protocol::{
-    AskReply, AskTicket, EntityEnvelope, Msg as ShardingMsg, ShardingBody, ShardingMessage,
+    AskReply, AskTicket, EntityEnvelope, Msg as ShardingMsg, ShardMark, ShardingBody, ShardingMessage,
 };
 pub use crate::singleton::protocol::Msg as SingletonMsg;
 

@@ -91,6 +91,7 @@ fn main() -> io::Result<()> {
             ShardingMsg::ENTITY.kind,
             ShardingMsg::ASK_REPLY.kind,
             ShardingMsg::HAND_BACK.kind,
+            ShardingMsg::MARK.kind,
         ]
         .iter()
         .position(|known| *known == number)

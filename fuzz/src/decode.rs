@@ -43,6 +43,7 @@ pub fn sharding(data: &[u8]) {
         ShardingMsg::ENTITY.kind,
         ShardingMsg::ASK_REPLY.kind,
         ShardingMsg::HAND_BACK.kind,
+        ShardingMsg::MARK.kind,
     ];
     check_body(kinds[usize::from(*pick) % kinds.len()], body);
 }

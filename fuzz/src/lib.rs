@@ -45,7 +45,7 @@ pub const TARGETS: [Target; 11] = [
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.
-pub const KINDS: [u16; 22] = [
+pub const KINDS: [u16; 24] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -68,6 +68,8 @@ pub const KINDS: [u16; 22] = [
     JournalMsg::VOTER.kind,
     JournalMsg::REQUEST.kind,
     JournalMsg::REPLY.kind,
+    ShardingMsg::MARK.kind,
+    ShardingMsg::MARK_ACK.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

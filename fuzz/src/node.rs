@@ -587,7 +587,11 @@ impl World {
                     },
                     7 => ShardingBody::HostShard { term, shard },
                     8 => ShardingBody::ShardStarted { term, shard },
-                    _ => ShardingBody::BeginHandOff { term, shard },
+                    _ => ShardingBody::BeginHandOff {
+                        term,
+                        shard,
+                        number: u64::from(*what),
+                    },
                 };
                 Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind: files(), body }))
             }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The floors, lowest first. A room imports rooms of its own floor or of lower ones.
 pub const FLOORS: [&[&str]; 6] = [
     &[
-        "buffered", "bytes", "counters", "ident", "lane", "math", "rng", "time", "token",
+        "buffered", "bytes", "counters", "handoff", "ident", "lane", "math", "rng", "time", "token",
     ],
     &[
         "admission",

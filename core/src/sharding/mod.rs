@@ -40,7 +40,7 @@ use alloc::vec::Vec;
 use crate::cx::OfSharding;
 use crate::ident::UniqueAddress;
 use crate::input::{DropReason, Target};
-use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::{Asks, Stage};
 use crate::sharding::coordinator::{Coordinator, Registration};
@@ -101,6 +101,8 @@ impl Sharding {
             ShardingMsg::Registry(message) => self.on_registry(cx, from, message),
             ShardingMsg::HandBack(envelope) => self.on_hand_back(cx, from, envelope),
             ShardingMsg::Survey(message) => self.on_survey(cx, from, message),
+            ShardingMsg::Mark(mark) => self.on_mark(cx, from, mark),
+            ShardingMsg::MarkAck(mark) => self.on_mark_ack(cx, from, mark),
         }
     }
 
@@ -159,6 +161,9 @@ impl Sharding {
         }
         let mut pending = PendingMessage::received(cx, from, envelope);
         pending.from = None;
+        let Some(machines) = self.kinds.get_mut(&pending.envelope.kind) else {
+            return;
+        };
         if let Some(ticket) = &pending.envelope.ask {
             if ticket.ask.asker != *cx.me() {
                 let to = ticket.ask.asker.clone();
@@ -168,14 +173,33 @@ impl Sharding {
                 Ok(deadline) => pending.deadline = Some(deadline),
                 Err(None) => {
                     cx.counters().entity_messages_expired += 1;
+                    machines.region.on_came_back(cx, pending.envelope.shard, from);
                     return;
                 }
                 Err(Some(what)) => return cx.reject(from, Rejection::Unexpected { what }),
             }
         }
-        if let Some(machines) = self.kinds.get_mut(&pending.envelope.kind) {
-            machines.region.on_handed_back(shared!(self, cx), from, pending);
+        machines.region.on_handed_back(shared!(self, cx), from, pending);
+    }
+
+    /// A node has marked behind what it sent for a shard. Acknowledged in any case: of a kind that is not here nothing waits.
+    fn on_mark(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
+        match self.kinds.get_mut(&mark.kind) {
+            Some(machines) if !machines.region.kind().has(mark.shard) => {
+                let what = "shard";
+                cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            }
+            Some(machines) => machines.region.on_mark(shared!(self, cx), from, mark),
+            None => cx.send(from, ShardingMsg::MarkAck(mark)),
         }
+    }
+
+    /// Everything before a mark of this node has arrived.
+    fn on_mark_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
+        if let Some(machines) = self.kinds.get_mut(&mark.kind) {
+            machines.region.on_mark_ack(shared!(self, cx), from, mark);
+        }
+        self.say_if_drained(cx);
     }
 
     /// An answer to an ask of this node.
@@ -321,7 +345,18 @@ impl Sharding {
                 fail(cx, &mut self.asks, envelope, failure);
             }
             ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
-            ShardingMsg::Kind(_) | ShardingMsg::Registry(_) | ShardingMsg::Survey(_) => {}
+            ShardingMsg::Mark(mark) => match (to, reason) {
+                // Nothing else makes a mark unsendable: the peer's version has none, and keeps no order across a hand-off.
+                (Target::Node(node), DropReason::TooLarge) => self.on_mark_ack(cx, node, mark),
+                (
+                    Target::Node(_) | Target::Address(_),
+                    DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable,
+                ) => {}
+            },
+            ShardingMsg::Kind(_)
+            | ShardingMsg::Registry(_)
+            | ShardingMsg::Survey(_)
+            | ShardingMsg::MarkAck(_) => {}
         }
     }
 
@@ -411,8 +446,8 @@ impl Sharding {
             ShardingBody::ShardStarted { term, shard } => {
                 coordinator.on_shard_started(cx, from, &term, shard);
             }
-            ShardingBody::BeginHandOffAck { term, shard } => {
-                coordinator.on_begin_hand_off_ack(cx, from, &term, shard);
+            ShardingBody::BeginHandOffAck { term, shard, number } => {
+                coordinator.on_begin_hand_off_ack(cx, from, &term, (shard, number));
             }
             ShardingBody::ShardStopped { term, shard } => {
                 coordinator.on_shard_stopped(cx, from, &term, shard);
@@ -431,8 +466,8 @@ impl Sharding {
             ShardingBody::HostShard { term, shard } => {
                 region.on_host_shard(shared!(self, cx), from, term, shard);
             }
-            ShardingBody::BeginHandOff { term, shard } => {
-                region.on_begin_hand_off(shared!(self, cx), from, term, shard);
+            ShardingBody::BeginHandOff { term, shard, number } => {
+                region.on_begin_hand_off(shared!(self, cx), from, term, (shard, number));
             }
             ShardingBody::HandOff { term, shard } => {
                 region.on_hand_off(shared!(self, cx), from, term, shard);

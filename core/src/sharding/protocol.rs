@@ -5,6 +5,7 @@ mod ask;
 pub mod counters;
 mod entity;
 mod kind_settings;
+mod mark;
 pub mod registry;
 mod store_ask;
 pub mod survey;
@@ -27,6 +28,7 @@ use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
 pub use ask::{AskReply, AskTicket};
 pub use entity::{EntityOrder, EntityReport};
 pub use kind_settings::KindSettings;
+pub use mark::ShardMark;
 pub(crate) use store_ask::{StoreAsk, StoreUser};
 pub use timers::{CoordinatorTimer, RegionTimer, Timer};
 
@@ -45,6 +47,10 @@ pub enum Msg {
     HandBack(EntityEnvelope),
     /// What nodes host of a kind, for people to read.
     Survey(SurveyMsg),
+    /// Behind all messages to entities of a shard that one region has sent to another.
+    Mark(ShardMark),
+    /// Everything before the mark has been delivered, or handed back before this.
+    MarkAck(ShardMark),
 }
 
 impl Msg {
@@ -61,6 +67,10 @@ impl Msg {
         HAND_BACK = 0x0104 on Reply;
         /// `Survey`; unstable.
         SURVEY = 0x0105 on Control;
+        /// `Mark`; unstable.
+        MARK = 0x0106 on User;
+        /// `MarkAck`; unstable.
+        MARK_ACK = 0x0107 on Reply;
     }
 
     /// The message's tag.
@@ -73,6 +83,8 @@ impl Msg {
             Self::Registry(_) => Self::REGISTRY,
             Self::HandBack(_) => Self::HAND_BACK,
             Self::Survey(_) => Self::SURVEY,
+            Self::Mark(_) => Self::MARK,
+            Self::MarkAck(_) => Self::MARK_ACK,
         }
     }
 
@@ -80,7 +92,7 @@ impl Msg {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Kind(_) | Self::Registry(_) | Self::Survey(_) => 0,
+            Self::Kind(_) | Self::Registry(_) | Self::Survey(_) | Self::Mark(_) | Self::MarkAck(_) => 0,
             Self::Entity(envelope) | Self::HandBack(envelope) => envelope.payload.len(),
             Self::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
         }
@@ -162,13 +174,17 @@ pub enum ShardingBody {
         term: Term,
         /// The shard.
         shard: ShardId,
+        /// Which of its hand-offs, counted from 1; 0 on links to nodes that send no marks.
+        number: u64,
     },
-    /// Region to coordinator: forgotten; from now on I buffer.
+    /// Region to coordinator: forgotten, and everything I sent has arrived; from now on I buffer.
     BeginHandOffAck {
         /// The term under which it was asked.
         term: Term,
         /// The shard.
         shard: ShardId,
+        /// The hand-off; 0 from a node that sends no marks.
+        number: u64,
     },
     /// Coordinator to the owner: stop this shard.
     HandOff {

@@ -341,6 +341,14 @@ impl Shard {
         }
     }
 
+    /// Another coordinator knows that this shard runs here: if it stops, that one is told.
+    pub(crate) fn stops_for(&mut self, term: &Term) {
+        match &mut self.lifecycle {
+            ShardLifecycle::Stopping { tell, .. } => *tell = Some(term.clone()),
+            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => {}
+        }
+    }
+
     /// Has every entity stopped at once. The shard stays until the host has reported each of them. Nothing happens if that was
     /// ordered before.
     pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {

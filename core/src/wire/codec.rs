@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::handshake::{FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_SETTINGS, FEATURES};
+use super::handshake::{FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_MARKS, FEATURE_SETTINGS, FEATURES};
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
 use crate::config::Limits;
@@ -98,7 +98,10 @@ impl Encoder {
         match message {
             Message::Membership(msg) => membership::put(msg, reads, limits, &mut self.packer, out),
             Message::Detector(msg) => detector::put(msg, out),
-            Message::Sharding(msg) => sharding::put(msg, chains, limits, out),
+            Message::Sharding(msg) => {
+                let marks = features & FEATURE_MARKS != 0;
+                sharding::put(msg, sharding::Reads { chains, marks }, limits, out)
+            }
             Message::Ddata(msg) => ddata::put(msg, out),
             Message::Singleton(msg) => singleton::put(msg, chains, out),
             Message::Journal(msg) => journal::put(msg, out),

@@ -15,7 +15,7 @@ use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::membership::state::member::UpNumber;
-use crate::message::{ShardingBody, ShardingMessage, ShardingMsg as Msg, Tag};
+use crate::message::{ShardMark, ShardingBody, ShardingMessage, ShardingMsg as Msg, Tag};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX, ShardId, Term};
 
 /// Shards are numbered `0..SHARDS_MAX`, which two bytes hold exactly.
@@ -40,14 +40,33 @@ const SHARD_STOPPED: u8 = 13;
 const GRACEFUL_SHUTDOWN_REQ: u8 = 14;
 const REGION_STOPPED: u8 = 15;
 const NOBODY_HOSTS: u8 = 16;
+/// As [`BEGIN_HAND_OFF`] and [`BEGIN_HAND_OFF_ACK`], with the number of the hand-off behind the shard.
+const BEGIN_NUMBERED_HAND_OFF: u8 = 17;
+const BEGIN_NUMBERED_HAND_OFF_ACK: u8 = 18;
 
-pub(super) fn put(msg: &Msg, chains: bool, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+/// What the reader at the other end of a link understands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reads {
+    /// Whose handlers wait for an ask.
+    pub(super) chains: bool,
+    /// Marks, and numbers of hand-offs.
+    pub(super) marks: bool,
+}
+
+pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     match msg {
-        Msg::Kind(body) => put_kind(body, out),
-        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, chains, limits, out),
+        Msg::Kind(body) => put_kind(body, reads, out),
+        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, reads.chains, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
         Msg::Survey(body) => survey::put(body, out),
+        Msg::Mark(_) | Msg::MarkAck(_) if !reads.marks => Err(WireError::Unencodable { what: "mark" }),
+        Msg::Mark(mark) | Msg::MarkAck(mark) => {
+            out.extend_from_slice(&mark.kind.raw().to_le_bytes());
+            put_shard(mark.shard, out)?;
+            out.extend_from_slice(&mark.number.to_le_bytes());
+            Ok(())
+        }
     }
 }
 
@@ -59,11 +78,21 @@ pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result
         Msg::REGISTRY => Msg::Registry(registry::read(reader)?),
         Msg::SURVEY => Msg::Survey(survey::read(reader)?),
         Msg::HAND_BACK => Msg::HandBack(entity::read_envelope(reader, limits)?),
+        Msg::MARK => Msg::Mark(read_mark(reader)?),
+        Msg::MARK_ACK => Msg::MarkAck(read_mark(reader)?),
         Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
     })
 }
 
-fn put_kind(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn read_mark(reader: &mut Reader<'_>) -> Result<ShardMark, WireError> {
+    Ok(ShardMark {
+        kind: KindId::from_raw(reader.u64()?),
+        shard: read_shard(reader)?,
+        number: reader.u64()?,
+    })
+}
+
+fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&message.kind.raw().to_le_bytes());
     match &message.body {
         ShardingBody::Register {
@@ -98,9 +127,13 @@ fn put_kind(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireErro
         }
         ShardingBody::HostShard { term, shard } => put_term_shard(HOST_SHARD, term, *shard, out),
         ShardingBody::ShardStarted { term, shard } => put_term_shard(SHARD_STARTED, term, *shard, out),
-        ShardingBody::BeginHandOff { term, shard } => put_term_shard(BEGIN_HAND_OFF, term, *shard, out),
-        ShardingBody::BeginHandOffAck { term, shard } => {
-            put_term_shard(BEGIN_HAND_OFF_ACK, term, *shard, out)
+        ShardingBody::BeginHandOff { term, shard, number } => {
+            let tags = (BEGIN_HAND_OFF, BEGIN_NUMBERED_HAND_OFF);
+            put_hand_off(tags, (term, *shard), if reads.marks { *number } else { 0 }, out)
+        }
+        ShardingBody::BeginHandOffAck { term, shard, number } => {
+            let tags = (BEGIN_HAND_OFF_ACK, BEGIN_NUMBERED_HAND_OFF_ACK);
+            put_hand_off(tags, (term, *shard), if reads.marks { *number } else { 0 }, out)
         }
         ShardingBody::HandOff { term, shard } => put_term_shard(HAND_OFF, term, *shard, out),
         ShardingBody::ShardStopped { term, shard } => put_term_shard(SHARD_STOPPED, term, *shard, out),
@@ -148,13 +181,15 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
         },
-        BEGIN_HAND_OFF => ShardingBody::BeginHandOff {
+        tag @ (BEGIN_HAND_OFF | BEGIN_NUMBERED_HAND_OFF) => ShardingBody::BeginHandOff {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
+            number: read_number(tag == BEGIN_NUMBERED_HAND_OFF, reader)?,
         },
-        BEGIN_HAND_OFF_ACK => ShardingBody::BeginHandOffAck {
+        tag @ (BEGIN_HAND_OFF_ACK | BEGIN_NUMBERED_HAND_OFF_ACK) => ShardingBody::BeginHandOffAck {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
+            number: read_number(tag == BEGIN_NUMBERED_HAND_OFF_ACK, reader)?,
         },
         HAND_OFF => ShardingBody::HandOff {
             term: read_term(reader)?,
@@ -228,6 +263,32 @@ pub(super) fn read_shard(reader: &mut Reader<'_>) -> Result<ShardId, WireError> 
 fn put_term_shard(tag: u8, term: &Term, shard: ShardId, out: &mut Vec<u8>) -> Result<(), WireError> {
     put_term(tag, term, out)?;
     put_shard(shard, out)
+}
+
+/// A hand-off without a number has a tag of its own, which every version reads.
+fn put_hand_off(
+    (plain, numbered): (u8, u8),
+    (term, shard): (&Term, ShardId),
+    number: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    if number == 0 {
+        return put_term_shard(plain, term, shard, out);
+    }
+    put_term_shard(numbered, term, shard, out)?;
+    out.extend_from_slice(&number.to_le_bytes());
+    Ok(())
+}
+
+/// A number that is written is not 0: that would be written otherwise.
+fn read_number(is_numbered: bool, reader: &mut Reader<'_>) -> Result<u64, WireError> {
+    if !is_numbered {
+        return Ok(0);
+    }
+    match reader.u64()? {
+        0 => Err(WireError::Malformed { what: "hand-off" }),
+        number => Ok(number),
+    }
 }
 
 pub(super) fn put_term(tag: u8, term: &Term, out: &mut Vec<u8>) -> Result<(), WireError> {

@@ -30,6 +30,7 @@ pub(crate) mod i_34;
 mod i_40;
 mod i_41;
 mod i_42;
+mod i_43;
 pub(crate) mod i_44;
 mod oracle;
 mod removals;
@@ -219,6 +220,7 @@ pub struct Checks {
     pub(crate) i34: i_34::WithTheLease,
     i41: i_41::OneHome,
     i42: i_42::StoppedFirst,
+    pub(crate) i43: i_43::InOrder,
     pub(crate) i44: i_44::Conservation,
 }
 

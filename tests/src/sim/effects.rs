@@ -92,7 +92,11 @@ impl Sim {
             | Message::Membership(MembershipMsg::GossipStatus(_))
             | Message::Sharding(ShardingMsg::Kind(_))
             | Message::Sharding(
-                ShardingMsg::AskReply(_) | ShardingMsg::Registry(_) | ShardingMsg::Survey(_),
+                ShardingMsg::AskReply(_)
+                | ShardingMsg::Registry(_)
+                | ShardingMsg::Survey(_)
+                | ShardingMsg::Mark(_)
+                | ShardingMsg::MarkAck(_),
             )
             | Message::Ddata(_)
             | Message::Journal(_) => {}

@@ -50,6 +50,8 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::Registry(_)) => "Registry",
         Message::Sharding(ShardingMsg::HandBack(_)) => "HandBack",
         Message::Sharding(ShardingMsg::Survey(_)) => "Survey",
+        Message::Sharding(ShardingMsg::Mark(_)) => "Mark",
+        Message::Sharding(ShardingMsg::MarkAck(_)) => "MarkAck",
         Message::Ddata(_) => "Ddata",
         Message::Singleton(_) => "Singleton",
         Message::Journal(_) => "Journal",

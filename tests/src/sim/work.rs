@@ -276,6 +276,9 @@ impl Sim {
         if let Err(what) = result {
             return self.violated("I-44", process, what);
         }
+        if let Err(what) = self.checks.i43.on_handled(&self.history, at) {
+            return self.violated("I-43", process, what);
+        }
         if let Some(ask) = letter.reply_to {
             let result = Ok(letter.payload);
             self.report_now(process, EntityReport::Answered { ask, result });

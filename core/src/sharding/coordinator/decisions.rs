@@ -67,7 +67,7 @@ impl Coordinator {
         }
     }
 
-    /// A stored choice becomes the home: the region hosts it, and who waits for it is told.
+    /// A stored choice becomes the home: the region hosts it, and who waits for it is told when it says so.
     fn apply_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, home: UniqueAddress) {
         self.homes.insert(shard, home.clone());
         cx.counters().shards_allocated += 1;
@@ -77,6 +77,5 @@ impl Coordinator {
         };
         cx.notify_sharding(self.kind.id, event);
         self.host(cx, shard, &home);
-        self.answer_requesters(cx, shard);
     }
 }

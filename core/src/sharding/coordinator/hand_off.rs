@@ -1,17 +1,18 @@
-//! Moving shards. Every region forgets the home and says so, then the owner stops the shard and says so, and only then is
-//! it allocated again. On a timeout the shard keeps its home. Spec: sharding 1.2, 1.7.
+//! Moving shards. Every region forgets the home and says so when everything that it sent there has arrived, then the owner
+//! stops the shard and says so, and only then is it allocated again. On a timeout the owner takes the shard back. Spec:
+//! sharding 1.2, 1.7, 10.14 e to g.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Coordinator;
 use crate::event::ShardingEvent;
+use crate::handoff::Barrier;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
 use crate::sharding::allocation::{RegionLoad, is_good_time, neighbours};
 use crate::sharding::state::ids::{ShardId, Term};
-use crate::time::Instant;
 use crate::timer::CoordinatorTimer;
 
 /// Hand-offs under way at once before another one of a draining region begins. Each is one message to every region.
@@ -25,26 +26,17 @@ pub(super) struct HandOff {
     pub(super) stage: Stage,
     /// Several regions claim the shard; no home may be told until all of them have stopped it.
     pub(super) conflict: bool,
-    deadline: Instant,
+    /// Who has not forgotten the home yet.
+    pub(super) barrier: Barrier<UniqueAddress>,
 }
 
 /// How far a hand-off has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Every region is told to forget the home; these have not said yet that they did.
-    Forgetting { waiting: BTreeSet<UniqueAddress> },
+    /// Every region is told to forget the home; not all have said that they did.
+    Forgetting,
     /// Everybody has forgotten; the owners were told to stop.
     Stopping,
-}
-
-impl HandOff {
-    /// A region has forgotten the home, or will never say so. Whether anybody waited for that.
-    fn has_forgotten(&mut self, node: &UniqueAddress) -> bool {
-        match &mut self.stage {
-            Stage::Forgetting { waiting } => waiting.remove(node),
-            Stage::Stopping => false,
-        }
-    }
 }
 
 impl Coordinator {
@@ -62,17 +54,25 @@ impl Coordinator {
         }
     }
 
-    /// A region has forgotten a shard's home.
+    /// A region has forgotten a shard's home. Only the present hand-off's answer counts: since an earlier one was cancelled the region
+    /// may have used the home. One that does not count them (0) answers the question it got last.
     pub(crate) fn on_begin_hand_off_ack(
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         term: &Term,
-        shard: ShardId,
+        (shard, number): (ShardId, u64),
     ) {
         if self.term() == Some(term)
             && let Some(hand_off) = self.hand_offs.get_mut(&shard)
-            && hand_off.has_forgotten(from)
+            && hand_off.barrier.marked(
+                from,
+                if number == 0 {
+                    hand_off.barrier.change()
+                } else {
+                    number
+                },
+            )
         {
             self.advance(cx, shard);
         }
@@ -86,11 +86,17 @@ impl Coordinator {
         term: &Term,
         shard: ShardId,
     ) {
-        if self.term() == Some(term)
-            && let Some(hand_off) = self.hand_offs.get_mut(&shard)
-            && hand_off.stage == Stage::Stopping
-            && hand_off.owners.remove(from)
-        {
+        if self.term() != Some(term) {
+            return;
+        }
+        let Some(hand_off) = self.hand_offs.get_mut(&shard) else {
+            // Its hand-off was cancelled meanwhile, or was an earlier coordinator's: it is to go on there.
+            if self.homes.get(&shard) == Some(from) {
+                self.host(cx, shard, from);
+            }
+            return;
+        };
+        if hand_off.stage == Stage::Stopping && hand_off.owners.remove(from) {
             self.advance(cx, shard);
         }
     }
@@ -103,6 +109,9 @@ impl Coordinator {
         let at = cx.mono() + cx.config().sharding.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
         if self.paused {
+            return;
+        }
+        if !self.unheard.is_empty() {
             return;
         }
         let nodes = self.hosting_regions(cx);
@@ -121,7 +130,7 @@ impl Coordinator {
         let Some(hand_off) = self.hand_offs.get(&shard) else {
             return;
         };
-        if cx.mono() < hand_off.deadline {
+        if cx.mono() < hand_off.barrier.deadline() {
             self.repeat(cx, shard);
             return;
         }
@@ -134,13 +143,7 @@ impl Coordinator {
             self.start_hand_off(cx, shard, owners, true);
             return;
         }
-        self.hand_offs.remove(&shard);
-        if let Some(home) = self.homes.get(&shard)
-            && let Some(region) = self.regions.get_mut(home)
-        {
-            region.draining = false;
-        }
-        self.answer_requesters(cx, shard);
+        self.cancel(cx, shard);
     }
 
     /// Moves everything away from a region that wants to be emptied; says again what has not been answered.
@@ -159,7 +162,7 @@ impl Coordinator {
     /// Begins the next hand-offs of regions that want to be emptied, as long as not too many are under way.
     pub(super) fn empty_draining(&mut self, cx: &mut Cx<'_>) {
         // A region that stops in a cluster that prepares to stop has its shards stop with it (10.12).
-        if !self.is_active() || self.paused || cx.view().is_shutting_down() {
+        if !self.is_active() || self.paused || cx.view().is_shutting_down() || !self.unheard.is_empty() {
             return;
         }
         let room = DRAINING_MAX.saturating_sub(self.hand_offs.len());
@@ -198,7 +201,7 @@ impl Coordinator {
     pub(super) fn stop_waiting_for(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         let mut freed = Vec::new();
         for (shard, hand_off) in &mut self.hand_offs {
-            if hand_off.has_forgotten(node) {
+            if hand_off.barrier.sender_gone(node) {
                 freed.push(*shard);
             }
         }
@@ -220,6 +223,20 @@ impl Coordinator {
         }
     }
 
+    /// A shard stays where it is. Whether it has stopped there or not, its home is told to others when it is known to run.
+    fn cancel(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        self.hand_offs.remove(&shard);
+        let Some(home) = self.homes.get(&shard).cloned() else {
+            return;
+        };
+        if let Some(region) = self.regions.get_mut(&home) {
+            region.draining = false;
+            if !region.lost {
+                self.host(cx, shard, &home);
+            }
+        }
+    }
+
     fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         if let Some(home) = self.homes.get(&shard) {
             let owners = BTreeSet::from([home.clone()]);
@@ -234,14 +251,17 @@ impl Coordinator {
         owners: BTreeSet<UniqueAddress>,
         conflict: bool,
     ) {
+        // Nobody is told again to begin what he may have stopped by then.
+        self.confirm(cx, shard);
         let present = self.regions.iter().filter(|(_, region)| !region.lost);
+        let senders = present.map(|(node, _)| node.clone());
+        self.last_hand_off += 1;
+        let deadline = cx.mono() + cx.config().sharding.handoff_timeout;
         let hand_off = HandOff {
             owners,
-            stage: Stage::Forgetting {
-                waiting: present.map(|(node, _)| node.clone()).collect(),
-            },
+            stage: Stage::Forgetting,
             conflict,
-            deadline: cx.mono() + cx.config().sharding.handoff_timeout,
+            barrier: Barrier::new(self.last_hand_off, senders, deadline),
         };
         self.hand_offs.insert(shard, hand_off);
         self.repeat(cx, shard);
@@ -253,21 +273,22 @@ impl Coordinator {
         let (Some(hand_off), Some(term)) = (self.hand_offs.get(&shard), self.term()) else {
             return;
         };
-        let to = match &hand_off.stage {
-            Stage::Forgetting { waiting } => waiting,
-            Stage::Stopping => &hand_off.owners,
+        let number = hand_off.barrier.change();
+        let to: Vec<&UniqueAddress> = match &hand_off.stage {
+            Stage::Forgetting => hand_off.barrier.waiting().collect(),
+            Stage::Stopping => hand_off.owners.iter().collect(),
         };
         let lost = |node: &UniqueAddress| self.regions.get(node).is_none_or(|region| region.lost);
-        for node in to.iter().filter(|node| !lost(node)) {
+        for node in to.into_iter().filter(|node| !lost(node)) {
             let term = term.clone();
             let body = match hand_off.stage {
-                Stage::Forgetting { .. } => ShardingBody::BeginHandOff { term, shard },
+                Stage::Forgetting => ShardingBody::BeginHandOff { term, shard, number },
                 Stage::Stopping => ShardingBody::HandOff { term, shard },
             };
             self.say(cx, node, body);
         }
         let again = cx.mono() + cx.config().sharding.retry_interval;
-        let at = again.min(hand_off.deadline);
+        let at = again.min(hand_off.barrier.deadline());
         cx.wake(self.timer(CoordinatorTimer::HandOff(shard)), at);
     }
 
@@ -278,11 +299,11 @@ impl Coordinator {
         };
         if !hand_off.owners.is_empty() {
             match &hand_off.stage {
-                Stage::Forgetting { waiting } if waiting.is_empty() => {
+                Stage::Forgetting if hand_off.barrier.is_open() => {
                     hand_off.stage = Stage::Stopping;
                     self.repeat(cx, shard);
                 }
-                Stage::Forgetting { .. } | Stage::Stopping => {}
+                Stage::Forgetting | Stage::Stopping => {}
             }
             return;
         }

@@ -60,6 +60,7 @@ impl Coordinator {
     ) {
         if self.term() == Some(term) && self.homes.get(&shard) == Some(from) {
             self.confirm(cx, shard);
+            self.answer_requesters(cx, shard);
         }
     }
 
@@ -77,7 +78,7 @@ impl Coordinator {
         }
     }
 
-    /// Tells everybody who waits for a shard's home, unless the shard is moving or its home is lost.
+    /// Tells everybody who waits for a shard's home, unless the shard is moving, has not begun, or its home is lost.
     pub(super) fn answer_requesters(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         let (Some(home), Some(term)) = (self.tellable_home(shard).cloned(), self.term().cloned()) else {
             return;
@@ -255,11 +256,12 @@ impl Coordinator {
         }
     }
 
-    /// The home of a shard if others may be told: it is not moving, and its region is not lost.
+    /// The home of a shard if others may be told: it is not moving, it has begun there (10.14 e), and its region is not lost.
     pub(super) fn tellable_home(&self, shard: ShardId) -> Option<&UniqueAddress> {
         let home = self.homes.get(&shard)?;
         let region = self.regions.get(home)?;
-        (!region.lost && !self.hand_offs.contains_key(&shard)).then_some(home)
+        let stays = !self.hand_offs.contains_key(&shard) && !self.unconfirmed.contains(&shard);
+        (!region.lost && stays).then_some(home)
     }
 
     /// Has a region host a shard, and looks again later whether it does.
@@ -273,7 +275,7 @@ impl Coordinator {
         self.say(cx, home, ShardingBody::HostShard { term, shard });
     }
 
-    fn confirm(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+    pub(super) fn confirm(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         if self.unconfirmed.remove(&shard) {
             cx.cancel(self.timer(CoordinatorTimer::ShardStart(shard)));
         }

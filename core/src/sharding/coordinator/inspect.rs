@@ -98,10 +98,10 @@ impl Coordinator {
                 return Err(format!("coordinator: shard {id} moves and nobody has to stop it"));
             }
             match &hand_off.stage {
-                Stage::Forgetting { waiting } if waiting.is_empty() => {
+                Stage::Forgetting if hand_off.barrier.is_open() => {
                     return Err(format!("coordinator: shard {id} moves and waits for nobody"));
                 }
-                Stage::Forgetting { .. } | Stage::Stopping => {}
+                Stage::Forgetting | Stage::Stopping => {}
             }
         }
         if !self.homeless.is_empty() && !self.is_active() {

@@ -28,6 +28,15 @@ impl Coordinator {
             .filter(|node| is_lost(cx.view(), node) || cx.view().member(node).is_none())
             .cloned()
             .collect();
+        let silent: Vec<UniqueAddress> = self
+            .unheard
+            .iter()
+            .filter(|node| is_lost(cx.view(), node) || cx.view().member(node).is_none())
+            .cloned()
+            .collect();
+        for node in silent {
+            self.heard(cx, &node);
+        }
         for node in gone {
             self.lose(cx, &node);
             if cx.view().member(&node).is_none() {

@@ -63,6 +63,11 @@ pub(crate) struct Coordinator {
     /// Homes that were decided and are not stored yet. The shard counts as that region's; nobody has heard of it.
     chosen: BTreeMap<ShardId, UniqueAddress>,
     hand_offs: BTreeMap<ShardId, HandOff>,
+    /// Counts the hand-offs of this coordinator.
+    last_hand_off: u64,
+    /// Members that have not said since the beginning of the term whether they have this kind. Whoever does may use a home of
+    /// an earlier term; before all have spoken nothing is moved (10.14 c).
+    unheard: BTreeSet<UniqueAddress>,
     /// Shards to allocate as soon as a step has room for them.
     homeless: BTreeSet<ShardId>,
     /// Shards whose home has not said yet that it started them.
@@ -117,6 +122,8 @@ impl Coordinator {
             homes: BTreeMap::new(),
             chosen: BTreeMap::new(),
             hand_offs: BTreeMap::new(),
+            last_hand_off: 0,
+            unheard: BTreeSet::new(),
             homeless: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             requesters: BTreeMap::new(),

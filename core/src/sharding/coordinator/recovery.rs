@@ -1,6 +1,7 @@
 //! How a new coordinator learns every home: from the regions, which say what they host. Until every member of the role has
 //! spoken or is gone, known homes are told and none is given. Spec: sharding 10.1, 1.1 (registration).
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::{Coordinator, RegionEntry, Tenure};
@@ -29,6 +30,7 @@ impl Coordinator {
         let Some(term) = self.term().cloned() else {
             return;
         };
+        self.heard(cx, from);
         let role = self.kind.settings.role.as_ref();
         // One that registers is Up in its own picture; here it may not be yet. It may ask for homes, and gets nothing to host
         // before it is Up here as well.
@@ -81,6 +83,9 @@ impl Coordinator {
 
     /// A member has no region of this kind.
     pub(crate) fn on_no_region(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) {
+        if self.term() == Some(term) {
+            self.heard(cx, from);
+        }
         if self.term() == Some(term) && !self.regions.contains_key(from) && cx.view().member(from).is_some() {
             self.without_region.insert(from.clone());
             self.try_activate(cx);
@@ -89,12 +94,19 @@ impl Coordinator {
 
     /// Asks those who have not spoken yet once more.
     pub(super) fn on_recovery_tick(&mut self, cx: &mut Cx<'_>) {
-        let Tenure::Recovering(term) = self.tenure.clone() else {
+        let Some(term) = self.term().cloned() else {
             return;
         };
-        let heard = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_act(m.status));
-        let mut asked = self.missing(cx);
-        asked.retain(heard);
+        let hears = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_act(m.status));
+        let mut asked: BTreeSet<UniqueAddress> = match self.tenure {
+            Tenure::Recovering(_) => self.missing(cx).into_iter().collect(),
+            Tenure::Idle | Tenure::Waiting | Tenure::Resting | Tenure::Active(_) => BTreeSet::new(),
+        };
+        asked.extend(self.unheard.iter().cloned());
+        asked.retain(hears);
+        if self.is_active() && asked.is_empty() {
+            return;
+        }
         for node in asked {
             self.say(cx, &node, ShardingBody::RegionQuery { term: term.clone() });
         }
@@ -119,7 +131,9 @@ impl Coordinator {
             cx.wake(self.timer(CoordinatorTimer::Recovery), safe_at);
             return;
         }
-        cx.cancel(self.timer(CoordinatorTimer::Recovery));
+        if self.unheard.is_empty() {
+            cx.cancel(self.timer(CoordinatorTimer::Recovery));
+        }
         self.tenure = Tenure::Active(term.clone());
         let shards = self.homes.len();
         let event = ShardingEvent::CoordinatorRecovered { term, shards };
@@ -145,6 +159,13 @@ impl Coordinator {
     pub(super) fn forget_strangers(&mut self, cx: &Cx<'_>) {
         self.without_region
             .retain(|node| cx.view().member(node).is_some());
+    }
+
+    /// A member has said whether it has this kind, or will never say so. When all have, shards may move.
+    pub(super) fn heard(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+        if self.unheard.remove(node) && self.unheard.is_empty() {
+            self.empty_draining(cx);
+        }
     }
 
     /// A region says that it hosts a shard. If another one does too, neither may go on.

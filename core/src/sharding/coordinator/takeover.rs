@@ -105,6 +105,7 @@ impl Coordinator {
         let asked = view.members().iter().filter(|member| may_act(member.status));
         for member in asked {
             let body = ShardingBody::RegionQuery { term: term.clone() };
+            self.unheard.insert(member.node.clone());
             self.say(cx, &member.node, body);
         }
         self.recall_shards(cx);

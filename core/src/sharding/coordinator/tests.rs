@@ -137,7 +137,12 @@ impl Rig {
     }
 
     fn acks(&mut self, from: &UniqueAddress) -> Vec<Effect> {
-        self.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, from, &term(), S))
+        let number = self.coordinator.last_hand_off;
+        self.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, from, &term(), (S, number)))
+    }
+
+    fn started(&mut self, from: &UniqueAddress, shard: ShardId) -> Vec<Effect> {
+        self.act(|coordinator, cx| coordinator.on_shard_started(cx, from, &term(), shard))
     }
 
     fn stopped(&mut self, from: &UniqueAddress) -> Vec<Effect> {
@@ -203,6 +208,7 @@ fn begin() -> ShardingBody {
     ShardingBody::BeginHandOff {
         term: term(),
         shard: S,
+        number: 1,
     }
 }
 
@@ -215,9 +221,12 @@ fn s_081_an_unknown_shard_goes_to_the_region_with_the_fewest() {
     let mut rig = Rig::active();
     rig.coordinator.set_home(ShardId(0), &a());
     let effects = rig.asks_home(&c(), S);
+    assert_eq!(effects, vec![allocated(S, b()), says(b(), host(S))]);
+    assert_eq!(rig.asks_home(&a(), S), vec![], "it may not have begun there");
     assert_eq!(
-        effects,
-        vec![allocated(S, b()), says(b(), host(S)), says(c(), home(S, b()))]
+        rig.started(&b(), S),
+        vec![says(c(), home(S, b()))],
+        "and its own node's region"
     );
     assert_eq!(
         rig.asks_home(&c(), S),
@@ -385,8 +394,8 @@ fn s_088_a_question_during_a_hand_off_is_answered_with_the_new_home() {
         vec![says(b(), hand_off)],
         "only when everybody has forgotten"
     );
-    let effects = rig.stopped(&b());
-    assert_eq!(effects, vec![allocated(S, a()), says(c(), home(S, a()))]);
+    assert_eq!(rig.stopped(&b()), vec![allocated(S, a())]);
+    assert_eq!(rig.started(&a(), S), vec![says(c(), home(S, a()))]);
 }
 
 #[test]
@@ -432,14 +441,53 @@ fn s_095_a_hand_off_that_takes_too_long_leaves_the_shard_where_it_is() {
         .skip_while(|e| *e != event(ShardingEvent::HandOffTimeout { shard: S }))
         .collect();
     let timeout = event(ShardingEvent::HandOffTimeout { shard: S });
-    assert_eq!(tail, vec![timeout, says(c(), home(S, b()))]);
+    assert_eq!(
+        tail,
+        vec![timeout, says(b(), host(S))],
+        "it takes the shard back, stopped or not"
+    );
     let shards = &rig.coordinator.regions[&b()];
     assert!(!shards.draining, "it may be asked to stop again");
+    assert_eq!(rig.started(&b(), S), vec![says(c(), home(S, b()))]);
+    let effects = rig.stopped(&b());
     assert_eq!(
-        rig.stopped(&b()),
-        vec![],
+        effects,
+        vec![says(b(), host(S))],
         "too late: the home has been told to others"
     );
+    assert_eq!(rig.asks_home(&c(), S), vec![], "until it runs there again");
+    assert_eq!(rig.started(&b(), S), vec![says(c(), home(S, b()))]);
+}
+
+#[test]
+fn an_acknowledgement_of_a_hand_off_that_was_cancelled_does_not_count_for_the_next() {
+    let mut rig = Rig::moving();
+    rig.fire(Duration::from_secs(60));
+    rig.started(&b(), S);
+    rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
+    rig.acks(&a());
+    rig.acks(&b());
+    let late = |coordinator: &mut Coordinator, cx: &mut Cx<'_>| {
+        coordinator.on_begin_hand_off_ack(cx, &c(), &term(), (S, 1));
+    };
+    assert_eq!(rig.act(late), vec![], "it may have used the home since then");
+    let hand_off = ShardingBody::HandOff {
+        term: term(),
+        shard: S,
+    };
+    assert_eq!(rig.acks(&c()), vec![says(b(), hand_off)]);
+}
+
+#[test]
+fn nothing_moves_before_every_member_has_said_whether_it_has_the_kind() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(S, &b());
+    let proxy = node("p", 9);
+    rig.coordinator.unheard.insert(proxy.clone());
+    let drain = |coordinator: &mut Coordinator, cx: &mut Cx<'_>| coordinator.on_graceful_shutdown(cx, &b());
+    assert_eq!(rig.act(drain), vec![], "it may use the home of an earlier term");
+    let effects = rig.act(|coordinator, cx| coordinator.heard(cx, &proxy));
+    assert!(effects.contains(&says(b(), begin())), "{effects:?}");
 }
 
 #[test]
@@ -469,8 +517,8 @@ fn s_091_the_shards_of_a_lost_region_move_after_its_removal_and_the_margin() {
     rig.removed.push(b());
     assert_eq!(rig.view(&[(a(), Status::Up), (c(), Status::Up)]), vec![]);
     assert_eq!(rig.fire(MARGIN - Duration::from_millis(1)), vec![]);
-    let effects = rig.fire(Duration::from_millis(1));
-    assert_eq!(effects, vec![allocated(S, a()), says(c(), home(S, a()))]);
+    assert_eq!(rig.fire(Duration::from_millis(1)), vec![allocated(S, a())]);
+    assert_eq!(rig.started(&a(), S), vec![says(c(), home(S, a()))]);
 }
 
 #[test]
@@ -490,10 +538,7 @@ fn s_118_a_region_whose_member_is_gone_gets_no_shard_and_may_not_register() {
     let mut rig = Rig::active();
     rig.view(&[(a(), Status::Up), (b(), Status::Down), (c(), Status::Leaving)]);
     assert_eq!(rig.register(&b(), &[S]), vec![]);
-    assert_eq!(
-        rig.asks_home(&c(), S),
-        vec![allocated(S, a()), says(c(), home(S, a()))]
-    );
+    assert_eq!(rig.asks_home(&c(), S), vec![allocated(S, a())]);
 }
 
 #[test]

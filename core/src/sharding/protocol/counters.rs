@@ -9,6 +9,8 @@ counters! {
     pub entity_messages_buffered,
     pub entity_messages_forwarded,
     pub entity_messages_handed_back,
+    /// Marks behind messages to a home that is used no more, repeated ones included.
+    pub marks_sent,
     pub entity_messages_delivered,
     pub entity_messages_expired,
     pub dead_letters,

@@ -40,6 +40,8 @@ pub enum RegionTimer {
     RestartShard(ShardId),
     /// Remembered entities are due to be started.
     Recover,
+    /// Marks that have not been acknowledged are sent again.
+    Marks,
 }
 
 /// Timers of a shard coordinator.

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::buffered::Buffered;
 use crate::config::ShardingConfig;
+use crate::ident::UniqueAddress;
 use crate::sharding::pending_message::PendingMessage;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
@@ -17,6 +18,8 @@ pub(super) struct Buffers {
     by_shard: BTreeMap<ShardId, Queue>,
     /// What waits for the next incarnation of an entity of a shard that runs here. It is older than what waits for the shard.
     by_entity: BTreeMap<(ShardId, EntityId), Queue>,
+    /// What others sent for shards that are here and do not take it yet, or for a while. All else of theirs waits for entities.
+    arrived: BTreeMap<ShardId, VecDeque<PendingMessage>>,
     messages: usize,
     bytes: usize,
     overflow_told: bool,
@@ -26,7 +29,7 @@ pub(super) struct Buffers {
 #[derive(Clone, Debug, Default)]
 struct Queue {
     messages: VecDeque<PendingMessage>,
-    /// So many at the front had been sent and were handed back: they are older than the rest.
+    /// So many at the front were handed back since the last mark was acknowledged: they are older than the rest.
     handed_back: usize,
 }
 
@@ -69,8 +72,29 @@ impl Buffers {
     }
 
     /// Puts a message that was handed back before those that have not been sent yet, and behind those that were handed back
-    /// before it; what did not fit.
-    pub(super) fn push_handed_back(
+    /// before it. It has been admitted once and is kept in any case: how many come back is bounded by what the links held.
+    pub(super) fn push_handed_back(&mut self, pending: PendingMessage) {
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(pending.bytes());
+        let queue = self.by_shard.entry(pending.envelope.shard).or_default();
+        queue.insert_handed_back(pending);
+    }
+
+    /// Nothing more comes back of what was sent for a shard so far: what comes back from here on is older than all of it.
+    pub(super) fn settle(&mut self, shard: ShardId) {
+        if let Some(queue) = self.by_shard.get_mut(&shard) {
+            queue.handed_back = 0;
+        }
+    }
+
+    /// How often the oldest message of a shard has gone from one node to another.
+    pub(super) fn first_hops(&self, shard: ShardId) -> u8 {
+        let first = self.by_shard.get(&shard).and_then(|queue| queue.messages.front());
+        first.map_or(0, |pending| pending.envelope.hops)
+    }
+
+    /// Appends a message of another node to what arrived for a shard that runs here; what did not fit.
+    pub(super) fn push_arrived(
         &mut self,
         limits: &ShardingConfig,
         pending: PendingMessage,
@@ -78,14 +102,48 @@ impl Buffers {
         if !self.count_in(limits, &pending) {
             return Some(self.overflow(pending));
         }
-        let envelope = &pending.envelope;
-        let of_entity = self.by_entity.get_mut(&(envelope.shard, envelope.entity.clone()));
-        let queue = match of_entity {
-            Some(queue) => queue,
-            None => self.by_shard.entry(envelope.shard).or_default(),
-        };
-        queue.insert_handed_back(pending);
+        let queue = self.arrived.entry(pending.envelope.shard).or_default();
+        queue.push_back(pending);
         None
+    }
+
+    /// Whether messages of other nodes wait for a shard that runs here.
+    pub(super) fn has_arrived(&self, shard: ShardId) -> bool {
+        !self.arrived.is_empty() && self.arrived.contains_key(&shard)
+    }
+
+    /// Shards for which others' messages wait.
+    pub(super) fn arrived(&self) -> Vec<ShardId> {
+        self.arrived.keys().copied().collect()
+    }
+
+    /// Takes the oldest message of other nodes for a shard.
+    pub(super) fn pop_arrived(&mut self, shard: ShardId) -> Option<PendingMessage> {
+        let queue = self.arrived.get_mut(&shard)?;
+        let pending = queue.pop_front();
+        if queue.is_empty() {
+            self.arrived.remove(&shard);
+        }
+        self.took(pending.iter());
+        pending
+    }
+
+    /// Whether a message of another node waits for a shard or for one of its entities. Linear in what waits for the entities.
+    pub(super) fn holds_of(&self, shard: ShardId, from: &UniqueAddress) -> bool {
+        let is_of = |pending: &PendingMessage| pending.from.as_ref() == Some(from);
+        let arrived = self.arrived.get(&shard).into_iter().flatten();
+        let entities = self.entities_of(shard);
+        let queues = entities.filter_map(|entity| self.by_entity.get(&(shard, entity.clone())));
+        arrived.chain(queues.flat_map(|queue| &queue.messages)).any(is_of)
+    }
+
+    /// Shards for which messages of other nodes wait, and such for whose entities any do.
+    pub(super) fn shards_with_foreign(&self) -> Vec<ShardId> {
+        let mut shards: Vec<ShardId> = self.by_entity.keys().map(|(shard, _)| *shard).collect();
+        shards.extend(self.arrived.keys());
+        shards.sort_unstable();
+        shards.dedup();
+        shards
     }
 
     /// Appends a message to its entity's queue; what did not fit.
@@ -135,22 +193,21 @@ impl Buffers {
     pub(super) fn gather(&mut self, shard: ShardId) {
         let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
         for entity in entities.into_iter().rev() {
-            let Some(mut older) = self.by_entity.remove(&(shard, entity)) else {
+            let Some(older) = self.by_entity.remove(&(shard, entity)) else {
                 continue;
             };
-            let queue = self.by_shard.entry(shard).or_default();
-            // What came back was sent before everything else that waits, of whatever entity.
-            let newer = older.messages.split_off(older.handed_back);
-            let came_back = queue.messages.drain(..queue.handed_back);
-            let mut all = older.messages;
-            all.extend(came_back);
-            let handed_back = all.len();
-            all.extend(newer);
-            all.append(&mut queue.messages);
-            *queue = Queue {
-                messages: all,
-                handed_back,
-            };
+            let is_foreign = PendingMessage::is_foreign;
+            let (foreign, own): (VecDeque<_>, VecDeque<_>) = older.messages.into_iter().partition(is_foreign);
+            if !foreign.is_empty() {
+                prepend(self.arrived.entry(shard).or_default(), foreign);
+            }
+            if !own.is_empty() {
+                // Nothing of this node's comes back while its messages are delivered here, so all of it is newer than what did.
+                let queue = self.by_shard.entry(shard).or_default();
+                let mut newer = queue.messages.split_off(queue.handed_back);
+                prepend(&mut newer, own);
+                queue.messages.append(&mut newer);
+            }
         }
     }
 
@@ -188,26 +245,10 @@ impl Buffers {
         queue.messages
     }
 
-    /// Takes what other nodes sent for a shard, oldest first, and leaves what this node's users did.
+    /// Takes what other nodes sent for a shard, oldest first, once it has been gathered.
     pub(super) fn take_foreign(&mut self, shard: ShardId) -> VecDeque<PendingMessage> {
-        let Some(queue) = self.by_shard.remove(&shard) else {
-            return VecDeque::new();
-        };
-        // What was handed back is of this node's users, so the count of it stays right.
-        let (foreign, own): (VecDeque<_>, VecDeque<_>) =
-            queue.messages.into_iter().partition(PendingMessage::is_foreign);
+        let foreign = self.arrived.remove(&shard).unwrap_or_default();
         self.took(foreign.iter());
-        if !own.is_empty() {
-            let handed_back = queue.handed_back;
-            let messages = own;
-            self.by_shard.insert(
-                shard,
-                Queue {
-                    messages,
-                    handed_back,
-                },
-            );
-        }
         foreign
     }
 
@@ -299,18 +340,20 @@ impl Buffers {
     /// All waiting messages.
     pub(super) fn iter(&self) -> impl Iterator<Item = &PendingMessage> {
         let queues = self.by_entity.values().chain(self.by_shard.values());
-        queues.flat_map(|queue| &queue.messages)
+        let arrived = self.arrived.values().flatten();
+        queues.flat_map(|queue| &queue.messages).chain(arrived)
     }
 
     /// What must hold between the calls.
     pub(super) fn check_invariants(&self) -> Result<(), String> {
         let queues = || self.by_shard.values().chain(self.by_entity.values());
-        let messages: usize = queues().map(|queue| queue.messages.len()).sum();
+        let arrived: usize = self.arrived.values().map(VecDeque::len).sum();
+        let messages: usize = arrived + queues().map(|queue| queue.messages.len()).sum::<usize>();
         let bytes: usize = self.iter().map(PendingMessage::bytes).sum();
         if (messages, bytes) != (self.messages, self.bytes) {
             return Err(String::from("buffers: the sums do not match the content"));
         }
-        if queues().any(|queue| queue.messages.is_empty()) {
+        if queues().any(|queue| queue.messages.is_empty()) || self.arrived.values().any(VecDeque::is_empty) {
             return Err(String::from("buffers: an empty queue is kept"));
         }
         let handed_back = |queue: &Queue| {
@@ -319,6 +362,16 @@ impl Buffers {
         };
         if !queues().all(handed_back) {
             return Err(String::from("buffers: others' messages count as handed back"));
+        }
+        if self
+            .by_shard
+            .values()
+            .flat_map(|queue| &queue.messages)
+            .any(PendingMessage::is_foreign)
+        {
+            return Err(String::from(
+                "buffers: others' messages wait among those of this node",
+            ));
         }
         let misplaced = |(shard, queue): (&ShardId, &Queue)| {
             let mut shards = queue.messages.iter().map(|pending| pending.envelope.shard);
@@ -344,4 +397,10 @@ impl Buffers {
             self.overflow_told = false;
         }
     }
+}
+
+/// Puts messages before others.
+fn prepend(queue: &mut VecDeque<PendingMessage>, mut older: VecDeque<PendingMessage>) {
+    older.append(queue);
+    *queue = older;
 }

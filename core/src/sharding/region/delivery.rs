@@ -21,13 +21,9 @@ pub(super) const FLUSH_PER_STEP: usize = 256;
 /// When the next step follows: after the host has had its turn, and before anything else is due.
 const STEP: Duration = Duration::from_micros(1);
 
-/// How often a message may go from one node to another before it is given up: to a home and back three times, and to the
-/// last one. Twice happens in order: a shard moves, and its next home is told to leave as well. More means that the
-/// coordinator and the regions disagree.
-pub(super) const HOPS_MAX: u8 = 7;
-
-/// Up to so many hops, which is two times back, a message that was handed back has its home asked for at once. After that
-/// it waits for the region's next retry, so that nodes that disagree do not keep each other busy.
+/// Up to so many hops, which is two times back, a message that was handed back has its home asked for at once. Twice happens in
+/// order: a shard moves, and its next home is told to leave as well. After that it waits for the region's next retry, so
+/// that nodes that disagree do not keep each other busy.
 const HOPS_AT_ONCE: u8 = 4;
 
 impl Region {
@@ -36,19 +32,17 @@ impl Region {
         let shard = pending.envelope.shard;
         if self.acceptance.is_refused() {
             pending.fail(shared, AskFailure::KindRefused);
-        } else if self.buffers.has(shard) {
-            if pending.is_foreign() && self.stops_here(shared.cx, shard) {
-                pending.hand_back(shared);
-            } else {
-                self.buffer(shared, pending);
-            }
+        } else if pending.is_foreign() {
+            self.receive(shared, pending);
+        } else if self.buffers.has(shard) || self.is_settling(shard) {
+            self.buffer(shared, pending);
         } else {
             self.pass(shared, pending);
         }
     }
 
     /// A message that this region sent to `from` comes back unhandled: the shard is not there. It was sent before everything
-    /// that waits here for the shard, and goes out again before it.
+    /// that waits here for the shard, and goes out again before it, when nothing more can come back.
     pub(crate) fn on_handed_back(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -56,17 +50,13 @@ impl Region {
         pending: PendingMessage,
     ) {
         let shard = pending.envelope.shard;
-        let hops = pending.envelope.hops;
-        let was_wrong = self.homes.get(&shard) == Some(from);
-        if was_wrong {
-            self.homes.remove(&shard);
-            self.flushing.remove(&shard);
-        }
+        let is_in_turn = self.stops_sending_to(shared.cx, shard, from);
         let reason = if self.acceptance.is_refused() {
             Some(AskFailure::KindRefused)
         } else if self.lifecycle == RegionLifecycle::Stopped {
             Some(AskFailure::NodeStoppedUnsent)
-        } else if hops >= HOPS_MAX {
+        } else if !is_in_turn {
+            // Its home was given up, later messages may have been handled.
             Some(AskFailure::HandedOff)
         } else {
             None
@@ -75,41 +65,36 @@ impl Region {
             return pending.fail(shared, reason);
         }
         let is_first = !self.buffers.has(shard);
-        let limits = &shared.cx.config().sharding;
-        if let Some(overflow) = self.buffers.push_handed_back(limits, pending) {
-            return self.overflow(shared, overflow);
+        self.buffers.push_handed_back(pending);
+        if self.is_settling(shard) {
+            return;
         }
         if self.homes.contains_key(&shard) {
             self.flushing.insert(shard);
             self.flush(shared);
-        } else if (is_first || was_wrong) && hops <= HOPS_AT_ONCE {
+        } else if is_first && self.may_ask_at_once(shard) {
             self.ask_home(shared.cx, shard);
         } else {
             self.rearm_retry(shared.cx);
         }
     }
 
-    /// Gives everything that other nodes sent for a shard back to them, what waits for its entities included.
-    pub(super) fn hand_back_foreign(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        self.buffers.gather(shard);
-        for pending in self.buffers.take_foreign(shard) {
-            pending.hand_back(shared);
-        }
+    /// A message of this region's came back from a node, and nobody waits for what becomes of it any more.
+    pub(crate) fn on_came_back(&mut self, cx: &mut Cx<'_>, shard: ShardId, from: &UniqueAddress) {
+        self.stops_sending_to(cx, shard, from);
+    }
+
+    /// Whether the home of a shard's oldest message may be asked for now: it has not come back too often.
+    pub(super) fn may_ask_at_once(&self, shard: ShardId) -> bool {
+        self.buffers.first_hops(shard) <= HOPS_AT_ONCE
     }
 
     /// This node ends before what waits here can be delivered: others get theirs back, the users here hear so.
     pub(super) fn give_up_all(&mut self, shared: &mut Shared<'_, '_>) {
-        self.buffers.gather_all();
-        for shard in self.buffers.shards() {
+        for shard in self.buffers.shards_with_foreign() {
             self.hand_back_foreign(shared, shard);
         }
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
-    }
-
-    /// Whether a shard is being stopped here and is not wanted here again.
-    fn stops_here(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
-        let stops = self.shards.get(&shard).is_some_and(|here| here.is_stopping());
-        stops && self.homes.get(&shard) != Some(cx.me())
     }
 
     /// An ask of this node expired in the buffer: its message may not be delivered any more.
@@ -127,9 +112,10 @@ impl Region {
     /// [`FLUSH_PER_STEP`]; asks to be woken at once if more are waiting.
     pub(super) fn flush(&mut self, shared: &mut Shared<'_, '_>) {
         let mut budget = FLUSH_PER_STEP;
-        if !self.flush_entities(shared, &mut budget) {
+        if !self.flush_entities(shared, &mut budget) || !self.flush_arrived(shared, &mut budget) {
             return self.flush_soon(shared);
         }
+        self.acknowledge_marks(shared);
         while let Some(shard) = self.flushing.first().copied() {
             if !self.buffers.has(shard) || !self.can_pass(shared.cx, shard) {
                 self.flushing.remove(&shard);
@@ -164,6 +150,11 @@ impl Region {
     /// Ends every buffered message.
     pub(super) fn fail_all(&mut self, shared: &mut Shared<'_, '_>, reason: AskFailure) {
         self.buffers.gather_all();
+        for shard in self.buffers.arrived() {
+            for pending in self.buffers.take_foreign(shard) {
+                pending.fail(shared, reason);
+            }
+        }
         for shard in self.buffers.shards() {
             for pending in self.buffers.take(shard) {
                 pending.fail(shared, reason);
@@ -174,7 +165,10 @@ impl Region {
 
     /// Whether the next message of a shard would leave the buffer for good.
     fn can_pass(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
-        match self.homes.get(&shard) {
+        if self.is_settling(shard) {
+            return false;
+        }
+        match self.homes.get(&shard).map(|home| &home.node) {
             Some(home) if home == cx.me() => {
                 !self.paused && self.shards.get(&shard).is_some_and(|here| here.is_running())
             }
@@ -183,29 +177,25 @@ impl Region {
         }
     }
 
-    /// Moves one message whose shard has nothing buffered before it.
+    /// Moves one message of this node's user whose shard has nothing buffered before it.
     fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         if pending.is_expired(shared.cx) {
             return pending.expire(shared);
         }
         let shard = pending.envelope.shard;
-        match self.homes.get(&shard) {
-            Some(home) if home == shared.cx.me() => self.deliver(shared, pending),
-            Some(_) if pending.is_foreign() => pending.hand_back(shared),
-            Some(home) => send(shared, &home.clone(), pending),
-            None if pending.is_foreign() && self.stops_here(shared.cx, shard) => pending.hand_back(shared),
+        match self.homes.get_mut(&shard) {
+            Some(home) if home.node == *shared.cx.me() => self.deliver(shared, pending),
+            Some(home) => {
+                home.used = true;
+                send(shared, &home.node, pending);
+            }
             None => self.buffer(shared, pending),
         }
     }
 
     pub(super) fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         if self.lifecycle == RegionLifecycle::Stopped {
-            if pending.is_foreign() {
-                pending.hand_back(shared);
-            } else {
-                pending.fail(shared, AskFailure::NodeStoppedUnsent);
-            }
-            return;
+            return pending.fail(shared, AskFailure::NodeStoppedUnsent);
         }
         let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);

@@ -37,6 +37,7 @@ impl Region {
             self.request_shutdown(shared.cx);
             self.rearm_retry(shared.cx);
         } else {
+            self.hurries = true;
             self.give_up_all(shared);
             self.stop_all(shared);
         }
@@ -60,6 +61,9 @@ impl Region {
         self.lifecycle = RegionLifecycle::Stopped;
         self.registered = None;
         self.homes.clear();
+        self.marks.clear();
+        self.returning.clear();
+        self.owed.clear();
         self.after_pause.clear();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
         self.retirement.give_up(shared.cx);
@@ -81,6 +85,7 @@ impl Region {
             RegionTimer::Idle,
             RegionTimer::Shrink,
             RegionTimer::Recover,
+            RegionTimer::Marks,
         ] {
             shared.cx.cancel(ShardingTimer::Region(kind, timer));
         }
@@ -101,9 +106,11 @@ impl Region {
             }
             RegionLifecycle::Stopped => return,
         }
+        self.hurries = true;
         self.give_up_all(shared);
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
+            // Nothing of this node's is sent to itself, so there is nothing to settle.
             self.homes.remove(id);
             shard.kill(shared.cx);
             let event = ShardingEvent::ShardStopTimeout { shard: *id };
@@ -113,7 +120,8 @@ impl Region {
         self.try_finish(shared);
     }
 
-    /// Ends a draining region that hosts nothing and buffers nothing, and makes a proxy of a retiring one that hosts nothing.
+    /// Ends a draining region that hosts nothing and buffers nothing, and to which nothing that it sent can come back; makes a
+    /// proxy of a retiring one that hosts nothing.
     pub(super) fn try_finish(&mut self, shared: &mut Shared<'_, '_>) {
         if !self.shards.is_empty() {
             return;
@@ -122,6 +130,9 @@ impl Region {
             RegionLifecycle::Retiring => return self.become_proxy(shared),
             RegionLifecycle::Draining if self.buffers.is_empty() => {}
             RegionLifecycle::Draining | RegionLifecycle::Working | RegionLifecycle::Stopped => return,
+        }
+        if !self.hurries && !self.all_settled(shared.cx) {
+            return;
         }
         self.lifecycle = RegionLifecycle::Stopped;
         let cx = &mut *shared.cx;
@@ -133,6 +144,7 @@ impl Region {
             RegionTimer::Idle,
             RegionTimer::Shrink,
             RegionTimer::Recover,
+            RegionTimer::Marks,
         ] {
             cx.cancel(ShardingTimer::Region(self.kind.id, timer));
         }
@@ -150,7 +162,10 @@ impl Region {
     /// The cluster prepares to stop: a region that waits for its shards to be moved waits no longer, they stop here.
     pub(super) fn on_cluster_ends(&mut self, shared: &mut Shared<'_, '_>) {
         match self.lifecycle {
-            RegionLifecycle::Draining => self.give_up_all(shared),
+            RegionLifecycle::Draining => {
+                self.hurries = true;
+                self.give_up_all(shared);
+            }
             RegionLifecycle::Retiring => {}
             RegionLifecycle::Working | RegionLifecycle::Stopped => return,
         }

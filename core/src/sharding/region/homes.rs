@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use super::Region;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::Shared;
@@ -41,21 +40,21 @@ impl Region {
         self.settle(shared);
     }
 
-    /// A shard will move: forget its home. Its messages are buffered from here on.
+    /// A shard will move: forget its home. Its messages are buffered from here on; what others send for it is delivered as long as it
+    /// runs here. Answered when everything that this region sent there has arrived.
     pub(crate) fn on_begin_hand_off(
         &mut self,
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
         term: Term,
-        shard: ShardId,
+        (shard, number): (ShardId, u64),
     ) {
         if !self.accept_for(shared, from, &term, shard) {
             return;
         }
-        self.homes.remove(&shard);
-        self.flushing.remove(&shard);
+        self.forget_home(shared.cx, shard);
         self.after_pause.remove(&shard);
-        self.say(shared.cx, from, ShardingBody::BeginHandOffAck { term, shard });
+        self.report_when_settled(shared.cx, term, shard, number);
         if self.buffers.has(shard) {
             self.ask_home(shared.cx, shard);
         }
@@ -99,11 +98,12 @@ impl Region {
         if self.shards.get(&shard).is_some_and(|here| !here.is_stopping()) {
             let event = ShardingEvent::ShardConflict { shard };
             shared.cx.notify_sharding(self.kind.id, event);
-            self.homes.remove(&shard);
+            self.forget_home(shared.cx, shard);
+            self.hand_back_foreign(shared, shard);
             self.stop_shard(shared, shard, None);
             return;
         }
-        self.homes.insert(shard, node.clone());
+        self.set_home(shared.cx, shard, node.clone());
         self.retirement.has_home(shard);
         if self.buffers.has(shard) {
             self.flushing.insert(shard);

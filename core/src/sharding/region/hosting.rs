@@ -47,8 +47,7 @@ impl Region {
         if !self.accept_for(shared, from, &term, shard) {
             return;
         }
-        self.homes.remove(&shard);
-        self.flushing.remove(&shard);
+        self.forget_home(shared.cx, shard);
         self.after_pause.remove(&shard);
         self.hand_back_foreign(shared, shard);
         match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
@@ -96,7 +95,14 @@ impl Region {
             self.on_unwanted_shard(shared, from);
             return false;
         }
-        if self.lifecycle != RegionLifecycle::Working || self.acceptance.is_refused() {
+        let runs = self.shards.get(&shard).is_some_and(|here| !here.is_stopping());
+        let takes = match self.lifecycle {
+            RegionLifecycle::Working => true,
+            // Its hand-off was cancelled: it goes on here until there is another one.
+            RegionLifecycle::Retiring | RegionLifecycle::Draining => runs,
+            RegionLifecycle::Stopped => false,
+        };
+        if !takes || self.acceptance.is_refused() {
             self.request_shutdown(shared.cx);
             return false;
         }
@@ -105,7 +111,7 @@ impl Region {
             Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {}
             Some(ShardLifecycle::Stopping { rehost, .. }) => {
                 *rehost = Some(term.clone());
-                self.homes.insert(shard, me);
+                self.set_home(shared.cx, shard, me);
                 return false;
             }
             None if self.paused => {
@@ -127,7 +133,7 @@ impl Region {
                 self.load(shared, shard);
             }
         }
-        self.homes.insert(shard, me);
+        self.set_home(shared.cx, shard, me);
         if self.buffers.has(shard) {
             self.flushing.insert(shard);
         }
@@ -165,7 +171,8 @@ impl Region {
     pub(super) fn stop_all(&mut self, shared: &mut Shared<'_, '_>) {
         let all: Vec<ShardId> = self.shards.keys().copied().collect();
         for shard in all {
-            self.homes.remove(&shard);
+            self.forget_home(shared.cx, shard);
+            self.hand_back_foreign(shared, shard);
             self.stop_shard(shared, shard, None);
         }
     }
@@ -199,9 +206,8 @@ impl Region {
         let Some(gone) = self.shards.remove(&shard) else {
             return;
         };
-        if self.homes.get(&shard) == Some(shared.cx.me()) {
-            self.homes.remove(&shard);
-            self.flushing.remove(&shard);
+        if self.lives_here(shared.cx, shard) {
+            self.forget_home(shared.cx, shard);
         }
         self.cancel_timers_of(shared, shard);
         shared.cx.counters().shards_stopped += 1;

@@ -26,6 +26,8 @@ pub struct RegionState {
     pub homes: Vec<(ShardId, UniqueAddress)>,
     /// Messages in its buffer.
     pub buffered: usize,
+    /// Shards whose earlier home has not acknowledged yet that everything sent there has arrived.
+    pub settling: usize,
     /// Whether it hosts nothing: it never does, or it has been shut down.
     pub proxy: bool,
     /// Whether it is being emptied, or is empty for good.
@@ -41,8 +43,13 @@ impl Region {
             hosted: self.shards.iter().map(|(id, s)| (*id, s.entities())).collect(),
             stopping: stopping.map(|(id, _)| *id).collect(),
             passivating: self.shards.values().map(Shard::passivating).sum(),
-            homes: self.homes.iter().map(|(id, node)| (*id, node.clone())).collect(),
+            homes: self
+                .homes
+                .iter()
+                .map(|(id, home)| (*id, home.node.clone()))
+                .collect(),
             buffered: self.buffers.len(),
+            settling: self.marks.len(),
             proxy: !self.hosts,
             draining: self.lifecycle != super::RegionLifecycle::Working,
         }
@@ -86,17 +93,24 @@ impl Region {
             if shard.has_stopped() {
                 return Err(format!("region: shard {id} has stopped and is still here"));
             }
-            let elsewhere = self.homes.get(id).is_some_and(|home| home != me);
+            let elsewhere = self.homes.get(id).is_some_and(|home| home.node != *me);
             if !shard.is_stopping() && elsewhere {
                 return Err(format!("region: shard {id} runs here and lives elsewhere"));
             }
         }
-        let mut own = self.homes.iter().filter(|(_, home)| *home == me);
+        let mut own = self.homes.iter().filter(|(_, home)| home.node == *me);
         if let Some((id, _)) = own.find(|(id, _)| !self.shards.contains_key(id)) {
             return Err(format!("region: shard {id} lives here and does not run"));
         }
         if let Some(id) = self.flushing.iter().find(|id| !self.homes.contains_key(id)) {
             return Err(format!("region: shard {id} is flushed to nowhere"));
+        }
+        if let Some((id, _)) = self
+            .homes
+            .iter()
+            .find(|(id, home)| home.used && self.is_settling(**id))
+        {
+            return Err(format!("region: two homes of shard {id} are used at once"));
         }
         for (id, entity) in self.buffers.waiting_entities() {
             let here = self.shards.get(id).filter(|here| here.is_running());

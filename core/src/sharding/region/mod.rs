@@ -1,9 +1,9 @@
 //! A kind's region on this node: finds the home of each message's shard, buffers while it is unknown, hosts the shards it
 //! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
 //!
-//! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `hosting` starts and stops
-//! shards, `passivation` takes entities out of memory, `remembering` has the store know them and starts them again, `drain` ends it
-//! all in good order, `retirement` empties a region of a node that stays.
+//! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `marks` and `returns` keep their
+//! order, `hosting` starts and stops shards, `passivation` takes entities out of memory, `remembering` has the store know them and
+//! starts them again, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
 
 mod buffers;
 mod delivery;
@@ -11,10 +11,12 @@ mod drain;
 mod homes;
 mod hosting;
 mod inspect;
+mod marks;
 mod passivation;
 mod registration;
 mod remembering;
 mod retirement;
+mod returns;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -24,10 +26,12 @@ use crate::buffered::Buffered;
 use crate::effect::Answer;
 use crate::ident::UniqueAddress;
 use crate::input::StoreAsk;
+use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::region::buffers::Buffers;
+use crate::sharding::region::marks::{Home, Mark};
 use crate::sharding::region::retirement::Retirement;
 use crate::sharding::remembered::Recovery;
 use crate::sharding::shard::Shard;
@@ -104,7 +108,17 @@ pub(crate) struct Region {
     nobody_hosts: bool,
     retry_delay: Duration,
     /// Where shards live, this node included, as far as known.
-    homes: BTreeMap<ShardId, UniqueAddress>,
+    homes: BTreeMap<ShardId, Home>,
+    /// Homes that are used no more, until they have acknowledged that everything has arrived.
+    marks: BTreeMap<ShardId, Mark>,
+    /// The number of this region's last mark.
+    last_mark: u64,
+    /// Senders whose messages for a shard go back to them, whatever runs here, until they mark.
+    returning: BTreeSet<(ShardId, UniqueAddress)>,
+    /// Marks to be acknowledged when nothing of what came before them waits here any more.
+    owed: BTreeMap<(ShardId, UniqueAddress), u64>,
+    /// The time for ending in good order is up, or nobody is there who could take over: nothing is waited for.
+    hurries: bool,
     /// Shards on this node, stopping ones included.
     shards: BTreeMap<ShardId, Shard>,
     buffers: Buffers,
@@ -149,6 +163,11 @@ impl Region {
             nobody_hosts: false,
             retry_delay: Duration::ZERO,
             homes: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            last_mark: 0,
+            returning: BTreeSet::new(),
+            owed: BTreeMap::new(),
+            hurries: false,
             shards: BTreeMap::new(),
             buffers: Buffers::default(),
             flushing: BTreeSet::new(),
@@ -179,6 +198,8 @@ impl Region {
         }
         for node in lost {
             self.forget_homes_on(node);
+            self.settle_marks_at(shared, node);
+            self.forget_sender(node);
         }
         if let Some(term) = &self.seen
             && after.is_removed(&term.node)
@@ -225,6 +246,7 @@ impl Region {
             RegionTimer::Store(shard) => self.on_store_timeout(shared, *shard),
             RegionTimer::RestartShard(shard) => self.on_restart_shard(shared, *shard),
             RegionTimer::Recover => self.on_recover(shared),
+            RegionTimer::Marks => self.repeat_marks(shared.cx),
         }
     }
 
@@ -243,8 +265,13 @@ impl Region {
         &self.kind
     }
 
+    /// Whether a shard lives here, as far as this region knows.
+    fn lives_here(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
+        self.homes.get(&shard).is_some_and(|home| home.node == *cx.me())
+    }
+
     fn forget_homes_on(&mut self, node: &UniqueAddress) {
-        self.homes.retain(|_, home| home != node);
+        self.homes.retain(|_, home| home.node != *node);
         let homes = &self.homes;
         self.flushing.retain(|shard| homes.contains_key(shard));
     }

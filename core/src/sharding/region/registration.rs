@@ -75,6 +75,10 @@ impl Region {
         };
         self.nobody_hosts = false;
         self.retry_delay = Duration::ZERO;
+        // What stops here was claimed; whoever coordinates now hears of its end.
+        for shard in self.shards.values_mut() {
+            shard.stops_for(&term);
+        }
         if self.registered.as_ref() != Some(&term) {
             self.registered = Some(term.clone());
             let event = ShardingEvent::RegionRegistered { term };

@@ -187,8 +187,7 @@ impl Region {
             .wake(ShardingTimer::Region(kind, RegionTimer::Drain), at);
         let all: Vec<ShardId> = self.shards.keys().copied().collect();
         for id in all {
-            self.homes.remove(&id);
-            self.flushing.remove(&id);
+            self.forget_home(shared.cx, id);
             self.hand_back_foreign(shared, id);
             if let Some(shard) = self.shards.get_mut(&id) {
                 shard.kill(shared.cx);

@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::ClusterName;
 use crate::input::{KindSettings, Target};
 use crate::membership::state::member::{Status, UpNumber};
-use crate::message::{AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMsg};
+use crate::message::{AskTicket, EntityEnvelope, Message, ShardMark, ShardingBody, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
 use crate::sharding::pending_message::PendingMessage;
@@ -113,6 +113,17 @@ impl Rig {
         self.act(|region, shared| region.route(shared, pending))
     }
 
+    /// The entity in the first slot wants to be passivated.
+    fn passivate_first(&mut self) {
+        let entity = EntityId::from("e");
+        self.act(|region, shared| region.on_passivate(shared, SHARD, &entity, slot(0)));
+    }
+
+    fn acknowledged(&mut self, from: UniqueAddress, number: u64) -> Vec<Effect> {
+        let mark = marks(number);
+        self.act(|region, shared| region.on_mark_ack(shared, &from, mark))
+    }
+
     fn timer(&self, timer: RegionTimer) -> bool {
         let timer = Timer::Sharding(ShardingTimer::Region(self.region.kind.id, timer));
         self.fixture.timers.at(&timer).is_some()
@@ -157,6 +168,25 @@ fn hands_back(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
     Effect::Send {
         to: Target::Node(to),
         message: Message::Sharding(ShardingMsg::HandBack(envelope)),
+    }
+}
+
+fn marks(number: u64) -> ShardMark {
+    let (kind, shard) = (KindId::of("files"), SHARD);
+    ShardMark { kind, shard, number }
+}
+
+fn sends_mark(to: UniqueAddress, number: u64) -> Effect {
+    Effect::Send {
+        to: Target::Node(to),
+        message: Message::Sharding(ShardingMsg::Mark(marks(number))),
+    }
+}
+
+fn acknowledges(to: UniqueAddress, number: u64) -> Effect {
+    Effect::Send {
+        to: Target::Node(to),
+        message: Message::Sharding(ShardingMsg::MarkAck(marks(number))),
     }
 }
 
@@ -385,10 +415,11 @@ fn s_105_a_draining_region_hosts_nothing_and_says_again_that_it_leaves() {
 fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    let ack = rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
+    let ack = rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
     let body = ShardingBody::BeginHandOffAck {
         term: term(),
         shard: SHARD,
+        number: 1,
     };
     assert_eq!(ack, vec![says(a(), body)]);
     let ticket = |asker| AskTicket {
@@ -396,20 +427,23 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
         remaining_ms: 500,
         chain: AskChain::default(),
     };
+    let served = rig.act(|region, shared| region.route(shared, pending("1b", None, 1)));
+    assert_eq!(
+        served,
+        vec![delivers(slot(0), "1b")],
+        "others are served until all have marked"
+    );
+    // What waits for an entity that is being passivated goes back.
+    rig.passivate_first();
     let asked = pending("2", Some(ticket(c())), 1);
     rig.act(|region, shared| region.route(shared, asked.clone()));
     let told = pending("3", None, 1);
     rig.act(|region, shared| region.route(shared, told.clone()));
     rig.route("4");
     let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
-    let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
     assert_eq!(
         stopping,
-        vec![
-            hands_back(c(), asked.envelope),
-            hands_back(c(), told.envelope),
-            stop
-        ]
+        vec![hands_back(c(), asked.envelope), hands_back(c(), told.envelope)]
     );
     // What this node's users sent is kept, and the coordinator hears only when the entity has stopped.
     assert_eq!(rig.route("5"), vec![]);

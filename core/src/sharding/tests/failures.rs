@@ -48,7 +48,11 @@ fn a_node_that_stops_says_which_asks_it_had_not_sent() {
         let (cx, from) = (&mut peer.fixture.cx(), address(0));
         let term = peer.sharding.region(kind()).unwrap().registered.unwrap();
         let shard = ShardId(there);
-        let body = ShardingBody::BeginHandOff { term, shard };
+        let body = ShardingBody::BeginHandOff {
+            term,
+            shard,
+            number: 1,
+        };
         let message = ShardingMsg::Kind(ShardingMessage { kind: kind(), body });
         peer.sharding.on_message(cx, &from, message);
     });

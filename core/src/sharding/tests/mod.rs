@@ -3,6 +3,7 @@
 mod failures;
 mod pauses;
 mod same_kind;
+mod schedules;
 mod shutdown;
 mod strategies;
 mod surveys;
@@ -470,6 +471,7 @@ fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
     let body = ShardingBody::BeginHandOff {
         term,
         shard: ShardId(there),
+        number: 1,
     };
     world.deliver(
         0,

@@ -48,7 +48,7 @@ pub(super) fn entity_in(shard: u32) -> EntityId {
         .unwrap()
 }
 
-fn config() -> Config {
+pub(super) fn config() -> Config {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.downing.down_removal_margin = Some(super::MARGIN);
     config.sharding.rebalance_relative_limit = 1.0;
@@ -67,8 +67,19 @@ pub(super) struct Peer {
     pub(super) drained: bool,
     /// Ignores Stop, obeys Kill.
     pub(super) stubborn: bool,
-    alive: bool,
+    /// Entities with mailboxes, of which the test says when they are read; without, they handle at once.
+    pub(super) mailboxes: Option<BTreeMap<Slot, Mailbox>>,
+    /// What was in mailboxes of entities that were killed.
+    pub(super) killed: Vec<Payload>,
+    pub(super) alive: bool,
     running: BTreeMap<Slot, EntityId>,
+}
+
+/// What an entity has not handled yet.
+pub(super) struct Mailbox {
+    entity: EntityId,
+    letters: VecDeque<Payload>,
+    is_stopping: bool,
 }
 
 pub(super) struct World {
@@ -78,7 +89,9 @@ pub(super) struct World {
     /// Who was drained when it was removed, and so had said that nothing runs there.
     gone: BTreeSet<UniqueAddress>,
     suspected: BTreeSet<usize>,
-    wire: VecDeque<(usize, usize, Message)>,
+    pub(super) wire: VecDeque<(usize, usize, Message)>,
+    /// What is said stays in `wire`: the test says when it arrives.
+    pub(super) holds: bool,
     /// Messages from the first to the second are lost.
     pub(super) cut: BTreeSet<(usize, usize)>,
     /// Kinds of messages that are lost, as a predicate.
@@ -100,6 +113,12 @@ impl World {
 
     pub(super) fn with_config(workers: usize, others: usize, config: &Config) -> Self {
         Self::build(workers + others, |at| at < workers, config, &[])
+    }
+
+    /// `workers` nodes with the role, then `others` without; nobody is a member or has the kind.
+    pub(super) fn bare(workers: usize, others: usize, config: &Config) -> Self {
+        let nodes = workers + others;
+        Self::build(nodes, |at| at < workers, config, &(0..nodes).collect::<Vec<_>>())
     }
 
     /// A node's user registers the kind.
@@ -137,6 +156,8 @@ impl World {
                 rejected: Vec::new(),
                 drained: false,
                 stubborn: false,
+                mailboxes: None,
+                killed: Vec::new(),
                 alive: true,
                 running: BTreeMap::new(),
             }
@@ -150,6 +171,7 @@ impl World {
             gone: BTreeSet::new(),
             suspected: BTreeSet::new(),
             wire: VecDeque::new(),
+            holds: false,
             cut: BTreeSet::new(),
             lose: |_| false,
             now,
@@ -259,6 +281,13 @@ impl World {
         self.deliver_all();
     }
 
+    /// Lets a node hear one message, and nobody another.
+    pub(super) fn hear(&mut self, from: usize, to: usize, message: Message) {
+        if self.peers[to].alive {
+            self.with(to, |peer| receive(peer, &address(from), message));
+        }
+    }
+
     /// Lets virtual time pass.
     pub(super) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
@@ -280,6 +309,11 @@ impl World {
                 return;
             }
         }
+    }
+
+    /// Virtual time.
+    pub(super) const fn now(&self) -> Instant {
+        self.now
     }
 
     /// Where each shard runs, one entry per live host.
@@ -398,7 +432,8 @@ impl World {
             for at in 0..self.peers.len() {
                 self.collect(at);
             }
-            let Some((from, to, message)) = self.wire.pop_front() else {
+            let next = if self.holds { None } else { self.wire.pop_front() };
+            let Some((from, to, message)) = next else {
                 break;
             };
             let lost = self.cut.contains(&(from, to)) || (self.lose)(&message);
@@ -465,7 +500,64 @@ impl Peer {
         }
     }
 
+    /// Entities that have something to do.
+    pub(super) fn busy(&self) -> Vec<Slot> {
+        let boxes = self.mailboxes.iter().flatten();
+        let busy = boxes.filter(|(_, mailbox)| mailbox.is_stopping || !mailbox.letters.is_empty());
+        busy.map(|(slot, _)| *slot).collect()
+    }
+
+    /// An entity handles one message, or stops if there is none and it was told to.
+    pub(super) fn turn(&mut self, slot: Slot) {
+        let Some(mailbox) = self.mailboxes.as_mut().and_then(|boxes| boxes.get_mut(&slot)) else {
+            return;
+        };
+        if let Some(payload) = mailbox.letters.pop_front() {
+            self.handled.push((mailbox.entity.clone(), payload));
+        } else if mailbox.is_stopping {
+            self.end(slot);
+        }
+    }
+
+    fn end(&mut self, slot: Slot) {
+        let boxes = self.mailboxes.as_mut();
+        if let Some(mailbox) = boxes.and_then(|boxes| boxes.remove(&slot)) {
+            self.killed.extend(mailbox.letters);
+            let report = EntityReport::Stopped { slot };
+            self.sharding.on_report(&mut self.fixture.cx(), report);
+        }
+    }
+
+    fn put_into(&mut self, order: EntityOrder) {
+        let boxes = self.mailboxes.get_or_insert_default();
+        match order {
+            EntityOrder::Start { slot, entity, .. } => {
+                let (letters, is_stopping) = (VecDeque::new(), false);
+                let mailbox = Mailbox {
+                    entity,
+                    letters,
+                    is_stopping,
+                };
+                assert!(boxes.insert(slot, mailbox).is_none(), "started twice");
+            }
+            EntityOrder::Deliver { slot, payload, .. } => {
+                let mailbox = boxes.get_mut(&slot).unwrap();
+                assert!(
+                    !mailbox.is_stopping,
+                    "delivered to an entity that was told to stop"
+                );
+                mailbox.letters.push_back(payload);
+            }
+            EntityOrder::Stop { slot } => boxes.get_mut(&slot).unwrap().is_stopping = true,
+            EntityOrder::Kill { slot } if self.alive => self.end(slot),
+            EntityOrder::Kill { .. } => {}
+        }
+    }
+
     fn obey(&mut self, order: EntityOrder) {
+        if self.mailboxes.is_some() {
+            return self.put_into(order);
+        }
         let mut report = None;
         match order {
             EntityOrder::Start { slot, entity, .. } => {

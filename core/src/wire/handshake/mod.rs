@@ -38,8 +38,10 @@ pub const FEATURE_GONE: u64 = 1 << 3;
 pub const FEATURE_SETTINGS: u64 = 1 << 4;
 /// Feature: asks that say whose handlers wait for their answer.
 pub const FEATURE_ASK_CHAIN: u64 = 1 << 5;
+/// Feature: marks behind messages to entities, and hand-offs with numbers.
+pub const FEATURE_MARKS: u64 = 1 << 6;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
-pub const FEATURES: u64 = FEATURE_BULK | FEATURE_GONE | FEATURE_SETTINGS | FEATURE_ASK_CHAIN;
+pub const FEATURES: u64 = FEATURE_BULK | FEATURE_GONE | FEATURE_SETTINGS | FEATURE_ASK_CHAIN | FEATURE_MARKS;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,7 +7,7 @@ use super::{every_message, frame_of, message_of, node};
 use crate::config::Limits;
 use crate::message::{Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
 use crate::sharding::state::chain::AskChain;
-use crate::wire::handshake::{FEATURE_ASK_CHAIN, FEATURE_SETTINGS};
+use crate::wire::handshake::{FEATURE_ASK_CHAIN, FEATURE_MARKS, FEATURE_SETTINGS};
 use crate::wire::{Decoded, Encoder, HEADER_BYTES, Reaction, WireError, decode_frame, decode_message, kind};
 
 fn frame(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -380,6 +380,35 @@ fn b_47_lists_of_settings_beyond_their_limits_or_out_of_order_are_refused() {
     let mut behind = list(&[a]);
     behind.push(0);
     assert_eq!(read(&behind), Err(WireError::TrailingBytes));
+}
+
+#[test]
+fn marks_and_numbers_of_hand_offs_go_only_to_those_who_read_them() {
+    let message = |wanted: &str| {
+        let mut all = every_message().into_iter();
+        all.find(|(name, _)| *name == wanted).unwrap().1
+    };
+    let sent = |name, features| {
+        let mut bytes = Vec::new();
+        let (mut encoder, limits) = (Encoder::new(), Limits::default());
+        let written = encoder.encode_for(features, &message(name), 7, &limits, &mut bytes);
+        written.map(|()| bytes)
+    };
+    for name in ["mark", "mark_ack"] {
+        assert_eq!(sent(name, 0), Err(WireError::Unencodable { what: "mark" }));
+        assert_eq!(message_of(&sent(name, FEATURE_MARKS).unwrap()), Ok(message(name)));
+    }
+    for (numbered, plain) in [
+        ("begin_numbered_hand_off", "begin_hand_off"),
+        ("begin_numbered_hand_off_ack", "begin_hand_off_ack"),
+    ] {
+        assert_eq!(sent(numbered, 0), sent(plain, 0));
+        assert_eq!(
+            sent(plain, FEATURE_MARKS),
+            sent(plain, 0),
+            "every version reads it"
+        );
+    }
 }
 
 #[test]

@@ -27,8 +27,8 @@ use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope, GossipStatus, Heartbeat,
-    InitJoin, InitJoinAck, Join, JoinRefused, JournalMsg, Lane, MembershipMsg, Message, ShardingBody,
-    ShardingMessage, ShardingMsg, SingletonMsg, Welcome,
+    InitJoin, InitJoinAck, Join, JoinRefused, JournalMsg, Lane, MembershipMsg, Message, ShardMark,
+    ShardingBody, ShardingMessage, ShardingMsg, SingletonMsg, Welcome,
 };
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
@@ -140,6 +140,11 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         ask,
         hops: 2,
     };
+    let mark = ShardMark {
+        kind: KindId::of("files"),
+        shard: ShardId(65_535),
+        number: 0x0102_0304_0506_0708,
+    };
     let reply = |result| AskReply {
         id: 77,
         to: to.clone(),
@@ -249,6 +254,8 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             "hand_back",
             Message::Sharding(ShardingMsg::HandBack(envelope(b"how many words?", ask))),
         ),
+        ("mark", Message::Sharding(ShardingMsg::Mark(mark))),
+        ("mark_ack", Message::Sharding(ShardingMsg::MarkAck(mark))),
         (
             "ask_reply",
             Message::Sharding(ShardingMsg::AskReply(reply(Ok(Box::from(*b"42"))))),
@@ -513,6 +520,18 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         node: node.clone(),
     };
     let t = || term.clone();
+    let (begin, forgotten) = (
+        |number| ShardingBody::BeginHandOff {
+            term: t(),
+            shard: ShardId(12),
+            number,
+        },
+        |number| ShardingBody::BeginHandOffAck {
+            term: t(),
+            shard: ShardId(12),
+            number,
+        },
+    );
     let shard = ShardId(12);
     vec![
         (
@@ -543,11 +562,10 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         ),
         ("host_shard", ShardingBody::HostShard { term: t(), shard }),
         ("shard_started", ShardingBody::ShardStarted { term: t(), shard }),
-        ("begin_hand_off", ShardingBody::BeginHandOff { term: t(), shard }),
-        (
-            "begin_hand_off_ack",
-            ShardingBody::BeginHandOffAck { term: t(), shard },
-        ),
+        ("begin_hand_off", begin(0)),
+        ("begin_hand_off_ack", forgotten(0)),
+        ("begin_numbered_hand_off", begin(7)),
+        ("begin_numbered_hand_off_ack", forgotten(7)),
         ("hand_off", ShardingBody::HandOff { term: t(), shard }),
         ("shard_stopped", ShardingBody::ShardStopped { term: t(), shard }),
         ("graceful_shutdown_req", ShardingBody::GracefulShutdownReq),

@@ -430,6 +430,8 @@ fn show_message(message: &Message) -> String {
             ShardingMsg::AskReply(_)
             | ShardingMsg::Registry(_)
             | ShardingMsg::HandBack(_)
+            | ShardingMsg::Mark(_)
+            | ShardingMsg::MarkAck(_)
             | ShardingMsg::Survey(_),
         )
         | Message::Singleton(_)

@@ -154,7 +154,20 @@ impl Rig {
             Ok(answer) => AnyAnswer::Journal(answer),
             Err(error) => AnyAnswer::Refused(AnyError::Journal(error)),
         };
-        self.act(|coordinator, cx| coordinator.on_log_answer(cx, ask, answer))
+        let mut effects = self.act(|coordinator, cx| coordinator.on_log_answer(cx, ask, answer));
+        effects.extend(self.all_start());
+        effects
+    }
+
+    /// Every region has begun what it was told to host, and homes are told.
+    fn all_start(&mut self) -> Vec<Effect> {
+        let waits: Vec<ShardId> = self.coordinator.unconfirmed.iter().copied().collect();
+        let mut effects = Vec::new();
+        for shard in waits {
+            let home = self.coordinator.homes[&shard].clone();
+            effects.extend(self.started(&home, shard));
+        }
+        effects
     }
 
     /// All three nodes are there, and what the log holds has been read.
@@ -423,7 +436,8 @@ fn after_a_pause_a_stored_choice_waits_for_its_end() {
         "it may be somebody else's by now"
     );
     let effects = rig.act(|coordinator, cx| coordinator.on_still_member(cx));
-    assert_eq!(effects, vec![allocated(S, a()), says(c(), home(S, a()))]);
+    assert_eq!(effects, vec![allocated(S, a())]);
+    assert_eq!(rig.all_start(), vec![says(c(), home(S, a()))]);
 }
 
 #[test]

@@ -41,17 +41,50 @@ fn what_is_not_served_here_is_handed_back_and_never_passed_on() {
 }
 
 #[test]
-fn what_waits_for_a_home_that_turns_out_to_be_elsewhere_is_handed_back_in_order() {
+fn a_sender_gets_everything_back_until_it_marks_even_if_the_shard_runs_here_meanwhile() {
     let mut rig = Rig::registered(true);
-    for text in ["1", "2"] {
-        rig.act(|region, shared| region.route(shared, foreign(text, c())));
-    }
+    let first = rig.act(|region, shared| region.route(shared, foreign("1", c())));
     assert_eq!(
-        learns(&mut rig, a()),
-        vec![
-            hands_back(c(), envelope("1", None, 1)),
-            hands_back(c(), envelope("2", None, 1)),
-        ]
+        first,
+        vec![hands_back(c(), envelope("1", None, 1)), asks_home()],
+        "somebody thinks that it is here"
+    );
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+    let second = rig.act(|region, shared| region.route(shared, foreign("2", c())));
+    assert_eq!(
+        second,
+        vec![hands_back(c(), envelope("2", None, 1))],
+        "it was sent behind the first"
+    );
+    let other = rig.act(|region, shared| region.route(shared, foreign("x", a())));
+    assert!(other.contains(&delivers(slot(0), "x")), "{other:?}");
+    let marked = rig.act(|region, shared| region.on_mark(shared, &c(), marks(5)));
+    assert_eq!(marked, vec![acknowledges(c(), 5)]);
+    let third = rig.act(|region, shared| region.route(shared, foreign("1", c())));
+    assert_eq!(third, vec![delivers(slot(0), "1")]);
+}
+
+#[test]
+fn a_mark_is_acknowledged_when_nothing_before_it_waits_here() {
+    let mut rig = Rig::hosting();
+    rig.route("0");
+    rig.passivate_first();
+    rig.act(|region, shared| region.route(shared, foreign("1", c())));
+    let marked = rig.act(|region, shared| region.on_mark(shared, &c(), marks(1)));
+    assert_eq!(marked, vec![], "the message may still go back");
+    let other = rig.act(|region, shared| region.on_mark(shared, &a(), marks(8)));
+    assert_eq!(other, vec![acknowledges(a(), 8)]);
+    let entity = EntityId::from("e");
+    let resumed = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &entity));
+    assert_eq!(resumed.last(), Some(&acknowledges(c(), 1)), "{resumed:?}");
+    // And where it does go back, it does so before the acknowledgement.
+    rig.act(|region, shared| region.on_passivate(shared, SHARD, &entity, slot(1)));
+    rig.act(|region, shared| region.route(shared, foreign("2", c())));
+    rig.act(|region, shared| region.on_mark(shared, &c(), marks(2)));
+    let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    assert_eq!(
+        stopping,
+        vec![hands_back(c(), envelope("2", None, 1)), acknowledges(c(), 2)]
     );
 }
 
@@ -62,27 +95,121 @@ fn what_comes_back_goes_out_again_in_order_and_before_what_came_later() {
     for text in ["1", "2", "3"] {
         rig.route(text);
     }
-    assert_eq!(comes_back(&mut rig, "1", 2, c()), vec![asks_home()]);
-    assert_eq!(rig.route("4"), vec![], "the home is not believed any more");
-    assert_eq!(comes_back(&mut rig, "2", 2, c()), vec![], "asked once");
+    assert_eq!(comes_back(&mut rig, "1", 2, c()), vec![sends_mark(c(), 1)]);
+    assert_eq!(
+        rig.route("4"),
+        vec![],
+        "nothing is sent before the acknowledgement"
+    );
+    assert_eq!(comes_back(&mut rig, "2", 2, c()), vec![], "marked once");
+    assert_eq!(learns(&mut rig, a()), vec![], "not even to a new home");
     assert_eq!(comes_back(&mut rig, "3", 2, c()), vec![]);
+    assert_eq!(rig.acknowledged(a(), 1), vec![], "of somebody else");
+    assert_eq!(rig.acknowledged(c(), 0), vec![], "of something else");
     let again = [("1", 2), ("2", 2), ("3", 2), ("4", 0)];
     let again: Vec<Effect> = again
         .iter()
         .map(|(text, hops)| sends(a(), envelope(text, None, *hops)))
         .collect();
-    assert_eq!(learns(&mut rig, a()), again);
+    assert_eq!(rig.acknowledged(c(), 1), again);
 }
 
 #[test]
-fn what_comes_back_after_a_new_home_is_known_goes_there_at_once() {
+fn a_message_that_comes_back_while_others_go_out_again_goes_before_them() {
+    let mut rig = Rig::registered(true);
+    learns(&mut rig, c());
+    for text in ["1", "2"] {
+        rig.route(text);
+    }
+    comes_back(&mut rig, "1", 2, c());
+    comes_back(&mut rig, "2", 2, c());
+    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 4)));
+    rig.acknowledged(c(), 1);
+    rig.route("3");
+    // The first is sent, and comes back before the second is.
+    rig.region.flushing.clear();
+    let first = rig.region.buffers.pop(SHARD).unwrap();
+    rig.region.homes.insert(
+        SHARD,
+        Home {
+            node: a(),
+            used: true,
+        },
+    );
+    rig.act(|region, shared| region.on_handed_back(shared, &a(), first));
+    learns(&mut rig, c());
+    let order = ["1", "2", "3"].map(|text| text.as_bytes().to_vec());
+    let waits = rig
+        .region
+        .buffers
+        .iter()
+        .map(|pending| pending.envelope.payload.to_vec());
+    assert_eq!(waits.collect::<Vec<_>>(), order);
+}
+
+#[test]
+fn another_home_is_used_only_when_the_one_before_has_acknowledged_everything() {
+    let mut rig = Rig::registered(true);
+    learns(&mut rig, c());
+    rig.route("1");
+    assert_eq!(learns(&mut rig, a()), vec![sends_mark(c(), 1)]);
+    assert_eq!(rig.route("2"), vec![]);
+    assert_eq!(comes_back(&mut rig, "1", 2, c()), vec![]);
+    let both = vec![
+        sends(a(), envelope("1", None, 2)),
+        sends(a(), envelope("2", None, 0)),
+    ];
+    assert_eq!(rig.acknowledged(c(), 1), both);
+}
+
+#[test]
+fn a_mark_is_repeated_until_it_is_acknowledged_or_its_node_is_lost() {
     let mut rig = Rig::registered(true);
     learns(&mut rig, c());
     rig.route("1");
     learns(&mut rig, a());
-    let effects = comes_back(&mut rig, "1", 2, c());
-    assert_eq!(effects, vec![sends(a(), envelope("1", None, 2))]);
-    assert_eq!(rig.route("2"), vec![sends(a(), envelope("2", None, 0))]);
+    assert!(rig.timer(RegionTimer::Marks));
+    let again = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Marks));
+    assert_eq!(again, vec![sends_mark(c(), 1)], "with the same number");
+    rig.route("2");
+    let lost = rig.act(|region, shared| region.settle_marks_at(shared, &c()));
+    assert_eq!(lost, vec![sends(a(), envelope("2", None, 0))]);
+    let late = comes_back(&mut rig, "1", 2, c());
+    let dead = ShardingEvent::DeadLetter {
+        shard: SHARD,
+        reason: AskFailure::HandedOff,
+    };
+    assert_eq!(late, vec![event(dead)], "a later one may have been handled");
+}
+
+#[test]
+fn the_coordinator_hears_that_a_home_is_forgotten_when_everything_sent_there_has_arrived() {
+    let mut rig = Rig::registered(true);
+    learns(&mut rig, c());
+    rig.route("1");
+    let begins = |rig: &mut Rig, number| {
+        rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, number)))
+    };
+    assert_eq!(begins(&mut rig, 4), vec![sends_mark(c(), 1)]);
+    assert_eq!(begins(&mut rig, 5), vec![], "marked once");
+    let forgotten = |number| {
+        says(
+            a(),
+            ShardingBody::BeginHandOffAck {
+                term: term(),
+                shard: SHARD,
+                number,
+            },
+        )
+    };
+    assert_eq!(rig.acknowledged(c(), 1), vec![forgotten(5)]);
+    assert_eq!(begins(&mut rig, 5), vec![forgotten(5)], "asked again");
+    // A hand-off that was cancelled is not answered any more.
+    learns(&mut rig, c());
+    rig.route("2");
+    begins(&mut rig, 6);
+    learns(&mut rig, c());
+    assert_eq!(rig.acknowledged(c(), 2), vec![]);
 }
 
 #[test]
@@ -93,27 +220,27 @@ fn a_message_that_comes_back_to_the_shards_new_home_is_delivered() {
 }
 
 #[test]
-fn a_message_that_comes_back_again_and_again_waits_longer_and_is_given_up_in_the_end() {
+fn a_message_that_comes_back_again_and_again_waits_longer() {
     let mut rig = Rig::registered(true);
-    for hops in [2, 4] {
+    for (mark, hops) in [(1, 2), (2, 4)] {
         learns(&mut rig, c());
-        assert_eq!(comes_back(&mut rig, "1", hops, c()), vec![asks_home()], "at once");
+        rig.route("1");
+        comes_back(&mut rig, "1", hops, c());
+        let at_once = rig.acknowledged(c(), mark);
+        assert_eq!(at_once, vec![asks_home()], "at once");
+        rig.region.buffers.take(SHARD);
     }
     learns(&mut rig, c());
-    assert_eq!(comes_back(&mut rig, "1", 6, c()), vec![], "with the next retry");
+    rig.route("1");
+    comes_back(&mut rig, "1", 6, c());
+    assert_eq!(rig.acknowledged(c(), 3), vec![], "with the next retry");
     assert!(rig.timer(RegionTimer::Retry));
     let retry = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Retry));
     assert_eq!(retry, vec![asks_home()]);
-    learns(&mut rig, c());
-    let dead = ShardingEvent::DeadLetter {
-        shard: SHARD,
-        reason: AskFailure::HandedOff,
-    };
-    assert_eq!(comes_back(&mut rig, "1", 8, c()), vec![event(dead)]);
 }
 
 #[test]
-fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_unless_it_starts_here_again() {
+fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_even_if_it_starts_here_again() {
     let mut rig = Rig::hosting();
     rig.route("1");
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
@@ -121,10 +248,13 @@ fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_unless_it_starts_her
     assert_eq!(effects, vec![hands_back(c(), envelope("2", None, 1))]);
     rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
     let effects = rig.act(|region, shared| region.route(shared, foreign("3", c())));
-    assert_eq!(effects, vec![], "kept for its next incarnation");
-    // It is to stop after all.
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     assert_eq!(effects, vec![hands_back(c(), envelope("3", None, 1))]);
+    let effects = rig.act(|region, shared| region.route(shared, foreign("4", a())));
+    assert_eq!(
+        effects,
+        vec![hands_back(a(), envelope("4", None, 1))],
+        "it has not yet"
+    );
 }
 
 #[test]
@@ -143,7 +273,8 @@ fn a_region_that_has_ended_hands_back_what_others_send_and_fails_what_comes_back
 
 #[test]
 fn a_region_whose_time_to_hand_over_is_up_hands_back_and_does_not_answer_for_others() {
-    let mut rig = Rig::registered(true);
+    let mut rig = Rig::hosting();
+    rig.region.on_paused();
     rig.act(|region, shared| region.route(shared, foreign("1", c())));
     rig.route("2");
     rig.act(|region, shared| region.drain(shared));
@@ -157,7 +288,8 @@ fn a_region_whose_time_to_hand_over_is_up_hands_back_and_does_not_answer_for_oth
 
 #[test]
 fn an_expired_message_is_dropped_instead_of_handed_back() {
-    let mut rig = Rig::registered(true);
+    let mut rig = Rig::hosting();
+    rig.region.on_paused();
     let ticket = AskTicket {
         ask: AskRef { asker: c(), id: 9 },
         remaining_ms: 500,
@@ -167,6 +299,13 @@ fn an_expired_message_is_dropped_instead_of_handed_back() {
     asked.deadline = Some(rig.fixture.mono() + Duration::from_millis(500));
     rig.act(|region, shared| region.route(shared, asked));
     rig.fixture.stand_still(Duration::from_millis(500));
-    assert_eq!(learns(&mut rig, a()), vec![]);
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    assert!(!effects.iter().any(|effect| matches!(
+        effect,
+        Effect::Send {
+            message: Message::Sharding(ShardingMsg::HandBack(_)),
+            ..
+        }
+    )));
     assert_eq!(rig.fixture.stats.sharding.entity_messages_expired, 1);
 }

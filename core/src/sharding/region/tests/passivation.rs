@@ -266,7 +266,7 @@ fn a_shard_that_moves_gives_back_what_waits_for_its_entities_before_what_waits_f
     rig.passivate(SHARD, "e", slot(0));
     rig.tell(SHARD, "e", "2");
     rig.give(SHARD, "e", "theirs", Some(c()));
-    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
     rig.tell(SHARD, "e", "3");
     let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     let theirs = EntityEnvelope {
@@ -493,7 +493,7 @@ impl Run {
             Step::HandOff => {
                 let mut effects = self
                     .rig
-                    .act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
+                    .act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
                 effects.extend(
                     self.rig
                         .act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD)),
@@ -583,7 +583,7 @@ fn a_shard_fails_with_one_of_its_entities_and_what_comes_meanwhile_starts_them_a
         "{new:?}"
     );
     // A shard that stops is told nothing more.
-    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     let stopping = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(0)));
     assert_eq!(stopping, []);

@@ -1,0 +1,131 @@
+//! The receiver's side of the order that messages keep: what this region does not serve goes back, and then everything of that sender
+//! and shard, even if the shard comes to run here meanwhile, until the sender has marked. Every mark is acknowledged, when
+//! nothing of what came before it waits here any more. Spec: sharding 10.14 b, d and e.
+
+use alloc::vec::Vec;
+
+use super::Region;
+use crate::ident::UniqueAddress;
+use crate::message::{ShardMark, ShardingMsg};
+use crate::sharding::pending_message::{PendingMessage, Shared};
+use crate::sharding::state::ids::ShardId;
+
+impl Region {
+    /// A message of another node's user: delivered, kept for an entity, for the beginning of a shard or for the end of a pause, or given back.
+    pub(super) fn receive(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        let shard = pending.envelope.shard;
+        if self.goes_back(shard, &pending) {
+            return pending.hand_back(shared);
+        }
+        let here = self.shards.get(&shard).filter(|here| !here.is_stopping());
+        let Some(here) = here else {
+            self.returning
+                .extend(pending.from.clone().map(|from| (shard, from)));
+            pending.hand_back(shared);
+            if !self.shards.contains_key(&shard) && !self.homes.contains_key(&shard) {
+                // Somebody thinks that it is here. If the coordinator does too, it is to start.
+                self.ask_home(shared.cx, shard);
+            }
+            return;
+        };
+        if self.paused || !here.is_running() || self.buffers.has_arrived(shard) {
+            self.keep_arrived(shared, pending);
+        } else if pending.is_expired(shared.cx) {
+            pending.expire(shared);
+        } else {
+            self.deliver(shared, pending);
+        }
+    }
+
+    /// Whether an earlier message of this one's sender for the shard went back, and no mark has come since.
+    fn goes_back(&self, shard: ShardId, pending: &PendingMessage) -> bool {
+        let is_of = |from: &UniqueAddress| self.returning.contains(&(shard, from.clone()));
+        !self.returning.is_empty() && pending.from.as_ref().is_some_and(is_of)
+    }
+
+    /// A node has marked behind what it sent for a shard: from here on its messages count again.
+    pub(crate) fn on_mark(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, mark: ShardMark) {
+        let key = (mark.shard, from.clone());
+        self.returning.remove(&key);
+        self.owed.insert(key, mark.number);
+        self.acknowledge_marks(shared);
+    }
+
+    /// Acknowledges the marks behind messages that have all left this region.
+    pub(super) fn acknowledge_marks(&mut self, shared: &mut Shared<'_, '_>) {
+        if self.owed.is_empty() {
+            return;
+        }
+        let buffers = &self.buffers;
+        let settled = self
+            .owed
+            .iter()
+            .filter(|((shard, from), _)| !buffers.holds_of(*shard, from));
+        let settled: Vec<(ShardId, UniqueAddress)> = settled.map(|(key, _)| key.clone()).collect();
+        for key in settled {
+            if let Some(number) = self.owed.remove(&key) {
+                let (shard, to) = key;
+                let kind = self.kind.id;
+                let mark = ShardMark { kind, shard, number };
+                shared.cx.send(&to, ShardingMsg::MarkAck(mark));
+            }
+        }
+    }
+
+    /// Gives everything that other nodes sent for a shard back to them, what waits for its entities included.
+    pub(super) fn hand_back_foreign(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        self.buffers.gather(shard);
+        for pending in self.buffers.take_foreign(shard) {
+            if let Some(from) = pending.from.clone()
+                && !self.owed.contains_key(&(shard, from.clone()))
+            {
+                self.returning.insert((shard, from));
+            }
+            pending.hand_back(shared);
+        }
+        self.acknowledge_marks(shared);
+    }
+
+    /// Delivers others' messages that waited for the end of a pause or for a shard to begin, as long as `budget` lasts; `false` if it
+    /// did not.
+    pub(super) fn flush_arrived(&mut self, shared: &mut Shared<'_, '_>, budget: &mut usize) -> bool {
+        if self.paused {
+            return true;
+        }
+        for shard in self.buffers.arrived() {
+            let here = self.shards.get(&shard).filter(|here| !here.is_stopping());
+            let Some(here) = here else {
+                self.hand_back_foreign(shared, shard);
+                continue;
+            };
+            if !here.is_running() {
+                continue;
+            }
+            while self.buffers.has_arrived(shard) {
+                if *budget == 0 {
+                    return false;
+                }
+                *budget -= 1;
+                match self.buffers.pop_arrived(shard) {
+                    Some(pending) if pending.is_expired(shared.cx) => pending.expire(shared),
+                    Some(pending) => self.deliver(shared, pending),
+                    None => break,
+                }
+            }
+        }
+        true
+    }
+
+    /// Nothing comes from a node any more.
+    pub(super) fn forget_sender(&mut self, node: &UniqueAddress) {
+        self.returning.retain(|(_, from)| from != node);
+        self.owed.retain(|(_, from), _| from != node);
+    }
+
+    fn keep_arrived(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        match self.buffers.push_arrived(&shared.cx.config().sharding, pending) {
+            None => shared.cx.counters().entity_messages_buffered += 1,
+            Some(overflow) => self.overflow(shared, overflow),
+        }
+    }
+}

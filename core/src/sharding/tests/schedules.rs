@@ -1,0 +1,584 @@
+//! Random schedules of whole small clusters, against the order and the completeness of what entities handle: messages that wait in their
+//! lanes, moves that cross each other, hand-offs that are cancelled at any moment, proxies that come late, links that break, nodes
+//! and coordinators that die at any step. Spec: sharding 10.14.
+//!
+//! What must hold. An entity handles the messages of one sender in their order, wherever it runs. Without a fault every message is
+//! handled; with faults only what a fault destroyed is not. When the schedule is over nobody waits for anything.
+//!
+//! `QUORATE_SCHEDULES=0..100000 cargo test --release -p quorate-core --lib schedules` runs that many; tests run the first ones.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::time::Duration;
+
+use super::world::{self, World, address, entity_in, kind};
+use super::{MARGIN, secs};
+use crate::event::ShardingEvent;
+use crate::input::{EntityReport, KindSettings, ShardingCommand};
+use crate::membership::state::member::Status;
+use crate::message::{Lane, Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::sharding::state::allocation::AllocationSettings;
+use crate::sharding::state::ids::ShardId;
+
+/// Shards with an entity each.
+const SHARDS: u32 = 3;
+const WORKERS: usize = 3;
+const PROXIES: usize = 2;
+const NODES: usize = WORKERS + PROXIES;
+
+/// How long a schedule is, and how long it may take until nobody waits.
+const STEPS: usize = 400;
+const REST: Duration = secs(600);
+
+/// What may go wrong in a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Faults {
+    None,
+    /// Links break, and what is on them is lost from some point on.
+    Resets,
+    /// And nodes die.
+    Crashes,
+}
+
+/// Chance from a seed.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % (bound as u64)).unwrap()
+    }
+
+    fn pick<T: Clone>(&mut self, of: &[T]) -> Option<T> {
+        (!of.is_empty()).then(|| of[self.below(of.len())].clone())
+    }
+}
+
+/// What one link's lane holds, by sender, receiver and lane.
+type Queues = BTreeMap<(usize, usize, Lane), VecDeque<Message>>;
+
+struct Schedule {
+    world: World,
+    chance: Chance,
+    faults: Faults,
+    /// Owners are told to stop before everybody has marked, as beside nodes that send no marks: order has to hold all the same.
+    is_early: bool,
+    /// Of a hundred steps, how many let a message arrive: the fewer, the later.
+    haste: usize,
+    queues: Queues,
+    /// Who sent each message, to the entity of which shard.
+    sent: Vec<(usize, u32)>,
+    /// On which node each message is; none for one on its way.
+    place: Vec<Option<usize>>,
+    handled: BTreeSet<usize>,
+    /// The last message that an entity handled of each sender.
+    last: BTreeMap<(usize, u32), usize>,
+    /// What faults destroyed.
+    destroyed: BTreeSet<usize>,
+    dead: Vec<usize>,
+    /// Nodes that do not have the kind yet.
+    late: Vec<usize>,
+    seen: Vec<usize>,
+    /// What was done, for somebody who looks for a mistake.
+    moves: usize,
+    breaks: usize,
+}
+
+fn message_number(message: &Message) -> Option<usize> {
+    match message {
+        Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
+            number(&envelope.payload)
+        }
+        _ => None,
+    }
+}
+
+fn number(payload: &[u8]) -> Option<usize> {
+    core::str::from_utf8(payload).ok()?.parse().ok()
+}
+
+impl Schedule {
+    fn new(seed: u64) -> Self {
+        let mut chance = Chance(seed);
+        let faults = match seed % 4 {
+            0 | 1 => Faults::None,
+            2 => Faults::Resets,
+            _ => Faults::Crashes,
+        };
+        let mut config = world::config();
+        config.sharding.handoff_timeout = secs(12 + chance.next() % 60);
+        config.sharding.shard_start_timeout = secs(3);
+        config.sharding.rebalance_interval = secs(3);
+        let mut world = World::bare(WORKERS, PROXIES, &config);
+        let late: Vec<usize> = (WORKERS..NODES).filter(|_| chance.below(2) == 0).collect();
+        for at in (0..NODES).filter(|at| !late.contains(at)) {
+            world.register_as(at, settings(at));
+        }
+        world.all_up();
+        for peer in &mut world.peers {
+            peer.mailboxes = Some(BTreeMap::new());
+        }
+        world.holds = true;
+        let haste = 30 + chance.below(50);
+        Self {
+            world,
+            faults,
+            is_early: chance.below(2) == 0,
+            haste,
+            queues: BTreeMap::new(),
+            sent: Vec::new(),
+            place: Vec::new(),
+            handled: BTreeSet::new(),
+            last: BTreeMap::new(),
+            destroyed: BTreeSet::new(),
+            dead: Vec::new(),
+            late,
+            seen: alloc::vec![0; NODES],
+            moves: 0,
+            breaks: 0,
+            chance,
+        }
+    }
+
+    fn living(&self) -> Vec<usize> {
+        (0..NODES).filter(|at| !self.dead.contains(at)).collect()
+    }
+
+    /// Puts what was said into its lanes, and looks at what was handled.
+    fn sort(&mut self) {
+        while let Some((from, to, message)) = self.world.wire.pop_front() {
+            let lane = message.tag().lane;
+            if let Some(at) = message_number(&message) {
+                self.place[at] = None;
+            }
+            if !self.dead.contains(&to) {
+                self.queues
+                    .entry((from, to, lane))
+                    .or_default()
+                    .push_back(message);
+            } else if let Some(at) = message_number(&message) {
+                self.destroyed.insert(at);
+            }
+        }
+        for at in 0..NODES {
+            let peer = &self.world.peers[at];
+            for (entity, payload) in &peer.handled[self.seen[at]..] {
+                let number = number(payload).unwrap();
+                let (sender, shard) = self.sent[number];
+                assert_eq!(*entity, entity_in(shard));
+                assert!(self.handled.insert(number), "message {number} is handled twice");
+                let before = self.last.insert((sender, shard), number);
+                assert!(
+                    before.is_none_or(|before| before < number),
+                    "of node {sender} to shard {shard} message {number} is handled after {before:?}"
+                );
+            }
+            self.seen[at] = peer.handled.len();
+        }
+    }
+
+    fn step(&mut self) {
+        let what = self.chance.below(100);
+        if what < self.haste {
+            self.arrive();
+        } else if what < self.haste + 8 {
+            self.entity_acts();
+        } else {
+            match self.chance.below(40) {
+                0..18 => self.tell(),
+                18..23 => self.time_passes(),
+                23..26 => self.wish(),
+                26 => self.passivate(),
+                27 => self.proxy_comes(),
+                28 => self.hurry(),
+                32..36 if self.is_early => self.acknowledge_early(),
+                29 | 30 if self.faults != Faults::None => self.link_breaks(),
+                31 if self.faults == Faults::Crashes => self.node_dies(),
+                _ => self.entity_acts(),
+            }
+        }
+        self.sort();
+    }
+
+    fn arrive(&mut self) {
+        let full = self.queues.iter().filter(|(_, queue)| !queue.is_empty());
+        let full: Vec<_> = full.map(|(key, _)| *key).collect();
+        let Some(key) = self.chance.pick(&full) else {
+            return;
+        };
+        self.arrive_on(key);
+    }
+
+    fn arrive_on(&mut self, (from, to, lane): (usize, usize, Lane)) {
+        let queue = self.queues.get_mut(&(from, to, lane)).unwrap();
+        let message = queue.pop_front().unwrap();
+        if self.faults == Faults::None && !self.is_early {
+            self.check_barrier(to, &message);
+        }
+        if let Some(at) = message_number(&message) {
+            self.place[at] = Some(to);
+        }
+        self.world.hear(from, to, message);
+    }
+
+    /// Whoever is told to stop a shard has everything that was sent there for it. Once a hand-off was cancelled its repeated orders may
+    /// still be on their way; what they stop too early goes back.
+    fn check_barrier(&self, owner: usize, message: &Message) {
+        let Message::Sharding(ShardingMsg::Kind(ShardingMessage {
+            body: ShardingBody::HandOff { shard, .. },
+            ..
+        })) = message
+        else {
+            return;
+        };
+        let cancelled = |peer: &world::Peer| peer.fixture.stats.sharding.hand_offs_timed_out > 0;
+        if self.world.peers.iter().any(cancelled) {
+            return;
+        }
+        for ((from, to, lane), queue) in &self.queues {
+            let of = |message: &&Message| match message {
+                Message::Sharding(ShardingMsg::Entity(envelope)) => envelope.shard == *shard,
+                _ => false,
+            };
+            if *to == owner && *lane == Lane::User {
+                let late = queue.iter().filter(of).count();
+                assert_eq!(
+                    late, 0,
+                    "{owner} stops {shard} before node {from}'s messages came"
+                );
+            }
+        }
+    }
+
+    fn entity_acts(&mut self) {
+        let mut busy = Vec::new();
+        for at in self.living() {
+            busy.extend(self.world.peers[at].busy().into_iter().map(|slot| (at, slot)));
+        }
+        if let Some((at, slot)) = self.chance.pick(&busy) {
+            self.world.with(at, |peer| peer.turn(slot));
+        }
+    }
+
+    fn tell(&mut self) {
+        let living: Vec<usize> = self
+            .living()
+            .into_iter()
+            .filter(|at| !self.late.contains(at))
+            .collect();
+        let Some(at) = self.chance.pick(&living) else {
+            return;
+        };
+        let shard = u32::try_from(self.chance.below(SHARDS as usize)).unwrap();
+        for _ in 0..=self.chance.below(3) {
+            let number = self.sent.len();
+            self.sent.push((at, shard));
+            self.place.push(Some(at));
+            self.world.tell(at, &entity_in(shard), &number.to_string());
+        }
+    }
+
+    /// Somebody outside wants shards elsewhere.
+    fn wish(&mut self) {
+        let places: Vec<usize> = (0..WORKERS).filter(|at| !self.dead.contains(at)).collect();
+        let mut homes = Vec::new();
+        for shard in 0..SHARDS {
+            if let Some(at) = self.chance.pick(&places) {
+                homes.push((ShardId(shard), address(at).address().clone()));
+            }
+        }
+        self.moves += 1;
+        for at in self.living() {
+            self.world.with(at, |peer| {
+                let homes = homes.clone();
+                let command = ShardingCommand::SetDesiredHomes { kind: kind(), homes };
+                peer.sharding.on_command(&mut peer.fixture.cx(), 0, command);
+            });
+        }
+    }
+
+    /// A coordinator hears of everybody but the owner that they have forgotten a home, when they have not.
+    fn acknowledge_early(&mut self) {
+        let living = self.living();
+        let coordinator = |at: &usize| {
+            let state = self.world.peers[*at].sharding.coordinator(kind())?;
+            let shard = state.moving.first().copied()?;
+            let home = state.homes.into_iter().find(|(of, _)| *of == shard)?;
+            Some((*at, state.term?, home))
+        };
+        let Some((to, term, (shard, owner))) = living.iter().find_map(coordinator) else {
+            return;
+        };
+        for from in living
+            .into_iter()
+            .filter(|from| *from != to && address(*from) != owner)
+        {
+            let (term, number) = (term.clone(), 0);
+            let body = ShardingBody::BeginHandOffAck { term, shard, number };
+            let message = ShardingMsg::Kind(ShardingMessage { kind: kind(), body });
+            self.world.hear(from, to, Message::Sharding(message));
+        }
+    }
+
+    fn passivate(&mut self) {
+        let at = self.chance.below(NODES);
+        let slots: Vec<_> = self.world.peers[at]
+            .mailboxes
+            .iter()
+            .flatten()
+            .map(|(slot, _)| *slot)
+            .collect();
+        if let Some(slot) = self.chance.pick(&slots)
+            && !self.dead.contains(&at)
+        {
+            self.world.with(at, |peer| {
+                let report = EntityReport::Passivate { slot };
+                peer.sharding.on_report(&mut peer.fixture.cx(), report);
+            });
+        }
+    }
+
+    fn time_passes(&mut self) {
+        let time = Duration::from_millis(1 + self.chance.next() % 4_000);
+        self.world.run_for(time);
+    }
+
+    /// Time passes as if nobody heard anything: whatever has a time limit meets it.
+    fn hurry(&mut self) {
+        if self.chance.below(4) == 0 {
+            self.world.run_for(secs(30));
+        }
+    }
+
+    fn proxy_comes(&mut self) {
+        if let Some(at) = self.late.pop() {
+            self.world.register_as(at, settings(at));
+        }
+    }
+
+    /// A link breaks: what is on it arrives up to some point, and nothing behind that.
+    fn link_breaks(&mut self) {
+        let full: Vec<_> = self.queues.keys().copied().collect();
+        let Some((from, to, lane)) = self.chance.pick(&full) else {
+            return;
+        };
+        self.breaks += 1;
+        let lanes = match lane {
+            Lane::User => alloc::vec![Lane::User],
+            Lane::Control | Lane::Gossip | Lane::Reply | Lane::Bulk => {
+                alloc::vec![Lane::Control, Lane::Reply]
+            }
+        };
+        for lane in lanes {
+            self.cut(from, to, lane);
+        }
+    }
+
+    fn cut(&mut self, from: usize, to: usize, lane: Lane) {
+        let Some(queue) = self.queues.get_mut(&(from, to, lane)) else {
+            return;
+        };
+        let kept = self.chance.below(queue.len() + 1);
+        for message in queue.drain(kept..) {
+            self.destroyed.extend(message_number(&message));
+        }
+    }
+
+    fn node_dies(&mut self) {
+        let living = self.living();
+        if living.iter().filter(|at| **at < WORKERS).count() < 2 || self.dead.len() >= 2 {
+            return;
+        }
+        let Some(at) = self.chance.pick(&living) else {
+            return;
+        };
+        self.breaks += 1;
+        self.dead.push(at);
+        self.world.crash(&[at]);
+        let keys: Vec<_> = self
+            .queues
+            .keys()
+            .copied()
+            .filter(|(from, to, _)| *from == at || *to == at)
+            .collect();
+        for key in keys {
+            let (from, to, lane) = key;
+            if to == at {
+                let queue = self.queues.remove(&key).unwrap_or_default();
+                self.destroyed.extend(queue.iter().filter_map(message_number));
+            } else {
+                self.cut(from, to, lane);
+            }
+        }
+        // What it had not handled or not sent died with it.
+        for (number, place) in self.place.iter().enumerate() {
+            if *place == Some(at) && !self.handled.contains(&number) {
+                self.destroyed.insert(number);
+            }
+        }
+        self.world.suspect(&[at]);
+        self.world.set(&[(at, Status::Down)]);
+        self.sort();
+        self.world.remove(&[at]);
+    }
+
+    /// What was in mailboxes of entities that were stopped at once, because their time to stop was up.
+    fn killed(&self) -> BTreeSet<usize> {
+        let killed = self.world.peers.iter().flat_map(|peer| &peer.killed);
+        killed.filter_map(|payload| number(payload)).collect()
+    }
+
+    /// Everything arrives, everybody acts, time passes, until nobody waits.
+    fn come_to_rest(&mut self) {
+        let end = self.world.now() + REST;
+        loop {
+            self.sort();
+            let full = self.queues.iter().find(|(_, queue)| !queue.is_empty());
+            if let Some((key, _)) = full {
+                let key = *key;
+                self.arrive_on(key);
+                continue;
+            }
+            let mut acted = false;
+            for at in self.living() {
+                for slot in self.world.peers[at].busy() {
+                    acted = true;
+                    self.world.with(at, |peer| peer.turn(slot));
+                }
+            }
+            if acted {
+                continue;
+            }
+            match self.who_waits() {
+                None => return,
+                Some(what) => assert!(self.world.now() < end, "{what}"),
+            }
+            self.world.run_for(secs(1));
+        }
+    }
+
+    fn who_waits(&self) -> Option<String> {
+        for at in self.living() {
+            let sharding = &self.world.peers[at].sharding;
+            let region = sharding.region(kind());
+            if let Some(region) = region.filter(|region| region.buffered > 0 || region.settling > 0) {
+                return Some(alloc::format!("node {at} waits: {region:?}"));
+            }
+            let coordinator = sharding.coordinator(kind());
+            if let Some(state) = coordinator.filter(|state| !state.moving.is_empty()) {
+                return Some(alloc::format!("the coordinator on {at} waits: {state:?}"));
+            }
+        }
+        None
+    }
+
+    fn check_complete(&self) {
+        let killed = self.killed();
+        let mut lost = Vec::new();
+        for number in 0..self.sent.len() {
+            let explained = self.destroyed.contains(&number) || killed.contains(&number);
+            if !self.handled.contains(&number) && !explained {
+                lost.push((number, self.sent[number]));
+            }
+        }
+        let dead_letter = |event: &&ShardingEvent| matches!(event, ShardingEvent::DeadLetter { .. });
+        let events = self.world.peers.iter().flat_map(|peer| &peer.events);
+        let letters: Vec<&ShardingEvent> = events.filter(dead_letter).collect();
+        assert!(
+            lost.is_empty(),
+            "{lost:?} are lost without a fault; dead letters: {letters:?}"
+        );
+    }
+}
+
+/// What a node registers: the first ones host.
+fn settings(at: usize) -> KindSettings {
+    KindSettings {
+        allocation: Some(AllocationSettings::External),
+        ..world::settings(at < WORKERS)
+    }
+}
+
+/// What a schedule had in it.
+#[derive(Default, Debug)]
+struct Tally {
+    messages: usize,
+    handed_back: u64,
+    marks: u64,
+    moved: u64,
+    cancelled: u64,
+    faults: usize,
+}
+
+fn run(seed: u64, tally: &mut Tally) {
+    let mut schedule = Schedule::new(seed);
+    for _ in 0..STEPS {
+        schedule.step();
+    }
+    schedule.come_to_rest();
+    // Who was removed is replaced after the margin, and then whatever waited for that.
+    schedule.world.run_for(MARGIN);
+    schedule.come_to_rest();
+    schedule.check_complete();
+    tally.messages += schedule.sent.len();
+    tally.faults += schedule.breaks;
+    for peer in &schedule.world.peers {
+        let counters = &peer.fixture.stats.sharding;
+        tally.handed_back += counters.entity_messages_handed_back;
+        tally.marks += counters.marks_sent;
+        tally.moved += counters.hand_offs_completed;
+        tally.cancelled += counters.hand_offs_timed_out;
+    }
+}
+
+/// The seeds to run: what the environment says, or a fixed part.
+fn seeds() -> Range<u64> {
+    let said = std::env::var("QUORATE_SCHEDULES").unwrap_or_default();
+    let bounds = said
+        .split_once("..")
+        .and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    bounds.unwrap_or(0..120)
+}
+
+#[test]
+fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
+    let mut tally = Tally::default();
+    let seeds = seeds();
+    for seed in seeds.clone() {
+        let result = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+            let mut of_one = Tally::default();
+            run(seed, &mut of_one);
+            of_one
+        }));
+        let of_one = result.unwrap_or_else(|_| panic!("schedule {seed}"));
+        tally.messages += of_one.messages;
+        tally.handed_back += of_one.handed_back;
+        tally.marks += of_one.marks;
+        tally.moved += of_one.moved;
+        tally.cancelled += of_one.cancelled;
+        tally.faults += of_one.faults;
+    }
+    std::println!("{seeds:?}: {tally:?}");
+    if seeds.end - seeds.start >= 120 {
+        let many = [
+            tally.handed_back,
+            tally.marks,
+            tally.moved,
+            tally.cancelled,
+            tally.faults as u64,
+        ];
+        assert!(
+            many.iter().all(|count| *count > 100),
+            "too little happened: {tally:?}"
+        );
+    }
+}
