@@ -436,6 +436,8 @@ impl<R: Rng> Node<R> {
                     ShardingCommand::RegisterKind(_)
                     | ShardingCommand::SetEntityLimit { .. }
                     | ShardingCommand::ShutDownRegion { .. }
+                    | ShardingCommand::Watch { .. }
+                    | ShardingCommand::Unwatch { .. }
                     | ShardingCommand::Survey { .. }
                     | ShardingCommand::SetDesiredHomes { .. },
                 )

@@ -150,6 +150,7 @@ impl<R: Rng> Node<R> {
                 machines.singletons.on_drain_requested(&mut base.cx());
             }
             Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
+            Signal::Quarantine(node) => machines.membership.on_quarantine(&mut base.cx(), node),
             Signal::Drained(part) => machines.membership.on_drained(&mut base.cx(), part),
             Signal::Paused { since } => {
                 machines.resolver.on_paused(&mut base.cx(), since);

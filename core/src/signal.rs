@@ -40,6 +40,8 @@ pub(crate) enum Signal {
     DrainRequested(DrainPart),
     /// Said by a part that has handed over; heard by membership.
     Drained(DrainPart),
+    /// Said by who speaks to a peer that hears nothing any more; heard by membership: it is to be refused for good.
+    Quarantine(UniqueAddress),
     /// Said by the detector when this process stood still; heard by the resolver and by everything that acts for others:
     /// regions, coordinators, the registry of kinds, singletons.
     Paused {
@@ -77,6 +79,7 @@ struct Said {
     down: Option<BTreeSet<UniqueAddress>>,
     drain_requested: Option<DrainPart>,
     drained: BTreeSet<DrainPart>,
+    quarantine: BTreeSet<UniqueAddress>,
     paused: Option<Instant>,
     still_member: bool,
 }
@@ -136,6 +139,11 @@ impl Signals {
         self.say().drained.insert(part);
     }
 
+    /// Says that a peer is to be refused for good.
+    pub(crate) fn quarantine(&mut self, node: UniqueAddress) {
+        self.say().quarantine.insert(node);
+    }
+
     /// Says that this process stood still from `since` until now. What was said before about it no longer holds.
     pub(crate) fn paused(&mut self, since: Instant) {
         let said = self.say();
@@ -193,6 +201,9 @@ impl Said {
         }
         if let Some(part) = self.drain_requested.take() {
             return Some(Signal::DrainRequested(part));
+        }
+        if let Some(node) = self.quarantine.pop_first() {
+            return Some(Signal::Quarantine(node));
         }
         self.drained.pop_first().map(Signal::Drained)
     }

@@ -399,7 +399,8 @@ impl World {
                             reason,
                         },
                         1 => EntityReport::Escalated { slot },
-                        2 => EntityReport::Ending { slot },
+                        2 if *pick < 128 => EntityReport::Ending { slot },
+                        2 => EntityReport::Failed { slot },
                         _ => EntityReport::Passivate { slot },
                     };
                     self.feed(Input::Entity(report));

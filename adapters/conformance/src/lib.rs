@@ -146,9 +146,7 @@ pub use processes::{
     a_signal_that_nobody_waits_for_ends_the_process, m_220_five_processes_prepare_and_stop_together,
     run_child, script_of_child, tasks_that_hang_or_panic_do_not_keep_a_process,
 };
-pub use regions::{
-    a_region_is_shut_down_on_a_node_that_stays, a_region_whose_entity_does_not_stop_is_shut_down_in_time,
-};
+pub use regions::*;
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
@@ -206,6 +204,8 @@ macro_rules! conformance {
             messages_to_an_entity_keep_their_order,
             a_kind_is_surveyed_from_any_node,
             a_region_is_shut_down_on_a_node_that_stays,
+            a_watch_ends_with_its_entity_and_with_no_move_or_sleep,
+            a_watch_ends_with_the_node_that_is_removed,
             a_region_whose_entity_does_not_stop_is_shut_down_in_time,
             envelopes_find_their_entities,
             a_function_of_ones_own_places_entities,

@@ -1,6 +1,8 @@
 //! A region that its user shuts down while the node stays: its entities stop in good order and go on elsewhere, and nothing that was sent to
 //! them meanwhile is lost.
 
+mod watches;
+
 use std::future::{self, IntoFuture};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +14,10 @@ use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Kind, Re
 use serde::{Deserialize, Serialize};
 
 use super::support::{both, cluster, eventually, within};
+
+pub use watches::{
+    a_watch_ends_with_its_entity_and_with_no_move_or_sleep, a_watch_ends_with_the_node_that_is_removed,
+};
 
 /// Entities, on sixteen shards.
 const ENTITIES: u32 = 30;

@@ -12,6 +12,7 @@ use quorate_core::ident::{NameError, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::{Member, Status};
 use quorate_core::sharding::allocation::AllocationSettings;
+use quorate_core::sharding::protocol::watch::WatchTarget;
 use quorate_core::view::View;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +29,7 @@ use crate::region::Region;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
 use crate::stats::{KindState, LinkState, NodeStats};
+use crate::watch::Watch;
 
 /// Stops the node when the last handle is dropped.
 #[derive(Debug)]
@@ -239,6 +241,18 @@ impl<A> Cluster<A> {
     /// [`RegionError`] if the kind is not registered here, or with other types.
     pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, RegionError> {
         self.shared().region(kind)
+    }
+
+    /// Watches an incarnation of a node from now on: completes once it has been removed from the cluster
+    /// ([`Termination::NodeRemoved`](crate::core::Termination::NodeRemoved)), at once if it was removed before. One that is unreachable
+    /// or Down is waited for: it may run until its removal. A node that restarts at the same address is another one, and the end of
+    /// this one.
+    ///
+    /// A node that is no member is waited for for half a minute, because pictures lag; if it does not appear the watch completes with
+    /// [`NeverSeen`](crate::core::Termination::NeverSeen): it never was a member, or its removal has been forgotten
+    /// (`membership.prune_removed_after`).
+    pub fn watch(&self, node: &UniqueAddress) -> Watch {
+        Watch::new(self.shared(), WatchTarget::Node(node.clone()))
     }
 
     /// Counters of the moment.

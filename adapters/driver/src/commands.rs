@@ -10,9 +10,10 @@ use quorate_core::input::{Command, DdataCommand, JournalCommand, KindSettings, S
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::sharding::protocol::watch::{WatchId, WatchTarget};
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 
-use crate::data::Inbox;
+use crate::data::{Inbox, Place};
 use crate::entity::Starter;
 use crate::error::ClusterError;
 use crate::stats::{KindState, LinkState, NodeStats};
@@ -89,6 +90,13 @@ pub(crate) enum DataCommand {
         inbox: Arc<Inbox>,
     },
     Unsubscribe(Arc<Inbox>),
+    Watch {
+        watch: WatchId,
+        target: WatchTarget,
+        reply: sync::Sender<Answer>,
+    },
+    /// Its place is free when this has been heard.
+    Unwatch(WatchId, Place),
     /// `None`: nobody waits.
     Log {
         command: JournalCommand,

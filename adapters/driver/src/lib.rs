@@ -50,6 +50,7 @@ mod proved;
 mod psk;
 mod pump;
 mod region;
+mod retiring;
 mod run;
 mod runtime;
 mod secured;
@@ -68,6 +69,7 @@ pub mod testing;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
+mod watch;
 mod work;
 
 pub use adapter::Adapter;
@@ -113,6 +115,7 @@ pub use transport::{
     Accepted, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read,
     Transport, Unproved,
 };
+pub use watch::{Terminated, Watch};
 pub use work::{JOBS_WAITING_MAX, Job, WorkError, WorkQueue, WorkQueueBuilder, WorkState, Worker};
 
 /// The core's types that the API speaks of.
@@ -151,6 +154,7 @@ pub mod core {
         Segments, Share, SketchSettings, WindowSettings,
     };
     pub use quorate_core::sharding::protocol::survey::{RegionCounts, Survey};
+    pub use quorate_core::sharding::protocol::watch::Termination;
     pub use quorate_core::sharding::remember::{EntityRecovery, RememberStore};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};

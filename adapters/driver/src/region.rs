@@ -16,6 +16,7 @@ use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::survey::Survey;
+use quorate_core::sharding::protocol::watch::WatchTarget;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,6 +26,7 @@ use crate::error::{AskError, ClusterError, TellError};
 use crate::extract::{Extract, Unopened};
 use crate::shared::{Recipient, Shared, UserCommand};
 use crate::sync;
+use crate::watch::Watch;
 
 /// How long an ask waits unless [`Ask::timeout`] says otherwise. Mirrors the reference's usual ask timeout.
 pub const ASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
@@ -210,6 +212,24 @@ impl<M, R> EntityRef<M, R> {
     #[must_use]
     pub const fn id(&self) -> &EntityId {
         &self.id
+    }
+
+    /// Watches the entity from now on: completes once, when it stops by [`EntityContext::stop`](crate::EntityContext::stop), when it fails
+    /// and is not made anew, or when the node on which it runs has been removed ([`Termination`](crate::core::Termination) says
+    /// which). A move, a passivation and a restart by [`Supervision`](crate::Supervision) are no end: the watch goes on with the
+    /// entity, wherever it begins again.
+    ///
+    /// An entity that does not run when its home hears of the watch is gone already: it completes at once, with `NotRunning`. That
+    /// may mean that it never began, that it ended before, that it was passivated before, or that it has moved and had no message
+    /// since; ask it something first to be sure that it runs. A node that is unreachable or Down is waited for until it is removed.
+    ///
+    /// Starts nothing and keeps nothing in memory. Costs a message to the entity's home and one back, and the same at its end.
+    pub fn watch(&self) -> Watch {
+        let target = WatchTarget::Entity {
+            kind: self.kind,
+            entity: self.id.clone(),
+        };
+        Watch::new(&self.shared, target)
     }
 }
 

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Config;
-use quorate_core::effect::{
-    Answer, CommandError, DdataAnswer, RegionShutdown, ShardingAnswer, SingletonAnswer, StopOutcome,
-};
+use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{
@@ -18,6 +16,7 @@ use quorate_core::input::{
 };
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::survey::Survey;
+use quorate_core::sharding::protocol::watch::WatchId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
 use quorate_core::view::View;
@@ -85,10 +84,14 @@ pub(crate) struct Shared {
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
     pub(crate) data: Sender<DataCommand>,
-    /// Commands that must not wait: at most two for each inbox that there may be.
+    /// Commands that must not wait: at most two for each inbox and for each watch that there may be.
     data_later: Sender<DataCommand>,
     /// Streams of changes that there may be.
     pub(crate) subscribers: Arc<Places>,
+    /// Watches that there may be.
+    pub(crate) watchers: Arc<Places>,
+    /// The last watch's number.
+    watches: AtomicU64,
     /// The way of entities to the node's store, if it has one.
     pub(crate) store: Option<StoreAccess>,
     /// Whether several stores of the cluster keep logs.
@@ -154,6 +157,8 @@ impl Shared {
             data: data_in,
             data_later: later_in,
             subscribers: Places::new(config.ddata.subscribers_max),
+            watchers: Places::new(config.sharding.watches_max),
+            watches: AtomicU64::new(0),
             store,
             background,
             deliveries: DeliveryCounters::default(),
@@ -265,7 +270,7 @@ impl Shared {
         }
     }
 
-    async fn control(&self, command: ControlCommand) -> Result<(), ClusterError> {
+    pub(crate) async fn control(&self, command: ControlCommand) -> Result<(), ClusterError> {
         let sent = self.control.send(command).await;
         self.wake.notify();
         sent.map_err(|_| ClusterError::Stopped)
@@ -288,6 +293,11 @@ impl Shared {
             inbox.end();
         }
         self.wake.notify();
+    }
+
+    /// A number that no watch of this node has had.
+    pub(crate) fn next_watch(&self) -> WatchId {
+        self.watches.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A command of the node and its answer.
@@ -406,22 +416,6 @@ impl Shared {
         }
     }
 
-    /// Has this node host nothing of a kind any more.
-    pub(crate) async fn shut_down_region(
-        &self,
-        kind: KindId,
-        timeout: Option<Duration>,
-    ) -> Result<RegionShutdown, ClusterError> {
-        let (reply, answer) = sync::oneshot();
-        let command = Command::Sharding(ShardingCommand::ShutDownRegion { kind, timeout });
-        self.control(ControlCommand::Core { command, reply }).await?;
-        match answer.await {
-            Some(Answer::Sharding(ShardingAnswer::ShutDown(outcome))) => Ok(outcome),
-            Some(Answer::Refused(CommandError::Stopped)) => Err(ClusterError::Stopped),
-            answer => outcome(answer).and(Err(ClusterError::Stopped)),
-        }
-    }
-
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
@@ -475,7 +469,10 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
         Some(
             Answer::Done
             | Answer::Sharding(
-                ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_),
+                ShardingAnswer::Asked(_)
+                | ShardingAnswer::Surveyed(_)
+                | ShardingAnswer::ShutDown(_)
+                | ShardingAnswer::Terminated(_),
             )
             | Answer::Ddata(_)
             | Answer::Singleton(_)

@@ -82,6 +82,14 @@ pub struct ShardingConfig {
     /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the replies that
     /// peers may send.
     pub open_asks_max: usize,
+    /// Watches of this node that may be open at once, of entities and of nodes (default 16,384, >= 1): each takes a few hundred
+    /// bytes here and at the entity's home.
+    pub watches_max: usize,
+    /// Watches that one entity of this node may have, those of all nodes together (default 1,024, >= 1): its end is told to each.
+    pub watchers_per_entity_max: usize,
+    /// How often what was said about watches is said again until it has been heard (default 1 s, > 0). Mirrors
+    /// `resend-interval` of the reference's system messages.
+    pub watch_resend_interval: Duration,
 }
 
 impl Default for ShardingConfig {
@@ -110,6 +118,9 @@ impl Default for ShardingConfig {
             home_return_timeout: Duration::from_secs(10),
             daemon_keep_alive_interval: Duration::from_secs(10),
             open_asks_max: 100_000,
+            watches_max: 16_384,
+            watchers_per_entity_max: 1_024,
+            watch_resend_interval: Duration::from_secs(1),
         }
     }
 }
@@ -127,6 +138,7 @@ impl ShardingConfig {
             rebalance_relative_limit: 0.5,
             entity_restart_backoff: Duration::from_millis(1_000),
             shard_failure_backoff: Duration::from_millis(1_000),
+            watch_resend_interval: Duration::from_millis(200),
             ..Self::default()
         }
     }
@@ -170,6 +182,9 @@ impl ShardingConfig {
             positive("sharding.entity_recovery", frequency)?;
             at_least_one("sharding.entity_recovery", entities)?;
         }
+        at_least_one("sharding.watches_max", self.watches_max)?;
+        at_least_one("sharding.watchers_per_entity_max", self.watchers_per_entity_max)?;
+        positive("sharding.watch_resend_interval", self.watch_resend_interval)?;
         let r = self.rebalance_relative_limit;
         ensure(
             r > 0.0 && r <= 1.0,

@@ -104,6 +104,11 @@ impl Cx<'_, OfSharding> {
         self.outbox.asked.push_back((ask, command));
     }
 
+    /// Says that a peer is to be refused for good.
+    pub(crate) fn say_quarantine(&mut self, node: UniqueAddress) {
+        self.signals.quarantine(node);
+    }
+
     /// Has the host do something with an entity.
     pub(crate) fn order(&mut self, order: EntityOrder) {
         self.push(Effect::Entity(order));

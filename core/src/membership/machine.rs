@@ -169,6 +169,13 @@ impl Membership {
         }
     }
 
+    /// A peer hears nothing any more of what it has to: its links are refused, and it is downed as one that is silent.
+    pub(crate) fn on_quarantine(&mut self, cx: &mut Cx<'_>, node: UniqueAddress) {
+        if node != *cx.me() && self.gossip.member(&node).is_some() {
+            cx.quarantine(node);
+        }
+    }
+
     /// The resolver decided; this node goes last, so that the others still hear of it.
     pub(crate) fn on_down_decided(&mut self, cx: &mut Cx<'_>, nodes: &BTreeSet<UniqueAddress>) {
         let me = cx.me().clone();

@@ -36,12 +36,19 @@ impl Sharding {
         self.asks.len()
     }
 
+    /// Watches of this node that are open, and those of other nodes that it keeps.
+    #[must_use]
+    pub fn open_watches(&self) -> (usize, usize) {
+        self.watches.count()
+    }
+
     /// What must hold between the calls, on this node.
     ///
     /// # Errors
     /// The first broken invariant, in words.
     pub(crate) fn check_invariants(&self, me: &UniqueAddress) -> Result<(), String> {
         self.asks.check_invariants()?;
+        self.watches.check_invariants()?;
         let mut buffered_asks = 0;
         let mut entities = 0;
         for machines in self.kinds.values() {

@@ -33,13 +33,13 @@ pub(crate) mod state;
 mod strays;
 mod survey;
 mod user;
+mod watch;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::cx::OfSharding;
 use crate::ident::UniqueAddress;
-use crate::input::{DropReason, Target};
 use crate::message::{AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::{Asks, Stage};
@@ -51,8 +51,9 @@ use crate::sharding::registry::{Registry, Standing};
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
-use crate::sharding::strays::{answer_again, answer_for_unknown_kind};
+use crate::sharding::strays::answer_for_unknown_kind;
 use crate::sharding::survey::Surveys;
+use crate::sharding::watch::Watches;
 use crate::timer::{CoordinatorTimer, RegionTimer, ShardingTimer};
 use crate::view::{Phase, View};
 
@@ -72,6 +73,7 @@ pub struct Sharding {
     slots: Slots,
     registry: Registry,
     surveys: Surveys,
+    watches: Watches,
     draining: bool,
     drained: bool,
     halted: bool,
@@ -103,6 +105,7 @@ impl Sharding {
             ShardingMsg::Survey(message) => self.on_survey(cx, from, message),
             ShardingMsg::Mark(mark) => self.on_mark(cx, from, mark),
             ShardingMsg::MarkAck(mark) => self.on_mark_ack(cx, from, mark),
+            ShardingMsg::Watch(message) => self.on_watch(cx, from, message),
         }
     }
 
@@ -112,6 +115,7 @@ impl Sharding {
             ShardingTimer::AskDeadline => self.on_ask_deadline(cx),
             ShardingTimer::Registry(timer) => self.on_registry_timer(cx, timer),
             ShardingTimer::Survey => self.surveys.on_deadline(cx),
+            ShardingTimer::Watch => self.on_watch_timer(cx),
             ShardingTimer::Region(kind, timer) => self.on_region_timer(cx, kind, &timer),
             ShardingTimer::Coordinator(kind, timer) => self.on_coordinator_timer(cx, kind, &timer),
         }
@@ -133,6 +137,7 @@ impl Sharding {
             answer_for_unknown_kind(cx, from, kind, body);
         }
         // Otherwise the kind was refused while it ran here: what asks hears nothing until all of it has stopped.
+        self.after_kind(cx, kind);
         self.say_if_drained(cx);
     }
 
@@ -257,6 +262,7 @@ impl Sharding {
                 machines.coordinator.on_view_changed(cx);
             }
         }
+        self.watches_see(cx, before, after);
         self.say_if_drained(cx);
     }
 
@@ -290,6 +296,7 @@ impl Sharding {
             machines.region.on_still_member(shared!(self, cx));
             machines.coordinator.on_still_member(cx);
         }
+        self.after_kinds(cx);
         self.say_if_drained(cx);
     }
 
@@ -300,6 +307,7 @@ impl Sharding {
         for machines in self.kinds.values_mut() {
             machines.region.drain(shared!(self, cx));
         }
+        self.after_kinds(cx);
         self.say_if_drained(cx);
     }
 
@@ -312,6 +320,7 @@ impl Sharding {
         self.end_registrations(cx);
         self.registry.halt(cx);
         self.surveys.halt(cx);
+        self.watches.halt(cx);
         for machines in self.kinds.values_mut() {
             machines.coordinator.halt(cx);
             machines.region.halt(shared!(self, cx));
@@ -324,47 +333,12 @@ impl Sharding {
         self.asks.stop(cx);
     }
 
-    /// The links to a peer are gone: what was sent there may be lost.
-    pub(crate) fn on_link_down(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
-        self.asks.on_node_lost(cx, peer);
-    }
-
-    /// The host gives a message back that it did not send. What regions and coordinators say to each other is repeated by
-    /// itself.
-    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: ShardingMsg, reason: DropReason) {
-        match msg {
-            ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope) => {
-                let failure = match reason {
-                    DropReason::TooLarge => AskFailure::TooLarge,
-                    DropReason::QueueFull | DropReason::Unreachable if self.halted => {
-                        AskFailure::NodeStoppedUnsent
-                    }
-                    DropReason::QueueFull => AskFailure::MailboxFull,
-                    DropReason::Unreachable => AskFailure::Unreachable,
-                };
-                fail(cx, &mut self.asks, envelope, failure);
-            }
-            ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
-            ShardingMsg::Mark(mark) => match (to, reason) {
-                // Nothing else makes a mark unsendable: the peer's version has none, and keeps no order across a hand-off.
-                (Target::Node(node), DropReason::TooLarge) => self.on_mark_ack(cx, node, mark),
-                (
-                    Target::Node(_) | Target::Address(_),
-                    DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable,
-                ) => {}
-            },
-            ShardingMsg::Kind(_)
-            | ShardingMsg::Registry(_)
-            | ShardingMsg::Survey(_)
-            | ShardingMsg::MarkAck(_) => {}
-        }
-    }
-
     /// A region's timer is due.
     fn on_region_timer(&mut self, cx: &mut Cx<'_>, kind: KindId, timer: &RegionTimer) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
             machines.region.on_timer(shared!(self, cx), timer);
         }
+        self.after_kind(cx, kind);
         self.say_if_drained(cx);
     }
 
@@ -480,7 +454,7 @@ impl Sharding {
     }
 
     fn say_if_drained(&mut self, cx: &mut Cx<'_>) {
-        if self.draining && !self.drained && self.is_drained() {
+        if self.draining && !self.drained && self.is_drained() && self.watches.has_had_last_words(cx) {
             self.drained = true;
             cx.say_drained();
         }

@@ -7,9 +7,11 @@ mod entity;
 mod kind_settings;
 mod mark;
 pub mod registry;
+mod shutdown;
 mod store_ask;
 pub mod survey;
 mod timers;
+pub mod watch;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -19,6 +21,7 @@ use crate::journal::protocol::CommandError as LogError;
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::survey::{Survey, SurveyMsg};
+use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchTarget};
 use crate::sharding::state::allocation::AllocationError;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -26,9 +29,10 @@ use crate::sharding::state::fields::{KindDifference, KindFields, StoreMode};
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
 
 pub use ask::{AskReply, AskTicket};
-pub use entity::{EntityOrder, EntityReport};
+pub use entity::{EntityEnvelope, EntityOrder, EntityReport};
 pub use kind_settings::KindSettings;
 pub use mark::ShardMark;
+pub use shutdown::RegionShutdown;
 pub(crate) use store_ask::{StoreAsk, StoreUser};
 pub use timers::{CoordinatorTimer, RegionTimer, Timer};
 
@@ -51,6 +55,8 @@ pub enum Msg {
     Mark(ShardMark),
     /// Everything before the mark has been delivered, or handed back before this.
     MarkAck(ShardMark),
+    /// Between who watches entities and who hosts them.
+    Watch(WatchMsg),
 }
 
 impl Msg {
@@ -71,6 +77,8 @@ impl Msg {
         MARK = 0x0106 on User;
         /// `MarkAck`; unstable.
         MARK_ACK = 0x0107 on Reply;
+        /// `Watch`; unstable.
+        WATCH = 0x0108 on Control;
     }
 
     /// The message's tag.
@@ -85,6 +93,7 @@ impl Msg {
             Self::Survey(_) => Self::SURVEY,
             Self::Mark(_) => Self::MARK,
             Self::MarkAck(_) => Self::MARK_ACK,
+            Self::Watch(_) => Self::WATCH,
         }
     }
 
@@ -92,7 +101,12 @@ impl Msg {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Kind(_) | Self::Registry(_) | Self::Survey(_) | Self::Mark(_) | Self::MarkAck(_) => 0,
+            Self::Kind(_)
+            | Self::Registry(_)
+            | Self::Survey(_)
+            | Self::Mark(_)
+            | Self::MarkAck(_)
+            | Self::Watch(_) => 0,
             Self::Entity(envelope) | Self::HandBack(envelope) => envelope.payload.len(),
             Self::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
         }
@@ -209,24 +223,6 @@ pub enum ShardingBody {
     NobodyHosts,
 }
 
-/// A message to an entity on its way to the entity's home.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntityEnvelope {
-    /// The entity's kind.
-    pub kind: KindId,
-    /// The entity's shard, computed by the sender.
-    pub shard: ShardId,
-    /// The entity.
-    pub entity: EntityId,
-    /// The user's bytes.
-    pub payload: Payload,
-    /// Set if an answer is expected.
-    pub ask: Option<AskTicket>,
-    /// Times this message has gone from one node to another: to what was taken for its home, and back (bounded, so that stale
-    /// homes cannot keep it on its way for ever).
-    pub hops: u8,
-}
-
 /// What a caller wants of sharding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -270,6 +266,18 @@ pub enum Command {
         /// `shutdown.cluster_sharding_shutdown_region_timeout`.
         timeout: Option<Duration>,
     },
+    /// Say when something ends. Answered with [`Answer::Terminated`], exactly once: at its end, or at once if it is over.
+    Watch {
+        /// The watch's number; none is used again while it is open.
+        watch: WatchId,
+        /// What.
+        target: WatchTarget,
+    },
+    /// Say so no more: the watch, if it is open, is answered as done.
+    Unwatch {
+        /// The watch.
+        watch: WatchId,
+    },
     /// What hosts a kind, node by node. Answered with [`Answer::Surveyed`], when all members that may host it have said so or at
     /// the end of the time, and then it says who has not.
     Survey {
@@ -289,25 +297,8 @@ pub enum Answer {
     Surveyed(Survey),
     /// This node hosts nothing of a kind any more, or cannot end what it hosts.
     ShutDown(RegionShutdown),
-}
-
-/// What became of the shards of a region that was shut down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RegionShutdown {
-    /// Nothing runs here, and every shard that did has a new home. Also of a region that hosted nothing.
-    HandedOver,
-    /// Everything stopped in good order, and so many shards have no new home: no other node hosts the kind, or none was named in
-    /// time. Messages for them wait until they have one.
-    WithoutHome {
-        /// How many.
-        shards: usize,
-    },
-    /// The time was over before everything had stopped. What was left was killed, and nothing runs here.
-    Killed,
-    /// As `Killed`, but handlers that block their threads have not ended within another second. Their shards get new homes once
-    /// they have.
-    StillRuns,
+    /// What was watched is no more.
+    Terminated(Termination),
 }
 
 /// Why sharding refused a command. The caller's mistake, never the peer's.
@@ -344,6 +335,15 @@ pub enum CommandError {
     /// This node or the cluster has as many kinds as it may have.
     #[error("there are as many kinds as there may be")]
     TooManyKinds,
+    /// As many watches of this node are open as may, or one with this number.
+    #[error("too many watches are open on this node")]
+    TooManyWatches,
+    /// The entity is watched by as many as may, or its node keeps as many watches as it may.
+    #[error("too many watch the entity, or its node")]
+    TooManyWatchers,
+    /// The id of an entity is empty or too long.
+    #[error("the length of the entity's id is out of range")]
+    BadEntityId,
     /// The region is being shut down: what still runs here has to stop before the kind can be hosted again.
     #[error("the region is being shut down")]
     ShuttingDown,

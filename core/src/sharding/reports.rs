@@ -7,6 +7,7 @@ use crate::input::{EntityReport, StoreAsk};
 use crate::message::{AskReply, ShardingMsg};
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
+use crate::sharding::protocol::watch::EntityEnd;
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload, Slot};
@@ -38,16 +39,25 @@ impl Sharding {
                 let Some(tenant) = self.slots.release(slot) else {
                     return;
                 };
+                let end = self.end_of(slot, &tenant);
                 if let Some(machines) = self.kinds.get_mut(&tenant.kind) {
                     let shared = shared!(self, cx);
                     machines
                         .region
                         .on_entity_stopped(shared, tenant.shard, &tenant.entity);
                 }
+                if let Some(why) = end {
+                    self.on_entity_ended(cx, &tenant, why);
+                }
+                self.after_kind(cx, tenant.kind);
                 self.say_if_drained(cx);
             }
+            EntityReport::Failed { slot } => self.on_entity_ends(slot, EntityEnd::Failed),
             EntityReport::Passivate { slot } => self.on_passivate(cx, slot),
-            EntityReport::Ending { slot } => self.on_ending(cx, slot),
+            EntityReport::Ending { slot } => {
+                self.on_entity_ends(slot, EntityEnd::Stopped);
+                self.on_ending(cx, slot);
+            }
             EntityReport::Escalated { slot } => self.on_escalated(cx, slot),
             EntityReport::Refused {
                 slot,
@@ -95,6 +105,8 @@ impl Sharding {
         if let Some(machines) = self.kinds.get_mut(&kind) {
             machines.region.on_escalated(shared!(self, cx), shard, slot);
         }
+        self.on_shard_failed(cx, kind, shard);
+        self.after_kind(cx, kind);
     }
 
     /// Sends an entity's answer straight to who asked. One that would not fit into a frame is too large for an asker on

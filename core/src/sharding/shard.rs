@@ -441,6 +441,11 @@ impl Shard {
         self.entities.get(entity).is_some_and(EntityState::holds_back)
     }
 
+    /// Whether it knows an entity: it runs, stops, or is remembered.
+    pub(crate) fn knows(&self, entity: &EntityId) -> bool {
+        self.entities.contains_key(entity)
+    }
+
     /// How many run and take no message any more. Linear in the entities.
     pub(crate) fn passivating(&self) -> usize {
         let running = |state: &&EntityState| state.running().is_some() && state.holds_back();

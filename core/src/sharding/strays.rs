@@ -5,9 +5,49 @@ use crate::ident::UniqueAddress;
 use crate::input::{DropReason, Target};
 use crate::message::{AskReply, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::Cx;
+use crate::sharding::pending_message::fail;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
+use crate::sharding::{Cx, Sharding};
+
+impl Sharding {
+    /// The links to a peer are gone: what was sent there may be lost.
+    pub(crate) fn on_link_down(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
+        self.asks.on_node_lost(cx, peer);
+    }
+
+    /// The host gives a message back that it did not send. What regions and coordinators say to each other is repeated by
+    /// itself.
+    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: ShardingMsg, reason: DropReason) {
+        match msg {
+            ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope) => {
+                let failure = match reason {
+                    DropReason::TooLarge => AskFailure::TooLarge,
+                    DropReason::QueueFull | DropReason::Unreachable if self.halted => {
+                        AskFailure::NodeStoppedUnsent
+                    }
+                    DropReason::QueueFull => AskFailure::MailboxFull,
+                    DropReason::Unreachable => AskFailure::Unreachable,
+                };
+                fail(cx, &mut self.asks, envelope, failure);
+            }
+            ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
+            ShardingMsg::Mark(mark) => match (to, reason) {
+                // Nothing else makes a mark unsendable: the peer's version has none, and keeps no order across a hand-off.
+                (Target::Node(node), DropReason::TooLarge) => self.on_mark_ack(cx, node, mark),
+                (
+                    Target::Node(_) | Target::Address(_),
+                    DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable,
+                ) => {}
+            },
+            ShardingMsg::Kind(_)
+            | ShardingMsg::Registry(_)
+            | ShardingMsg::Survey(_)
+            | ShardingMsg::Watch(_)
+            | ShardingMsg::MarkAck(_) => {}
+        }
+    }
+}
 
 /// A node without the kind hosts nothing of it; a coordinator that recovers needs to know, and a region that looks for its
 /// coordinator here can tell its users. The rest comes early, before the kind is registered here, and is repeated by who

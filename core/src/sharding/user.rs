@@ -37,9 +37,15 @@ impl Sharding {
             ShardingCommand::ShutDownRegion { kind, timeout } => match self.kinds.get_mut(&kind) {
                 Some(machines) => {
                     machines.region.retire(shared!(self, cx), token, timeout);
+                    self.after_kind(cx, kind);
                 }
                 None => cx.reply(token, answer(Err(ShardingCommandError::NotRegistered))),
             },
+            ShardingCommand::Watch { watch, target } => self.watch(cx, token, watch, target),
+            ShardingCommand::Unwatch { watch } => {
+                self.unwatch(cx, watch);
+                cx.reply(token, Answer::Done);
+            }
             ShardingCommand::Survey { kind, timeout } => self.survey(cx, token, kind, timeout),
             ShardingCommand::SetEntityLimit { kind, per_region } => {
                 let done = self.set_entity_limit(cx, kind, per_region);

@@ -255,8 +255,10 @@ impl Singletons {
         match report {
             EntityReport::Answered { ask, result } => commands::answer(cx, ask, result),
             // A singleton is always there.
-            EntityReport::Passivate { .. } | EntityReport::Ending { .. } | EntityReport::Escalated { .. } => {
-            }
+            EntityReport::Passivate { .. }
+            | EntityReport::Ending { .. }
+            | EntityReport::Failed { .. }
+            | EntityReport::Escalated { .. } => {}
             EntityReport::Refused {
                 ask: Some(ask),
                 reason,

@@ -21,6 +21,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod values;
+mod watch;
 
 pub use crate::bytes::{Reaction, WireError};
 pub use crate::membership::state::packed::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};

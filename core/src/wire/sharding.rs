@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use super::registry::{put_fields, read_fields};
-use super::{entity, registry, survey};
+use super::{entity, registry, survey, watch};
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
@@ -67,6 +67,7 @@ pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -
             out.extend_from_slice(&mark.number.to_le_bytes());
             Ok(())
         }
+        Msg::Watch(body) => watch::put(body, limits, out),
     }
 }
 
@@ -77,6 +78,7 @@ pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result
         Msg::ASK_REPLY => Msg::AskReply(entity::read_reply(reader)?),
         Msg::REGISTRY => Msg::Registry(registry::read(reader)?),
         Msg::SURVEY => Msg::Survey(survey::read(reader)?),
+        Msg::WATCH => Msg::Watch(watch::read(reader)?),
         Msg::HAND_BACK => Msg::HandBack(entity::read_envelope(reader, limits)?),
         Msg::MARK => Msg::Mark(read_mark(reader)?),
         Msg::MARK_ACK => Msg::MarkAck(read_mark(reader)?),

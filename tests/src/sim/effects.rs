@@ -96,7 +96,8 @@ impl Sim {
                 | ShardingMsg::Registry(_)
                 | ShardingMsg::Survey(_)
                 | ShardingMsg::Mark(_)
-                | ShardingMsg::MarkAck(_),
+                | ShardingMsg::MarkAck(_)
+                | ShardingMsg::Watch(_),
             )
             | Message::Ddata(_)
             | Message::Journal(_) => {}
@@ -221,7 +222,9 @@ impl Sim {
                 Open::Ask(at),
                 Answer::Done
                 | Answer::Refused(_)
-                | Answer::Sharding(ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_))
+                | Answer::Sharding(
+                    ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_) | ShardingAnswer::Terminated(_),
+                )
                 | Answer::Ddata(_)
                 | Answer::Singleton(SingletonAnswer::Stopped(_))
                 | Answer::Journal(_),

@@ -52,6 +52,7 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::Survey(_)) => "Survey",
         Message::Sharding(ShardingMsg::Mark(_)) => "Mark",
         Message::Sharding(ShardingMsg::MarkAck(_)) => "MarkAck",
+        Message::Sharding(ShardingMsg::Watch(_)) => "Watch",
         Message::Ddata(_) => "Ddata",
         Message::Singleton(_) => "Singleton",
         Message::Journal(_) => "Journal",

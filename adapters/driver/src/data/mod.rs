@@ -13,7 +13,7 @@ mod own;
 pub use changes::{Changes, ValueChange};
 pub use error::{DataReadError, DataWriteError};
 pub use handle::Replicated;
-pub(crate) use hub::{Inbox, Places, Subscriptions};
+pub(crate) use hub::{Inbox, Place, Places, Subscriptions};
 pub use kinds::{
     Counter, CounterKind, CounterMap, CounterMapKind, DataKind, Flag, FlagKind, GrowSet, GrowSetKind,
     MultiMap, MultiMapKind, ObservedSet, Register, RegisterKind, RegisterMap, RegisterMapKind, Set,

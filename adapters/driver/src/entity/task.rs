@@ -380,6 +380,7 @@ impl Drop for Life {
                 reason: AskFailure::EntityStoppedUnhandled,
             },
         };
+        let failed = mailbox.is_open().then_some(EntityReport::Failed { slot: *slot });
         let (left, _) = mailbox.close(&reports.budget);
         let failure = if self.has_begun {
             AskFailure::EntityStopped
@@ -393,6 +394,7 @@ impl Drop for Life {
             interrupted
                 .into_iter()
                 .chain(left.into_iter().map(unhandled))
+                .chain(failed)
                 .chain([stopped]),
         );
     }

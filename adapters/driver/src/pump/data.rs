@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_core::event::{DdataEvent, Event};
-use quorate_core::input::{Command, DdataCommand, Input, Token};
+use quorate_core::input::{Command, DdataCommand, Input, ShardingCommand, Token};
 
 use super::Pump;
 use super::machine::Machine;
@@ -11,13 +11,24 @@ use super::replies::Waiting;
 use crate::shared::DataCommand;
 
 impl<M: Machine> Pump<M> {
-    /// Something for the replicator.
+    /// Something for the replicator, for a log, or about watches.
     pub(crate) fn data(&mut self, command: DataCommand) {
         let (token, command) = match command {
             DataCommand::Log { command, reply } => {
-                let waiting = reply.map_or(Waiting::Nobody, Waiting::Log);
+                let waiting = reply.map_or(Waiting::Nobody, Waiting::Owner);
                 let token = self.replies.insert(waiting);
                 return self.hand_in(token, Command::Journal(command));
+            }
+            DataCommand::Watch { watch, target, reply } => {
+                let token = self.replies.insert(Waiting::Owner(reply));
+                let command = ShardingCommand::Watch { watch, target };
+                return self.hand_in(token, Command::Sharding(command));
+            }
+            DataCommand::Unwatch(watch, place) => {
+                drop(place);
+                let token = self.replies.insert(Waiting::Nobody);
+                let command = ShardingCommand::Unwatch { watch };
+                return self.hand_in(token, Command::Sharding(command));
             }
             DataCommand::Operation { command, reply } => (self.replies.insert(Waiting::Data(reply)), command),
             DataCommand::Subscribe { pattern, inbox } => {

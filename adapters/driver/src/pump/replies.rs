@@ -23,8 +23,8 @@ pub(crate) enum Waiting {
     Ask(Sender<Result<Payload, AskFailure>>),
     /// An operation on replicated data.
     Data(Sender<DdataAnswer>),
-    /// An owner of a log.
-    Log(Sender<Answer>),
+    /// An owner of a log, or of a watch.
+    Owner(Sender<Answer>),
     /// A subscription.
     Subscription(Arc<Inbox>),
     /// Nobody: the driver gave the command itself.
@@ -109,7 +109,7 @@ impl Replies {
                 None
             }
             Waiting::Nobody => None,
-            Waiting::Log(reply) => {
+            Waiting::Owner(reply) => {
                 reply.send(answer);
                 None
             }

@@ -225,6 +225,7 @@ fn answer<R: DeserializeOwned>(report: EntityReport) -> Option<(u64, Result<R, A
         }
         EntityReport::Stopped { .. }
         | EntityReport::Escalated { .. }
+        | EntityReport::Failed { .. }
         | EntityReport::Passivate { .. }
         | EntityReport::Ending { .. }
         | EntityReport::Refused { .. } => None,

@@ -44,6 +44,19 @@ counters! {
     pub coordinators_refused,
     /// Shards whose stored home did not come back in time.
     pub homes_given_up,
+    pub watches_opened,
+    /// Watches that the entity's home has confirmed, and each new home after a move.
+    pub watches_confirmed,
+    /// Watches that ended with an end: not those that were given up.
+    pub watches_ended,
+    /// Watches of others that were one too many.
+    pub watches_refused,
+    /// Statements about watches that came again after they had been heard.
+    pub watch_statements_repeated,
+    /// Statements about watches for which too many others waited.
+    pub watch_statements_dropped,
+    /// Peers that have heard nothing of too many statements about watches, and are refused for good.
+    pub watch_peers_quarantined,
     pub hand_offs_completed,
     pub hand_offs_timed_out,
     /// Those of `hand_offs_timed_out` of a shard that several regions host.

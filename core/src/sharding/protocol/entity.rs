@@ -1,9 +1,28 @@
 //! What the host of the entities is told to do, and what it says of them. Types only. Spec: sharding 1.4, 10.5.
 
+use crate::sharding::protocol::ask::AskTicket;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 use crate::time::Instant;
+
+/// A message to an entity on its way to the entity's home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityEnvelope {
+    /// The entity's kind.
+    pub kind: KindId,
+    /// The entity's shard, computed by the sender.
+    pub shard: ShardId,
+    /// The entity.
+    pub entity: EntityId,
+    /// The user's bytes.
+    pub payload: Payload,
+    /// Set if an answer is expected.
+    pub ask: Option<AskTicket>,
+    /// Times this message has gone from one node to another: to what was taken for its home, and back (bounded, so that stale
+    /// homes cannot keep it on its way for ever).
+    pub hops: u8,
+}
 
 /// What the host does with entities. Orders for one slot keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +73,13 @@ pub enum EntityReport {
         /// Its answer.
         result: Result<Payload, AskFailure>,
     },
+    /// An entity has failed and is not made anew; [`EntityReport::Stopped`] follows. Whoever watches it hears of that. One that stops
+    /// without this and was not told to is taken for one that wanted to; one that was told to (its shard moves, it is passivated)
+    /// has not ended. Says nothing of a singleton's instance.
+    Failed {
+        /// Its slot.
+        slot: Slot,
+    },
     /// An entity has stopped and nothing of it runs any more. Messages that were in its mailbox were answered or
     /// reported before.
     Stopped {
@@ -67,8 +93,8 @@ pub enum EntityReport {
         /// Its slot.
         slot: Slot,
     },
-    /// An entity ends because it wants to; [`EntityReport::Stopped`] follows. A kind that remembers its entities forgets this one. Says
-    /// nothing of a singleton's instance.
+    /// An entity ends because it wants to; [`EntityReport::Stopped`] follows. A kind that remembers its entities forgets this one,
+    /// and whoever watches it hears of that. Says nothing of a singleton's instance.
     Ending {
         /// Its slot.
         slot: Slot,

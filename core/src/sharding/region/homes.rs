@@ -105,6 +105,7 @@ impl Region {
         }
         self.set_home(shared.cx, shard, node.clone());
         self.retirement.has_home(shard);
+        self.sought.remove(&shard);
         if self.buffers.has(shard) {
             self.flushing.insert(shard);
         }

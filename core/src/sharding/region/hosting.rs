@@ -134,6 +134,7 @@ impl Region {
             }
         }
         self.set_home(shared.cx, shard, me);
+        self.sought.remove(&shard);
         if self.buffers.has(shard) {
             self.flushing.insert(shard);
         }
@@ -211,6 +212,7 @@ impl Region {
         }
         self.cancel_timers_of(shared, shard);
         shared.cx.counters().shards_stopped += 1;
+        self.ended.insert(shard);
         let event = ShardingEvent::ShardStopped { shard };
         shared.cx.notify_sharding(self.kind.id, event);
         self.share_entity_limit(shared, None);

@@ -17,6 +17,7 @@ mod registration;
 mod remembering;
 mod retirement;
 mod returns;
+mod watching;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -134,6 +135,10 @@ pub(crate) struct Region {
     shrinking: BTreeSet<ShardId>,
     /// Where the present look for unused entities goes on.
     idle_from: Option<ShardId>,
+    /// Shards that are watched from here, and whose home is to be found.
+    sought: BTreeSet<ShardId>,
+    /// Shards that have stopped here, since somebody asked last.
+    ended: BTreeSet<ShardId>,
     /// Entities that have stopped and begin again with what waits for them.
     resuming: BTreeSet<(ShardId, EntityId)>,
     /// Remembered entities that are to be started.
@@ -176,6 +181,8 @@ impl Region {
             entities_each: 0,
             shrinking: BTreeSet::new(),
             idle_from: None,
+            sought: BTreeSet::new(),
+            ended: BTreeSet::new(),
             resuming: BTreeSet::new(),
             recovery: Recovery::default(),
             loading: BTreeSet::new(),

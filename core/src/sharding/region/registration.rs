@@ -232,7 +232,7 @@ impl Region {
         };
         let needed = match self.lifecycle {
             RegionLifecycle::Working => {
-                let waits = self.retirement.waits_for().next().is_some();
+                let waits = self.retirement.waits_for().next().is_some() || !self.sought.is_empty();
                 self.acceptance.may_register() && (self.registered.is_none() || waits || unknown())
             }
             RegionLifecycle::Retiring | RegionLifecycle::Draining => true,
@@ -273,6 +273,7 @@ impl Region {
         let Some(term) = &self.registered else { return };
         let mut unknown: BTreeSet<ShardId> = self.buffers.shards().into_iter().collect();
         unknown.retain(|shard| !self.homes.contains_key(shard));
+        unknown.extend(&self.sought);
         if self.lifecycle == RegionLifecycle::Working {
             unknown.extend(self.retirement.waits_for());
         }

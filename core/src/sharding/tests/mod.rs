@@ -7,6 +7,7 @@ mod schedules;
 mod shutdown;
 mod strategies;
 mod surveys;
+mod watching;
 mod world;
 
 use core::time::Duration;

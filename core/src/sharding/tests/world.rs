@@ -15,7 +15,7 @@ use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
 use crate::input::{EntityReport, KindSettings, ShardingCommand, Target, Token};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
-use crate::message::Message;
+use crate::message::{Message, ShardingMsg};
 use crate::oldest::Oldest;
 use crate::reject::Rejection;
 use crate::sharding::Sharding;
@@ -65,6 +65,8 @@ pub(super) struct Peer {
     pub(super) events: Vec<ShardingEvent>,
     pub(super) rejected: Vec<Rejection>,
     pub(super) drained: bool,
+    /// Ends that were watched, by token.
+    pub(super) terminated: Vec<(Token, Answer)>,
     /// Ignores Stop, obeys Kill.
     pub(super) stubborn: bool,
     /// Entities with mailboxes, of which the test says when they are read; without, they handle at once.
@@ -72,7 +74,7 @@ pub(super) struct Peer {
     /// What was in mailboxes of entities that were killed.
     pub(super) killed: Vec<Payload>,
     pub(super) alive: bool,
-    running: BTreeMap<Slot, EntityId>,
+    pub(super) running: BTreeMap<Slot, EntityId>,
 }
 
 /// What an entity has not handled yet.
@@ -96,6 +98,9 @@ pub(super) struct World {
     pub(super) cut: BTreeSet<(usize, usize)>,
     /// Kinds of messages that are lost, as a predicate.
     pub(super) lose: fn(&Message) -> bool,
+    /// One in so many messages between nodes is lost, if any.
+    pub(super) lose_one_in: Option<u64>,
+    lottery: u64,
     now: Instant,
     tokens: Token,
 }
@@ -155,6 +160,7 @@ impl World {
                 events: Vec::new(),
                 rejected: Vec::new(),
                 drained: false,
+                terminated: Vec::new(),
                 stubborn: false,
                 mailboxes: None,
                 killed: Vec::new(),
@@ -174,6 +180,8 @@ impl World {
             holds: false,
             cut: BTreeSet::new(),
             lose: |_| false,
+            lose_one_in: None,
+            lottery: 1,
             now,
             tokens: 0,
         };
@@ -436,7 +444,7 @@ impl World {
             let Some((from, to, message)) = next else {
                 break;
             };
-            let lost = self.cut.contains(&(from, to)) || (self.lose)(&message);
+            let lost = self.cut.contains(&(from, to)) || (self.lose)(&message) || self.is_unlucky(&message);
             if self.peers[to].alive && !lost {
                 receive(&mut self.peers[to], &address(from), message);
             }
@@ -444,6 +452,18 @@ impl World {
         for (shard, hosts) in self.hosts() {
             assert!(hosts.len() < 2, "{shard:?} is on {hosts:?}");
         }
+    }
+
+    /// Drawn of a fixed sequence. Only what is repeated until it is heard is lost so.
+    fn is_unlucky(&mut self, message: &Message) -> bool {
+        let (Some(one_in), Message::Sharding(ShardingMsg::Watch(_))) = (self.lose_one_in, message) else {
+            return false;
+        };
+        self.lottery = self
+            .lottery
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.lottery >> 33).is_multiple_of(one_in)
     }
 
     fn collect(&mut self, at: usize) {
@@ -487,6 +507,10 @@ impl Peer {
         match effect {
             Effect::Notify(Event::Sharding { event, .. }) => self.events.push(event),
             Effect::Notify(Event::Rejected { rejection, .. }) => self.rejected.push(rejection),
+            Effect::Reply {
+                token,
+                answer: answer @ Answer::Sharding(ShardingAnswer::Terminated(_)),
+            } => self.terminated.push((token, answer)),
             Effect::Reply {
                 token,
                 answer: Answer::Sharding(ShardingAnswer::Asked(result)),

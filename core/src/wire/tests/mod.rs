@@ -33,6 +33,7 @@ use crate::message::{
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
 use crate::sharding::protocol::survey::{RegionCounts, SurveyMsg};
+use crate::sharding::protocol::watch::{EntityEnd, WatchMsg, WatchStatement};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
@@ -273,6 +274,9 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     all.extend(journal_messages(&to));
     let registry = registry_messages(&to).into_iter();
     all.extend(
+        watch_messages().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Watch(message)))),
+    );
+    all.extend(
         survey_messages().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Survey(message)))),
     );
     all.extend(registry.map(|(name, message)| (name, Message::Sharding(ShardingMsg::Registry(message)))));
@@ -462,6 +466,30 @@ fn kind_fields(hosts: bool) -> KindFields {
             remember_entities: true,
         }),
     }
+}
+
+fn watch_messages() -> [(&'static str, WatchMsg); 5] {
+    let say = |statements| WatchMsg::Say { first: 7, statements };
+    let watch = |id, known| WatchStatement::Watch {
+        id,
+        kind: KindId::of("files"),
+        entity: EntityId::from("a file"),
+        known,
+    };
+    let ends = [EntityEnd::Stopped, EntityEnd::Failed, EntityEnd::NotRunning];
+    let ended = ends.map(|why| WatchStatement::Ended { id: 4, why });
+    let answers = vec![
+        WatchStatement::Watching { id: 4 },
+        WatchStatement::Moved { id: 1 << 40 },
+        WatchStatement::Full { id: 6 },
+    ];
+    [
+        ("watch_say", say(vec![watch(4, false), watch(5, true)])),
+        ("watch_unwatch", say(vec![WatchStatement::Unwatch { id: 4 }])),
+        ("watch_answers", say(answers)),
+        ("watch_ended", say(ended.to_vec())),
+        ("watch_heard", WatchMsg::Heard { up_to: 9 }),
+    ]
 }
 
 fn survey_messages() -> [(&'static str, SurveyMsg); 3] {

@@ -224,6 +224,7 @@ impl Rig {
             Signal::Verdicts(_)
             | Signal::DownDecided(_)
             | Signal::Drained(_)
+            | Signal::Quarantine(_)
             | Signal::AgesChanged { .. }
             | Signal::MarginOver
             | Signal::Paused { .. }
@@ -373,7 +374,10 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Refused(CommandError::Membership(error)) => alloc::format!("refused({error:?})"),
                 Answer::Refused(error) => alloc::format!("refused({error:?})"),
                 Answer::Sharding(
-                    ShardingAnswer::Asked(_) | ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_),
+                    ShardingAnswer::Asked(_)
+                    | ShardingAnswer::Surveyed(_)
+                    | ShardingAnswer::ShutDown(_)
+                    | ShardingAnswer::Terminated(_),
                 ) => {
                     unreachable!("membership answers no ask")
                 }
@@ -432,7 +436,8 @@ fn show_message(message: &Message) -> String {
             | ShardingMsg::HandBack(_)
             | ShardingMsg::Mark(_)
             | ShardingMsg::MarkAck(_)
-            | ShardingMsg::Survey(_),
+            | ShardingMsg::Survey(_)
+            | ShardingMsg::Watch(_),
         )
         | Message::Singleton(_)
         | Message::Ddata(_)

@@ -1,0 +1,118 @@
+//! A watch as users hold it: a future of the end of an entity or of a node. Decides nothing: the core follows what is watched. Spec:
+//! sharding 1.17; `docs/entities.md`.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use quorate_core::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
+use quorate_core::sharding::protocol::watch::{Termination, WatchId, WatchTarget};
+
+use crate::data::Place;
+use crate::error::ClusterError;
+use crate::shared::{DataCommand, Shared};
+use crate::sync;
+
+/// What was watched is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Terminated {
+    /// Why.
+    pub why: Termination,
+}
+
+/// The end of an entity ([`EntityRef::watch`](crate::EntityRef::watch)) or of a node ([`Cluster::watch`](crate::Cluster::watch)), as a
+/// future that completes once. It watches from the call on, whether it is polled or not.
+///
+/// # Errors
+/// [`ClusterError::Refused`] with `TooManyWatches` if as many of this node are open as `sharding.watches_max` says, with `TooManyWatchers`
+/// if as many watch the entity as `sharding.watchers_per_entity_max` of its node says, with `BadEntityId`, or with `NotRegistered`
+/// if the kind is not, or no more; [`ClusterError::Stopped`] if this node ends before.
+///
+/// # Cancel safety
+/// Dropping it ends the watch; nobody is told anything then.
+#[must_use = "dropping it ends the watch"]
+pub struct Watch(State);
+
+enum State {
+    Refused(ClusterError),
+    Open(Open),
+    Done,
+}
+
+struct Open {
+    shared: Arc<Shared>,
+    id: WatchId,
+    answer: sync::Receiver<Answer>,
+    /// `None` once it is answered.
+    place: Option<Place>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.shared.data_later(DataCommand::Unwatch(self.id, place));
+        }
+    }
+}
+
+impl Watch {
+    pub(crate) fn new(shared: &Arc<Shared>, target: WatchTarget) -> Self {
+        let Some(place) = shared.watchers.take() else {
+            let error = CommandError::Sharding(ShardingCommandError::TooManyWatches);
+            return Self(State::Refused(ClusterError::Refused(error)));
+        };
+        let (reply, answer) = sync::oneshot();
+        let watch = shared.next_watch();
+        shared.data_later(DataCommand::Watch { watch, target, reply });
+        Self(State::Open(Open {
+            shared: Arc::clone(shared),
+            id: watch,
+            answer,
+            place: Some(place),
+        }))
+    }
+}
+
+impl Future for Watch {
+    type Output = Result<Terminated, ClusterError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = match &mut self.0 {
+            State::Refused(error) => {
+                let error = error.clone();
+                self.0 = State::Done;
+                return Poll::Ready(Err(error));
+            }
+            State::Open(open) => match Pin::new(&mut open.answer).poll(cx) {
+                Poll::Ready(answer) => {
+                    open.place = None;
+                    answer
+                }
+                Poll::Pending => return Poll::Pending,
+            },
+            State::Done => return Poll::Pending,
+        };
+        self.0 = State::Done;
+        Poll::Ready(match answer {
+            Some(Answer::Sharding(ShardingAnswer::Terminated(why))) => Ok(Terminated { why }),
+            Some(Answer::Refused(CommandError::Stopped)) | None => Err(ClusterError::Stopped),
+            Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
+            Some(
+                Answer::Done
+                | Answer::Sharding(_)
+                | Answer::Ddata(_)
+                | Answer::Singleton(_)
+                | Answer::Journal(_),
+            ) => Err(ClusterError::Stopped),
+        })
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}

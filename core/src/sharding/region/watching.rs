@@ -1,0 +1,58 @@
+//! What those who watch entities ask of a region: what runs here, what has gone, where a shard lives. Decides nothing about watches.
+//! Spec: sharding 1.17.
+
+use super::Region;
+use crate::ident::UniqueAddress;
+use crate::sharding::pending_message::Shared;
+use crate::sharding::state::ids::{EntityId, ShardId};
+
+impl Region {
+    /// Whether an entity runs here, or is remembered and will; `None` if its shard does not.
+    pub(crate) fn runs(&self, shard: ShardId, entity: &EntityId) -> Option<bool> {
+        let here = self.shards.get(&shard).filter(|here| here.is_running())?;
+        Some(here.knows(entity))
+    }
+
+    /// Whether an entity runs here and nobody has told it to stop.
+    pub(crate) fn is_wanted(&self, shard: ShardId, entity: &EntityId) -> bool {
+        let here = self.shards.get(&shard).filter(|here| here.is_running());
+        here.is_some_and(|here| here.knows(entity) && !here.holds_back(entity))
+    }
+
+    /// Shards that have stopped here, since this was asked last.
+    pub(crate) fn take_ended(&mut self) -> impl Iterator<Item = ShardId> + use<> {
+        core::mem::take(&mut self.ended).into_iter()
+    }
+
+    /// Where a shard lives, as far as this region knows.
+    pub(crate) fn home_of(&self, shard: ShardId) -> Option<&UniqueAddress> {
+        self.homes.get(&shard).map(|home| &home.node)
+    }
+
+    /// Asks where a shard lives, until that is known.
+    pub(crate) fn seek(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        if self.sought.insert(shard) {
+            self.ask_home(shared.cx, shard);
+        }
+    }
+
+    /// A node that was taken for a shard's home says that it is not. Asked for again at once, or with the next retry.
+    pub(crate) fn is_not_home(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        shard: ShardId,
+        node: &UniqueAddress,
+        at_once: bool,
+    ) {
+        if node != shared.cx.me() && self.home_of(shard) == Some(node) {
+            self.forget_home(shared.cx, shard);
+            self.flushing.remove(&shard);
+        }
+        if at_once {
+            self.sought.remove(&shard);
+        } else if !self.homes.contains_key(&shard) {
+            self.sought.insert(shard);
+            self.rearm_retry(shared.cx);
+        }
+    }
+}
