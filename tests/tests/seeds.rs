@@ -94,6 +94,28 @@ fn i_61_to_i_68_hold_in_sixty_mixed_seeds_of_replicated_data_and_every_fault_fir
 }
 
 #[test]
+fn i_47_holds_in_twenty_mixed_seeds_of_remembered_entities_and_every_fault_fires() {
+    let mut plan = Plan::of(Profile::Remember, 5, &Profile::Remember.faults());
+    plan.mixed = true;
+    let report = campaign::run(0..20, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    for kind in [FaultKind::Crash, FaultKind::Partition] {
+        assert!(totals.faults.of(kind) >= 2, "{kind}");
+    }
+    for (branch, least) in [
+        ("remembered entities started without a message", 100),
+        ("writes of remembered entities", 500),
+        ("shards whose store failed", 5),
+        ("remembered entities at rest", 200),
+    ] {
+        let count = totals.branches.0[branch];
+        assert!(count >= least, "{branch}: {count}");
+    }
+    assert_eq!(totals.branches.0["steps of entities that no rule knows"], 0);
+}
+
+#[test]
 fn i_30_to_i_34_hold_in_fifty_mixed_seeds_of_singletons_and_every_fault_fires() {
     let mut plan = Plan::of(Profile::Singleton, 5, &Profile::Singleton.faults());
     plan.mixed = true;

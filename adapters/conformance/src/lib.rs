@@ -1,14 +1,12 @@
-//! What every Quorate adapter has to show, as tests that an adapter calls: over real sockets, with the fast timings, every wait with
-//! a limit. A third party's adapter passes it or is none.
+//! What every Quorate adapter, a third party's too, has to show, as tests that it calls: over real sockets, every wait with a limit.
 //!
 //! ```ignore
 //! quorate_conformance::conformance!(MyAdapter, Security::insecure_plaintext(), my_runtime::block_on);
 //! ```
 //!
-//! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the
-//! security (evaluated per test), and a function that runs a future to its end. The functions panic when the adapter fails;
-//! that is their answer. What needs more than the macro knows is called by hand: [`adapters_form_one_cluster`] and
-//! [`nodes_of_different_security_do_not_meet`]. Spec: `ARCHITECTURE.md`, reliability 3c.
+//! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the security
+//! (evaluated per test), and a function that runs a future to its end. The functions panic when the adapter fails: that is their answer.
+//! What needs more is called by hand: [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. Spec: reliability 3c.
 //!
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
@@ -46,6 +44,7 @@ mod placement;
 #[cfg(unix)]
 mod processes;
 mod regions;
+mod remembered;
 mod rotation;
 mod runtime;
 mod script;
@@ -147,6 +146,7 @@ pub use processes::{
     run_child, script_of_child, tasks_that_hang_or_panic_do_not_keep_a_process,
 };
 pub use regions::*;
+pub use remembered::remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards;
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
@@ -373,6 +373,7 @@ macro_rules! conformance_of_durable_entities {
             durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
             homes_are_found_again_after_all_nodes_were_killed,
+            remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards,
         );
     };
 }

@@ -9,7 +9,7 @@ use crate::input::KindSettings;
 use crate::membership::state::member::Status;
 use crate::oldest::state::candidates;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
-use crate::sharding::state::ids::{EntityId, KindId, ShardId};
+use crate::sharding::state::ids::{EntityId, KindId, SHARDS_MAX, ShardId};
 use crate::view::View;
 
 /// A registered kind. Cheap to clone.
@@ -20,9 +20,13 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// Whether the kind has such a shard.
+    /// Whether the kind has such a shard; one that remembers its entities may have had more once, whose entities have to be found.
     pub(crate) const fn has(&self, shard: ShardId) -> bool {
-        shard.0 < self.settings.shards
+        let shards = match self.settings.remember_entities {
+            Some(_) => SHARDS_MAX,
+            None => self.settings.shards,
+        };
+        shard.0 < shards
     }
 
     /// The shard of an entity.

@@ -21,9 +21,8 @@ impl Sharding {
             return;
         };
         match ask.user {
-            StoreUser::Shard(shard) => {
-                let shared = shared!(self, cx);
-                machines.region.on_store_answer(shared, shard, (ask, answer));
+            StoreUser::Shard(_) | StoreUser::Look(_) | StoreUser::Move { .. } => {
+                machines.region.on_store_answer(shared!(self, cx), ask, answer);
             }
             StoreUser::Coordinator => machines.coordinator.on_store_answer(cx, ask, answer),
             StoreUser::CoordinatorLog => machines.coordinator.on_log_answer(cx, ask, answer),

@@ -13,8 +13,7 @@ use crate::sharding::Cx;
 use crate::sharding::entity_state::{EntityState, Running, StateName, is_legal};
 use crate::sharding::passivation::{Passivation, PassivationSettings};
 use crate::sharding::pending_message::{PendingMessage, Shared};
-use crate::sharding::remembered::{Batches, StoredSet};
-use crate::sharding::shard::remembering::Remembered;
+pub(crate) use crate::sharding::shard::remembering::Remembered;
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId, Slot, Term};
@@ -80,14 +79,17 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// A shard without entities. If it remembers its entities it has to be loaded first.
-    pub(crate) fn new(id: ShardId, passivation: &PassivationSettings, store: Option<StoredSet>) -> Self {
+    pub(crate) fn new(
+        id: ShardId,
+        passivation: &PassivationSettings,
+        remembered: Option<Remembered>,
+    ) -> Self {
         let is_off = *passivation == PassivationSettings::off();
-        let lifecycle = if store.is_some() {
+        let lifecycle = if remembered.is_some() {
             ShardLifecycle::Loading
         } else {
             ShardLifecycle::Running
         };
-        let batches = Batches::default();
         Self {
             id,
             lifecycle,
@@ -95,7 +97,7 @@ impl Shard {
             running: 0,
             passivation: (!is_off).then(|| Box::new(Passivation::new(passivation))),
             killed: false,
-            remembered: store.map(|store| Box::new(Remembered { store, batches })),
+            remembered: remembered.map(Box::new),
             is_broken: false,
         }
     }

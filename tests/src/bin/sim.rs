@@ -21,6 +21,7 @@ Runs the deterministic cluster simulator.
                    membership: no entities, 60 s (600 gossip rounds), tombstones expire;
                    stored: entities whose coordinator's state is stored, 60 s;
                    data: replicated data of all types and levels, a part of it durable;
+                   remember: entities that are remembered on durable replicated data;
                    singleton: singletons of two roles, with and without a lease, that write through their tokens
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
@@ -337,7 +338,7 @@ fn print_report(report: &Report, options: &Options) {
             match options.profile {
                 Profile::Data => "2 to 6",
                 Profile::Singleton => "2 to 7",
-                Profile::Sharding | Profile::Membership | Profile::Stored => "5 to 9",
+                Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Remember => "5 to 9",
             }
             .to_owned()
         } else {

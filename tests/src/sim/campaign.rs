@@ -127,6 +127,23 @@ impl Branches {
                 sim.sum(|stats| stats.sharding.entities_passivated),
             ),
             (
+                "remembered entities started without a message",
+                sim.sum(|stats| stats.sharding.entities_recovered),
+            ),
+            (
+                "writes of remembered entities",
+                sim.sum(|stats| stats.sharding.remember_writes),
+            ),
+            (
+                "shards whose store failed",
+                sim.sum(|stats| stats.sharding.remember_failures),
+            ),
+            ("remembered entities at rest", sim.remembered.at_rest),
+            (
+                "steps of entities that no rule knows",
+                sim.sum(|stats| stats.sharding.entity_transitions_invalid),
+            ),
+            (
                 "passivations ignored",
                 sim.sum(|stats| stats.sharding.passivations_ignored),
             ),

@@ -27,6 +27,8 @@ pub enum Purpose {
     Passivation,
     /// Whether members are removed by hand among the faults of a seed.
     LastResort,
+    /// Which remembered entities crash, and which ask to be forgotten.
+    Remembered,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -44,6 +46,7 @@ impl Purpose {
             Self::Singletons => 8,
             Self::Passivation => 9,
             Self::LastResort => 10,
+            Self::Remembered => 11,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

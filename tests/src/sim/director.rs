@@ -161,6 +161,9 @@ impl Director<'_> {
             self.sim.rest_of_singletons();
         } else if settled && self.sim.is_quiet() {
             self.sim.check_at_rest();
+            if self.sim.violation.is_none() {
+                self.sim.rest_of_remembered();
+            }
             if self.sim.has_data && self.sim.violation.is_none() {
                 self.sim.rest_of_data();
             }
@@ -295,7 +298,7 @@ impl Director<'_> {
                     Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Singleton => {
                         3_600_000 * 1_000
                     }
-                    Profile::Data => 1_000,
+                    Profile::Data | Profile::Remember => 1_000,
                 };
                 self.sim.jump_wall_clock(index, strength * unit);
             }
@@ -303,7 +306,7 @@ impl Director<'_> {
                 // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
                 let longest = match self.plan.profile {
                     Profile::Sharding | Profile::Stored | Profile::Singleton => 60 * SECOND,
-                    Profile::Membership | Profile::Data => 3 * SECOND,
+                    Profile::Membership | Profile::Data | Profile::Remember => 3 * SECOND,
                 };
                 self.sim.jump_ahead(index, micros(longest * strength / 100));
             }

@@ -22,6 +22,7 @@ use super::network::Network;
 use super::passivation::Passivations;
 use super::process::{Clock, Open, Process};
 use super::queue::Queue;
+use super::remembered::Remembered;
 use super::safety::Assumptions;
 use super::singletons::{InstanceHappening, Singletons};
 use super::store::{Stores, Storing};
@@ -114,6 +115,7 @@ pub struct Sim {
     pub(crate) entity_chance: Chance,
     pub(crate) process_chance: Chance,
     pub(crate) passivations: Passivations,
+    pub(crate) remembered: Remembered,
     /// Frames of these kinds to lose: kind, from address, to address.
     pub(crate) doomed: Vec<(&'static str, usize, usize)>,
     /// Set when a picture changed since it was last cleared.
@@ -164,6 +166,7 @@ impl Sim {
             entity_chance: Chance::new(seed, Purpose::Entities),
             process_chance: Chance::new(seed, Purpose::Processes),
             passivations: Passivations::new(seed),
+            remembered: Remembered::new(seed),
             doomed: Vec::new(),
             changed: false,
             steps: 0,
@@ -262,7 +265,12 @@ impl Sim {
         let clock = Clock {
             started: self.now,
             origin: self.process_chance.below(1 << 45),
-            skew_ms: self.process_chance.below(1 << 40) % if self.has_data { 100_000 } else { 1 << 40 },
+            skew_ms: self.process_chance.below(1 << 40)
+                % if self.has_data || self.remembered.store().is_some() {
+                    100_000
+                } else {
+                    1 << 40
+                },
         };
         let me = UniqueAddress::new(address, uid);
         let id = self.history.started(me.clone(), index);

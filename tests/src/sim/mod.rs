@@ -24,6 +24,7 @@ pub mod plan;
 mod process;
 mod profiles;
 mod queue;
+mod remembered;
 mod safety;
 mod script;
 mod singletons;

@@ -24,16 +24,20 @@ pub enum Profile {
     /// Singletons of two roles, half of them with a lease, whose instances write to a database through their tokens: 40 seconds
     /// with faults, and a quiet rest in which each runs again and answers everybody.
     Singleton,
+    /// Entities that are remembered on durable replicated data: they crash and are passivated, disks fail, all nodes stop at once;
+    /// the first 40 seconds with faults. At rest each that was handed a message and was not forgotten runs, once.
+    Remember,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Sharding,
         Self::Membership,
         Self::Data,
         Self::Stored,
         Self::Singleton,
+        Self::Remember,
     ];
 
     /// Its name on the command line.
@@ -45,6 +49,7 @@ impl Profile {
             Self::Data => "data",
             Self::Stored => "stored",
             Self::Singleton => "singleton",
+            Self::Remember => "remember",
         }
     }
 
@@ -54,7 +59,9 @@ impl Profile {
         match self {
             Self::Sharding => FaultKind::ALL.to_vec(),
             Self::Membership => FaultKind::ALL.into_iter().chain(FaultKind::LAST_RESORT).collect(),
-            Self::Data | Self::Stored => FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect(),
+            Self::Data | Self::Stored | Self::Remember => {
+                FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect()
+            }
             Self::Singleton => {
                 let special = FaultKind::STORES.into_iter().chain(FaultKind::SINGLETONS);
                 let special = special.chain(FaultKind::LAST_RESORT);
@@ -96,7 +103,7 @@ impl Plan {
             Profile::Membership => (40, 60),
             Profile::Data => (20, 26),
             Profile::Stored => (40, 60),
-            Profile::Singleton => (40, 50),
+            Profile::Singleton | Profile::Remember => (40, 50),
         };
         Self {
             profile,
@@ -129,7 +136,9 @@ impl Plan {
             (true, Profile::Data) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
             // Two to seven: roles of one member up to five.
             (true, Profile::Singleton) => [5, 3, 4, 5, 6, 2, 7][(seed % 7) as usize],
-            (true, Profile::Sharding | Profile::Membership | Profile::Stored) => Self::mixed_nodes(seed),
+            (true, Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Remember) => {
+                Self::mixed_nodes(seed)
+            }
         };
         Self {
             nodes,
@@ -195,6 +204,7 @@ impl Mix {
         let (shorter, special): (u64, &[FaultKind]) = match plan.profile {
             Profile::Data => (4, &FaultKind::STORES),
             Profile::Stored => (2, &FaultKind::STORES),
+            Profile::Remember => (1, &FaultKind::STORES),
             Profile::Singleton => (2, &SINGLETONS_AND_STORES),
             Profile::Sharding | Profile::Membership => (1, &[]),
         };

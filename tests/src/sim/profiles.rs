@@ -34,6 +34,10 @@ impl Sim {
             self.config.sharding.snapshot_after = 10;
             self.config.journal.voters = plan.nodes / 2 + 1;
         }
+        if plan.profile == Profile::Remember {
+            self.remembered.enable();
+            super::remembered::configure(&mut self.config, plan.nodes);
+        }
         if plan.profile == Profile::Singleton {
             self.has_workload = false;
             self.singletons.enable(plan.nodes, mix.orderly);

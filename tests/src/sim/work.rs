@@ -62,6 +62,7 @@ impl Sim {
         let differs = self.differs == Some(self.processes[process as usize].index);
         let settings = KindSettings {
             role: differs.then(role_of_one),
+            remember_entities: self.remembered.store(),
             ..KindSettings::new(KIND, SHARDS, true)
         };
         self.command(
@@ -168,6 +169,9 @@ impl Sim {
         if self.processes[process as usize].is_stuck && matches!(order, EntityOrder::Kill { .. }) {
             // Its handler runs on all the same, and nobody hears that it has ended.
             return self.processes[process as usize].entities.runs_on(slot_of(&order));
+        }
+        if let EntityOrder::Start { entity, .. } = &order {
+            self.starts_remembered(process, entity);
         }
         let slot = slot_of(&order);
         let number = match &order {
@@ -279,13 +283,42 @@ impl Sim {
         if let Err(what) = self.checks.i43.on_handled(&self.history, at) {
             return self.violated("I-43", process, what);
         }
+        if let Some(name) = &name {
+            self.note_remembered(process, slot, name);
+        }
         if let Some(ask) = letter.reply_to {
             let result = Ok(letter.payload);
             self.report_now(process, EntityReport::Answered { ask, result });
         }
-        if self.passivations.asks() {
+        if self.remembered.crashes() {
+            return self.crash_entity(process, slot);
+        }
+        if self.passivations.asks() || self.remembered.asks() {
+            if let Some(name) = &name {
+                self.remembered.may_be_forgotten(process, slot, name);
+            }
             self.report_now(process, EntityReport::Passivate { slot });
         }
+    }
+
+    /// An entity ends without having been told to, with all that waits for it.
+    fn crash_entity(&mut self, process: ProcessId, slot: Slot) {
+        let entities = &mut self.processes[process as usize].entities;
+        let Some(name) = entities.get(slot).map(|entity| (entity.kind, entity.id.clone())) else {
+            return;
+        };
+        let Obeyed::Killed(letters) = entities.obey(EntityOrder::Kill { slot }) else {
+            return;
+        };
+        self.history.stopped(process, slot, &name);
+        for letter in letters {
+            self.history.message_is(&letter.payload, Whereabouts::Destroyed);
+            if let Some(ask) = letter.reply_to {
+                let result = Err(AskFailure::EntityStoppedUnhandled);
+                self.report_now(process, EntityReport::Answered { ask, result });
+            }
+        }
+        self.report_now(process, EntityReport::Stopped { slot });
     }
 
     fn report_now(&mut self, process: ProcessId, report: EntityReport) {

@@ -44,6 +44,8 @@ pub enum RegionTimer {
     Recover,
     /// Marks that have not been acknowledged are sent again.
     Marks,
+    /// Look for entities that shards here have and have not heard of.
+    Look,
 }
 
 /// Timers of a shard coordinator.

@@ -86,6 +86,7 @@ impl Region {
             RegionTimer::Shrink,
             RegionTimer::Recover,
             RegionTimer::Marks,
+            RegionTimer::Look,
         ] {
             shared.cx.cancel(ShardingTimer::Region(kind, timer));
         }
@@ -145,6 +146,7 @@ impl Region {
             RegionTimer::Shrink,
             RegionTimer::Recover,
             RegionTimer::Marks,
+            RegionTimer::Look,
         ] {
             cx.cancel(ShardingTimer::Region(self.kind.id, timer));
         }

@@ -119,9 +119,9 @@ impl Region {
                 return false;
             }
             None => {
-                let store = self.stored_set(shard);
+                let remembered = self.remembered(shard);
                 self.shards
-                    .insert(shard, Shard::new(shard, &self.passivation, store));
+                    .insert(shard, Shard::new(shard, &self.passivation, remembered));
                 shared.cx.counters().shards_started += 1;
                 let event = ShardingEvent::ShardStarted {
                     shard,

@@ -146,6 +146,10 @@ pub(crate) struct Region {
     /// Shards whose entities are being read, and those that wait for their turn.
     loading: BTreeSet<ShardId>,
     to_load: BTreeSet<ShardId>,
+    /// Shards to which entities were moved: they have to run.
+    wanted: BTreeSet<ShardId>,
+    /// Where the present look for entities that were not heard of goes on.
+    look_from: Option<ShardId>,
     /// Counts questions to the store.
     requests: u64,
     /// What the store said during a pause.
@@ -187,6 +191,8 @@ impl Region {
             recovery: Recovery::default(),
             loading: BTreeSet::new(),
             to_load: BTreeSet::new(),
+            wanted: BTreeSet::new(),
+            look_from: None,
             requests: 0,
             answers_after_pause: Vec::new(),
         }
@@ -254,6 +260,7 @@ impl Region {
             RegionTimer::RestartShard(shard) => self.on_restart_shard(shared, *shard),
             RegionTimer::Recover => self.on_recover(shared),
             RegionTimer::Marks => self.repeat_marks(shared.cx),
+            RegionTimer::Look => self.on_look(shared),
         }
     }
 

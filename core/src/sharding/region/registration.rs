@@ -232,7 +232,9 @@ impl Region {
         };
         let needed = match self.lifecycle {
             RegionLifecycle::Working => {
-                let waits = self.retirement.waits_for().next().is_some() || !self.sought.is_empty();
+                let waits = self.retirement.waits_for().next().is_some()
+                    || !self.sought.is_empty()
+                    || self.wanted_shards().next().is_some();
                 self.acceptance.may_register() && (self.registered.is_none() || waits || unknown())
             }
             RegionLifecycle::Retiring | RegionLifecycle::Draining => true,
@@ -276,6 +278,7 @@ impl Region {
         unknown.extend(&self.sought);
         if self.lifecycle == RegionLifecycle::Working {
             unknown.extend(self.retirement.waits_for());
+            unknown.extend(self.wanted_shards());
         }
         for shard in unknown.into_iter().take(QUESTIONS_PER_STEP) {
             self.say(cx, &term.node, ShardingBody::GetShardHome { shard });

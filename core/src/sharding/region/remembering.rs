@@ -3,8 +3,11 @@
 //! in a shard that it does not belong to. Spec: sharding 1.4, 1.5.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::Region;
+use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::StoreAsk;
@@ -12,7 +15,7 @@ use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::remembered::{Done, READ_ATTEMPTS, StoredSet, shard_keys};
-use crate::sharding::shard::{Shard, ShardLifecycle};
+use crate::sharding::shard::{Remembered, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
 use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
@@ -20,12 +23,27 @@ use crate::timer::ShardingTimer;
 /// Shards whose entities are read at once: each is a handful of questions to every replica of a majority.
 const LOADS_AT_ONCE: usize = 64;
 
+/// Shards that one step may look at: each is five questions to this node.
+const LOOKS_PER_STEP: usize = 64;
+
+/// How often a shard looks for entities that it has not heard of: as often as the balance is looked at, by default.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// When the next step follows: after the host has had its turn, and before anything else is due.
+const STEP: Duration = Duration::from_micros(1);
+
 impl Region {
     /// What a shard remembers, if the kind does.
-    pub(super) fn stored_set(&self, shard: ShardId) -> Option<StoredSet> {
+    pub(super) fn remembered(&self, shard: ShardId) -> Option<Remembered> {
         self.kind.settings.remember_entities?;
+        let store = self.stored_set(shard, StoreUser::Shard(shard))?;
+        let look = self.stored_set(shard, StoreUser::Look(shard))?;
+        Some(Remembered::new(store, look))
+    }
+
+    fn stored_set(&self, shard: ShardId, user: StoreUser) -> Option<StoredSet> {
         let keys = shard_keys(&self.kind.settings.name, shard)?;
-        Some(StoredSet::new(self.kind.id, StoreUser::Shard(shard), keys))
+        Some(StoredSet::new(self.kind.id, user, keys))
     }
 
     /// Reads which entities a shard has, at once or when others have been read.
@@ -55,54 +73,147 @@ impl Region {
     }
 
     /// The store answers about a shard. During a pause nothing begins, so that waits.
-    pub(crate) fn on_store_answer(
-        &mut self,
-        shared: &mut Shared<'_, '_>,
-        shard: ShardId,
-        (ask, answer): (StoreAsk, Answer),
-    ) {
+    pub(crate) fn on_store_answer(&mut self, shared: &mut Shared<'_, '_>, ask: StoreAsk, answer: Answer) {
         if self.paused {
             self.answers_after_pause.push((ask, answer));
             return;
         }
+        match ask.user {
+            StoreUser::Shard(shard) => self.on_own_answer(shared, shard, ask, answer),
+            StoreUser::Look(shard) => self.on_looked(shared, shard, ask, answer),
+            StoreUser::Move { from } => self.on_move_answer(shared, from, ask, answer),
+            StoreUser::Coordinator | StoreUser::CoordinatorLog => {}
+        }
+        self.flush(shared);
+    }
+
+    fn on_own_answer(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ask: StoreAsk, answer: Answer) {
         let Some(here) = self.shards.get_mut(&shard) else {
             return;
         };
         match here.on_store_answer(shared.cx, ask, answer) {
-            None => return,
+            None => {}
             Some(Done::Failed) => self.fail_shard(shared, shard),
-            Some(Done::Read(ids)) => {
-                let ids = ids.into_iter().map(EntityId::from).collect();
-                self.on_loaded(shared, shard, &ids);
-            }
+            Some(Done::Read(ids)) => self.on_loaded(shared, shard, ids),
             Some(Done::Written) => self.on_written(shared, shard),
         }
-        self.flush(shared);
     }
 
     /// The pause did no harm: what the store said meanwhile counts, and who is due starts.
     pub(super) fn recover_after_pause(&mut self, shared: &mut Shared<'_, '_>) {
         for (ask, answer) in core::mem::take(&mut self.answers_after_pause) {
-            match ask.user {
-                StoreUser::Shard(shard) => self.on_store_answer(shared, shard, (ask, answer)),
-                StoreUser::Coordinator | StoreUser::CoordinatorLog => {}
-            }
+            self.on_store_answer(shared, ask, answer);
         }
         self.await_recovery(shared);
     }
 
-    fn on_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ids: &BTreeSet<EntityId>) {
+    fn on_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: BTreeSet<Element>) {
         self.has_loaded(shared, shard);
         let Some(here) = self.shards.get_mut(&shard) else {
             return;
         };
-        here.on_loaded(shared.cx, ids);
-        let kind = &self.kind;
-        let own = ids.iter().filter(|id| kind.shard_of(id) == shard).cloned();
-        self.recovery.add(shared.cx.mono(), shard, own);
-        self.await_recovery(shared);
+        here.on_loaded();
+        self.recall(shared, shard, names);
+        if !shared.cx.is_set(self.region_timer(RegionTimer::Look)) {
+            let at = shared.cx.mono() + LOOK_INTERVAL;
+            shared.cx.wake(self.region_timer(RegionTimer::Look), at);
+        }
         if self.buffers.has(shard) && self.homes.contains_key(&shard) {
             self.flushing.insert(shard);
+        }
+    }
+
+    /// These entities of a shard are remembered: those that it has not heard of are started, or moved to the shard that they belong to.
+    fn recall(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: BTreeSet<Element>) {
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
+        let ids = names.into_iter().map(EntityId::from).collect();
+        let mut own = Vec::new();
+        for entity in here.recall(shared.cx, ids) {
+            match self.kind.shard_of(&entity) {
+                home if home == shard => own.push(entity),
+                home => here.belongs_elsewhere(entity, home),
+            }
+        }
+        self.recovery.add(shared.cx.mono(), shard, own);
+        self.await_recovery(shared);
+        self.move_next(shared, shard);
+    }
+
+    /// Has the next entities remembered by the shard that they belong to.
+    fn move_next(&mut self, shared: &mut Shared<'_, '_>, from: ShardId) {
+        let Some(to) = self.shards.get(&from).and_then(Shard::next_move) else {
+            return;
+        };
+        let store = self.stored_set(to, StoreUser::Move { from });
+        if let (Some(here), Some(store)) = (self.shards.get_mut(&from), store) {
+            self.requests += 1;
+            here.move_to(shared.cx, self.requests, to, store);
+        }
+    }
+
+    /// Entities are remembered by the shard that they belong to, which has to run, and so forgotten by the one where they were.
+    fn on_move_answer(&mut self, shared: &mut Shared<'_, '_>, from: ShardId, ask: StoreAsk, answer: Answer) {
+        let Some(here) = self.shards.get_mut(&from) else {
+            return;
+        };
+        match here.on_move_answer(shared.cx, ask, answer) {
+            None => {}
+            Some(Err(())) => self.fail_shard(shared, from),
+            Some(Ok(to)) => {
+                if !self.homes.contains_key(&to) {
+                    self.wanted.insert(to);
+                    self.ask_home(shared.cx, to);
+                }
+                self.tend(shared, from);
+                self.move_next(shared, from);
+            }
+        }
+    }
+
+    /// Shards that have to run because entities were moved to them, and whose home is not known.
+    pub(super) fn wanted_shards(&self) -> impl Iterator<Item = ShardId> {
+        let unknown = |shard: &&ShardId| !self.homes.contains_key(shard);
+        self.wanted.iter().filter(unknown).copied()
+    }
+
+    /// Looks for entities that shards here have not heard of: moved to them, or told late by replicas that were away.
+    pub(super) fn on_look(&mut self, shared: &mut Shared<'_, '_>) {
+        self.wanted.retain(|shard| !self.homes.contains_key(shard));
+        let from = self.look_from.take().unwrap_or(ShardId(0));
+        let mut left = LOOKS_PER_STEP;
+        for (id, shard) in self.shards.range_mut(from..) {
+            if left == 0 {
+                self.look_from = Some(*id);
+                break;
+            }
+            if shard.is_running() {
+                left -= 1;
+                self.requests += 1;
+                shard.look(shared.cx, self.requests);
+            }
+        }
+        let again = if self.look_from.is_some() {
+            STEP
+        } else {
+            LOOK_INTERVAL
+        };
+        if !self.shards.is_empty() {
+            let at = shared.cx.mono() + again;
+            shared.cx.wake(self.region_timer(RegionTimer::Look), at);
+        }
+    }
+
+    fn on_looked(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ask: StoreAsk, answer: Answer) {
+        let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) else {
+            return;
+        };
+        // What this node cannot say it says another time.
+        if let Some(Done::Read(names)) = here.on_store_answer(shared.cx, ask, answer) {
+            here.repair(&names);
+            self.recall(shared, shard, names);
+            self.tend(shared, shard);
         }
     }
 
@@ -225,6 +336,7 @@ impl Region {
         let how = shared.cx.config().sharding.entity_recovery;
         for (shard, entity) in self.recovery.take_due(shared.cx.mono(), how) {
             if let Some(here) = self.shards.get_mut(&shard)
+                && here.waits_to_start(&entity)
                 && here.start_remembered(shared, self.kind.id, &entity)
             {
                 shared.cx.counters().entities_recovered += 1;

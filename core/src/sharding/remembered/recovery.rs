@@ -1,7 +1,7 @@
 //! When remembered entities of a region are started: those of shards that have begun, and those that crashed. Pure: it is told the time
 //! and starts nothing. Spec: sharding 1.5 (starter).
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -22,6 +22,8 @@ pub(crate) struct Recovery {
     /// When the next of the queue may be started.
     next_at: Option<Instant>,
     restarts: BTreeSet<(Instant, ShardId, EntityId)>,
+    /// The same by entity, each once: one that crashes again waits again.
+    restart_at: BTreeMap<(ShardId, EntityId), Instant>,
 }
 
 impl Recovery {
@@ -35,6 +37,9 @@ impl Recovery {
 
     /// An entity has crashed.
     pub(crate) fn restart_at(&mut self, at: Instant, shard: ShardId, entity: EntityId) {
+        if let Some(before) = self.restart_at.insert((shard, entity.clone()), at) {
+            self.restarts.remove(&(before, shard, entity.clone()));
+        }
         self.restarts.insert((at, shard, entity));
     }
 
@@ -42,6 +47,7 @@ impl Recovery {
     pub(crate) fn forget(&mut self, shard: ShardId) {
         self.queue.retain(|(of, _)| *of != shard);
         self.restarts.retain(|(_, of, _)| *of != shard);
+        self.restart_at.retain(|(of, _), _| *of != shard);
     }
 
     /// Those to start now. They may have been started meanwhile, or be gone.
@@ -52,11 +58,10 @@ impl Recovery {
                 Some((at, ..)) if *at <= now => {}
                 Some(_) | None => break,
             }
-            due.extend(
-                self.restarts
-                    .pop_first()
-                    .map(|(_, shard, entity)| (shard, entity)),
-            );
+            if let Some((_, shard, entity)) = self.restarts.pop_first() {
+                self.restart_at.remove(&(shard, entity.clone()));
+                due.push((shard, entity));
+            }
         }
         if self.next_at.is_some_and(|at| at <= now) {
             let (most, again) = match how {
@@ -133,6 +138,16 @@ mod tests {
             sizes.push(recovery.take_due(next, EntityRecovery::All).len());
         }
         assert_eq!(sizes, [256, 256, 88]);
+    }
+
+    #[test]
+    fn one_that_crashes_again_waits_again() {
+        let mut recovery = Recovery::default();
+        let one = EntityId::from("one");
+        recovery.restart_at(at(10), S, one.clone());
+        recovery.restart_at(at(19), S, one.clone());
+        assert_eq!(recovery.take_due(at(18), EntityRecovery::All), []);
+        assert_eq!(recovery.take_due(at(19), EntityRecovery::All), [(S, one)]);
     }
 
     #[test]

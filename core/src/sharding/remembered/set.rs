@@ -47,6 +47,7 @@ pub(crate) struct StoredSet {
     kind: KindId,
     user: StoreUser,
     keys: Arc<[Key]>,
+    consistency: Consistency,
     request: u64,
     open: BTreeMap<u8, Open>,
     found: BTreeSet<Element>,
@@ -60,6 +61,7 @@ impl StoredSet {
             kind,
             user,
             keys: keys.into(),
+            consistency: Consistency::Majority,
             request: 0,
             open: BTreeMap::new(),
             found: BTreeSet::new(),
@@ -68,12 +70,24 @@ impl StoredSet {
 
     /// Asks what is there. `request` was not used before, by whoever has this name.
     pub(crate) fn read(&mut self, cx: &mut Cx<'_>, request: u64) {
+        self.consistency = Consistency::Majority;
+        self.ask_all(cx, request);
+    }
+
+    /// The same of this node alone, which costs nothing: all that it has heard of, and all that it was told by [`Self::read`].
+    pub(crate) fn look(&mut self, cx: &mut Cx<'_>, request: u64) {
+        self.consistency = Consistency::Local;
+        self.ask_all(cx, request);
+    }
+
+    fn ask_all(&mut self, cx: &mut Cx<'_>, request: u64) {
         let parts = 0..u8::try_from(self.keys.len()).unwrap_or(u8::MAX);
         self.begin(cx, request, parts.map(|part| (part, None)).collect());
     }
 
     /// Adds and removes names; at least one.
     pub(crate) fn write(&mut self, cx: &mut Cx<'_>, request: u64, add: Vec<Element>, remove: Vec<Element>) {
+        self.consistency = Consistency::Majority;
         let mut changes: BTreeMap<u8, (Vec<Element>, Vec<Element>)> = BTreeMap::new();
         for name in add {
             changes.entry(self.part_of(&name)).or_default().0.push(name);
@@ -179,7 +193,7 @@ impl StoredSet {
         let (Some(key), Some(open)) = (self.keys.get(usize::from(part)), self.open.get(&part)) else {
             return;
         };
-        let (key, consistency) = (key.clone(), Consistency::Majority);
+        let (key, consistency) = (key.clone(), self.consistency);
         let settings = &cx.config().sharding;
         let command = match &open.change {
             None => DataCommand::Get {

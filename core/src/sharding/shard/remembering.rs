@@ -1,23 +1,63 @@
 //! A shard's part of what is remembered: which entities it has, and what is written about them, one write at a time. Spec: sharding 1.4
 //! (store batching), 1.5.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::{Shard, ShardLifecycle};
+use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::input::StoreAsk;
 use crate::sharding::Cx;
 use crate::sharding::entity_state::EntityState;
 use crate::sharding::pending_message::Shared;
+use crate::sharding::protocol::StoreUser;
 use crate::sharding::remembered::{Batches, Done, StoredSet, Update};
-use crate::sharding::state::ids::{EntityId, KindId};
+use crate::sharding::state::ids::{EntityId, KindId, ShardId};
+
+/// Entities that are moved to another shard in one write: what fits into a message of replicated data with room to spare.
+const MOVES_AT_ONCE: usize = 1_000;
 
 /// A shard's part of what is remembered.
 #[derive(Clone, Debug)]
-pub(super) struct Remembered {
-    pub(super) store: StoredSet,
+pub(crate) struct Remembered {
+    store: StoredSet,
+    /// The same, as this node has it.
+    look: StoredSet,
     pub(super) batches: Batches,
+    /// Entities that belong to other shards by now, because the number of shards or the extractor was changed while all nodes were
+    /// stopped.
+    moves: BTreeMap<ShardId, BTreeSet<EntityId>>,
+    /// Those that are being written to their shard. They are forgotten here when they are remembered there.
+    moving: Option<Move>,
+}
+
+#[derive(Clone, Debug)]
+struct Move {
+    store: StoredSet,
+    to: ShardId,
+    ids: BTreeSet<EntityId>,
+}
+
+impl Remembered {
+    /// What lies in these sets; the second is for looking, so that a look never waits for a write.
+    pub(crate) fn new(store: StoredSet, look: StoredSet) -> Self {
+        Self {
+            store,
+            look,
+            batches: Batches::default(),
+            moves: BTreeMap::new(),
+            moving: None,
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.store.give_up();
+        self.look.give_up();
+        self.batches = Batches::default();
+        self.moves.clear();
+        self.moving = None;
+    }
 }
 
 impl Shard {
@@ -27,17 +67,100 @@ impl Shard {
             self.lifecycle = ShardLifecycle::Loading;
             self.killed = false;
             self.entities.clear();
-            remembered.batches = Batches::default();
+            remembered.give_up();
             remembered.store.read(cx, request);
         }
     }
 
-    /// These entities are remembered: messages are delivered from now on.
-    pub(crate) fn on_loaded(&mut self, cx: &mut Cx<'_>, ids: &BTreeSet<EntityId>) {
+    /// It is read which entities it has: messages are delivered from now on.
+    pub(crate) fn on_loaded(&mut self) {
         self.lifecycle = ShardLifecycle::Running;
-        for entity in ids {
-            self.enter(cx, entity, EntityState::RememberedButNotCreated);
+    }
+
+    /// Asks this node whether there are entities that it has not heard of.
+    pub(crate) fn look(&mut self, cx: &mut Cx<'_>, request: u64) {
+        if let Some(remembered) = &mut self.remembered {
+            remembered.look.look(cx, request);
         }
+    }
+
+    /// These entities are remembered. Gives back those that it had not heard of.
+    pub(crate) fn recall(&mut self, cx: &mut Cx<'_>, ids: BTreeSet<EntityId>) -> Vec<EntityId> {
+        let mut new = Vec::new();
+        for entity in ids {
+            if !self.entities.contains_key(&entity) {
+                self.enter(cx, &entity, EntityState::RememberedButNotCreated);
+                new.push(entity);
+            }
+        }
+        new
+    }
+
+    /// Writes again who runs and is not among these: an earlier home had begun to forget it, and that came to an end only now.
+    pub(crate) fn repair(&mut self, ids: &BTreeSet<Element>) {
+        let Some(remembered) = &mut self.remembered else {
+            return;
+        };
+        for (entity, state) in &self.entities {
+            if matches!(state, EntityState::Active(_)) && !ids.contains(entity.as_bytes()) {
+                remembered.batches.start(entity.clone());
+            }
+        }
+    }
+
+    /// An entity belongs to another shard: it is never started here.
+    pub(crate) fn belongs_elsewhere(&mut self, entity: EntityId, to: ShardId) {
+        if let Some(remembered) = &mut self.remembered {
+            remembered.moves.entry(to).or_default().insert(entity);
+        }
+    }
+
+    /// Where the next of them belong, if none is on the way.
+    pub(crate) fn next_move(&self) -> Option<ShardId> {
+        let remembered = self.remembered.as_ref().filter(|_| self.is_running())?;
+        let next = remembered.moves.keys().next().copied();
+        next.filter(|_| remembered.moving.is_none())
+    }
+
+    /// Writes those that belong to a shard into its set.
+    pub(crate) fn move_to(&mut self, cx: &mut Cx<'_>, request: u64, to: ShardId, mut store: StoredSet) {
+        let Some(remembered) = &mut self.remembered else {
+            return;
+        };
+        let Some(mut ids) = remembered.moves.remove(&to) else {
+            return;
+        };
+        if let Some(beyond) = ids.iter().nth(MOVES_AT_ONCE).cloned() {
+            remembered.moves.insert(to, ids.split_off(&beyond));
+        }
+        let names = ids.iter().cloned().map(Into::into).collect();
+        store.write(cx, request, names, Vec::new());
+        remembered.moving = Some(Move { store, to, ids });
+    }
+
+    /// The store answers about those that move: where they are remembered now, and so forgotten here.
+    pub(crate) fn on_move_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        ask: StoreAsk,
+        answer: Answer,
+    ) -> Option<Result<ShardId, ()>> {
+        let remembered = self.remembered.as_mut()?;
+        let done = remembered.moving.as_mut()?.store.on_answer(cx, ask, answer)?;
+        let Move { to, ids, .. } = remembered.moving.take()?;
+        if done != Done::Written {
+            return Some(Err(()));
+        }
+        if !self.is_running() {
+            return Some(Ok(to));
+        }
+        for entity in ids {
+            if let Some(remembered) = &mut self.remembered {
+                remembered.batches.stop(entity.clone());
+            }
+            self.enter(cx, &entity, EntityState::RememberingStop);
+        }
+        Some(Ok(to))
     }
 
     /// Has an entity remembered, which is started afterwards.
@@ -64,7 +187,14 @@ impl Shard {
 
     /// The store answers.
     pub(crate) fn on_store_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: Answer) -> Option<Done> {
-        self.remembered.as_mut()?.store.on_answer(cx, ask, answer)
+        let remembered = self.remembered.as_mut()?;
+        match ask.user {
+            StoreUser::Look(_) => remembered.look.on_answer(cx, ask, answer),
+            StoreUser::Shard(_)
+            | StoreUser::Move { .. }
+            | StoreUser::Coordinator
+            | StoreUser::CoordinatorLog => remembered.store.on_answer(cx, ask, answer),
+        }
     }
 
     /// A write is done: what starts now, as far as the shard goes on, and what is forgotten.
@@ -77,10 +207,18 @@ impl Shard {
         }
         if !self.is_running() {
             for entity in &update.started {
-                self.entities.remove(entity);
+                self.drop_unstarted(entity);
             }
         }
         update
+    }
+
+    /// Whether an entity waits to be started without a message. One that is being written does not: it starts when it is.
+    pub(crate) fn waits_to_start(&self, entity: &EntityId) -> bool {
+        matches!(
+            self.entities.get(entity),
+            Some(EntityState::RememberedButNotCreated | EntityState::WaitingForRestart)
+        )
     }
 
     /// Starts an entity that is remembered and does not run; `false` if it has another state by now, or no slot is left.
@@ -114,15 +252,21 @@ impl Shard {
         let Some(remembered) = &mut self.remembered else {
             return;
         };
-        for entity in remembered.batches.drop_starts() {
-            self.entities.remove(&entity);
+        let unstarted = remembered.batches.drop_starts();
+        for entity in unstarted {
+            self.drop_unstarted(&entity);
+        }
+    }
+
+    fn drop_unstarted(&mut self, entity: &EntityId) {
+        if self.entities.get(entity) == Some(&EntityState::RememberingStart) {
+            self.entities.remove(entity);
         }
     }
 
     pub(super) fn give_up_writing(&mut self) {
         if let Some(remembered) = &mut self.remembered {
-            remembered.store.give_up();
-            remembered.batches = Batches::default();
+            remembered.give_up();
         }
         self.entities.retain(|_, state| state.running().is_some());
     }

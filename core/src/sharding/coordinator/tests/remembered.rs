@@ -56,7 +56,8 @@ fn shards_that_are_remembered_get_a_home_without_a_message() {
     assert!(matches!(command, Command::Ddata(DataCommand::Get { .. })));
     assert_eq!(rig.homes(), []);
     rig.answer(ask, shards(&[7, 9, 5_999, 6_000]));
-    assert_eq!(rig.homes(), [ShardId(7), ShardId(9), ShardId(5_999)]);
+    // There were more shards once: the last one's entities have to be found.
+    assert_eq!(rig.homes(), [7, 9, 5_999, 6_000].map(ShardId));
     assert!(!rig.is_asked());
 }
 

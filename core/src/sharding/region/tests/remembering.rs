@@ -6,6 +6,7 @@ use alloc::string::String;
 use super::*;
 use crate::ddata::crdt::{Data, Op, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
+use crate::ddata::state::consistency::Consistency;
 use crate::effect::Answer;
 use crate::input::{Command, StoreAsk};
 use crate::sharding::state::remember::{EntityRecovery, RememberStore};
@@ -92,7 +93,11 @@ impl Rig {
 
     /// Takes one question, which must be there.
     fn asked(&mut self) -> (Vec<StoreAsk>, Asked) {
-        let all: Vec<_> = self.fixture.outbox.asked.drain(..).collect();
+        let mut all: Vec<_> = self.fixture.outbox.asked.drain(..).collect();
+        // Looks are between, and wait for nobody.
+        if all.iter().any(|(_, command)| !is_look(command)) {
+            all.retain(|(_, command)| !is_look(command));
+        }
         assert!(!all.is_empty(), "the store was asked for something");
         let (mut add, mut remove, mut reads) = (Vec::new(), Vec::new(), 0);
         let text = |bytes: &Arc<[u8]>| String::from_utf8(bytes.to_vec()).unwrap();
@@ -121,11 +126,12 @@ impl Rig {
     }
 
     fn is_asked(&self) -> bool {
-        !self.fixture.outbox.asked.is_empty()
+        let mut asked = self.fixture.outbox.asked.iter();
+        asked.any(|(_, command)| !is_look(command))
     }
 
     fn answer(&mut self, ask: StoreAsk, answer: Answer) -> Vec<Effect> {
-        self.act(|region, shared| region.on_store_answer(shared, SHARD, (ask, answer)))
+        self.act(|region, shared| region.on_store_answer(shared, ask, answer))
     }
 
     /// Confirms the write that is open; what it was, and what came of it.
@@ -164,6 +170,11 @@ impl Rig {
         }
         effects
     }
+}
+
+fn is_look(command: &Command) -> bool {
+    let local = Consistency::Local;
+    matches!(command, Command::Ddata(DataCommand::Get { consistency, .. }) if *consistency == local)
 }
 
 fn write(add: &[&str], remove: &[&str]) -> Asked {
@@ -469,10 +480,9 @@ fn s_148_an_impossible_step_is_counted_and_the_shard_fails_if_that_is_wanted() {
         config.sharding.fail_on_invalid_entity_state_transition = fails;
         let mut rig = Rig::remembering(config);
         rig.load(&["e"]);
-        // As if it were loaded once more.
-        let ids = alloc::collections::BTreeSet::from([id("e")]);
+        // As if it were new.
         let here = rig.region.shards.get_mut(&SHARD).unwrap();
-        here.on_loaded(&mut rig.fixture.cx(), &ids);
+        here.remember(&mut rig.fixture.cx(), id("e"));
         assert_eq!(rig.fixture.stats.sharding.entity_transitions_invalid, 1);
         let effects = rig.send("new");
         let failed = effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD }));
@@ -539,4 +549,98 @@ fn all_that_a_shard_escalated_start_again_after_the_pause() {
     rig.stop(b);
     assert_eq!(lives(&rig.wait(ENTITY_BACKOFF)), ["start a", "start b"]);
     assert!(!rig.is_asked());
+}
+
+/// The extractor is another one than when they were stored.
+#[test]
+fn who_belongs_to_another_shard_by_now_is_moved_there_in_the_store_and_never_started_here() {
+    let mut rig = Rig::remembering(config());
+    let there = ShardId(5);
+    let extractor = crate::sharding::state::extractor::ShardExtractor::custom("by name", |entity, _| {
+        if entity.as_bytes() == b"moved" { 5 } else { 3 }
+    });
+    rig.region.kind.settings.extractor = extractor;
+    rig.load(&["moved", "stays"]);
+    let (asks, asked) = rig.asked();
+    assert_eq!(asked, write(&["moved"], &[]));
+    let user = crate::sharding::protocol::StoreUser::Move { from: SHARD };
+    assert_eq!(asks[0].user, user);
+    assert_eq!(lives(&rig.wait(Duration::from_secs(1))), ["start stays"]);
+    let effects = rig.answer(asks[0], ok());
+    let question = says(a(), ShardingBody::GetShardHome { shard: there });
+    assert!(effects.contains(&question), "its shard has to run: {effects:?}");
+    assert_eq!(
+        rig.confirm().0,
+        write(&[], &["moved"]),
+        "only now is it forgotten here"
+    );
+    let retry = rig.wait(Duration::from_secs(2));
+    assert!(retry.contains(&question), "asked again until there is a home");
+    assert_eq!(lives(&rig.wait(Duration::from_secs(5))), [""; 0]);
+}
+
+#[test]
+fn who_could_not_be_moved_is_kept_and_moved_later() {
+    let mut rig = Rig::remembering(config());
+    rig.region.kind.settings.extractor =
+        crate::sharding::state::extractor::ShardExtractor::custom("fifth", |_, _| 5);
+    rig.load(&["moved"]);
+    let (asks, _) = rig.asked();
+    let full = Answer::Ddata(DataAnswer::Written(Err(WriteError::Full)));
+    let effects = rig.answer(asks[0], full);
+    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+    assert!(!rig.is_asked(), "nothing is forgotten");
+    rig.wait(SHARD_BACKOFF);
+    rig.load(&["moved"]);
+    assert_eq!(rig.asked().1, write(&["moved"], &[]));
+}
+
+#[test]
+fn entities_that_are_heard_of_later_start_too_and_none_starts_twice() {
+    let mut rig = Rig::recalling(&["e"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+    rig.wait(Duration::from_secs(10));
+    let effects = rig.load(&["e", "late"]);
+    let effects = [effects, rig.wait(Duration::from_millis(1))].concat();
+    assert_eq!(lives(&effects), ["start late"]);
+    rig.passivates("e", slot);
+    rig.wait(Duration::from_secs(10));
+    assert_eq!(lives(&rig.load(&["e", "late"])), [""; 0], "it is being forgotten");
+}
+
+/// An earlier home was cut off while it forgot the entity, and comes back.
+#[test]
+fn who_runs_and_is_forgotten_by_an_earlier_home_is_written_again() {
+    let mut rig = Rig::recalling(&["e", "f"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+    rig.wait(Duration::from_secs(10));
+    rig.load(&["f"]);
+    let (asks, asked) = rig.asked();
+    assert_eq!(asked, write(&["e"], &[]));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    assert_eq!(lives(&effects), ["stop", "stop"]);
+    assert_eq!(
+        lives(&rig.answer(asks[0], ok())),
+        [""; 0],
+        "it has been running all the time"
+    );
+    rig.stop(slot);
+}
+
+/// It crashed, was started by a message, passivated and forgotten; the end of the first pause finds it while it is new again.
+#[test]
+fn the_end_of_an_old_pause_starts_nobody_who_is_being_stored() {
+    let mut rig = Rig::recalling(&["e"]);
+    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+    rig.stop(slot);
+    let slot = slot_of(&rig.send("e"), "e");
+    rig.passivates("e", slot);
+    rig.stop(slot);
+    assert_eq!(rig.confirm().0, write(&[], &["e"]));
+    rig.wait(ENTITY_BACKOFF - Duration::from_millis(1));
+    rig.send("e");
+    let (asks, asked) = rig.asked();
+    assert_eq!(asked, write(&["e"], &[]));
+    assert_eq!(lives(&rig.wait(Duration::from_millis(2))), [""; 0]);
+    assert_eq!(lives(&rig.answer(asks[0], ok())), ["start e", "deliver e"]);
 }

@@ -1,0 +1,163 @@
+//! Entities that are remembered on the stores of the nodes: after all nodes were killed each runs again without a message, and once, even
+//! with another number of shards and another extractor. Spec: sharding 1.5; must show "changed extractors".
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_driver::core::{Pattern, RememberStore, ShardExtractor};
+use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security};
+
+use super::support::{LOOK_AGAIN, all_up, eventually, node, sleep, within};
+
+const ENTITIES: usize = 12;
+const NODES: usize = 3;
+
+/// How many of each entity run in all nodes together, and how many ever did at once.
+#[derive(Clone, Default)]
+struct Table(Arc<Mutex<BTreeMap<String, (usize, usize)>>>);
+
+impl Table {
+    fn begins(&self, id: &str) {
+        let mut table = self.0.lock().expect("nobody panicked");
+        let (now, most) = table.entry(id.to_owned()).or_default();
+        *now += 1;
+        *most = (*most).max(*now);
+    }
+
+    fn ends(&self, id: &str) {
+        let mut table = self.0.lock().expect("nobody panicked");
+        if let Some((now, _)) = table.get_mut(id) {
+            *now -= 1;
+        }
+    }
+
+    /// Who runs.
+    fn running(&self) -> Vec<String> {
+        let table = self.0.lock().expect("nobody panicked");
+        let running = table.iter().filter(|(_, (now, _))| *now > 0);
+        running.map(|(id, _)| id.clone()).collect()
+    }
+
+    fn most(&self) -> usize {
+        let table = self.0.lock().expect("nobody panicked");
+        table.values().map(|(_, most)| *most).max().unwrap_or(0)
+    }
+}
+
+/// Stops for good if it is told to.
+struct Alarm {
+    id: String,
+    table: Table,
+}
+
+impl Entity for Alarm {
+    type Message = bool;
+    type Reply = ();
+
+    async fn handle(&mut self, context: &EntityContext, stops: bool) {
+        if stops {
+            context.stop();
+        }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.table.ends(&self.id);
+    }
+}
+
+async fn host<A: Adapter>(node: &Cluster<A>, kind: Kind<bool, ()>, table: &Table) -> Region<bool, ()> {
+    let table = table.clone();
+    let make = move |context: EntityContext| {
+        let id = context.id_text().to_string();
+        table.begins(&id);
+        let table = table.clone();
+        Alarm { id, table }
+    };
+    let registered = node.register(kind.remember_entities(RememberStore::Data), make);
+    registered.await.expect("it is registered")
+}
+
+/// All nodes at once: nobody is up before all are, so that no node takes its own copy for that of a majority.
+async fn start<A: Adapter>(security: &Security, stores: &[MemoryStore; NODES]) -> Vec<Cluster<A>> {
+    let remembering = |config: &mut Config| {
+        config.membership.min_nr_of_members = NODES;
+        config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("it is short")];
+        config.sharding.updating_state_timeout = Duration::from_secs(10);
+    };
+    let mut nodes: Vec<Cluster<A>> = Vec::new();
+    for store in stores {
+        let mut builder = node::<A>(security).config(remembering).store(store.clone());
+        if let Some(first) = nodes.first() {
+            builder = builder.seeds([first.address().address()]);
+        }
+        let node = builder.start().await.expect("the node starts");
+        if nodes.is_empty() {
+            node.join([node.address().address()])
+                .await
+                .expect("it joins itself");
+        }
+        nodes.push(node);
+    }
+    for node in &nodes {
+        all_up(node, NODES).await;
+    }
+    nodes
+}
+
+/// Asks until there is an answer.
+async fn ask<A: Adapter>(region: &Region<bool, ()>, id: &str, stops: bool) {
+    within::<A, _>("an answer", async {
+        while region.entity(id).ask(&stops).await.is_err() {
+            sleep::<A>(LOOK_AGAIN).await;
+        }
+    })
+    .await;
+}
+
+/// Three nodes, killed together again and again; in the third life with other shards.
+pub async fn remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards<A: Adapter>(
+    security: &Security,
+) {
+    let stores = [(); NODES].map(|()| MemoryStore::new());
+    let mut expected: Vec<String> = (0..ENTITIES).map(|number| format!("a/{number:02}")).collect();
+    for life in 0..4 {
+        let nodes = start::<A>(security, &stores).await;
+        let table = Table::default();
+        let mut regions = Vec::new();
+        for node in &nodes {
+            let kind = match life {
+                0 | 1 => Kind::new("alarm").shards(16),
+                2 | 3 => Kind::new("alarm").shards(5).extractor(ShardExtractor::Kafka),
+                _ => unreachable!("four lives"),
+            };
+            regions.push(host(node, kind, &table).await);
+        }
+        if life == 0 {
+            for (number, id) in expected.iter().enumerate() {
+                ask::<A>(&regions[number % NODES], id, false).await;
+            }
+        }
+        eventually::<A>("all that are remembered run, and nobody else", async || {
+            table.running() == expected
+        })
+        .await;
+        if life == 1 {
+            let gone = expected.remove(3);
+            ask::<A>(&regions[0], &gone, true).await;
+            eventually::<A>("one has stopped for good", async || table.running() == expected).await;
+        }
+        // Messages find those that run.
+        for (number, id) in expected.iter().enumerate() {
+            ask::<A>(&regions[number % NODES], id, false).await;
+        }
+        assert_eq!(table.running(), expected);
+        assert_eq!(table.most(), 1, "none ran twice at once");
+        for node in nodes {
+            node.stop().await;
+        }
+    }
+}

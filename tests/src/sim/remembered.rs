@@ -1,0 +1,155 @@
+//! Entities that are remembered: they crash, ask to be passivated and are forgotten, and all others have to run again. I-47: an id is
+//! stored before its first message is handled; at rest what is remembered runs, once. Spec: sharding 1.5; reliability I-47.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_core::ddata::crdt::Data;
+use quorate_core::ddata::state::key::{Key, Pattern};
+use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
+use quorate_core::sharding::remember::RememberStore;
+
+use super::chance::{Chance, Purpose};
+use super::engine::Sim;
+use super::history::ProcessId;
+use super::plan::SECOND;
+use super::work::{KIND, SHARDS};
+
+/// Of a thousand messages so many crash their entity.
+const CRASHES_PER_MILLE: u64 = 15;
+/// Of a thousand messages so many have their entity ask to be passivated.
+const ASKS_PER_MILLE: u64 = 30;
+/// At rest all of them run after this long: a failed shard and a crashed entity begin again after a second, a read of the store takes
+/// fifteen attempts of two seconds, and what was moved or told late is found within ten.
+const REST_MAX: u64 = 60 * SECOND;
+
+/// What must run.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    chance: Chance,
+    enabled: bool,
+    /// Handed a message, and not forgotten as far as anybody knows.
+    required: BTreeSet<EntityId>,
+    /// Instances that have asked to be passivated: whether they are forgotten is the node's affair.
+    leaving: BTreeMap<ProcessId, BTreeSet<Slot>>,
+    /// Runs in which all of them ran at rest, and how many those were.
+    pub(crate) at_rest: u64,
+}
+
+impl Remembered {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            chance: Chance::new(seed, Purpose::Remembered),
+            enabled: false,
+            required: BTreeSet::new(),
+            leaving: BTreeMap::new(),
+            at_rest: 0,
+        }
+    }
+
+    pub(crate) const fn enable(&mut self) {
+        self.enabled = true;
+    }
+
+    /// Where the workload's kind remembers its entities.
+    pub(crate) const fn store(&self) -> Option<RememberStore> {
+        if self.enabled {
+            Some(RememberStore::Data)
+        } else {
+            None
+        }
+    }
+
+    /// An entity has handled a message.
+    fn handled(&mut self, process: ProcessId, slot: Slot, entity: &EntityId) {
+        let leaves = |slots: &BTreeSet<Slot>| slots.contains(&slot);
+        if !self.leaving.get(&process).is_some_and(leaves) {
+            self.required.insert(entity.clone());
+        }
+    }
+
+    /// An entity is about to ask to be passivated.
+    pub(crate) fn may_be_forgotten(&mut self, process: ProcessId, slot: Slot, entity: &EntityId) {
+        self.leaving.entry(process).or_default().insert(slot);
+        self.required.remove(entity);
+    }
+
+    pub(crate) fn crashes(&mut self) -> bool {
+        self.enabled && self.chance.per_mille(CRASHES_PER_MILLE)
+    }
+
+    pub(crate) fn asks(&mut self) -> bool {
+        self.enabled && self.chance.per_mille(ASKS_PER_MILLE)
+    }
+}
+
+/// What a run with remembered entities has for settings. Nobody is a member before all are, so that no majority is one of fewer.
+pub(super) fn configure(config: &mut Config, nodes: usize) {
+    config.ddata.gossip_interval = Duration::from_millis(500);
+    config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("invariant: a short pattern is legal")];
+    config.membership.min_nr_of_members = nodes;
+}
+
+impl Sim {
+    /// An entity starts: it is stored.
+    pub(crate) fn starts_remembered(&mut self, process: ProcessId, entity: &EntityId) {
+        if self.remembered.enabled && !self.is_stored(process, entity) {
+            self.violated("I-47", process, format!("{entity} starts and is not stored"));
+        }
+    }
+
+    /// An entity has handled a message: it has to run again from now on.
+    pub(crate) fn note_remembered(&mut self, process: ProcessId, slot: Slot, entity: &EntityId) {
+        if self.remembered.enabled {
+            self.remembered.handled(process, slot, entity);
+        }
+    }
+
+    fn is_stored(&self, process: ProcessId, entity: &EntityId) -> bool {
+        let shard = ShardId::of(entity, SHARDS);
+        let data = self.processes[process as usize].node.ddata();
+        let holds = |part: u8| {
+            let key = Key::new(&format!("shard-{}-{part}-{KIND}", shard.0));
+            let held = key.ok().and_then(|key| data.get(&key).cloned());
+            matches!(held.as_deref(), Some(Data::OrSet(set)) if set.contains(entity.as_bytes()))
+        };
+        (0..5).any(holds)
+    }
+
+    /// Everything is at rest: whatever is remembered runs, or soon does, and nothing runs twice.
+    pub(crate) fn rest_of_remembered(&mut self) {
+        if !self.remembered.enabled {
+            return;
+        }
+        let limit = self.now + REST_MAX;
+        loop {
+            let missing = self.not_running();
+            if missing.is_empty() {
+                break;
+            }
+            if self.now >= limit {
+                let what = format!("{missing:?} are to be remembered, and do not run or are not stored");
+                return self.violated("I-47", 0, what);
+            }
+            self.advance(self.now + SECOND / 10);
+            if self.violation.is_some() {
+                return;
+            }
+        }
+        self.remembered.at_rest = self.remembered.required.len() as u64;
+    }
+
+    fn not_running(&self) -> Vec<EntityId> {
+        let runs = |entity: &&EntityId| {
+            let name = (KindId::of(KIND), (*entity).clone());
+            let instances = self.history.active.get(&name);
+            match instances.map(Vec::as_slice) {
+                Some([(process, _)]) => self.is_stored(*process, entity),
+                Some(_) | None => false,
+            }
+        };
+        let required = self.remembered.required.iter();
+        required.filter(|entity| !runs(entity)).cloned().collect()
+    }
+}
