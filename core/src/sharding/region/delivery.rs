@@ -186,7 +186,10 @@ impl Region {
         match self.homes.get_mut(&shard) {
             Some(home) if home.node == *shared.cx.me() => self.deliver(shared, pending),
             Some(home) => {
-                home.used = true;
+                if !core::mem::replace(&mut home.used, true) {
+                    // What comes back from here on is older than all that waits. Before, a lost home's last words may still come.
+                    self.buffers.settle(shard);
+                }
                 send(shared, &home.node, pending);
             }
             None => self.buffer(shared, pending),

@@ -143,7 +143,6 @@ impl Region {
         let Some(mark) = self.marks.remove(&shard) else {
             return;
         };
-        self.buffers.settle(shard);
         if let Some((term, number)) = mark.report
             && self.seen.as_ref() == Some(&term)
         {

@@ -128,6 +128,7 @@ fn a_message_that_comes_back_while_others_go_out_again_goes_before_them() {
     rig.route("3");
     // The first is sent, and comes back before the second is.
     rig.region.flushing.clear();
+    rig.region.buffers.settle(SHARD);
     let first = rig.region.buffers.pop(SHARD).unwrap();
     rig.region.homes.insert(
         SHARD,
