@@ -207,7 +207,8 @@ impl Sim {
             .map(|process| self.processes[*process as usize].node.ddata().keys().count())
             .max()
             .unwrap_or(0);
-        let rounds = keys.div_ceil(KEYS_PER_ROUND).max(1) as f64 * ((running.len() as f64).log2() + 3.0);
+        let rounds =
+            keys.div_ceil(KEYS_PER_ROUND).max(1) as f64 * ((running.len().max(1) as f64).log2() + 3.0);
         let interval = self.config.ddata.gossip_interval;
         let bound = micros(interval.mul_f64(rounds));
         self.advance(self.now + bound);
