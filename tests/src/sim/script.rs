@@ -192,6 +192,10 @@ impl Sim {
         let Some(process) = self.running_at(index) else {
             return;
         };
+        if self.now < self.processes[process as usize].paused_until {
+            // It stands still as it is. Longer would put what has waited behind what came later.
+            return;
+        }
         let until = self.now + u64::try_from(time.as_micros()).unwrap_or(u64::MAX / 2);
         self.assumptions.breaks(self.now, "a process stood still");
         self.faults.add(FaultKind::Pause);
