@@ -187,20 +187,16 @@ impl Sim {
         self.network.open(from, to);
     }
 
-    /// The process at an address stands still: it does nothing, what arrives waits, and its clocks go on.
+    /// The process at an address stands still, unless it does already: what arrives waits, in order, and its clocks go on.
     pub fn pause(&mut self, index: usize, time: Duration) {
-        let Some(process) = self.running_at(index) else {
+        let process = self.running_at(index);
+        let Some(process) = process.filter(|at| self.processes[*at as usize].paused_until <= self.now) else {
             return;
         };
-        if self.now < self.processes[process as usize].paused_until {
-            // It stands still as it is. Longer would put what has waited behind what came later.
-            return;
-        }
-        let until = self.now + u64::try_from(time.as_micros()).unwrap_or(u64::MAX / 2);
         self.assumptions.breaks(self.now, "a process stood still");
         self.faults.add(FaultKind::Pause);
         self.fact(process, format_args!("stands still for {time:?}"));
-        self.processes[process as usize].paused_until = until;
+        self.processes[process as usize].paused_until = self.now + time.as_micros() as u64;
     }
 
     /// The virtual time since the beginning.
