@@ -439,6 +439,7 @@ impl<R: Rng> Node<R> {
                     | ShardingCommand::Watch { .. }
                     | ShardingCommand::Unwatch { .. }
                     | ShardingCommand::Survey { .. }
+                    | ShardingCommand::Explain { .. }
                     | ShardingCommand::SetDesiredHomes { .. },
                 )
                 | Command::Ddata(_)

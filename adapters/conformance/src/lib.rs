@@ -126,25 +126,14 @@ pub use life::{
     the_kind_decides_what_becomes_of_an_entity_that_gives_up,
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
-pub use outside::{
-    a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is_another_one,
-    a_member_leaves_that_another_one_tells_to,
-    m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_more,
-    m_428_auto_down_removes_whoever_is_silent, m_429_a_removed_member_is_gone_at_once_and_ends,
-    s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_a_restart,
-};
+pub use outside::*;
 pub use passivation::{
     a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
     entities_that_nobody_needs_are_taken_out_of_memory,
 };
 pub use placement::s_050_a_shard_goes_where_it_is_wanted_from_outside;
 #[cfg(unix)]
-pub use processes::{
-    a_process_that_is_told_to_end_leaves_in_order, a_process_that_takes_too_long_after_a_signal_is_stopped,
-    a_process_whose_node_is_downed_ends_with_a_code_of_its_own, a_second_signal_ends_a_process_at_once,
-    a_signal_that_nobody_waits_for_ends_the_process, m_220_five_processes_prepare_and_stop_together,
-    run_child, script_of_child, tasks_that_hang_or_panic_do_not_keep_a_process,
-};
+pub use processes::*;
 pub use regions::*;
 pub use remembered::remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards;
 pub use rotation::links_are_renewed_and_no_message_is_lost;
@@ -190,7 +179,7 @@ pub use strangers::{
     nodes_of_different_security_do_not_meet, strangers_do_not_delay_a_shutdown,
     strangers_who_speak_something_else_are_cut_off,
 };
-pub use surveys::a_kind_is_surveyed_from_any_node;
+pub use surveys::*;
 
 /// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
 /// runs a future to its end. See the crate's page.
@@ -202,7 +191,8 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
-            a_kind_is_surveyed_from_any_node,
+            a_kind_is_surveyed_from_any_node, s_114_regions_whose_entities_are_busy_answer_a_survey,
+            an_entity_is_explained_the_same_from_every_node,
             a_region_is_shut_down_on_a_node_that_stays,
             a_watch_ends_with_its_entity_and_with_no_move_or_sleep,
             a_watch_ends_with_the_node_that_is_removed,
@@ -445,7 +435,10 @@ macro_rules! conformance_of_processes {
 #[macro_export]
 macro_rules! conformance_of_clusters_of_processes {
     () => {
-        $crate::conformance_of_processes!(!m_220_five_processes_prepare_and_stop_together,);
+        $crate::conformance_of_processes!(
+            !m_220_five_processes_prepare_and_stop_together,
+            s_115_a_stopped_process_of_five_is_named_in_the_statistics_of_every_other,
+        );
     };
 }
 

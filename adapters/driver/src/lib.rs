@@ -61,6 +61,7 @@ mod signals;
 mod singleton;
 mod stats;
 mod store;
+mod surveys;
 mod sync;
 mod tcp;
 #[cfg(any(test, feature = "testing"))]
@@ -153,7 +154,9 @@ pub mod core {
         ClimbingSettings, IdleSettings, LimitSettings, PassivationError, PassivationSettings, Replacement,
         Segments, Share, SketchSettings, WindowSettings,
     };
-    pub use quorate_core::sharding::protocol::survey::{RegionCounts, Survey};
+    pub use quorate_core::sharding::protocol::survey::{
+        Decided, Explained, Placement, RegionCounts, ShardDecision, Survey,
+    };
     pub use quorate_core::sharding::protocol::watch::Termination;
     pub use quorate_core::sharding::remember::{EntityRecovery, RememberStore};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};

@@ -15,7 +15,7 @@ use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
-use quorate_core::sharding::protocol::survey::Survey;
+use quorate_core::sharding::protocol::survey::{Explained, Survey};
 use quorate_core::sharding::protocol::watch::WatchTarget;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -230,6 +230,21 @@ impl<M, R> EntityRef<M, R> {
             entity: self.id.clone(),
         };
         Watch::new(&self.shared, target)
+    }
+
+    /// Where the entity's shard is and why: its home, whether it is moving, and the last decisions of its coordinator about it
+    /// ([`Placement`](crate::Placement)). The same from every node, because it is the coordinator that is asked. Waits for `timeout` (1 ms
+    /// to 60 s, clamped) at most and names who was asked then. The entity need not run, and is not started. Costs a message and its answer.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already, [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn explain(&self, timeout: Duration) -> Result<Explained, ClusterError> {
+        self.shared
+            .explain_entity(self.kind, self.id.clone(), timeout)
+            .await
     }
 }
 

@@ -11,11 +11,8 @@ use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{
-    Command, DdataCommand, KindSettings, ShardingCommand, SingletonCommand, SingletonSettings,
-};
+use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand, SingletonSettings};
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
-use quorate_core::sharding::protocol::survey::Survey;
 use quorate_core::sharding::protocol::watch::WatchId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
@@ -405,17 +402,6 @@ impl Shared {
         outcome(answer.await)
     }
 
-    /// What hosts a kind.
-    pub(crate) async fn survey(&self, kind: KindId, timeout: Duration) -> Result<Survey, ClusterError> {
-        let (reply, answer) = sync::oneshot();
-        let command = Command::Sharding(ShardingCommand::Survey { kind, timeout });
-        self.control(ControlCommand::Core { command, reply }).await?;
-        match answer.await {
-            Some(Answer::Sharding(ShardingAnswer::Surveyed(survey))) => Ok(survey),
-            answer => outcome(answer).and(Err(ClusterError::Stopped)),
-        }
-    }
-
     pub(crate) async fn stats(&self) -> Result<NodeStats, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Stats(reply)).await?;
@@ -471,6 +457,7 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
             | Answer::Sharding(
                 ShardingAnswer::Asked(_)
                 | ShardingAnswer::Surveyed(_)
+                | ShardingAnswer::Explained(_)
                 | ShardingAnswer::ShutDown(_)
                 | ShardingAnswer::Terminated(_),
             )

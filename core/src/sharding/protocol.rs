@@ -2,6 +2,7 @@
 //! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
 
 mod ask;
+mod command_error;
 pub mod counters;
 mod entity;
 mod kind_settings;
@@ -20,15 +21,15 @@ use crate::ident::{Address, UniqueAddress};
 use crate::journal::protocol::CommandError as LogError;
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::RegistryMsg;
-use crate::sharding::protocol::survey::{Survey, SurveyMsg};
+use crate::sharding::protocol::survey::{Explained, Survey, SurveyMsg};
 use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchTarget};
-use crate::sharding::state::allocation::AllocationError;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::fields::{KindDifference, KindFields, StoreMode};
+use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
 
 pub use ask::{AskReply, AskTicket};
+pub use command_error::CommandError;
 pub use entity::{EntityEnvelope, EntityOrder, EntityReport};
 pub use kind_settings::KindSettings;
 pub use mark::ShardMark;
@@ -286,6 +287,16 @@ pub enum Command {
         /// How long to wait (1 ms to 60 s; clamped).
         timeout: Duration,
     },
+    /// Where an entity's shard is and why. Answered with [`Answer::Explained`], when the coordinator has said so or at the end of the
+    /// time.
+    Explain {
+        /// The kind.
+        kind: KindId,
+        /// The entity.
+        entity: EntityId,
+        /// How long to wait (1 ms to 60 s; clamped).
+        timeout: Duration,
+    },
 }
 
 /// What sharding answers a command with, beyond that it is done.
@@ -295,80 +306,12 @@ pub enum Answer {
     Asked(Result<Payload, AskFailure>),
     /// What nodes host of a kind.
     Surveyed(Survey),
+    /// Where an entity's shard is and why.
+    Explained(Explained),
     /// This node hosts nothing of a kind any more, or cannot end what it hosts.
     ShutDown(RegionShutdown),
     /// What was watched is no more.
     Terminated(Termination),
-}
-
-/// Why sharding refused a command. The caller's mistake, never the peer's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// The name of a kind is empty or longer than 255 bytes.
-    #[error("the kind's name must have 1 to 255 bytes")]
-    BadKindName,
-    /// The name of an extractor of one's own is empty or longer than 57 bytes.
-    #[error("the name of a kind's extractor must have 1 to 57 bytes")]
-    BadExtractorName,
-    /// As many surveys of this node are open as may be.
-    #[error("too many surveys are open on this node")]
-    TooManySurveys,
-    /// The name of a kind that remembers its entities is longer than 230 bytes.
-    #[error("the name of a kind that remembers its entities must have 1 to 230 bytes")]
-    NameTooLongToRemember,
-    /// The number of shards is out of range.
-    #[error("a kind has 1 to 65536 shards")]
-    BadShardCount,
-    /// Another kind has the same hash, or the same kind was registered with other settings.
-    #[error("the kind is already registered with other settings, or its name collides with another kind's")]
-    KindConflict,
-    /// In the cluster the kind has other fields than here.
-    #[error("the kind differs from the cluster's: {difference}")]
-    KindDiffers {
-        /// What differs, with both values.
-        difference: KindDifference,
-    },
-    /// The same kind is being registered already.
-    #[error("the kind is being registered by another call")]
-    RegistrationPending,
-    /// This node or the cluster has as many kinds as it may have.
-    #[error("there are as many kinds as there may be")]
-    TooManyKinds,
-    /// As many watches of this node are open as may, or one with this number.
-    #[error("too many watches are open on this node")]
-    TooManyWatches,
-    /// The entity is watched by as many as may, or its node keeps as many watches as it may.
-    #[error("too many watch the entity, or its node")]
-    TooManyWatchers,
-    /// The id of an entity is empty or too long.
-    #[error("the length of the entity's id is out of range")]
-    BadEntityId,
-    /// The region is being shut down: what still runs here has to stop before the kind can be hosted again.
-    #[error("the region is being shut down")]
-    ShuttingDown,
-    /// As many callers wait for one shutdown of the region as may.
-    #[error("too many callers wait for the region to be shut down")]
-    ShutdownPending,
-    /// A node without the role cannot host; it may register as a proxy.
-    #[error("this node lacks the role that hosts the kind")]
-    RoleMissing,
-    /// The kind is not registered on this node.
-    #[error("the kind is not registered on this node")]
-    NotRegistered,
-    /// The kind's passivation strategy on this node has no limit that could be changed.
-    #[error("the kind's passivation strategy on this node has no limit")]
-    NoEntityLimit,
-    /// The kind's homes are to be stored, and this node keeps no logs on several stores (`journal.voters` is 0); or the mode is one
-    /// of a later version.
-    #[error("the kind's store mode {mode} needs journal.voters, which is 0, or is unknown")]
-    StoreModeUnavailable {
-        /// The mode.
-        mode: StoreMode,
-    },
-    /// A number of the kind's allocation strategy is out of range.
-    #[error("the kind's allocation strategy: {0}")]
-    BadAllocation(AllocationError),
 }
 
 /// What happened in sharding.

@@ -1,4 +1,5 @@
-//! Asks every node that may host a kind what it hosts, for people and programs that watch: who does not answer in time is named. Never
+//! Asks every node that may host a kind what it hosts, and the coordinator where a shard is and why, for people and programs that watch:
+//! who does not answer in time is named. Never
 //! has anything done about what it hears. Spec: sharding 1.3 (queries).
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -10,9 +11,9 @@ use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::membership::state::member::Status;
 use crate::message::ShardingMsg;
-use crate::sharding::protocol::survey::{RegionCounts, Survey, SurveyMsg};
-use crate::sharding::state::ids::KindId;
-use crate::sharding::{Cx, Sharding};
+use crate::sharding::protocol::survey::{Explained, RegionCounts, Survey, SurveyMsg};
+use crate::sharding::state::ids::{KindId, ShardId};
+use crate::sharding::{Cx, Machines, Sharding};
 use crate::time::Instant;
 use crate::timer::ShardingTimer;
 
@@ -33,7 +34,23 @@ struct Open {
     kind: KindId,
     deadline: Instant,
     waits_for: BTreeSet<UniqueAddress>,
-    found: Survey,
+    found: Found,
+}
+
+/// What has been said so far.
+#[derive(Clone, Debug)]
+enum Found {
+    Hosts(Survey),
+    Place(Explained),
+}
+
+impl Found {
+    fn into_answer(self) -> Answer {
+        Answer::Sharding(match self {
+            Self::Hosts(survey) => ShardingAnswer::Surveyed(survey),
+            Self::Place(explained) => ShardingAnswer::Explained(explained),
+        })
+    }
 }
 
 /// The surveys that are open here.
@@ -44,6 +61,11 @@ pub(crate) struct Surveys {
 }
 
 impl Surveys {
+    const fn next_id(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
     fn arm(&self, cx: &mut Cx<'_>) {
         match self.open.values().map(|open| open.deadline).min() {
             Some(at) => cx.wake(ShardingTimer::Survey, at),
@@ -58,7 +80,7 @@ impl Surveys {
         let complete = self.open.iter().filter(|(_, open)| open.waits_for.is_empty());
         for id in complete.map(|(id, _)| *id).collect::<Vec<_>>() {
             if let Some(open) = self.open.remove(&id) {
-                cx.reply(open.token, Answer::Sharding(ShardingAnswer::Surveyed(open.found)));
+                cx.reply(open.token, open.found.into_answer());
             }
         }
         self.arm(cx);
@@ -80,7 +102,11 @@ impl Surveys {
         let now = cx.mono();
         for open in self.open.values_mut().filter(|open| open.deadline <= now) {
             let silent = core::mem::take(&mut open.waits_for);
-            open.found.silent.extend(silent);
+            match &mut open.found {
+                Found::Hosts(survey) => survey.silent.extend(silent),
+                // That it has said nothing says that it was silent.
+                Found::Place(_) => {}
+            }
         }
         self.finish(cx);
     }
@@ -97,17 +123,10 @@ impl Surveys {
 impl Sharding {
     /// A user wants to know what hosts a kind. Answered when all have, or when the time is over.
     pub(super) fn survey(&mut self, cx: &mut Cx<'_>, token: Token, kind: KindId, timeout: Duration) {
-        let refused = |error| Answer::Refused(CommandError::Sharding(error));
-        if self.halted {
-            return cx.reply(token, Answer::Refused(CommandError::Stopped));
-        }
-        let Some(machines) = self.kinds.get(&kind) else {
-            return cx.reply(token, refused(ShardingCommandError::NotRegistered));
+        let role = match self.may_survey(kind) {
+            Ok(machines) => machines.region.kind().settings.role.clone(),
+            Err(error) => return cx.reply(token, Answer::Refused(error)),
         };
-        if self.surveys.open.len() >= OPEN_MAX {
-            return cx.reply(token, refused(ShardingCommandError::TooManySurveys));
-        }
-        let role = machines.region.kind().settings.role.clone();
         let me = cx.me().clone();
         let hosts = cx.view().members().iter().filter(|member| {
             let may = role.as_ref().is_none_or(|role| member.roles.contains(role));
@@ -117,8 +136,7 @@ impl Sharding {
             .map(|member| member.node.clone())
             .filter(|node| *node != me)
             .collect();
-        self.surveys.last += 1;
-        let id = self.surveys.last;
+        let id = self.surveys.next_id();
         for node in &waits_for {
             cx.send(node, ShardingMsg::Survey(SurveyMsg::Query { id, kind }));
         }
@@ -129,10 +147,59 @@ impl Sharding {
             kind,
             deadline: cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX),
             waits_for,
-            found,
+            found: Found::Hosts(found),
         };
         self.surveys.open.insert(id, open);
         self.surveys.finish(cx);
+    }
+
+    /// A user wants to know where a shard is and why. Answered when the coordinator has said so, or when the time is over.
+    pub(super) fn explain(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        (kind, shard): (KindId, ShardId),
+        timeout: Duration,
+    ) {
+        let machines = match self.may_survey(kind) {
+            Ok(machines) => machines,
+            Err(error) => return cx.reply(token, Answer::Refused(error)),
+        };
+        let coordinator = machines.region.coordinator().cloned();
+        let is_here = coordinator.as_ref() == Some(cx.me());
+        let placement = is_here.then(|| machines.coordinator.placement(shard)).flatten();
+        let asked = coordinator.clone().filter(|_| !is_here);
+        let id = self.surveys.next_id();
+        if let Some(node) = &asked {
+            cx.send(node, ShardingMsg::Survey(SurveyMsg::Where { id, kind, shard }));
+        }
+        let found = Explained {
+            shard,
+            coordinator,
+            placement,
+        };
+        let open = Open {
+            token,
+            kind,
+            deadline: cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX),
+            waits_for: asked.into_iter().collect(),
+            found: Found::Place(found),
+        };
+        self.surveys.open.insert(id, open);
+        self.surveys.finish(cx);
+    }
+
+    /// What a kind may be asked about, if there is room for one more question.
+    fn may_survey(&self, kind: KindId) -> Result<&Machines, CommandError> {
+        if self.halted {
+            return Err(CommandError::Stopped);
+        }
+        let not_registered = CommandError::Sharding(ShardingCommandError::NotRegistered);
+        let machines = self.kinds.get(&kind).ok_or(not_registered)?;
+        if self.surveys.open.len() >= OPEN_MAX {
+            return Err(CommandError::Sharding(ShardingCommandError::TooManySurveys));
+        }
+        Ok(machines)
     }
 
     /// Another node asks, or answers.
@@ -147,9 +214,28 @@ impl Sharding {
                 let region = self.counts(kind, room / SHARD_BYTES);
                 cx.send(from, ShardingMsg::Survey(SurveyMsg::Counts { id, region }));
             }
+            SurveyMsg::Where { id, kind, shard } => {
+                let machines = self.kinds.get(&kind).filter(|_| self.is_accepted(kind));
+                let placement = machines.and_then(|machines| machines.coordinator.placement(shard));
+                cx.send(from, ShardingMsg::Survey(SurveyMsg::There { id, placement }));
+            }
+            SurveyMsg::There { id, placement } => {
+                let Some(open) = self.surveys.open.get_mut(&id) else {
+                    return;
+                };
+                if let Found::Place(explained) = &mut open.found
+                    && open.waits_for.remove(from)
+                {
+                    explained.placement = placement;
+                    self.surveys.finish(cx);
+                }
+            }
             SurveyMsg::Counts { id, region } => {
                 let Some(open) = self.surveys.open.get_mut(&id) else {
                     // Its time was over before.
+                    return;
+                };
+                let Found::Hosts(found) = &mut open.found else {
                     return;
                 };
                 if !open.waits_for.remove(from) {
@@ -163,7 +249,7 @@ impl Sharding {
                     let last = region.shards.last().map_or(0, |(shard, _)| shard.0);
                     shards.is_some_and(|shards| last < shards && region.shards_total <= shards)
                 });
-                open.found.regions.insert(from.clone(), region);
+                found.regions.insert(from.clone(), region);
                 self.surveys.finish(cx);
             }
         }

@@ -47,6 +47,14 @@ impl Sharding {
                 cx.reply(token, Answer::Done);
             }
             ShardingCommand::Survey { kind, timeout } => self.survey(cx, token, kind, timeout),
+            ShardingCommand::Explain {
+                kind,
+                entity,
+                timeout,
+            } => {
+                let shard = self.shard_of(kind, &entity);
+                self.explain(cx, token, (kind, shard), timeout);
+            }
             ShardingCommand::SetEntityLimit { kind, per_region } => {
                 let done = self.set_entity_limit(cx, kind, per_region);
                 cx.reply(token, answer(done));

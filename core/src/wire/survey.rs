@@ -9,12 +9,21 @@
 use alloc::vec::Vec;
 
 use super::sharding::{put_shard, read_shard};
-use crate::bytes::{Reader, WireError};
-use crate::sharding::protocol::survey::{RegionCounts, SurveyMsg};
+use crate::bytes::{Reader, WireError, put_node};
+use crate::sharding::protocol::survey::{
+    DECISIONS_MAX, Decided, Placement, RegionCounts, ShardDecision, SurveyMsg,
+};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 
 const QUERY: u8 = 1;
 const COUNTS: u8 = 2;
+const WHERE: u8 = 3;
+const THERE: u8 = 4;
+
+const ALLOCATED: u8 = 1;
+const FOUND: u8 = 2;
+const MOVES: u8 = 3;
+const FREED: u8 = 4;
 
 /// A shard in a list takes two bytes, and four for its entities.
 const SHARD_BYTES: usize = 6;
@@ -32,6 +41,20 @@ pub(super) fn put(message: &SurveyMsg, out: &mut Vec<u8>) -> Result<(), WireErro
             out.extend_from_slice(&id.to_le_bytes());
             out.push(u8::from(region.is_some()));
             region.as_ref().map_or(Ok(()), |region| put_counts(region, out))
+        }
+        SurveyMsg::Where { id, kind, shard } => {
+            out.push(WHERE);
+            out.extend_from_slice(&id.to_le_bytes());
+            out.extend_from_slice(&kind.raw().to_le_bytes());
+            put_shard(*shard, out)
+        }
+        SurveyMsg::There { id, placement } => {
+            out.push(THERE);
+            out.extend_from_slice(&id.to_le_bytes());
+            out.push(u8::from(placement.is_some()));
+            placement
+                .as_ref()
+                .map_or(Ok(()), |placement| put_placement(placement, out))
         }
     }
 }
@@ -51,8 +74,83 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
             };
             Ok(SurveyMsg::Counts { id, region })
         }
+        WHERE => Ok(SurveyMsg::Where {
+            id,
+            kind: KindId::from_raw(reader.u64()?),
+            shard: read_shard(reader)?,
+        }),
+        THERE => {
+            let placement = match reader.bool("placement")? {
+                true => Some(read_placement(reader)?),
+                false => None,
+            };
+            Ok(SurveyMsg::There { id, placement })
+        }
         _ => Err(WireError::Malformed { what: "survey" }),
     }
+}
+
+fn put_placement(placement: &Placement, out: &mut Vec<u8>) -> Result<(), WireError> {
+    out.push(u8::from(placement.home.is_some()));
+    if let Some(home) = &placement.home {
+        put_node(out, home)?;
+    }
+    out.push(u8::from(placement.is_moving));
+    let decided = &placement.decided;
+    let count = u8::try_from(decided.len())
+        .ok()
+        .filter(|_| decided.len() <= DECISIONS_MAX);
+    out.push(count.ok_or(WireError::Unencodable { what: "decisions" })?);
+    for Decided { at_ms, decision } in decided {
+        out.extend_from_slice(&at_ms.to_le_bytes());
+        let (tag, node) = match decision {
+            ShardDecision::Allocated { home, .. } => (ALLOCATED, home),
+            ShardDecision::Found { home } => (FOUND, home),
+            ShardDecision::Moves { from } => (MOVES, from),
+            ShardDecision::Freed { home } => (FREED, home),
+        };
+        out.push(tag);
+        put_node(out, node)?;
+        if let ShardDecision::Allocated { is_desired, .. } = decision {
+            out.push(u8::from(*is_desired));
+        }
+    }
+    Ok(())
+}
+
+fn read_placement(reader: &mut Reader<'_>) -> Result<Placement, WireError> {
+    let home = match reader.bool("home")? {
+        true => Some(reader.node()?),
+        false => None,
+    };
+    let is_moving = reader.bool("is moving")?;
+    let count = usize::from(reader.u8()?);
+    if count > DECISIONS_MAX {
+        return Err(WireError::Malformed {
+            what: "count of decisions",
+        });
+    }
+    let mut decided = Vec::with_capacity(count);
+    for _ in 0..count {
+        let at_ms = reader.u64()?;
+        let (tag, node) = (reader.u8()?, reader.node()?);
+        let decision = match tag {
+            ALLOCATED => ShardDecision::Allocated {
+                home: node,
+                is_desired: reader.bool("is desired")?,
+            },
+            FOUND => ShardDecision::Found { home: node },
+            MOVES => ShardDecision::Moves { from: node },
+            FREED => ShardDecision::Freed { home: node },
+            _ => return Err(WireError::Malformed { what: "decision" }),
+        };
+        decided.push(Decided { at_ms, decision });
+    }
+    Ok(Placement {
+        home,
+        is_moving,
+        decided,
+    })
 }
 
 fn put_counts(region: &RegionCounts, out: &mut Vec<u8>) -> Result<(), WireError> {

@@ -223,7 +223,10 @@ impl Sim {
                 Answer::Done
                 | Answer::Refused(_)
                 | Answer::Sharding(
-                    ShardingAnswer::Surveyed(_) | ShardingAnswer::ShutDown(_) | ShardingAnswer::Terminated(_),
+                    ShardingAnswer::Surveyed(_)
+                    | ShardingAnswer::Explained(_)
+                    | ShardingAnswer::ShutDown(_)
+                    | ShardingAnswer::Terminated(_),
                 )
                 | Answer::Ddata(_)
                 | Answer::Singleton(SingletonAnswer::Stopped(_))

@@ -13,13 +13,22 @@ use quorate_driver::{
 
 use crate::moves::is_move;
 use crate::singletons::{Journal, billing};
-use crate::support::{all_up, first, joined_as, living_on, node, notebooks, runtime, until};
+use crate::support::{
+    LOOK_AGAIN, all_up, first, joined_as, living_on, node, notebooks, runtime, sleep, until,
+};
 
 /// Far beyond what a test waits for.
 const FOREVER: Duration = Duration::from_secs(3_600);
 
 /// Limits of phases that hang, and of the whole.
 const BRIEF: Duration = Duration::from_millis(400);
+
+/// How long a member may be stopped and is none the less one.
+const STOPPED_MAX: Duration = Duration::from_secs(300);
+
+/// What a survey is given, and far more than it may take then.
+const SURVEY: Duration = Duration::from_secs(3);
+const LATE: Duration = Duration::from_secs(20);
 
 /// Members of a cluster of processes.
 pub(super) const FIVE: usize = 5;
@@ -60,6 +69,7 @@ pub async fn run_child<A: Adapter>(script: &str, security: &Security) {
         }
         "downed" => downed(builder, security).await,
         "member" => member(builder, argument).await,
+        "surveyed" => surveyed(builder, argument).await,
         other => panic!("no such script: {other}"),
     };
     say(format_args!("ended {termination:?}"));
@@ -163,8 +173,7 @@ async fn downed<A: Adapter>(builder: ClusterBuilder<A, Security>, security: &Sec
     termination
 }
 
-/// One of five; the one that was started first prepares the cluster, once there is something to hand over everywhere.
-async fn member<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Termination {
+async fn first_or_joined<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Cluster<A> {
     let node = match seed {
         "" => first(builder).await,
         seed => {
@@ -173,6 +182,53 @@ async fn member<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) ->
         }
     };
     say(format_args!("address {}", node.address().address()));
+    node
+}
+
+/// One of five; it says what hosts a kind whenever that is something else, until it is killed.
+async fn surveyed<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Termination {
+    // Who is stopped is a member for longer than a test waits: it is asked, and says nothing.
+    let builder = builder.config(|config| config.failure_detector.acceptable_heartbeat_pause = STOPPED_MAX);
+    let node = first_or_joined(builder, seed).await;
+    all_up(&node, FIVE).await;
+    let region = notebooks(&node).await;
+    let (mut shown, mut explained) = (String::new(), String::new());
+    let entity = region.entity("explained");
+    loop {
+        let begun = runtime::<A>().now().mono;
+        let survey = region.stats(SURVEY).await.expect("the node runs");
+        let took = runtime::<A>().now().mono.since(begun);
+        if took > LATE {
+            say(format_args!("late {took:?}"));
+        }
+        let silent: Vec<String> = survey
+            .silent
+            .iter()
+            .map(|node| node.address().to_string())
+            .collect();
+        let found = survey.regions.values().flatten().count();
+        let line = format!("survey {found} regions, silent [{}]", silent.join(", "));
+        if line != shown {
+            say(&line);
+            shown = line;
+        }
+        // Whoever asks first has its shard given a home; from then on everybody says the same.
+        let answer = entity.ask(&Vec::new()).timeout(SURVEY).await;
+        let why = entity.explain(SURVEY).await.expect("the node runs");
+        if let (Ok(_), Some(placement)) = (answer, why.placement) {
+            let line = format!("explained {placement:?}");
+            if line != explained {
+                say(&line);
+                explained = line;
+            }
+        }
+        sleep::<A>(LOOK_AGAIN).await;
+    }
+}
+
+/// One of five; the one that was started first prepares the cluster, once there is something to hand over everywhere.
+async fn member<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Termination {
+    let node = first_or_joined(builder, seed).await;
     all_up(&node, FIVE).await;
     let journal = Journal::default();
     let (region, _billing) = (notebooks(&node).await, billing(&node, &journal).await);

@@ -1,4 +1,5 @@
-//! How processes with a node end: by a signal, by a second one, with tasks that hang and panic, downed, five of them together. The tests
+//! How processes with a node end: by a signal, by a second one, with tasks that hang and panic, downed, five of them together; and what is
+//! said of one that is stopped. The tests
 //! start their own test program again, which then plays the application (`child`), and go by the lines that it says. Spec:
 //! `docs/shutdown.md`.
 
@@ -82,6 +83,13 @@ impl Process {
                 return rest.trim().to_owned();
             }
         }
+    }
+
+    /// The rest of the newest line so far that begins like this.
+    fn newest(&mut self, begin: &str) -> Option<String> {
+        self.seen.extend(self.lines.try_iter());
+        let mut newest = self.seen.iter().rev().filter_map(|line| line.strip_prefix(begin));
+        newest.next().map(str::to_owned)
     }
 
     fn signal(&self, name: &str) {
@@ -235,14 +243,52 @@ pub fn a_process_whose_node_is_downed_ends_with_a_code_of_its_own(program: &str)
     assert_eq!(said(&lines, "ended "), ["Halted(Downed)"]);
 }
 
+/// Five processes, started one after the other at the first one's address; the address of the last.
+fn five(program: &str, script: &str) -> (Vec<Process>, String) {
+    let mut oldest = Process::start(program, script);
+    let seed = oldest.line("address ");
+    let others = (1..FIVE).map(|_| Process::start(program, &format!("{script} {seed}")));
+    let mut processes: Vec<Process> = others.collect();
+    let last = processes.last_mut().map(|process| process.line("address "));
+    processes.insert(0, oldest);
+    (processes, last.unwrap_or_default())
+}
+
+/// Five processes host a kind, and one is stopped (SIGSTOP): each of the others still gets the statistics of the cluster, in the time that
+/// it gave, with what the others host and the name of the one that says nothing. Once it goes on, it is in them again.
+pub fn s_115_a_stopped_process_of_five_is_named_in_the_statistics_of_every_other(program: &str) {
+    let _alone = alone();
+    let (mut processes, last) = five(program, "surveyed");
+    for process in &mut processes {
+        process.line("survey 5 regions, silent []");
+    }
+    // Where an entity is and why is the same from each of them, sooner or later: shards move while regions come.
+    let begun = Instant::now();
+    loop {
+        let mut newest = processes.iter_mut().map(|process| process.newest("explained "));
+        let first = newest.next().flatten();
+        if first.is_some() && newest.all(|other| other == first) {
+            break;
+        }
+        assert!(begun.elapsed() < DEADLINE, "they do not say the same");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let stopped = processes.pop().expect("there are five");
+    stopped.signal("STOP");
+    for process in &mut processes {
+        process.line(&format!("survey 4 regions, silent [{last}]"));
+    }
+    stopped.signal("CONT");
+    for process in &mut processes {
+        process.line("survey 5 regions, silent []");
+        assert_eq!(said(&process.seen, "late "), Vec::<&str>::new());
+    }
+}
+
 /// Five processes prepare and are told to end together: all leave, nothing is handed over, nothing begins anywhere.
 pub fn m_220_five_processes_prepare_and_stop_together(program: &str) {
     let _alone = alone();
-    let mut oldest = Process::start(program, "member");
-    let seed = oldest.line("address ");
-    let others = (1..FIVE).map(|_| Process::start(program, &format!("member {seed}")));
-    let mut processes: Vec<Process> = others.collect();
-    processes.insert(0, oldest);
+    let (mut processes, _) = five(program, "member");
     for process in &mut processes {
         process.line("ready");
     }

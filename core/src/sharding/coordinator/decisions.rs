@@ -70,6 +70,7 @@ impl Coordinator {
     /// A stored choice becomes the home: the region hosts it, and who waits for it is told when it says so.
     fn apply_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, home: UniqueAddress) {
         self.homes.insert(shard, home.clone());
+        self.note_allocated(cx, shard, &home);
         cx.counters().shards_allocated += 1;
         let event = ShardingEvent::ShardAllocated {
             shard,

@@ -12,6 +12,7 @@ use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
 use crate::sharding::allocation::{RegionLoad, is_good_time, neighbours};
+use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 
@@ -238,8 +239,9 @@ impl Coordinator {
     }
 
     fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        if let Some(home) = self.homes.get(&shard) {
-            let owners = BTreeSet::from([home.clone()]);
+        if let Some(home) = self.homes.get(&shard).cloned() {
+            self.note(cx, shard, ShardDecision::Moves { from: home.clone() });
+            let owners = BTreeSet::from([home]);
             self.start_hand_off(cx, shard, owners, false);
         }
     }

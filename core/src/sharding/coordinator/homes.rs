@@ -12,6 +12,7 @@ use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::allocation::{AllocationSettings, RegionLoad};
+use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 
@@ -248,11 +249,12 @@ impl Coordinator {
     pub(super) fn clear_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         self.confirm(cx, shard);
         self.drop_choice(shard);
-        if let Some(home) = self.homes.remove(&shard)
-            && let Some(region) = self.regions.get_mut(&home)
-        {
-            region.drop_shard(shard);
-            self.ledger.note(shard);
+        if let Some(home) = self.homes.remove(&shard) {
+            if let Some(region) = self.regions.get_mut(&home) {
+                region.drop_shard(shard);
+                self.ledger.note(shard);
+            }
+            self.note(cx, shard, ShardDecision::Freed { home });
         }
     }
 

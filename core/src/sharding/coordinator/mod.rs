@@ -7,6 +7,7 @@
 
 mod decisions;
 mod hand_off;
+mod history;
 mod homes;
 mod inspect;
 mod ledger;
@@ -25,6 +26,7 @@ use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::allocation::DesiredHomes;
 use crate::sharding::coordinator::hand_off::HandOff;
+use crate::sharding::coordinator::history::History;
 use crate::sharding::coordinator::ledger::Ledger;
 use crate::sharding::coordinator::remembered::RememberedShards;
 use crate::sharding::kind::Kind;
@@ -86,6 +88,7 @@ pub(crate) struct Coordinator {
     late: u32,
     /// How often the store has refused to serve this coordinator since it last allocated.
     rejections: u32,
+    history: History,
 }
 
 /// Where a coordinator is in its life.
@@ -128,6 +131,7 @@ impl Coordinator {
             unconfirmed: BTreeSet::new(),
             requesters: BTreeMap::new(),
             desired: DesiredHomes::new(),
+            history: History::default(),
         }
     }
 

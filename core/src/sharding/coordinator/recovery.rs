@@ -13,6 +13,7 @@ use crate::oldest::state::departures::Departure;
 use crate::oldest::state::may_act;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
+use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -175,6 +176,8 @@ impl Coordinator {
                 self.drop_choice(shard);
                 self.returning.remove(&shard);
                 self.set_home(shard, node);
+                let home = node.clone();
+                self.note(cx, shard, ShardDecision::Found { home });
                 if !self.hand_offs.contains_key(&shard) {
                     self.answer_requesters(cx, shard);
                 }

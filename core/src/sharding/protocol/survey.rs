@@ -23,6 +23,84 @@ pub enum SurveyMsg {
         /// What is hosted; `None` if the kind is not registered here, or is not accepted.
         region: Option<RegionCounts>,
     },
+    /// Where is this shard, and why? Asked of the coordinator.
+    Where {
+        /// The question's number; the answer carries it.
+        id: u64,
+        /// The kind.
+        kind: KindId,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// There.
+    There {
+        /// The question's number.
+        id: u64,
+        /// What is known; `None` if the kind is not registered here, or its coordinator is not here.
+        placement: Option<Placement>,
+    },
+}
+
+/// Decisions that a coordinator remembers of a shard: a move and a half are enough to see where it came from and why, and the
+/// most shards that a kind can have cost a few megabytes.
+pub const DECISIONS_MAX: usize = 5;
+
+/// Where a shard is, as its coordinator knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Its home; none until somebody asks for one of its entities, and while a home that was lost is replaced.
+    pub home: Option<UniqueAddress>,
+    /// Whether it is being handed off.
+    pub is_moving: bool,
+    /// The last decisions about it, oldest first, [`DECISIONS_MAX`] at most. A coordinator that takes over begins with what it found.
+    pub decided: Vec<Decided>,
+}
+
+/// One decision about a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// When, milliseconds since the Unix epoch by the coordinator's clock.
+    pub at_ms: u64,
+    /// What.
+    pub decision: ShardDecision,
+}
+
+/// What a coordinator decides about a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShardDecision {
+    /// The kind's allocation strategy chose a home.
+    Allocated {
+        /// The home.
+        home: UniqueAddress,
+        /// Whether it is where somebody outside wants the shard to be (external placement).
+        is_desired: bool,
+    },
+    /// A region that registered had it already: under the coordinator before, or before a network was healed.
+    Found {
+        /// The region's node.
+        home: UniqueAddress,
+    },
+    /// It is to move, for balance, because its place is wanted elsewhere, or because its region is being emptied.
+    Moves {
+        /// Away from there.
+        from: UniqueAddress,
+    },
+    /// It has no home any more: it was handed off, or the node is lost.
+    Freed {
+        /// Where it was.
+        home: UniqueAddress,
+    },
+}
+
+/// Where an entity's shard is and why, and who says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The entity's shard.
+    pub shard: ShardId,
+    /// Who was asked: the kind's coordinator. `None`: this node's region has found none.
+    pub coordinator: Option<UniqueAddress>,
+    /// What it said; `None` if it said nothing in time, or coordinates no more.
+    pub placement: Option<Placement>,
 }
 
 /// What one node hosts of a kind.

@@ -55,6 +55,11 @@ impl Region {
         }
     }
 
+    /// The node of the coordinator that it is registered with.
+    pub(crate) fn coordinator(&self) -> Option<&UniqueAddress> {
+        self.registered.as_ref().map(|term| &term.node)
+    }
+
     /// What it hosts, in so many shards at most.
     pub(crate) fn counts(&self, most: usize) -> RegionCounts {
         let shards = self.shards.iter().take(most);

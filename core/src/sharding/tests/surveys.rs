@@ -8,7 +8,9 @@ use super::*;
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::input::ShardingCommand;
 use crate::message::{Message, ShardingMsg};
-use crate::sharding::protocol::survey::{RegionCounts, Survey, SurveyMsg};
+use crate::sharding::protocol::survey::{
+    DECISIONS_MAX, Explained, RegionCounts, ShardDecision, Survey, SurveyMsg,
+};
 
 fn survey(world: &mut World, at: usize, timeout: Duration) {
     world.with(at, |peer| {
@@ -120,4 +122,66 @@ fn there_are_no_more_surveys_than_there_may_be_and_a_node_that_ends_answers_them
         world.peers[0].registered,
         vec![Answer::Refused(CommandError::Stopped); 16]
     );
+}
+
+fn explain(world: &mut World, at: usize, entity: &str) -> Option<Explained> {
+    world.with(at, |peer| {
+        peer.registered.clear();
+        let command = ShardingCommand::Explain {
+            kind: kind(),
+            entity: EntityId::new(entity.as_bytes()),
+            timeout: secs(3),
+        };
+        peer.sharding.on_command(&mut peer.fixture.cx(), 901, command);
+    });
+    world.run_for(Duration::ZERO);
+    match world.peers[at].registered.pop() {
+        Some(Answer::Sharding(ShardingAnswer::Explained(explained))) => Some(explained),
+        None => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_shard_is_explained_by_its_coordinator_the_same_from_every_node_and_not_at_all_if_that_is_silent() {
+    let mut world = World::formed(3, 1);
+    world.touch_all(0);
+    let first = explain(&mut world, 0, "a").unwrap();
+    let placement = first.placement.clone().unwrap();
+    assert_eq!(first.coordinator, Some(address(0)));
+    let home = placement.home.clone().unwrap();
+    let decided: Vec<_> = placement
+        .decided
+        .iter()
+        .map(|decided| &decided.decision)
+        .collect();
+    let is_desired = false;
+    assert_eq!(decided, [&ShardDecision::Allocated { home, is_desired }]);
+    for at in 1..4 {
+        assert_eq!(explain(&mut world, at, "a").unwrap(), first, "from {at}");
+    }
+    world.cut.insert((1, 0));
+    assert_eq!(explain(&mut world, 1, "a"), None, "it waits");
+    world.run_for(secs(3));
+    let Some(Answer::Sharding(ShardingAnswer::Explained(silent))) = world.peers[1].registered.pop() else {
+        panic!("an answer in time");
+    };
+    assert_eq!((silent.coordinator, silent.placement), (Some(address(0)), None));
+}
+
+#[test]
+fn no_more_decisions_are_remembered_of_a_shard_than_may_be() {
+    let mut world = World::formed(2, 0);
+    world.touch_all(0);
+    world.with(0, |peer| {
+        let machines = peer.sharding.kinds.get_mut(&kind()).unwrap();
+        for round in 0..2 * DECISIONS_MAX {
+            let home = address(round % 2);
+            machines
+                .coordinator
+                .note(&peer.fixture.cx(), ShardId(0), ShardDecision::Found { home });
+        }
+        let decided = machines.coordinator.placement(ShardId(0)).unwrap().decided;
+        assert_eq!(decided.len(), DECISIONS_MAX);
+    });
 }

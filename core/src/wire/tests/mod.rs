@@ -32,7 +32,7 @@ use crate::message::{
 };
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
-use crate::sharding::protocol::survey::{RegionCounts, SurveyMsg};
+use crate::sharding::protocol::survey::{Decided, Placement, RegionCounts, ShardDecision, SurveyMsg};
 use crate::sharding::protocol::watch::{EntityEnd, WatchMsg, WatchStatement};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -492,7 +492,29 @@ fn watch_messages() -> [(&'static str, WatchMsg); 5] {
     ]
 }
 
-fn survey_messages() -> [(&'static str, SurveyMsg); 3] {
+/// Each decision once.
+fn placement() -> Placement {
+    let [old, new] = ["a", "b"].map(|host| crate::fixture::node(host, 9));
+    let decisions = [
+        ShardDecision::Found { home: old.clone() },
+        ShardDecision::Moves { from: old.clone() },
+        ShardDecision::Freed { home: old },
+        ShardDecision::Allocated {
+            home: new.clone(),
+            is_desired: true,
+        },
+    ];
+    let decided = decisions.into_iter().zip(1_700_000_000_000..);
+    Placement {
+        home: Some(new),
+        is_moving: true,
+        decided: decided
+            .map(|(decision, at_ms)| Decided { at_ms, decision })
+            .collect(),
+    }
+}
+
+fn survey_messages() -> [(&'static str, SurveyMsg); 6] {
     let counts = |region| SurveyMsg::Counts { id: 3, region };
     let query = SurveyMsg::Query {
         id: 3,
@@ -507,6 +529,28 @@ fn survey_messages() -> [(&'static str, SurveyMsg); 3] {
         ("survey_query", query),
         ("survey_counts", counts(Some(region))),
         ("survey_nothing", counts(None)),
+        (
+            "survey_where",
+            SurveyMsg::Where {
+                id: 4,
+                kind: KindId::of("files"),
+                shard: ShardId(7),
+            },
+        ),
+        (
+            "survey_there",
+            SurveyMsg::There {
+                id: 4,
+                placement: Some(placement()),
+            },
+        ),
+        (
+            "survey_not_there",
+            SurveyMsg::There {
+                id: 4,
+                placement: None,
+            },
+        ),
     ]
 }
 

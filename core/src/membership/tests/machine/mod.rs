@@ -376,6 +376,7 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Sharding(
                     ShardingAnswer::Asked(_)
                     | ShardingAnswer::Surveyed(_)
+                    | ShardingAnswer::Explained(_)
                     | ShardingAnswer::ShutDown(_)
                     | ShardingAnswer::Terminated(_),
                 ) => {

@@ -1,0 +1,46 @@
+//! What a coordinator has decided about each shard, the last few decisions, for people who ask why an entity is where it is. Nothing is
+//! decided by it. It begins with the coordinator: what one before it decided shows as found. Spec: sharding 1.3 (queries).
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use super::Coordinator;
+use crate::ident::UniqueAddress;
+use crate::sharding::Cx;
+use crate::sharding::protocol::survey::{DECISIONS_MAX, Decided, Placement, ShardDecision};
+use crate::sharding::state::ids::ShardId;
+
+/// The last decisions of each shard, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    shards: BTreeMap<ShardId, VecDeque<Decided>>,
+}
+
+impl Coordinator {
+    /// Takes down what was decided about a shard.
+    pub(in crate::sharding) fn note(&mut self, cx: &Cx<'_>, shard: ShardId, decision: ShardDecision) {
+        let decided = self.history.shards.entry(shard).or_default();
+        if decided.len() >= DECISIONS_MAX {
+            decided.pop_front();
+        }
+        let at_ms = cx.now().unix_ms;
+        decided.push_back(Decided { at_ms, decision });
+    }
+
+    /// A home was chosen, and whether it is where somebody outside wants the shard to be.
+    pub(super) fn note_allocated(&mut self, cx: &Cx<'_>, shard: ShardId, home: &UniqueAddress) {
+        let is_desired = self.desired.get(&shard) == Some(home.address());
+        let home = home.clone();
+        self.note(cx, shard, ShardDecision::Allocated { home, is_desired });
+    }
+
+    /// Where a shard is and why; `None` while another member is the oldest.
+    pub(crate) fn placement(&self, shard: ShardId) -> Option<Placement> {
+        self.term()?;
+        let decided = self.history.shards.get(&shard);
+        Some(Placement {
+            home: self.homes.get(&shard).cloned(),
+            is_moving: self.hand_offs.contains_key(&shard),
+            decided: decided.into_iter().flatten().cloned().collect(),
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! Why sharding refuses a command of its user. Types only. Spec: sharding 2.1.
+
+use crate::sharding::state::allocation::AllocationError;
+use crate::sharding::state::fields::{KindDifference, StoreMode};
+
+/// Why sharding refused a command. The caller's mistake, never the peer's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The name of a kind is empty or longer than 255 bytes.
+    #[error("the kind's name must have 1 to 255 bytes")]
+    BadKindName,
+    /// The name of an extractor of one's own is empty or longer than 57 bytes.
+    #[error("the name of a kind's extractor must have 1 to 57 bytes")]
+    BadExtractorName,
+    /// As many surveys of this node are open as may be.
+    #[error("too many surveys are open on this node")]
+    TooManySurveys,
+    /// The name of a kind that remembers its entities is longer than 230 bytes.
+    #[error("the name of a kind that remembers its entities must have 1 to 230 bytes")]
+    NameTooLongToRemember,
+    /// The number of shards is out of range.
+    #[error("a kind has 1 to 65536 shards")]
+    BadShardCount,
+    /// Another kind has the same hash, or the same kind was registered with other settings.
+    #[error("the kind is already registered with other settings, or its name collides with another kind's")]
+    KindConflict,
+    /// In the cluster the kind has other fields than here.
+    #[error("the kind differs from the cluster's: {difference}")]
+    KindDiffers {
+        /// What differs, with both values.
+        difference: KindDifference,
+    },
+    /// The same kind is being registered already.
+    #[error("the kind is being registered by another call")]
+    RegistrationPending,
+    /// This node or the cluster has as many kinds as it may have.
+    #[error("there are as many kinds as there may be")]
+    TooManyKinds,
+    /// As many watches of this node are open as may, or one with this number.
+    #[error("too many watches are open on this node")]
+    TooManyWatches,
+    /// The entity is watched by as many as may, or its node keeps as many watches as it may.
+    #[error("too many watch the entity, or its node")]
+    TooManyWatchers,
+    /// The id of an entity is empty or too long.
+    #[error("the length of the entity's id is out of range")]
+    BadEntityId,
+    /// The region is being shut down: what still runs here has to stop before the kind can be hosted again.
+    #[error("the region is being shut down")]
+    ShuttingDown,
+    /// As many callers wait for one shutdown of the region as may.
+    #[error("too many callers wait for the region to be shut down")]
+    ShutdownPending,
+    /// A node without the role cannot host; it may register as a proxy.
+    #[error("this node lacks the role that hosts the kind")]
+    RoleMissing,
+    /// The kind is not registered on this node.
+    #[error("the kind is not registered on this node")]
+    NotRegistered,
+    /// The kind's passivation strategy on this node has no limit that could be changed.
+    #[error("the kind's passivation strategy on this node has no limit")]
+    NoEntityLimit,
+    /// The kind's homes are to be stored, and this node keeps no logs on several stores (`journal.voters` is 0); or the mode is one
+    /// of a later version.
+    #[error("the kind's store mode {mode} needs journal.voters, which is 0, or is unknown")]
+    StoreModeUnavailable {
+        /// The mode.
+        mode: StoreMode,
+    },
+    /// A number of the kind's allocation strategy is out of range.
+    #[error("the kind's allocation strategy: {0}")]
+    BadAllocation(AllocationError),
+}
