@@ -359,8 +359,29 @@ fn a_watched_node_ends_when_it_is_removed_and_one_that_was_never_seen_is_not_wai
     assert_eq!(world.ends(3)[1..], [(3, Termination::NodeRemoved)], "gone before");
     world.run_for(secs(29));
     assert_eq!(world.ends(3).len(), 2, "it may appear");
-    world.run_for(secs(40));
+    world.run_for(secs(1));
     assert_eq!(world.ends(3)[2..], [(2, Termination::NeverSeen)]);
+}
+
+#[test]
+fn a_node_that_may_appear_delays_no_repetition_and_no_repetition_delays_its_end() {
+    let mut world = World::all_running(3, 1);
+    let entity = entity_in(5);
+    let home = world.home_of(&entity);
+    world.watch(3, 1, &entity);
+    let unknown = WatchTarget::Node(crate::fixture::node("n01", 77));
+    world.watch_target(home, 2, unknown);
+    world.run_for(secs(15));
+    world.cut.insert((home, 3));
+    world.end(&entity, false);
+    world.run_for(secs(5));
+    world.cut.clear();
+    world.run_for(secs(1));
+    assert_eq!(world.ends(3), [(1, Termination::Stopped)], "a second later");
+    world.run_for(secs(8));
+    assert_eq!(world.ends(home), []);
+    world.run_for(secs(1));
+    assert_eq!(world.ends(home), [(2, Termination::NeverSeen)]);
 }
 
 #[test]

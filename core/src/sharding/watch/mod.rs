@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use self::held::Held;
-use self::peers::Peers;
+use self::peers::{Peers, wake_by};
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
@@ -417,9 +417,8 @@ impl Sharding {
             self.watches.end(cx, id, Termination::NodeRemoved);
         } else if appears_until.is_some_and(|until| until <= cx.mono()) {
             self.watches.end(cx, id, Termination::NeverSeen);
-        } else if !cx.is_set(ShardingTimer::Watch) {
-            let at = cx.mono() + APPEARS_WITHIN;
-            cx.wake(ShardingTimer::Watch, at);
+        } else if let Some(until) = *appears_until {
+            wake_by(cx, until);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::message::ShardingMsg;
 use crate::reject::Rejection;
 use crate::sharding::Cx;
 use crate::sharding::protocol::watch::{STATEMENTS_MAX, WatchMsg, WatchStatement};
+use crate::time::Instant;
 use crate::timer::ShardingTimer;
 
 /// Statements that may wait for one peer to hear them: minutes of ends at thousands per second, a few megabytes. The reference keeps
@@ -55,6 +56,13 @@ fn bytes_of(statement: &WatchStatement) -> usize {
         | WatchStatement::Full { .. } => 0,
     };
     id + 32
+}
+
+/// One timer looks at everything about watches, so that it is due when the first of them is.
+pub(super) fn wake_by(cx: &mut Cx<'_>, at: Instant) {
+    if cx.due(ShardingTimer::Watch).is_none_or(|due| due > at) {
+        cx.wake(ShardingTimer::Watch, at);
+    }
 }
 
 impl Peers {
@@ -137,9 +145,9 @@ impl Peers {
                 cx.send(&node, ShardingMsg::Watch(WatchMsg::Say { first, statements }));
             }
         }
-        if !self.all_heard() && !cx.is_set(ShardingTimer::Watch) {
+        if !self.all_heard() {
             let at = cx.mono() + cx.config().sharding.watch_resend_interval;
-            cx.wake(ShardingTimer::Watch, at);
+            wake_by(cx, at);
         }
     }
 
