@@ -12,7 +12,7 @@ use crate::sharding::pending_message::Shared;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::{RegionTimer, ShardingTimer};
 
-/// Marks that one step sends again; the rest follows with the next. Fewer kinds have more shards than that.
+/// Marks that one step sends again, so that it is bounded: the next goes on behind them.
 const REPEATED_PER_STEP: usize = 4096;
 
 /// Where a shard lives, as far as this region knows.
@@ -115,11 +115,14 @@ impl Region {
         self.marks.is_empty()
     }
 
-    /// Sends marks again: links lose what is on them.
-    pub(super) fn repeat_marks(&self, cx: &mut Cx<'_>) {
-        for (shard, mark) in self.marks.iter().take(REPEATED_PER_STEP) {
+    /// Sends marks again: links lose what is on them. Those at a node that does not answer keep none of the others back.
+    pub(super) fn repeat_marks(&mut self, cx: &mut Cx<'_>) {
+        let from = self.repeat_from;
+        let mut turn = self.marks.range(from..).chain(self.marks.range(..from));
+        for (shard, mark) in turn.by_ref().take(REPEATED_PER_STEP) {
             self.send_mark(cx, *shard, mark);
         }
+        self.repeat_from = turn.next().map_or(ShardId(0), |(shard, _)| *shard);
         self.rearm_marks(cx);
     }
 

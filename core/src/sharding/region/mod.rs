@@ -114,6 +114,8 @@ pub(crate) struct Region {
     marks: BTreeMap<ShardId, Mark>,
     /// The number of this region's last mark.
     last_mark: u64,
+    /// Where the next repetition of marks begins.
+    repeat_from: ShardId,
     /// Senders whose messages for a shard go back to them, whatever runs here, until they mark.
     returning: BTreeSet<(ShardId, UniqueAddress)>,
     /// Marks to be acknowledged when nothing of what came before them waits here any more.
@@ -174,6 +176,7 @@ impl Region {
             homes: BTreeMap::new(),
             marks: BTreeMap::new(),
             last_mark: 0,
+            repeat_from: ShardId(0),
             returning: BTreeSet::new(),
             owed: BTreeMap::new(),
             hurries: false,

@@ -2,6 +2,7 @@
 //! one sends them again, in order. Spec: sharding 10.14 b.
 
 use super::*;
+use crate::sharding::region::marks::Home;
 use crate::sharding::state::chain::AskChain;
 
 /// A message of a user of `from`.
@@ -161,6 +162,34 @@ fn another_home_is_used_only_when_the_one_before_has_acknowledged_everything() {
         sends(a(), envelope("2", None, 0)),
     ];
     assert_eq!(rig.acknowledged(c(), 1), both);
+}
+
+#[test]
+fn a_step_repeats_a_bounded_number_of_marks_and_the_next_goes_on_behind_them() {
+    const MARKS: u32 = 5_000;
+    let mut rig = Rig::registered(true);
+    rig.act(|region, shared| {
+        for shard in (0..MARKS).map(ShardId) {
+            let (node, used) = (c(), true);
+            region.homes.insert(shard, Home { node, used });
+            region.forget_home(shared.cx, shard);
+        }
+    });
+    let mut repeats = || {
+        let sent = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Marks));
+        let shard = |effect| match effect {
+            Effect::Send {
+                message: Message::Sharding(ShardingMsg::Mark(mark)),
+                ..
+            } => mark.shard.0,
+            other => panic!("{other:?}"),
+        };
+        sent.into_iter().map(shard).collect::<Vec<u32>>()
+    };
+    let (first, second) = (repeats(), repeats());
+    assert_eq!(first, (0..4_096).collect::<Vec<_>>());
+    let behind = (4_096..MARKS).chain(0..2 * 4_096 - MARKS);
+    assert_eq!(second, behind.collect::<Vec<_>>(), "nobody answered");
 }
 
 #[test]
