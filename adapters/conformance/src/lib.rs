@@ -57,6 +57,7 @@ mod stores;
 mod strangers;
 mod support;
 mod surveys;
+mod transfers;
 
 pub use quorate_driver::Security;
 
@@ -98,11 +99,7 @@ pub use deliveries::{
     what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation,
 };
 pub use disk::FaultyDisk;
-pub use durable::{
-    a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
-    durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
-    durable_entities_outlive_their_nodes_and_count_every_command_once,
-};
+pub use durable::*;
 pub use durable_faults::{
     an_entity_goes_from_machine_to_machine_and_the_stale_one_is_refused,
     i_80_no_acknowledged_event_of_an_entity_is_lost_and_none_counts_twice,
@@ -180,6 +177,7 @@ pub use strangers::{
     strangers_who_speak_something_else_are_cut_off,
 };
 pub use surveys::*;
+pub use transfers::*;
 
 /// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
 /// runs a future to its end. See the crate's page.
@@ -362,6 +360,7 @@ macro_rules! conformance_of_durable_entities {
             durable_entities_outlive_their_nodes_and_count_every_command_once,
             durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
+            s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_restart,
             homes_are_found_again_after_all_nodes_were_killed,
             remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards,
         );

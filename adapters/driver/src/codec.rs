@@ -96,6 +96,11 @@ pub(crate) fn not_durable(failure: DurableFailure) -> Payload {
     Payload::from([NOT_DURABLE, failure.code()])
 }
 
+/// The bytes of an answer, for who reads it later; nothing if it is none.
+pub(crate) fn answer_bytes(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.strip_prefix(&[ANSWERED])
+}
+
 /// An answer, or which side could not read.
 pub(crate) fn decode_answer<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, AskError> {
     match bytes.split_first() {

@@ -214,6 +214,10 @@ impl<M, R> EntityRef<M, R> {
         &self.id
     }
 
+    pub(crate) const fn kind(&self) -> KindId {
+        self.kind
+    }
+
     /// Watches the entity from now on: completes once, when it stops by [`EntityContext::stop`](crate::EntityContext::stop), when it fails
     /// and is not made anew, or when the node on which it runs has been removed ([`Termination`](crate::core::Termination) says
     /// which). A move, a passivation and a restart by [`Supervision`](crate::Supervision) are no end: the watch goes on with the

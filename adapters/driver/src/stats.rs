@@ -58,6 +58,12 @@ pub struct HostStats {
     pub commands_not_durable: u64,
     /// Durable entities that stopped because a later incarnation owns their log.
     pub entities_fenced: u64,
+    /// Messages that durable entities have sent for the first time ([`Persist::deliver`](crate::durable::Persist::deliver)).
+    pub entity_messages_sent: u64,
+    /// How often they were sent again.
+    pub entity_messages_resent: u64,
+    /// Confirmations of them that are durable.
+    pub entity_messages_confirmed: u64,
     /// Lines that were not written because there were too many in their second.
     pub log_lines_left_out: u64,
     /// Gauge: entities that run here.

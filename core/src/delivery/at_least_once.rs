@@ -89,6 +89,14 @@ pub struct Unconfirmed<M> {
     wait: Duration,
 }
 
+impl<M> Unconfirmed<M> {
+    /// How long is waited for a confirmation before it is sent again.
+    #[must_use]
+    pub const fn wait(&self) -> Duration {
+        self.wait
+    }
+}
+
 /// What is to be sent again, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redelivery {
@@ -212,6 +220,21 @@ impl<M> AtLeastOnce<M> {
         self.unconfirmed.iter().map(|(id, entry)| (*id, &entry.message))
     }
 
+    /// Whether so many more messages would be taken.
+    #[must_use]
+    pub fn has_room_for(&self, messages: usize) -> bool {
+        self.settings
+            .unconfirmed_max
+            .saturating_sub(self.unconfirmed.len())
+            >= messages
+    }
+
+    /// Whether everything is confirmed.
+    #[must_use]
+    pub fn is_all_confirmed(&self) -> bool {
+        self.unconfirmed.is_empty()
+    }
+
     /// The last number that was given.
     #[must_use]
     pub const fn counter(&self) -> u64 {
@@ -283,6 +306,7 @@ mod tests {
             assert_eq!(sender.deliver(at(0), ()), Ok(id));
         }
         assert_eq!(sender.deliver(at(0), ()), Err(TooManyUnconfirmed));
+        assert!(sender.has_room_for(0) && !sender.has_room_for(1) && !sender.is_all_confirmed());
         assert_eq!(sender.redeliver(at(5_000)).send, [1, 2]);
         assert_eq!(sender.redeliver(at(5_001)).send, [3]);
         assert!(sender.confirm(2));

@@ -5,7 +5,9 @@ use std::future::{Future, ready};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Change, Decision, Recovery, Retention, Versioned};
+use super::{
+    AtLeastOnceSettings, Change, Confirmed, Decision, Overdue, Persist, Recovery, Retention, Versioned,
+};
 use crate::entity::EntityContext;
 
 /// An entity whose state is the sum of the events that it has decided on. Registered with
@@ -87,6 +89,34 @@ pub trait EventSourced: Send + Sized + 'static {
     /// them, and they stay).
     fn retention(&self) -> Retention {
         Retention::default()
+    }
+
+    /// When messages of [`Persist::deliver`] are sent again and how many there may be (default: after 5 s, then each time half as long again,
+    /// at most 60 s; 100,000). Asked once for each recovery. Values that are out of range fail every command with
+    /// [`BadSetting`](super::DurableFailure::BadSetting).
+    fn redelivery(&self) -> AtLeastOnceSettings {
+        AtLeastOnceSettings::default()
+    }
+
+    /// A message of [`Persist::deliver`] was answered, and is not sent again once what this decides is durable: events, if something has
+    /// happened by it, and further messages. Until then it may be called again for the same message. Nothing by default.
+    ///
+    /// # Cancel safety
+    /// As for [`Self::handle`].
+    fn on_confirmed(
+        &mut self,
+        context: &EntityContext,
+        state: &Self::State,
+        confirmed: Confirmed,
+    ) -> impl Future<Output = Persist<Self>> + Send {
+        let _ = (context, state, confirmed);
+        ready(Persist::nothing())
+    }
+
+    /// These messages were sent as often as [`warn_after`](AtLeastOnceSettings::warn_after) says, and are not confirmed. They are sent on;
+    /// each is said once for each recovery. Nothing by default.
+    fn on_overdue(&mut self, context: &EntityContext, state: &Self::State, messages: &[Overdue]) {
+        let _ = (context, state, messages);
     }
 
     /// Hears how far a recovery is, after each part of the log that was read. Nothing by default.

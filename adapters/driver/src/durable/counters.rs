@@ -25,6 +25,9 @@ pub(crate) struct DurableCounters {
     stored: AtomicU64,
     not_durable: AtomicU64,
     fenced: AtomicU64,
+    posted: AtomicU64,
+    posted_again: AtomicU64,
+    confirmed: AtomicU64,
 }
 
 impl Default for DurableCounters {
@@ -37,6 +40,9 @@ impl Default for DurableCounters {
             stored: AtomicU64::default(),
             not_durable: AtomicU64::default(),
             fenced: AtomicU64::default(),
+            posted: AtomicU64::default(),
+            posted_again: AtomicU64::default(),
+            confirmed: AtomicU64::default(),
         }
     }
 }
@@ -65,6 +71,19 @@ impl DurableCounters {
         self.fenced.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn posted(&self, messages: usize, is_again: bool) {
+        let counter = if is_again {
+            &self.posted_again
+        } else {
+            &self.posted
+        };
+        counter.fetch_add(messages as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn confirmed(&self) {
+        self.confirmed.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Writes them where users read them.
     pub(crate) fn show(&self, stats: &mut HostStats) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -73,6 +92,9 @@ impl DurableCounters {
         stats.events_stored = read(&self.stored);
         stats.commands_not_durable = read(&self.not_durable);
         stats.entities_fenced = read(&self.fenced);
+        stats.entity_messages_sent = read(&self.posted);
+        stats.entity_messages_resent = read(&self.posted_again);
+        stats.entity_messages_confirmed = read(&self.confirmed);
         stats.log_lines_left_out += lock(&self.log).left_out_ever;
     }
 }

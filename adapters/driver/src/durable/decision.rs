@@ -2,7 +2,13 @@
 
 use std::fmt;
 
+use quorate_core::sharding::ids::Payload;
+use serde::Serialize;
+
+use super::outbox::{DeliveryId, Recipient};
 use super::{DurableState, EventSourced};
+use crate::codec;
+use crate::region::EntityRef;
 
 /// What is answered once everything is durable.
 pub(super) enum Answer<S, R> {
@@ -22,7 +28,7 @@ pub(super) enum Then {
 /// What an [`EventSourced`] entity has decided on a command.
 #[must_use = "a decision does nothing unless the handler returns it"]
 pub struct Decision<E: EventSourced> {
-    pub(super) events: Vec<E::Event>,
+    pub(super) persist: Persist<E>,
     pub(super) answer: Answer<E::State, E::Reply>,
     pub(super) then: Then,
 }
@@ -30,7 +36,7 @@ pub struct Decision<E: EventSourced> {
 impl<E: EventSourced> Decision<E> {
     /// This event has happened. Say next what is answered: [`Persist::reply`] or [`Persist::then_reply`].
     pub fn persist(event: E::Event) -> Persist<E> {
-        Persist { events: vec![event] }
+        Self::persist_all([event])
     }
 
     /// These events have happened, in this order: all of them become durable, or none. At most
@@ -38,12 +44,13 @@ impl<E: EventSourced> Decision<E> {
     pub fn persist_all(events: impl IntoIterator<Item = E::Event>) -> Persist<E> {
         Persist {
             events: events.into_iter().collect(),
+            deliveries: Vec::new(),
         }
     }
 
     /// Nothing has happened; this is the answer.
     pub fn reply(reply: E::Reply) -> Self {
-        Persist { events: Vec::new() }.reply(reply)
+        Persist::nothing().reply(reply)
     }
 
     /// The entity stops afterwards, as by [`EntityContext::stop`](crate::EntityContext::stop).
@@ -62,19 +69,53 @@ impl<E: EventSourced> Decision<E> {
 impl<E: EventSourced> fmt::Debug for Decision<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decision")
-            .field("events", &self.events.len())
+            .field("persist", &self.persist)
             .field("then", &self.then)
             .finish_non_exhaustive()
     }
 }
 
-/// Events that have happened, before it is said what is answered.
+/// A message that is to be sent until it is confirmed, before it has its number.
+pub(super) struct Draft {
+    pub(super) to: Recipient,
+    /// Its bytes; `None` if it cannot be encoded.
+    pub(super) make: Box<dyn FnOnce(DeliveryId) -> Option<Payload> + Send>,
+}
+
+/// Events that have happened and messages that are sent because of them, before it is said what is answered.
 #[must_use = "say what is answered"]
 pub struct Persist<E: EventSourced> {
-    events: Vec<E::Event>,
+    pub(super) events: Vec<E::Event>,
+    pub(super) deliveries: Vec<Draft>,
 }
 
 impl<E: EventSourced> Persist<E> {
+    /// Nothing has happened.
+    pub fn nothing() -> Self {
+        Decision::persist_all([])
+    }
+
+    /// Sends a message to an entity until it has answered it: again after
+    /// [`redeliver_interval`](super::AtLeastOnceSettings::redeliver_interval) and then at intervals that grow, across passivation, moves and
+    /// crashes of either side. The message becomes durable with the events, in one write: both are kept, or neither; and it is sent after
+    /// that. The **answer is the confirmation**: [`EventSourced::on_confirmed`] hears it.
+    ///
+    /// It arrives at least once and in any order. `message` puts the [`DeliveryId`] into it, by which the recipient knows it again
+    /// ([`Received`](super::Received)). Events, messages and their bytes together are bounded as the events of one command are; the command
+    /// fails with [`TooManyUnconfirmed`](super::DurableFailure::TooManyUnconfirmed) past
+    /// [`unconfirmed_max`](super::AtLeastOnceSettings::unconfirmed_max).
+    pub fn deliver<M: Serialize, R>(
+        mut self,
+        to: &EntityRef<M, R>,
+        message: impl FnOnce(DeliveryId) -> M + Send + 'static,
+    ) -> Self {
+        self.deliveries.push(Draft {
+            to: Recipient::new(to.kind(), to.id().clone()),
+            make: Box::new(move |id| codec::encode(&message(id))),
+        });
+        self
+    }
+
     /// This is answered once the events are durable.
     pub fn reply(self, reply: E::Reply) -> Decision<E> {
         self.answered(Answer::Now(reply))
@@ -87,7 +128,7 @@ impl<E: EventSourced> Persist<E> {
 
     fn answered(self, answer: Answer<E::State, E::Reply>) -> Decision<E> {
         Decision {
-            events: self.events,
+            persist: self,
             answer,
             then: Then::GoOn,
         }
@@ -98,6 +139,7 @@ impl<E: EventSourced> fmt::Debug for Persist<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Persist")
             .field("events", &self.events.len())
+            .field("deliveries", &self.deliveries.len())
             .finish()
     }
 }

@@ -32,6 +32,13 @@ pub enum DurableFailure {
     /// The kind was registered as one of a single host ([`Kind::single_host`](crate::Kind::single_host)), and another member may host it.
     #[error("the store belongs to one node, and more than one may host the kind; nothing was done")]
     SeveralHosts,
+    /// As many of the entity's messages are unconfirmed as may be
+    /// ([`unconfirmed_max`](super::AtLeastOnceSettings::unconfirmed_max)): ask again when some are.
+    #[error("too many of the entity's messages are not confirmed; nothing was done")]
+    TooManyUnconfirmed,
+    /// What [`EventSourced::redelivery`](super::EventSourced::redelivery) says is out of its range: mend the program.
+    #[error("a setting of the entity is out of its range; nothing was done")]
+    BadSetting,
 }
 
 impl DurableFailure {
@@ -47,7 +54,9 @@ impl DurableFailure {
             | Self::Fenced
             | Self::Damaged
             | Self::Unreadable
-            | Self::SeveralHosts => false,
+            | Self::SeveralHosts
+            | Self::TooManyUnconfirmed
+            | Self::BadSetting => false,
         }
     }
 
@@ -63,6 +72,8 @@ impl DurableFailure {
             Self::Damaged => 7,
             Self::Unreadable => 8,
             Self::SeveralHosts => 9,
+            Self::TooManyUnconfirmed => 10,
+            Self::BadSetting => 11,
         }
     }
 
@@ -78,6 +89,8 @@ impl DurableFailure {
             7 => Self::Damaged,
             8 => Self::Unreadable,
             9 => Self::SeveralHosts,
+            10 => Self::TooManyUnconfirmed,
+            11 => Self::BadSetting,
             _ => return None,
         })
     }

@@ -1,23 +1,20 @@
 //! The life of one durable entity: recovers, then handles one command after the other, each answered when what it decided is durable.
 //! Spec: sharding 10.7.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use quorate_core::ident::Role;
 use quorate_core::membership::member::Member;
-use quorate_core::sharding::ids::Payload;
-use quorate_core::store::Bytes;
 
-use super::decision::{Answer, Decision, Then};
+use super::handling::{Flow, Handling};
 use super::journal::Journal;
-use super::limits::{COMMAND_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_PER_COMMAND_MAX, STATE_BYTES_MAX};
 use super::obstacle::{Obstacle, Sleep, Trouble, Waited};
-use super::recovery::{Recovery, recover};
-use super::retention::{Keeps, Retention};
-use super::writing::{Extent, Writer, Written};
-use super::{DurableFailure, EventSourced, schema};
-use crate::codec;
-use crate::entity::{EntityContext, Life, MESSAGES_PER_TURN};
+use super::post::Post;
+use super::recovery::{Recovered, recover};
+use super::writing::Writer;
+use super::{DurableFailure, EventSourced};
+use crate::entity::{Beside, EntityContext, Life, MESSAGES_PER_TURN};
 use crate::sync::{Either, race, yield_now};
 
 /// What an entity needs beside its journal.
@@ -46,7 +43,7 @@ impl Surroundings {
 
 pub(super) async fn run<E, F, J>(
     make: Arc<F>,
-    mut life: Life,
+    life: Life,
     journal: Result<J, DurableFailure>,
     around: Surroundings,
 ) where
@@ -66,17 +63,21 @@ pub(super) async fn run<E, F, J>(
     };
     let context = life.context().clone();
     let mut entity = life.enter(|| make(context.clone()));
-    let Some((mut state, extent, recovery)) = recovered(&mut entity, &life, &mut journal, &around).await
-    else {
+    let Some(recovered) = recovered(&mut entity, &life, &mut journal, &around).await else {
         return;
     };
+    let Recovered {
+        state,
+        extent,
+        recovery,
+        outbox,
+    } = recovered;
     life.counters().recovered(&recovery);
     tracing::debug!(
         target: "cluster::store", event = "entity_recovered", entity = ?context, last = recovery.last,
         replayed = recovery.replayed, snapshot = recovery.snapshot
     );
     let retention = life.enter(|| entity.retention());
-    let mut writer = Writer::new(journal, extent, retention);
     if life
         .unless_killed(entity.on_recovered(&context, &state, &recovery))
         .await
@@ -84,54 +85,38 @@ pub(super) async fn run<E, F, J>(
     {
         return;
     }
+    let handling = Handling {
+        entity,
+        state,
+        context,
+        retention,
+        writer: Writer::new(journal, extent, retention),
+        post: Post::new(outbox),
+        sleep: around.sleep,
+    };
+    handle(life, handling).await;
+}
+
+/// One thing after the other, until the entity ends.
+async fn handle<E: EventSourced, J: Journal>(mut life: Life, mut handling: Handling<E, J>) {
+    let overdue = handling.post.begin(&life);
+    handling.warn(&life, &overdue);
     let mut handled = 0_usize;
-    while let Some(payload) = life.next().await {
-        let Some(command) = codec::decode::<E::Command>(&payload) else {
-            tracing::debug!(target: "cluster::sharding", entity = ?context, event = "message_undecodable");
-            life.answer(Ok(codec::undecodable()));
-            continue;
+    loop {
+        let next = if handling.post.is_idle() {
+            life.next().await.map_or(Beside::Stop, Beside::Message)
+        } else {
+            let due = pin!(handling.post.next(&handling.sleep));
+            life.next_beside(due).await
         };
-        drop(payload);
-        let Some(decision) = life.unless_killed(entity.handle(&context, &state, command)).await else {
-            return;
+        let flow = match next {
+            Beside::Message(payload) => handling.on_command(&mut life, payload).await,
+            Beside::Done(due) => handling.on_due(&mut life, due).await,
+            Beside::Stop => break,
         };
-        let Decision { events, answer, then } = decision;
-        if !events.is_empty() {
-            let written = match encoded::<E>(&events, retention) {
-                Ok(records) => writer.append(&life, &around.sleep, records).await,
-                Err(failure) => Written::NotDone(failure),
-            };
-            match written {
-                Written::Durable => {}
-                Written::NotDone(failure) => {
-                    life.counters().not_durable();
-                    life.answer(Ok(codec::not_durable(failure)));
-                    continue;
-                }
-                Written::Refused(failure) => return fenced(&mut life, Some(failure)),
-                Written::Killed => return,
-            }
-            life.counters().stored(events.len());
-            for event in events {
-                life.enter(|| E::apply(&mut state, event));
-            }
-        }
-        let reply = life.enter(|| answered::<E>(answer, &state, life.is_asked()));
-        if let Some(reply) = reply {
-            life.answer(Ok(reply));
-        }
-        if writer.is_due() {
-            let kept = writer.retain(&life, || snapshot::<E>(&state));
-            match race(kept, life.killed()).await {
-                Either::Left(Ok(())) => {}
-                Either::Left(Err(_)) => return fenced(&mut life, None),
-                Either::Right(()) => return,
-            }
-        }
-        match then {
-            Then::GoOn => {}
-            Then::Stop => context.stop(),
-            Then::Passivate => context.passivate(),
+        match flow {
+            Flow::GoOn => {}
+            Flow::Ended => return,
         }
         handled += 1;
         if handled.is_multiple_of(MESSAGES_PER_TURN) {
@@ -139,7 +124,13 @@ pub(super) async fn run<E, F, J>(
         }
     }
     if !life.is_killed() {
-        life.unless_killed(entity.on_stop(&context, &state)).await;
+        let Handling {
+            entity,
+            context,
+            state,
+            ..
+        } = &mut handling;
+        life.unless_killed(entity.on_stop(context, state)).await;
     }
 }
 
@@ -150,13 +141,12 @@ async fn recovered<E: EventSourced, J: Journal>(
     life: &Life,
     journal: &mut J,
     around: &Surroundings,
-) -> Option<(E::State, Extent, Recovery)> {
+) -> Option<Recovered<E>> {
     let mut trouble = Trouble::default();
     loop {
-        let retention = life.enter(|| entity.retention());
         let trying = async {
             around.is_alone(life.context())?;
-            recover(entity, life, journal, retention).await
+            recover(entity, life, journal).await
         };
         let obstacle = match race(trying, life.killed()).await {
             Either::Left(Ok(recovered)) => return Some(recovered),
@@ -178,60 +168,4 @@ async fn recovered<E: EventSourced, J: Journal>(
             Waited::Stopping | Waited::Killed => return None,
         }
     }
-}
-
-/// Tells who asked, if somebody did, and leaves the rest to the entity's end: what waits was not begun with.
-fn fenced(life: &mut Life, failure: Option<DurableFailure>) {
-    if let Some(left_out) = life.counters().take_line() {
-        tracing::warn!(
-            target: "cluster::store", event = "entity_fenced", entity = ?life.context(), left_out,
-            "a later incarnation owns its log: this one stops"
-        );
-    }
-    life.counters().fenced();
-    if let Some(failure) = failure {
-        life.answer(Ok(codec::not_durable(failure)));
-    }
-}
-
-/// The records of a command's events.
-fn encoded<E: EventSourced>(events: &[E::Event], retention: Retention) -> Result<Vec<Bytes>, DurableFailure> {
-    if events.len() > EVENTS_PER_COMMAND_MAX {
-        return Err(DurableFailure::TooLarge);
-    }
-    let mut records = Vec::with_capacity(events.len());
-    let mut bytes = 0_usize;
-    let event_bytes_max = match retention.keeps {
-        Keeps::Everything | Keeps::BehindSnapshot => EVENT_BYTES_MAX,
-        Keeps::Last => STATE_BYTES_MAX,
-    };
-    for event in events {
-        let record = schema::to_bytes(event).ok_or(DurableFailure::TooLarge)?;
-        let len = record.len().saturating_sub(schema::HEADER_BYTES);
-        bytes = bytes.saturating_add(len);
-        if len > event_bytes_max || bytes > COMMAND_BYTES_MAX {
-            return Err(DurableFailure::TooLarge);
-        }
-        records.push(record);
-    }
-    Ok(records)
-}
-
-/// The answer's bytes, if somebody waits for them. What is computed is computed anyway.
-fn answered<E: EventSourced>(
-    answer: Answer<E::State, E::Reply>,
-    state: &E::State,
-    is_asked: bool,
-) -> Option<Payload> {
-    let reply = match answer {
-        Answer::Now(reply) => reply,
-        Answer::Later(reply) => reply(state),
-    };
-    is_asked.then(|| codec::encode_answer(&reply))
-}
-
-/// A state as it is kept; `None` if it is too large.
-fn snapshot<E: EventSourced>(state: &E::State) -> Option<Bytes> {
-    let bytes = schema::to_bytes(state)?;
-    (bytes.len() <= STATE_BYTES_MAX + schema::HEADER_BYTES).then_some(bytes)
 }

@@ -8,7 +8,8 @@
 //! | [`Versioned`], [`Golden`] | how events and states become bytes, and which versions of them can be read |
 //! | `keeper` | who keeps the logs of a kind |
 //! | `journal`, `quorum` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
-//! | `life`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
+//! | `life`, `handling`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
+//! | `outbox`, `post`, `note` | which messages an entity has to deliver, when they are sent again, how its log keeps that ([`DeliveryId`], [`Received`]) |
 //! | `name` | how a log is called |
 
 mod behaviour;
@@ -16,12 +17,16 @@ mod counters;
 mod decision;
 mod failure;
 mod golden;
+mod handling;
 mod journal;
 mod keeper;
 mod life;
 pub mod limits;
 mod name;
+mod note;
 mod obstacle;
+mod outbox;
+mod post;
 mod quorum;
 mod recovery;
 mod register;
@@ -42,6 +47,9 @@ pub(crate) use journal::Journal;
 pub(crate) use keeper::{Keeper, KeptJournal};
 pub(crate) use name::log_name;
 pub(crate) use obstacle::Sleep;
+pub use outbox::{DeliveryId, Received};
+pub use post::{Confirmed, Overdue};
+pub use quorate_core::delivery::AtLeastOnceSettings;
 pub use recovery::Recovery;
 pub use retention::Retention;
 pub use schema::{SchemaError, Versioned, read};

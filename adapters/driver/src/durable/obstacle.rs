@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_core::delivery::BadSetting;
 use quorate_core::store::StoreError;
 
 use super::{DurableFailure, SchemaError};
@@ -40,6 +41,10 @@ pub(super) enum Obstacle {
     Overtaken,
     #[error("the store belongs to this node, and {others} more may host the kind")]
     SeveralHosts { others: usize },
+    #[error("the record {sequence} is none of the library's that this version knows")]
+    Note { sequence: u64 },
+    #[error("redelivery: {0}")]
+    Setting(#[from] BadSetting),
 }
 
 impl Obstacle {
@@ -47,10 +52,11 @@ impl Obstacle {
     pub(super) const fn failure(self) -> DurableFailure {
         match self {
             Self::Store(error) => failure(error),
-            Self::Snapshot { .. } | Self::Event { .. } => DurableFailure::Unreadable,
+            Self::Snapshot { .. } | Self::Event { .. } | Self::Note { .. } => DurableFailure::Unreadable,
             Self::Missing { .. } => DurableFailure::Damaged,
             Self::Overtaken => DurableFailure::Fenced,
             Self::SeveralHosts { .. } => DurableFailure::SeveralHosts,
+            Self::Setting(_) => DurableFailure::BadSetting,
         }
     }
 
@@ -68,9 +74,12 @@ impl Obstacle {
                 _ => true,
             },
             Self::Overtaken => true,
-            Self::Snapshot { .. } | Self::Event { .. } | Self::Missing { .. } | Self::SeveralHosts { .. } => {
-                false
-            }
+            Self::Snapshot { .. }
+            | Self::Event { .. }
+            | Self::Note { .. }
+            | Self::Missing { .. }
+            | Self::SeveralHosts { .. }
+            | Self::Setting(_) => false,
         }
     }
 }

@@ -4,8 +4,10 @@
 use quorate_core::store::{LogState, Record, Sequence};
 
 use super::journal::Journal;
+use super::note::{self, Note, Noted};
 use super::obstacle::Obstacle;
-use super::retention::{Keeps, Retention};
+use super::outbox::Outbox;
+use super::retention::Keeps;
 use super::writing::Extent;
 use super::{EventSourced, schema};
 use crate::entity::Life;
@@ -16,7 +18,7 @@ use crate::entity::Life;
 pub struct Recovery {
     /// The last event that the snapshot covers; `None` without a snapshot.
     pub snapshot: Option<u64>,
-    /// Events that were read and applied.
+    /// Events that were read and applied, and what the library keeps among them: messages to be delivered and their confirmations.
     pub replayed: u64,
     /// The last event applied, by its number in the log: 0 if there is none.
     pub sequence: u64,
@@ -32,15 +34,24 @@ impl Recovery {
     }
 }
 
+/// What a log amounts to.
+pub(super) struct Recovered<E: EventSourced> {
+    pub(super) state: E::State,
+    pub(super) extent: Extent,
+    pub(super) recovery: Recovery,
+    pub(super) outbox: Outbox,
+}
+
 /// One try. Whatever it reads comes from behind the token: `open` is first.
 pub(super) async fn recover<E: EventSourced, J: Journal>(
     entity: &mut E,
     life: &Life,
     journal: &mut J,
-    retention: Retention,
-) -> Result<(E::State, Extent, Recovery), Obstacle> {
+) -> Result<Recovered<E>, Obstacle> {
+    let (retention, redelivery) = life.enter(|| (entity.retention(), entity.redelivery()));
+    redelivery.check()?;
     let log = journal.open().await?;
-    let (mut state, mut so_far) = snapshot::<E, J>(journal, log).await?;
+    let (mut state, mut noted, mut so_far) = snapshot::<E, J>(journal, log).await?;
     let mut next = so_far.sequence + 1;
     if retention.keeps == Keeps::Last {
         next = next.max(log.last);
@@ -60,8 +71,10 @@ pub(super) async fn recover<E: EventSourced, J: Journal>(
             .take_while(|record| record.sequence <= log.last)
         {
             bytes_behind += record.bytes.len();
-            let event = event::<E>(&record, next)?;
-            life.enter(|| E::apply(&mut state, event));
+            match recorded::<E>(&record, next)? {
+                Recorded::Event(event) => life.enter(|| E::apply(&mut state, event)),
+                Recorded::Note(note) => noted.learn(note),
+            }
             so_far.replayed += 1;
             so_far.sequence = next;
             next += 1;
@@ -74,20 +87,26 @@ pub(super) async fn recover<E: EventSourced, J: Journal>(
         covered: so_far.snapshot.unwrap_or(0),
         bytes_behind,
     };
-    Ok((state, extent, so_far))
+    Ok(Recovered {
+        state,
+        extent,
+        recovery: so_far,
+        outbox: Outbox::recovered(redelivery, noted)?,
+    })
 }
 
 async fn snapshot<E: EventSourced, J: Journal>(
     journal: &mut J,
     log: LogState,
-) -> Result<(E::State, Recovery), Obstacle> {
+) -> Result<(E::State, Noted, Recovery), Obstacle> {
     let last = log.last;
     let nothing = Recovery {
         last,
         ..Recovery::default()
     };
+    let mut noted = Noted::default();
     let Some(covered) = log.snapshot else {
-        return Ok((E::State::default(), nothing));
+        return Ok((E::State::default(), noted, nothing));
     };
     let Some(kept) = journal.read_snapshot().await? else {
         return Err(Obstacle::Missing { sequence: covered });
@@ -96,21 +115,33 @@ async fn snapshot<E: EventSourced, J: Journal>(
     if through > last {
         return Err(Obstacle::Overtaken);
     }
-    let state = schema::from_bytes(&kept.state).map_err(|error| Obstacle::Snapshot { through, error })?;
+    let (notes, state) = note::split(&kept.state).map_err(|_| Obstacle::Note { sequence: through })?;
+    notes.into_iter().for_each(|note| noted.learn(note));
+    let state = schema::from_bytes(state).map_err(|error| Obstacle::Snapshot { through, error })?;
     let found = Recovery {
         snapshot: Some(through),
         sequence: through,
         ..nothing
     };
-    Ok((state, found))
+    Ok((state, noted, found))
 }
 
-fn event<E: EventSourced>(record: &Record, expected: Sequence) -> Result<E::Event, Obstacle> {
+/// One record.
+enum Recorded<E> {
+    Event(E),
+    Note(Note),
+}
+
+fn recorded<E: EventSourced>(record: &Record, expected: Sequence) -> Result<Recorded<E::Event>, Obstacle> {
+    let sequence = expected;
     if record.sequence != expected {
-        return Err(Obstacle::Missing { sequence: expected });
+        return Err(Obstacle::Missing { sequence });
     }
-    schema::from_bytes(&record.bytes).map_err(|error| Obstacle::Event {
-        sequence: expected,
-        error,
-    })
+    if let Some(note) = Note::read(&record.bytes).map_err(|_| Obstacle::Note { sequence })? {
+        return Ok(Recorded::Note(note));
+    }
+    let event = schema::from_bytes(&record.bytes);
+    event
+        .map(Recorded::Event)
+        .map_err(|error| Obstacle::Event { sequence, error })
 }

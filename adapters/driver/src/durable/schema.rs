@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 
 use crate::codec;
 
-/// The first byte: the form of what follows. Version (4 bytes, little-endian), then postcard.
+/// The first byte: the form of what follows. Version (4 bytes, little-endian), then postcard. The forms of what the library keeps
+/// itself are `note`'s.
 const FORM: u8 = 1;
 
 /// What stands in front of the value.

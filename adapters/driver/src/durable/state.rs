@@ -61,7 +61,7 @@ impl<D: DurableState> EventSourced for Replacing<D> {
         let current = Self::current(&self.nothing, state);
         let change = self.inner.handle(context, current, command).await;
         Decision {
-            events: change.state.map(Revision).into_iter().collect(),
+            persist: Decision::persist_all(change.state.map(Revision)),
             answer: Answer::Now(change.reply),
             then: change.then,
         }

@@ -322,7 +322,7 @@ impl Life {
     }
 
     /// The same for what it does by itself: nobody waits for an answer.
-    pub(super) async fn begun_by_itself(&mut self) -> Option<()> {
+    pub(crate) async fn begun_by_itself(&mut self) -> Option<()> {
         self.context.begin(Occasion::default());
         self.may_begin().await
     }

@@ -1,0 +1,170 @@
+//! What the library keeps in an entity's log beside its events, and in its snapshot beside its state: which messages it has to deliver.
+//! These bytes are on disks: forms never change, and variants are only appended. Spec: sharding 1.15.
+
+use std::collections::BTreeMap;
+
+use quorate_core::sharding::ids::{EntityId, KindId};
+use quorate_core::store::Bytes as Record;
+use serde::{Deserialize, Serialize};
+
+use super::outbox::{Letter, Recipient};
+use crate::codec;
+use crate::delivery::Bytes;
+
+/// The first byte of a record that is a note; postcard follows. One is an event's.
+const NOTE_FORM: u8 = 2;
+
+/// The first byte of a snapshot that has notes in front: their length (4 bytes, little-endian), the notes, the state as without them.
+const NOTED_FORM: u8 = 3;
+
+/// One record of the library.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Note {
+    /// A message has its number, and is to be delivered.
+    Sent {
+        number: u64,
+        kind: u64,
+        id: Vec<u8>,
+        payload: Bytes,
+    },
+    /// Somebody has confirmed it.
+    Confirmed { number: u64 },
+    /// Numbers up to this one were given. In snapshots: of messages that are confirmed nothing else is left.
+    Given { number: u64 },
+}
+
+impl Note {
+    pub(super) fn sent(number: u64, letter: &Letter) -> Self {
+        Self::Sent {
+            number,
+            kind: letter.to.kind.raw(),
+            id: letter.to.id.as_bytes().to_vec(),
+            payload: Bytes(letter.payload.clone()),
+        }
+    }
+
+    /// Its bytes in a log; `None` if it cannot be encoded.
+    pub(super) fn record(&self) -> Option<Record> {
+        codec::encode_after(&[NOTE_FORM], self).map(Record::from)
+    }
+
+    /// The note in a record, unless that is an event.
+    ///
+    /// # Errors
+    /// It is a note that this version does not know.
+    pub(super) fn read(record: &[u8]) -> Result<Option<Self>, Unknown> {
+        match record.strip_prefix(&[NOTE_FORM]) {
+            Some(note) => codec::decode(note).map(Some).ok_or(Unknown),
+            None => Ok(None),
+        }
+    }
+}
+
+/// It is a note, of a later version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unknown;
+
+/// A state with notes in front; `None` if they cannot be encoded.
+pub(super) fn in_front(notes: &[Note], state: &[u8]) -> Option<Record> {
+    let notes = codec::encode(notes)?;
+    let length = u32::try_from(notes.len()).ok()?.to_le_bytes();
+    Some([&[NOTED_FORM], &length[..], &notes, state].concat().into())
+}
+
+/// The notes of a snapshot, and its state.
+///
+/// # Errors
+/// They cannot be read by this version.
+pub(super) fn split(snapshot: &[u8]) -> Result<(Vec<Note>, &[u8]), Unknown> {
+    let Some(noted) = snapshot.strip_prefix(&[NOTED_FORM]) else {
+        return Ok((Vec::new(), snapshot));
+    };
+    let (length, rest) = noted.split_first_chunk::<4>().ok_or(Unknown)?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| Unknown)?;
+    let (notes, state) = rest.split_at_checked(length).ok_or(Unknown)?;
+    Ok((codec::decode(notes).ok_or(Unknown)?, state))
+}
+
+/// What all notes of a log amount to.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    /// The last number that was given to a message.
+    pub(super) given: u64,
+    pub(super) unconfirmed: BTreeMap<u64, Letter>,
+}
+
+impl Noted {
+    pub(super) fn learn(&mut self, note: Note) {
+        match note {
+            Note::Sent {
+                number,
+                kind,
+                id,
+                payload,
+            } => {
+                let to = Recipient::new(KindId::from_raw(kind), EntityId::new(&id));
+                let payload = payload.0;
+                self.given = self.given.max(number);
+                self.unconfirmed.insert(number, Letter { to, payload });
+            }
+            Note::Confirmed { number } => {
+                self.unconfirmed.remove(&number);
+            }
+            Note::Given { number } => self.given = self.given.max(number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::sharding::ids::Payload;
+
+    use super::*;
+
+    fn sent() -> Note {
+        let letter = Letter {
+            to: Recipient::new(KindId::from_raw(0x0102), EntityId::new(b"bob")),
+            payload: Payload::from([9, 8]),
+        };
+        Note::sent(7, &letter)
+    }
+
+    #[test]
+    fn the_bytes_of_notes_never_change() {
+        let bytes = |note: Note| note.record().unwrap().to_vec();
+        let sent_bytes = [2, 0, 7, 0x82, 2, 3, b'b', b'o', b'b', 2, 9, 8];
+        assert_eq!(bytes(sent()), sent_bytes);
+        assert_eq!(bytes(Note::Confirmed { number: 300 }), [2, 1, 0xac, 2]);
+        assert_eq!(bytes(Note::Given { number: 1 }), [2, 2, 1]);
+        assert!(matches!(
+            Note::read(&sent_bytes),
+            Ok(Some(Note::Sent { number: 7, .. }))
+        ));
+        assert!(matches!(Note::read(&[1, 1, 0, 0, 0, 5]), Ok(None)), "an event");
+        assert!(Note::read(&[2, 200]).is_err(), "of a later version");
+    }
+
+    #[test]
+    fn a_snapshot_has_its_notes_in_front_or_none() {
+        let state = [1, 1, 0, 0, 0, 5];
+        let noted = in_front(&[Note::Given { number: 3 }], &state).unwrap();
+        assert_eq!(noted[..], [3, 3, 0, 0, 0, 1, 2, 3, 1, 1, 0, 0, 0, 5]);
+        let (notes, rest) = split(&noted).unwrap();
+        assert!(matches!(notes[..], [Note::Given { number: 3 }]));
+        assert_eq!(rest, state);
+        assert!(split(&state).is_ok_and(|(notes, rest)| notes.is_empty() && rest == state));
+        for cut in 1..8 {
+            assert!(split(&noted[..cut]).is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_was_confirmed_is_forgotten_and_its_number_is_not() {
+        let mut noted = Noted::default();
+        noted.learn(sent());
+        noted.learn(Note::Given { number: 3 });
+        assert_eq!((noted.given, noted.unconfirmed.len()), (7, 1));
+        noted.learn(Note::Confirmed { number: 7 });
+        assert_eq!((noted.given, noted.unconfirmed.len()), (7, 0));
+    }
+}
