@@ -2,6 +2,7 @@
 //! never outlive their parent, their command line, what the user sees, and the demo for every runtime.
 #![forbid(unsafe_code)]
 
+pub mod bank;
 pub mod counter;
 pub mod demo;
 mod ending;
@@ -15,5 +16,6 @@ pub mod process;
 mod processes;
 mod program;
 mod screen;
+mod stores;
 pub mod trust;
 pub mod words;

@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::COUNTERS;
 use super::ledger::{Ledger, Reading, Readings, Verdict};
-use super::node::POSTGRES;
 use crate::processes::{Listens, Processes};
 use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
 use crate::screen::Screen;
+use crate::stores::Stores;
 use crate::trust::Authority;
 
 /// How long anything may take that is waited for: several times what the fast timings need for a fail-over.
@@ -27,23 +26,6 @@ struct Place {
     address: Option<String>,
     shown: Shown,
     note: &'static str,
-}
-
-/// What keeps the counters.
-pub(super) enum Stores {
-    /// A file for each node in this folder.
-    Files(PathBuf),
-    /// A server for all.
-    Postgres(String),
-}
-
-impl Stores {
-    fn of(&self, index: usize) -> PathBuf {
-        match self {
-            Self::Files(folder) => folder.join(format!("node-{}.redb", index + 1)),
-            Self::Postgres(server) => format!("{POSTGRES}{server}").into(),
-        }
-    }
 }
 
 /// All nodes of a run.

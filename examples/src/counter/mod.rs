@@ -10,13 +10,14 @@ mod node;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use self::fleet::{Fleet, Stores};
+use self::fleet::Fleet;
 use self::ledger::{Left, Verdict};
 use crate::ending::{self, Folder};
 use crate::hosts::Host;
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
 use crate::screen::Screen;
+use crate::stores::Stores;
 use crate::trust::Authority;
 
 /// Without a terminal, how things stand is a line at most this often.

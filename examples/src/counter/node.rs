@@ -9,16 +9,15 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use futures_lite::future;
-use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement};
-use quorate_driver::{Cluster, ClusterBuilder, ClusterError, Kind, Region, Runtime, Security, StartError};
-use quorate_store_postgres::{Postgres, Tls};
-use quorate_store_redb::Redb;
+use quorate_driver::core::{LimitSettings, PassivationSettings, Replacement};
+use quorate_driver::{Cluster, ClusterError, Kind, Region, Runtime, Security, StartError};
 
 use super::COUNTERS;
 use super::entity::{Client, Command, Counter, Told};
 use crate::gate::{self, Cuttable};
 use crate::hosts::Host;
 use crate::program::{NodeOptions, READY, node_process, say};
+use crate::stores::with_store;
 
 /// Tasks of one node that send commands.
 const CLIENTS: u8 = 4;
@@ -37,35 +36,12 @@ const IN_MEMORY: usize = 24;
 const IDLE: Duration = Duration::from_millis(500);
 /// More than five nodes need, so that each has its share.
 const SHARDS: u32 = 30;
-/// Files that keep every log: of five nodes' files a majority of these has every event, so one node at a time may be away.
-const VOTERS: usize = 3;
-/// What stands before a server in place of a file.
-pub(super) const POSTGRES: &str = "postgres:";
 /// Where the tables are.
 const SCHEMA: &str = "quorate_counter";
 
 /// Runs until the parent ends, or the node does.
 pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {
     node_process::<H, _, _>(|security, orders| node::<H>(options, security, orders))
-}
-
-/// The same builder with what keeps the logs: this node's own file, which votes about them with those of others, or a database.
-fn with_store<A>(
-    builder: ClusterBuilder<A, Security>,
-    options: &NodeOptions,
-) -> std::io::Result<ClusterBuilder<A, Security>> {
-    let nothing = || std::io::Error::other("no store was named");
-    let store = options.store.as_ref().ok_or_else(nothing)?;
-    match store.to_str().and_then(|store| store.strip_prefix(POSTGRES)) {
-        Some(server) => {
-            let node = format!("node-{}", options.index + 1);
-            Ok(builder.store(Postgres::new(server, &node, Tls::off())?.schema(SCHEMA)?))
-        }
-        None => {
-            let voters = |config: &mut Config| config.journal.voters = VOTERS;
-            Ok(builder.store(Redb::open(store)?).config(voters))
-        }
-    }
 }
 
 fn kind() -> Result<Kind<Command, Told>, StartError> {
@@ -90,7 +66,7 @@ async fn node<H: Host>(
         .bind(&options.bind)
         .security(security)
         .fast_profile();
-    let builder = with_store(builder, &options).map_err(environment("store"))?;
+    let builder = with_store(builder, &options, SCHEMA).map_err(environment("store"))?;
     let cluster = builder.start().await?;
     match &options.seed {
         Some(seed) => cluster.join([seed]).await?,
