@@ -29,6 +29,7 @@ use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::fields::{Keeping, KindFields, StoreMode};
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
+use quorate_core::sharding::protocol::Part;
 use quorate_core::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{StoreError, StoreReport, StoreRequest};
@@ -195,6 +196,19 @@ fn settings(all: &[(u8, u8)]) -> Settings {
         by_key.insert(*key % 6, if optional { setting.if_known() } else { setting });
     }
     Settings::new(by_key.into_values()).expect("a few short ones")
+}
+
+/// One of the registrations that come in parts, now and then.
+fn part(what: u8, node: Peer) -> Part {
+    if what < 200 {
+        return Part::WHOLE;
+    }
+    let (list, index) = (u64::from(what / 10), u16::from(node % 2));
+    Part {
+        list,
+        index,
+        count: 2,
+    }
 }
 
 fn fields(shards: u32, hosts: bool) -> KindFields {
@@ -573,6 +587,7 @@ impl World {
                         fields: fields(10, *what % 20 != 10),
                         hosted,
                         draining: *what % 30 == 20,
+                        part: part(*what, *node),
                     },
                     1 => ShardingBody::RegisterAck { term },
                     2 => ShardingBody::RegisterRefused {

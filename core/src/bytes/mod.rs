@@ -173,6 +173,11 @@ pub(crate) fn put_address(out: &mut Vec<u8>, address: &Address) -> Result<(), Wi
     Ok(())
 }
 
+/// Bytes that [`put_node`] writes.
+pub(crate) fn node_bytes(node: &UniqueAddress) -> usize {
+    1 + node.address().host().len() + 2 + 8
+}
+
 pub(crate) fn put_node(out: &mut Vec<u8>, node: &UniqueAddress) -> Result<(), WireError> {
     put_address(out, node.address())?;
     out.extend_from_slice(&node.uid().to_le_bytes());

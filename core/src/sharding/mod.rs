@@ -407,13 +407,14 @@ impl Sharding {
                 fields,
                 hosted,
                 draining,
+                part,
             } => {
                 let said = Registration {
                     fields,
                     hosted,
                     draining,
                 };
-                coordinator.on_register(cx, from, said);
+                coordinator.on_register_part(cx, from, part, said);
             }
             ShardingBody::NoRegion { term } => coordinator.on_no_region(cx, from, &term),
             ShardingBody::GetShardHome { shard } => coordinator.on_get_shard_home(cx, from, shard),

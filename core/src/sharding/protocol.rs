@@ -7,7 +7,9 @@ pub mod counters;
 mod entity;
 mod kind_settings;
 mod mark;
+mod part;
 pub mod registry;
+mod rejection;
 mod shutdown;
 mod store_ask;
 pub mod survey;
@@ -33,6 +35,8 @@ pub use command_error::CommandError;
 pub use entity::{EntityEnvelope, EntityOrder, EntityReport};
 pub use kind_settings::KindSettings;
 pub use mark::ShardMark;
+pub use part::Part;
+pub use rejection::Rejection;
 pub use shutdown::RegionShutdown;
 pub(crate) use store_ask::{StoreAsk, StoreUser};
 pub use timers::{CoordinatorTimer, RegionTimer, Timer};
@@ -134,6 +138,8 @@ pub enum ShardingBody {
         hosted: Vec<ShardId>,
         /// I am leaving: give me nothing new.
         draining: bool,
+        /// Which part of `hosted` this is: more shards than fit into a frame are named one part after the other.
+        part: Part,
     },
     /// Coordinator to region: I know you now.
     RegisterAck {
@@ -419,25 +425,4 @@ pub enum Event {
     },
     /// This region has handed over everything.
     Drained,
-}
-
-/// What was wrong with a peer's message to sharding. Catalogue: reliability 3c.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Rejection {
-    /// A coordinator of an older term (B-59).
-    #[error("a coordinator of an older term")]
-    StaleTerm,
-    /// Who speaks is not who the message says (or not the coordinator).
-    #[error("the sender may not say that")]
-    WrongSender,
-    /// An entity kind this node does not have (B-58).
-    #[error("unknown entity kind")]
-    UnknownKind,
-    /// A shard number beyond the kind's shards, or an entity id of illegal length.
-    #[error("{what} out of range")]
-    OutOfRange {
-        /// What.
-        what: &'static str,
-    },
 }

@@ -63,6 +63,7 @@ pub(super) fn answer_for_unknown_kind(
             let body = ShardingBody::NoRegion { term };
             cx.send(from, ShardingMsg::Kind(ShardingMessage { kind, body }));
         }
+        ShardingBody::Register { part, .. } if !part.is_last() => {}
         ShardingBody::Register { .. } => {
             let body = ShardingBody::NobodyHosts;
             cx.send(from, ShardingMsg::Kind(ShardingMessage { kind, body }));

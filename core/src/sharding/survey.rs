@@ -53,6 +53,36 @@ impl Found {
     }
 }
 
+impl Open {
+    /// A part of an answer, or all of it.
+    fn hear(&mut self, from: &UniqueAddress, region: Option<RegionCounts>) {
+        let Found::Hosts(found) = &mut self.found else {
+            return;
+        };
+        let said = found.regions.entry(from.clone()).or_default();
+        match (said, region) {
+            (Some(known), Some(part)) => {
+                let last = known.shards.last().map(|(shard, _)| *shard);
+                let new = part.shards.into_iter().filter(|(shard, _)| Some(*shard) > last);
+                known.shards.extend(new);
+                (known.shards_total, known.entities_total) = (part.shards_total, part.entities_total);
+            }
+            (said, region) => *said = region,
+        }
+    }
+
+    /// Nobody waits for a node any more; a part of its answer says too little.
+    fn give_up_on(&mut self, node: &UniqueAddress) {
+        let waited = self.waits_for.remove(node);
+        match &mut self.found {
+            Found::Hosts(found) if waited => {
+                found.regions.remove(node);
+            }
+            Found::Hosts(_) | Found::Place(_) => {}
+        }
+    }
+}
+
 /// The surveys that are open here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surveys {
@@ -92,7 +122,9 @@ impl Surveys {
             return;
         }
         for open in self.open.values_mut() {
-            open.waits_for.retain(|node| !lost.contains(node));
+            for node in lost {
+                open.give_up_on(node);
+            }
         }
         self.finish(cx);
     }
@@ -101,7 +133,10 @@ impl Surveys {
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>) {
         let now = cx.mono();
         for open in self.open.values_mut().filter(|open| open.deadline <= now) {
-            let silent = core::mem::take(&mut open.waits_for);
+            let silent = open.waits_for.clone();
+            for node in &silent {
+                open.give_up_on(node);
+            }
             match &mut open.found {
                 Found::Hosts(survey) => survey.silent.extend(silent),
                 // That it has said nothing says that it was silent.
@@ -141,7 +176,7 @@ impl Sharding {
             cx.send(node, ShardingMsg::Survey(SurveyMsg::Query { id, kind }));
         }
         let mut found = Survey::default();
-        found.regions.insert(me, self.counts(kind, usize::MAX));
+        found.regions.insert(me, self.counts(kind));
         let open = Open {
             token,
             kind,
@@ -205,15 +240,7 @@ impl Sharding {
     /// Another node asks, or answers.
     pub(super) fn on_survey(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: SurveyMsg) {
         match message {
-            SurveyMsg::Query { id, kind } => {
-                let room = cx
-                    .config()
-                    .limits
-                    .control_frame_bytes_max
-                    .saturating_sub(AROUND_BYTES);
-                let region = self.counts(kind, room / SHARD_BYTES);
-                cx.send(from, ShardingMsg::Survey(SurveyMsg::Counts { id, region }));
-            }
+            SurveyMsg::Query { id, kind } => self.answer_survey(cx, from, id, kind),
             SurveyMsg::Where { id, kind, shard } => {
                 let machines = self.kinds.get(&kind).filter(|_| self.is_accepted(kind));
                 let placement = machines.and_then(|machines| machines.coordinator.placement(shard));
@@ -230,15 +257,13 @@ impl Sharding {
                     self.surveys.finish(cx);
                 }
             }
-            SurveyMsg::Counts { id, region } => {
+            SurveyMsg::Counts { id, region, more } => {
                 let Some(open) = self.surveys.open.get_mut(&id) else {
                     // Its time was over before.
                     return;
                 };
-                let Found::Hosts(found) = &mut open.found else {
-                    return;
-                };
-                if !open.waits_for.remove(from) {
+                let is_asked = matches!(open.found, Found::Hosts(_)) && open.waits_for.contains(from);
+                if !is_asked {
                     return;
                 }
                 let shards = self
@@ -249,14 +274,34 @@ impl Sharding {
                     let last = region.shards.last().map_or(0, |(shard, _)| shard.0);
                     shards.is_some_and(|shards| last < shards && region.shards_total <= shards)
                 });
-                found.regions.insert(from.clone(), region);
+                open.hear(from, region);
+                if !more {
+                    open.waits_for.remove(from);
+                }
                 self.surveys.finish(cx);
             }
         }
     }
 
-    fn counts(&self, kind: KindId, most: usize) -> Option<RegionCounts> {
+    fn answer_survey(&self, cx: &mut Cx<'_>, from: &UniqueAddress, id: u64, kind: KindId) {
+        let mut rest = self.counts(kind);
+        let limit = cx.config().limits.control_frame_bytes_max;
+        let most = limit.saturating_sub(AROUND_BYTES) / SHARD_BYTES;
+        while let Some(whole) = rest.as_mut().filter(|whole| whole.shards.len() > most) {
+            let behind = whole.shards.split_off(most);
+            let region = Some(RegionCounts {
+                shards: core::mem::replace(&mut whole.shards, behind),
+                ..*whole
+            });
+            let more = true;
+            cx.send(from, ShardingMsg::Survey(SurveyMsg::Counts { id, region, more }));
+        }
+        let (region, more) = (rest, false);
+        cx.send(from, ShardingMsg::Survey(SurveyMsg::Counts { id, region, more }));
+    }
+
+    fn counts(&self, kind: KindId) -> Option<RegionCounts> {
         let machines = self.kinds.get(&kind).filter(|_| self.is_accepted(kind))?;
-        Some(machines.region.counts(most))
+        Some(machines.region.counts())
     }
 }

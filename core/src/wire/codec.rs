@@ -11,7 +11,9 @@ use alloc::vec::Vec;
 
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::handshake::{FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_MARKS, FEATURE_SETTINGS, FEATURES};
+use super::handshake::{
+    FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_MARKS, FEATURE_PARTS, FEATURE_SETTINGS, FEATURES,
+};
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
 use crate::config::Limits;
@@ -99,8 +101,12 @@ impl Encoder {
             Message::Membership(msg) => membership::put(msg, reads, limits, &mut self.packer, out),
             Message::Detector(msg) => detector::put(msg, out),
             Message::Sharding(msg) => {
-                let marks = features & FEATURE_MARKS != 0;
-                sharding::put(msg, sharding::Reads { chains, marks }, limits, out)
+                let reads = sharding::Reads {
+                    chains,
+                    marks: features & FEATURE_MARKS != 0,
+                    parts: features & FEATURE_PARTS != 0,
+                };
+                sharding::put(msg, reads, limits, out)
             }
             Message::Ddata(msg) => ddata::put(msg, out),
             Message::Singleton(msg) => singleton::put(msg, chains, out),

@@ -16,6 +16,7 @@ use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::membership::state::member::UpNumber;
 use crate::message::{ShardMark, ShardingBody, ShardingMessage, ShardingMsg as Msg, Tag};
+use crate::sharding::protocol::Part;
 use crate::sharding::state::ids::{KindId, SHARDS_MAX, ShardId, Term};
 
 /// Shards are numbered `0..SHARDS_MAX`, which two bytes hold exactly.
@@ -43,6 +44,8 @@ const NOBODY_HOSTS: u8 = 16;
 /// As [`BEGIN_HAND_OFF`] and [`BEGIN_HAND_OFF_ACK`], with the number of the hand-off behind the shard.
 const BEGIN_NUMBERED_HAND_OFF: u8 = 17;
 const BEGIN_NUMBERED_HAND_OFF_ACK: u8 = 18;
+/// As [`REGISTER`], with the part in front of the shards.
+const REGISTER_PART: u8 = 19;
 
 /// What the reader at the other end of a link understands.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,8 @@ pub(super) struct Reads {
     pub(super) chains: bool,
     /// Marks, and numbers of hand-offs.
     pub(super) marks: bool,
+    /// Lists in parts.
+    pub(super) parts: bool,
 }
 
 pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -59,7 +64,7 @@ pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -
         Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, reads.chains, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
-        Msg::Survey(body) => survey::put(body, out),
+        Msg::Survey(body) => survey::put(body, reads.parts, out),
         Msg::Mark(_) | Msg::MarkAck(_) if !reads.marks => Err(WireError::Unencodable { what: "mark" }),
         Msg::Mark(mark) | Msg::MarkAck(mark) => {
             out.extend_from_slice(&mark.kind.raw().to_le_bytes());
@@ -101,10 +106,12 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
             fields,
             hosted,
             draining,
+            part,
         } => {
-            out.push(REGISTER);
+            out.push(if part.is_whole() { REGISTER } else { REGISTER_PART });
             out.push(u8::from(*draining));
             put_fields(fields, out)?;
+            put_part(*part, reads, out)?;
             put_shards(hosted, out)
         }
         ShardingBody::RegisterAck { term } => put_term(REGISTER_ACK, term, out),
@@ -157,7 +164,7 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
 fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
     let kind = KindId::from_raw(reader.u64()?);
     let body = match reader.u8()? {
-        REGISTER => read_register(reader)?,
+        tag @ (REGISTER | REGISTER_PART) => read_register(tag == REGISTER_PART, reader)?,
         REGISTER_ACK => ShardingBody::RegisterAck {
             term: read_term(reader)?,
         },
@@ -213,12 +220,39 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
     Ok(ShardingMessage { kind, body })
 }
 
-fn read_register(reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {
+fn read_register(is_part: bool, reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {
     Ok(ShardingBody::Register {
         draining: reader.bool("register flags")?,
         fields: read_fields(reader)?,
+        part: if is_part { read_part(reader)? } else { Part::WHOLE },
         hosted: read_shards(reader)?,
     })
+}
+
+/// Nothing for a whole list, which every version reads.
+fn put_part(part: Part, reads: Reads, out: &mut Vec<u8>) -> Result<(), WireError> {
+    if !part.is_legal() || !(part.is_whole() || reads.parts) {
+        return Err(WireError::Unencodable { what: "part" });
+    }
+    if !part.is_whole() {
+        out.extend_from_slice(&part.list.to_le_bytes());
+        out.extend_from_slice(&part.index.to_le_bytes());
+        out.extend_from_slice(&part.count.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// A whole list is written otherwise.
+fn read_part(reader: &mut Reader<'_>) -> Result<Part, WireError> {
+    let part = Part {
+        list: reader.u64()?,
+        index: reader.u16()?,
+        count: reader.u16()?,
+    };
+    if part.is_whole() || !part.is_legal() {
+        return Err(WireError::Malformed { what: "part" });
+    }
+    Ok(part)
 }
 
 fn read_homes(reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {

@@ -24,11 +24,14 @@ const ALLOCATED: u8 = 1;
 const FOUND: u8 = 2;
 const MOVES: u8 = 3;
 const FREED: u8 = 4;
+/// As [`COUNTS`], of a kind that is here, with more to follow.
+const SOME_COUNTS: u8 = 5;
 
 /// A shard in a list takes two bytes, and four for its entities.
 const SHARD_BYTES: usize = 6;
 
-pub(super) fn put(message: &SurveyMsg, out: &mut Vec<u8>) -> Result<(), WireError> {
+/// `parts`: whether the reader knows answers with more to follow.
+pub(super) fn put(message: &SurveyMsg, parts: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
     match message {
         SurveyMsg::Query { id, kind } => {
             out.push(QUERY);
@@ -36,7 +39,21 @@ pub(super) fn put(message: &SurveyMsg, out: &mut Vec<u8>) -> Result<(), WireErro
             out.extend_from_slice(&kind.raw().to_le_bytes());
             Ok(())
         }
-        SurveyMsg::Counts { id, region } => {
+        SurveyMsg::Counts {
+            id,
+            region: Some(region),
+            more: true,
+        } if parts => {
+            out.push(SOME_COUNTS);
+            out.extend_from_slice(&id.to_le_bytes());
+            put_counts(region, out)
+        }
+        SurveyMsg::Counts { more: true, .. } => Err(WireError::Unencodable { what: "part" }),
+        SurveyMsg::Counts {
+            id,
+            region,
+            more: false,
+        } => {
             out.push(COUNTS);
             out.extend_from_slice(&id.to_le_bytes());
             out.push(u8::from(region.is_some()));
@@ -72,7 +89,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
                 true => Some(read_counts(reader)?),
                 false => None,
             };
-            Ok(SurveyMsg::Counts { id, region })
+            let more = false;
+            Ok(SurveyMsg::Counts { id, region, more })
         }
         WHERE => Ok(SurveyMsg::Where {
             id,
@@ -86,6 +104,11 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
             };
             Ok(SurveyMsg::There { id, placement })
         }
+        SOME_COUNTS => Ok(SurveyMsg::Counts {
+            id,
+            region: Some(read_counts(reader)?),
+            more: true,
+        }),
         _ => Err(WireError::Malformed { what: "survey" }),
     }
 }

@@ -7,11 +7,10 @@ mod least_shards;
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
+use core::cmp::Ordering;
 
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
-use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::member::{Member, Status};
 use crate::sharding::state::ids::ShardId;
 use crate::view::View;
@@ -97,17 +96,20 @@ impl AllocationSettings {
 /// The position of the most suitable region; `None` without regions.
 #[must_use]
 pub fn most_suitable(regions: &[RegionLoad<'_>]) -> Option<usize> {
-    let ranked = regions.iter().enumerate();
-    ranked
-        .min_by_key(|(_, region)| suitability(region))
-        .map(|(at, _)| at)
+    let mut best: Option<(usize, &RegionLoad<'_>)> = None;
+    for (at, region) in regions.iter().enumerate() {
+        if best.is_none_or(|(_, best)| by_rank(region, best).is_lt()) {
+            best = Some((at, region));
+        }
+    }
+    best.map(|(at, _)| at)
 }
 
 /// The regions, the most suitable first.
 #[must_use]
 pub fn by_suitability<'r, 'a>(regions: &'r [RegionLoad<'a>]) -> Vec<&'r RegionLoad<'a>> {
     let mut sorted: Vec<&RegionLoad<'a>> = regions.iter().collect();
-    sorted.sort_by_key(|region| suitability(region));
+    sorted.sort_by(|one, other| by_rank(one, other));
     sorted
 }
 
@@ -162,21 +164,24 @@ const fn has_settled(status: Status) -> bool {
 
 /// Most suitable first: members that stay, then the highest version, then the fewest shards; the lower node of what is left, so
 /// that the order is total.
-fn suitability<'r>(region: &'r RegionLoad<'_>) -> (bool, Reverse<&'r AppVersion>, usize, &'r UniqueAddress) {
-    let goes = match region.status {
+fn by_rank(one: &RegionLoad<'_>, other: &RegionLoad<'_>) -> Ordering {
+    goes(one.status)
+        .cmp(&goes(other.status))
+        .then_with(|| other.app_version.cmp(&one.app_version))
+        .then_with(|| one.shards.len().cmp(&other.shards.len()))
+        .then_with(|| one.node.cmp(other.node))
+}
+
+/// Whether a member with this status is on its way out.
+const fn goes(status: Status) -> bool {
+    match status {
         Status::Leaving | Status::Exiting | Status::Down | Status::Removed => true,
         Status::Joining
         | Status::WeaklyUp
         | Status::Up
         | Status::PreparingForShutdown
         | Status::ReadyForShutdown => false,
-    };
-    (
-        goes,
-        Reverse(&region.app_version),
-        region.shards.len(),
-        region.node,
-    )
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fixture::{member, node, picture};
+use crate::membership::state::app_version::AppVersion;
 
 const WIDE: RebalanceLimits = RebalanceLimits {
     absolute: 1000,

@@ -45,7 +45,6 @@ impl Coordinator {
         if self.chosen.is_empty() || !self.is_active() || self.paused {
             return;
         }
-        let able = self.hosting_regions(cx);
         let chosen = self.chosen.iter();
         let stored: Vec<(ShardId, UniqueAddress)> = chosen
             .filter(|(shard, home)| self.ledger.holds(**shard, home))
@@ -53,7 +52,7 @@ impl Coordinator {
             .collect();
         let mut void = false;
         for (shard, home) in stored {
-            if able.contains(&home) {
+            if self.may_host(cx, &home) {
                 self.chosen.remove(&shard);
                 self.apply_home(cx, shard, home);
             } else {

@@ -11,7 +11,7 @@ use crate::handoff::Barrier;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
-use crate::sharding::allocation::{RegionLoad, is_good_time, neighbours};
+use crate::sharding::allocation::{is_good_time, neighbours};
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -115,8 +115,7 @@ impl Coordinator {
         if !self.unheard.is_empty() {
             return;
         }
-        let nodes = self.hosting_regions(cx);
-        let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
+        let loads = self.loads(cx);
         if cx.view().is_shutting_down() || !is_good_time(&loads, neighbours(cx.view())) {
             return;
         }

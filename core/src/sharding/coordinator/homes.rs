@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Coordinator;
+use crate::bytes::node_bytes;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
@@ -20,6 +21,11 @@ use crate::timer::CoordinatorTimer;
 /// few enough to keep registration fast. The rest is told on demand.
 const PUSH_PAIRS_MAX: usize = 500;
 const PUSH_MESSAGES_MAX: usize = 10;
+
+/// Bytes of a shard in a message of homes, of what stands around a node's, and around all of them.
+const SHARD_BYTES: usize = 2;
+const AROUND_SHARDS_BYTES: usize = 4;
+const AROUND_HOMES_BYTES: usize = 32;
 
 /// Shards that one step may allocate, each a handful of messages: as many as a region may flush.
 const ALLOCATIONS_PER_STEP: usize = 256;
@@ -45,7 +51,7 @@ impl Coordinator {
             self.answer_requesters(cx, shard);
         } else if self.is_active() {
             self.allocate_soon(cx, shard);
-            if self.hosting_regions(cx).is_empty() {
+            if !self.regions.keys().any(|node| self.may_host(cx, node)) {
                 self.say(cx, from, ShardingBody::NobodyHosts);
             }
         }
@@ -94,32 +100,28 @@ impl Coordinator {
     /// Tells a region the homes that stay, a bounded number.
     pub(super) fn push_homes(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let Some(term) = self.term() else { return };
+        let limit = cx.config().limits.control_frame_bytes_max;
+        let room = limit.saturating_sub(AROUND_HOMES_BYTES + node_bytes(&term.node));
         let mut told = 0;
-        let mut batch: Vec<(UniqueAddress, Vec<ShardId>)> = Vec::new();
-        let mut pairs = 0;
+        let mut batch = Batch::default();
         for (node, region) in &self.regions {
             for shard in &region.shards {
                 if self.tellable_home(*shard).is_none() {
                     continue;
                 }
-                match batch.last_mut() {
-                    Some((last, shards)) if last == node => shards.push(*shard),
-                    Some(_) | None => batch.push((node.clone(), vec![*shard])),
-                }
-                pairs += 1;
-                if pairs == PUSH_PAIRS_MAX {
-                    let (term, homes) = (term.clone(), core::mem::take(&mut batch));
+                if batch.is_full(node, room) {
+                    let (term, homes) = (term.clone(), core::mem::take(&mut batch).homes);
                     self.say(cx, to, ShardingBody::ShardHomes { term, homes });
-                    pairs = 0;
                     told += 1;
+                    if told == PUSH_MESSAGES_MAX {
+                        return;
+                    }
                 }
-                if told == PUSH_MESSAGES_MAX {
-                    return;
-                }
+                batch.add(node, *shard);
             }
         }
-        if pairs > 0 {
-            let (term, homes) = (term.clone(), batch);
+        if batch.pairs > 0 {
+            let (term, homes) = (term.clone(), batch.homes);
             self.say(cx, to, ShardingBody::ShardHomes { term, homes });
         }
     }
@@ -176,11 +178,11 @@ impl Coordinator {
             self.is_active() && !self.paused,
             "only a recovered coordinator allocates"
         );
-        let nodes = self.hosting_regions(cx);
-        let loads: Vec<RegionLoad<'_>> = nodes.iter().filter_map(|node| self.load_of(cx, node)).collect();
+        let loads = self.loads(cx);
         if let Some(home) = self.returning.get(&shard) {
             // It waits for its own; another one is chosen when that has had its time.
-            let found = nodes.iter().find(|node| node.address() == home.address());
+            let mut nodes = loads.iter().map(|load| load.node);
+            let found = nodes.find(|node| node.address() == home.address());
             if let Some(home) = found.cloned() {
                 self.returning.remove(&shard);
                 self.choose_home(shard, &home);
@@ -192,50 +194,50 @@ impl Coordinator {
         let chosen = self
             .strategy(cx)
             .allocate(requester, shard, &loads, &self.desired);
-        let Some(home) = chosen.and_then(|at| nodes.get(at)).cloned() else {
+        let Some(home) = chosen.and_then(|at| loads.get(at)).map(|load| load.node.clone()) else {
             return false;
         };
         self.choose_home(shard, &home);
         true
     }
 
-    /// Regions that may get shards: not proxies, not on their way out, their member here to stay.
-    pub(super) fn hosting_regions(&self, cx: &Cx<'_>) -> Vec<UniqueAddress> {
-        let stays = |node: &UniqueAddress| {
-            cx.view().member(node).is_some_and(|member| match member.status {
-                Status::Up | Status::PreparingForShutdown | Status::ReadyForShutdown => true,
-                Status::Joining
-                | Status::WeaklyUp
-                | Status::Leaving
-                | Status::Exiting
-                | Status::Down
-                | Status::Removed => false,
-            })
-        };
-        let mut nodes = Vec::new();
+    /// Regions that may get shards, by node, with what a strategy sees of them: not proxies, not on their way out, their member here
+    /// to stay. One walk over regions and members, which are in the same order.
+    pub(super) fn loads<'s>(&'s self, cx: &Cx<'_>) -> Vec<RegionLoad<'s>> {
+        let mut members = cx.view().members().iter().peekable();
+        let mut loads = Vec::with_capacity(self.regions.len());
         for (node, region) in &self.regions {
-            if !region.proxy && !region.draining && !region.lost && stays(node) {
-                nodes.push(node.clone());
+            // Mostly it is the next one, and names are long.
+            let is_next = members.peek().is_some_and(|member| member.node == *node);
+            if !is_next {
+                while members.next_if(|member| member.node < *node).is_some() {}
+            }
+            let Some(member) = members.next_if(|member| is_next || member.node == *node) else {
+                continue;
+            };
+            if !region.proxy && !region.draining && !region.lost && stays(member.status) {
+                loads.push(RegionLoad {
+                    node,
+                    status: member.status,
+                    app_version: member.app_version.clone(),
+                    shards: &region.shards,
+                });
             }
         }
-        nodes
+        loads
+    }
+
+    /// Whether a region may get shards.
+    pub(super) fn may_host(&self, cx: &Cx<'_>, node: &UniqueAddress) -> bool {
+        let region = self.regions.get(node);
+        let takes = region.is_some_and(|region| !region.proxy && !region.draining && !region.lost);
+        takes && cx.view().member(node).is_some_and(|member| stays(member.status))
     }
 
     /// How this kind's shards are spread.
     pub(super) fn strategy(&self, cx: &Cx<'_>) -> AllocationSettings {
         let own = self.kind.settings.allocation.clone();
         own.unwrap_or_else(|| AllocationSettings::configured(&cx.config().sharding))
-    }
-
-    pub(super) fn load_of<'s>(&'s self, cx: &Cx<'_>, node: &UniqueAddress) -> Option<RegionLoad<'s>> {
-        let member = cx.view().member(node)?;
-        let (node, region) = self.regions.get_key_value(node)?;
-        Some(RegionLoad {
-            node,
-            status: member.status,
-            app_version: member.app_version.clone(),
-            shards: &region.shards,
-        })
     }
 
     pub(super) fn set_home(&mut self, shard: ShardId, node: &UniqueAddress) {
@@ -281,5 +283,53 @@ impl Coordinator {
         if self.unconfirmed.remove(&shard) {
             cx.cancel(self.timer(CoordinatorTimer::ShardStart(shard)));
         }
+    }
+}
+
+/// Whether a member with this status may be given something to host.
+const fn stays(status: Status) -> bool {
+    match status {
+        Status::Up | Status::PreparingForShutdown | Status::ReadyForShutdown => true,
+        Status::Joining
+        | Status::WeaklyUp
+        | Status::Leaving
+        | Status::Exiting
+        | Status::Down
+        | Status::Removed => false,
+    }
+}
+
+/// Homes for one message.
+#[derive(Debug, Default)]
+struct Batch {
+    homes: Vec<(UniqueAddress, Vec<ShardId>)>,
+    pairs: usize,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Whether another shard of this node belongs into the next message.
+    fn is_full(&self, node: &UniqueAddress, room: usize) -> bool {
+        let next = self.bytes + self.bytes_of_next(node);
+        self.pairs == PUSH_PAIRS_MAX || (self.pairs > 0 && next > room)
+    }
+
+    fn add(&mut self, node: &UniqueAddress, shard: ShardId) {
+        self.bytes += self.bytes_of_next(node);
+        self.pairs += 1;
+        match self.homes.last_mut() {
+            Some((last, shards)) if last == node => shards.push(shard),
+            Some(_) | None => self.homes.push((node.clone(), vec![shard])),
+        }
+    }
+
+    fn bytes_of_next(&self, node: &UniqueAddress) -> usize {
+        let is_new = self.homes.last().is_none_or(|(last, _)| last != node);
+        let head = if is_new {
+            node_bytes(node) + AROUND_SHARDS_BYTES
+        } else {
+            0
+        };
+        head + SHARD_BYTES
     }
 }

@@ -1,7 +1,7 @@
 //! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only one who does.
 //! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
 //!
-//! `takeover` decides when it may start, `recovery` learns who hosts what, `homes` answers and allocates, `decisions` has a home
+//! `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts together what one frame could not hold), `homes` answers and allocates, `decisions` has a home
 //! stored before anybody hears of it (`storing` asks, `ledger` knows what the log holds, `record` its bytes), `hand_off` moves shards,
 //! `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
 
@@ -12,6 +12,7 @@ mod homes;
 mod inspect;
 mod ledger;
 mod losses;
+mod parts;
 mod record;
 mod recovery;
 mod remembered;
@@ -28,6 +29,7 @@ use crate::sharding::allocation::DesiredHomes;
 use crate::sharding::coordinator::hand_off::HandOff;
 use crate::sharding::coordinator::history::History;
 use crate::sharding::coordinator::ledger::Ledger;
+use crate::sharding::coordinator::parts::Unfinished;
 use crate::sharding::coordinator::remembered::RememberedShards;
 use crate::sharding::kind::Kind;
 use crate::sharding::state::fields::StoreMode;
@@ -59,6 +61,8 @@ pub(crate) struct Coordinator {
     /// This process stood still: its work may be somebody else's by now, so nothing begins.
     paused: bool,
     regions: BTreeMap<UniqueAddress, RegionEntry>,
+    /// Registrations of which a part is missing.
+    unfinished: Unfinished,
     /// Members of the role that have said that they host nothing, and need no region to say so.
     without_region: BTreeSet<UniqueAddress>,
     homes: BTreeMap<ShardId, UniqueAddress>,
@@ -121,6 +125,7 @@ impl Coordinator {
             tenure: Tenure::Idle,
             paused: false,
             regions: BTreeMap::new(),
+            unfinished: Unfinished::default(),
             without_region: BTreeSet::new(),
             homes: BTreeMap::new(),
             chosen: BTreeMap::new(),

@@ -4,6 +4,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use super::parts::Taken;
 use super::{Coordinator, RegionEntry, Tenure};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
@@ -13,12 +14,14 @@ use crate::oldest::state::departures::Departure;
 use crate::oldest::state::may_act;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
+use crate::sharding::protocol::Part;
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 
 /// What a region says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
     pub(crate) fields: KindFields,
     pub(crate) hosted: Vec<ShardId>,
@@ -26,8 +29,28 @@ pub(crate) struct Registration {
 }
 
 impl Coordinator {
+    /// A region says that it exists, perhaps in several parts. All of them together count as one registration; before the last
+    /// one has come nothing of it does.
+    pub(crate) fn on_register_part(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        part: Part,
+        said: Registration,
+    ) {
+        if !part.is_whole() && (self.term().is_none() || cx.view().member(from).is_none()) {
+            return;
+        }
+        let shards = self.kind.settings.shards as usize;
+        match self.unfinished.take(from, part, said, shards) {
+            Taken::Whole(said) => self.on_register(cx, from, said),
+            Taken::Waits => {}
+            Taken::Dropped => cx.counters().registration_parts_dropped += 1,
+        }
+    }
+
     /// A region exists.
-    pub(crate) fn on_register(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: Registration) {
+    pub(super) fn on_register(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: Registration) {
         let Some(term) = self.term().cloned() else {
             return;
         };
@@ -160,6 +183,7 @@ impl Coordinator {
     pub(super) fn forget_strangers(&mut self, cx: &Cx<'_>) {
         self.without_region
             .retain(|node| cx.view().member(node).is_some());
+        self.unfinished.retain(|node| cx.view().member(node).is_some());
     }
 
     /// A member has said whether it has this kind, or will never say so. When all have, shards may move.

@@ -24,6 +24,7 @@ use crate::timer::Timer;
 
 mod conflicts;
 mod durable;
+mod parts;
 mod remembered;
 
 const S: ShardId = ShardId(4);

@@ -34,6 +34,8 @@ counters! {
     pub remember_failures,
     /// Steps of an entity that the rules do not know: a bug of this crate.
     pub entity_transitions_invalid,
+    /// Parts of registrations that were of no use: an earlier one is missing, or a later registration has begun.
+    pub registration_parts_dropped,
     /// Changes of homes that a majority of the voters has stored.
     pub state_writes,
     /// Times that a coordinator's store did not answer within its time limit.

@@ -22,6 +22,8 @@ pub enum SurveyMsg {
         id: u64,
         /// What is hosted; `None` if the kind is not registered here, or is not accepted.
         region: Option<RegionCounts>,
+        /// Whether further shards follow in another answer.
+        more: bool,
     },
     /// Where is this shard, and why? Asked of the coordinator.
     Where {
@@ -106,7 +108,8 @@ pub struct Explained {
 /// What one node hosts of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegionCounts {
-    /// Shards with the entities that run in each, by number. As many as fit into a message: some may be left out.
+    /// Shards with the entities that run in each, by number. A node of an earlier version leaves out what one message cannot hold,
+    /// and what is lost on the way is missing.
     pub shards: Vec<(ShardId, u32)>,
     /// All shards, those that were left out included.
     pub shards_total: u32,

@@ -60,9 +60,9 @@ impl Region {
         self.registered.as_ref().map(|term| &term.node)
     }
 
-    /// What it hosts, in so many shards at most.
-    pub(crate) fn counts(&self, most: usize) -> RegionCounts {
-        let shards = self.shards.iter().take(most);
+    /// What it hosts.
+    pub(crate) fn counts(&self) -> RegionCounts {
+        let shards = self.shards.iter();
         let running = |shard: &Shard| u32::try_from(shard.entities()).unwrap_or(u32::MAX);
         RegionCounts {
             shards: shards.map(|(id, shard)| (*id, running(shard))).collect(),

@@ -104,6 +104,8 @@ pub(crate) struct Region {
     seen: Option<Term>,
     /// The coordinator that knows this region.
     registered: Option<Term>,
+    /// Counts the registrations that took several messages.
+    lists: u64,
     acceptance: Acceptance,
     /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
     nobody_hosts: bool,
@@ -170,6 +172,7 @@ impl Region {
             after_pause: BTreeMap::new(),
             seen: None,
             registered: None,
+            lists: 0,
             acceptance: Acceptance::Undecided,
             nobody_hosts: false,
             retry_delay: Duration::ZERO,

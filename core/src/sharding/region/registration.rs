@@ -2,6 +2,7 @@
 //! 1.3 (registration), 10.1.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Acceptance, Region, RegionLifecycle};
@@ -13,6 +14,7 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::Shared;
+use crate::sharding::protocol::Part;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{ShardId, Term};
@@ -25,6 +27,10 @@ const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// Homes that one step may ask for; the rest follows with the next retry. Fewer kinds have more shards than that.
 const QUESTIONS_PER_STEP: usize = 4096;
+
+/// Bytes of a shard in a registration, and of what stands around them beside the kind's fields.
+const SHARD_BYTES: usize = 2;
+const AROUND_SHARDS_BYTES: usize = 32;
 
 impl Region {
     /// The cluster has accepted this kind as it is here.
@@ -253,13 +259,33 @@ impl Region {
         cx.send(to, ShardingMsg::Kind(ShardingMessage { kind, body }));
     }
 
-    fn send_register(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
-        let body = ShardingBody::Register {
-            fields: self.fields(),
-            hosted: self.shards.keys().copied().collect(),
-            draining: self.lifecycle != RegionLifecycle::Working,
+    /// Says what it hosts, in as many messages as that takes.
+    fn send_register(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        let (fields, draining) = (self.fields(), self.lifecycle != RegionLifecycle::Working);
+        let limit = cx.config().limits.control_frame_bytes_max;
+        let room = limit.saturating_sub(AROUND_SHARDS_BYTES + fields.bytes_max());
+        let hosted: Vec<ShardId> = self.shards.keys().copied().collect();
+        let parts: Vec<&[ShardId]> = hosted.chunks((room / SHARD_BYTES).max(1)).collect();
+        let count = u16::try_from(parts.len().max(1)).unwrap_or(u16::MAX);
+        if count > 1 {
+            self.lists += 1;
+        }
+        let mut part = Part {
+            list: if count > 1 { self.lists } else { 0 },
+            index: 0,
+            count,
         };
-        self.say(cx, to, body);
+        while part.index < count {
+            let hosted = parts.get(usize::from(part.index));
+            let body = ShardingBody::Register {
+                fields: fields.clone(),
+                hosted: hosted.map(|shards| shards.to_vec()).unwrap_or_default(),
+                draining,
+                part,
+            };
+            self.say(cx, to, body);
+            part.index += 1;
+        }
     }
 
     /// What it says of itself: one that has been shut down speaks as a proxy.

@@ -16,6 +16,7 @@ use crate::message::{AskTicket, EntityEnvelope, Message, ShardMark, ShardingBody
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
 use crate::sharding::pending_message::PendingMessage;
+use crate::sharding::protocol::Part;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -219,6 +220,7 @@ fn register(draining: bool) -> ShardingBody {
         fields: fields(8),
         hosted: vec![],
         draining,
+        part: Part::WHOLE,
     }
 }
 
@@ -252,6 +254,7 @@ fn s_124_a_leaving_oldest_and_its_successor_both_hear_of_a_region() {
         fields: fields(8),
         hosted: vec![],
         draining: false,
+        part: Part::WHOLE,
     };
     assert_eq!(effects, vec![says(a(), body.clone()), says(c(), body)]);
     assert_eq!(

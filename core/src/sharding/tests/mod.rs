@@ -3,6 +3,7 @@
 mod failures;
 mod pauses;
 mod same_kind;
+mod scale;
 mod schedules;
 mod shutdown;
 mod strategies;

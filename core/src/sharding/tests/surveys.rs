@@ -66,7 +66,11 @@ fn who_does_not_answer_in_time_is_named_and_a_late_answer_changes_nothing() {
     let survey = found(&mut world, 0);
     assert_eq!(survey.silent, [address(2)]);
     assert_eq!((survey.regions.len(), entities(&survey, 1)), (2, Some((4, 4))));
-    let late = SurveyMsg::Counts { id: 1, region: None };
+    let late = SurveyMsg::Counts {
+        id: 1,
+        region: None,
+        more: false,
+    };
     world.deliver(2, 0, Message::Sharding(ShardingMsg::Survey(late)));
     assert_eq!(world.peers[0].registered.len(), 0);
 }
@@ -95,7 +99,11 @@ fn answers_of_those_who_were_not_asked_and_shards_that_cannot_be_are_not_believe
         });
         (
             from,
-            Message::Sharding(ShardingMsg::Survey(SurveyMsg::Counts { id: 1, region })),
+            Message::Sharding(ShardingMsg::Survey(SurveyMsg::Counts {
+                id: 1,
+                region,
+                more: false,
+            })),
         )
     };
     let (from, stranger) = say(2, 1);

@@ -123,11 +123,13 @@ fn a_status_of_the_largest_cluster_fits_its_lane() {
 #[test]
 fn a_registration_of_every_shard_fits_the_control_lane() {
     use crate::message::{ShardingBody, ShardingMessage};
+    use crate::sharding::protocol::Part;
     let hosted = (0..65_536).map(ShardId).collect();
     let body = ShardingBody::Register {
         fields: super::kind_fields(true),
         hosted,
         draining: false,
+        part: Part::WHOLE,
     };
     let message = Message::Sharding(ShardingMsg::Kind(ShardingMessage {
         kind: KindId::of("files"),

@@ -31,6 +31,7 @@ use crate::message::{
     ShardingBody, ShardingMessage, ShardingMsg, SingletonMsg, Welcome,
 };
 use crate::reject::JoinRefusal;
+use crate::sharding::protocol::Part;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
 use crate::sharding::protocol::survey::{Decided, Placement, RegionCounts, ShardDecision, SurveyMsg};
 use crate::sharding::protocol::watch::{EntityEnd, WatchMsg, WatchStatement};
@@ -514,8 +515,8 @@ fn placement() -> Placement {
     }
 }
 
-fn survey_messages() -> [(&'static str, SurveyMsg); 6] {
-    let counts = |region| SurveyMsg::Counts { id: 3, region };
+fn survey_messages() -> [(&'static str, SurveyMsg); 7] {
+    let counts = |region, more| SurveyMsg::Counts { id: 3, region, more };
     let query = SurveyMsg::Query {
         id: 3,
         kind: KindId::of("files"),
@@ -527,8 +528,9 @@ fn survey_messages() -> [(&'static str, SurveyMsg); 6] {
     };
     [
         ("survey_query", query),
-        ("survey_counts", counts(Some(region))),
-        ("survey_nothing", counts(None)),
+        ("survey_counts", counts(Some(region.clone()), false)),
+        ("survey_some_counts", counts(Some(region), true)),
+        ("survey_nothing", counts(None, false)),
         (
             "survey_where",
             SurveyMsg::Where {
@@ -612,6 +614,20 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
                 fields: kind_fields(true),
                 hosted: vec![ShardId(0), ShardId(63)],
                 draining: true,
+                part: Part::WHOLE,
+            },
+        ),
+        (
+            "register_part",
+            ShardingBody::Register {
+                fields: kind_fields(true),
+                hosted: vec![ShardId(7), ShardId(9)],
+                draining: false,
+                part: Part {
+                    list: 5,
+                    index: 1,
+                    count: 3,
+                },
             },
         ),
         ("register_ack", ShardingBody::RegisterAck { term: t() }),

@@ -1,0 +1,22 @@
+//! What peers do wrong. Types only. Catalogue: reliability 3c.
+
+/// What was wrong with a peer's message to sharding. Catalogue: reliability 3c.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// A coordinator of an older term (B-59).
+    #[error("a coordinator of an older term")]
+    StaleTerm,
+    /// Who speaks is not who the message says (or not the coordinator).
+    #[error("the sender may not say that")]
+    WrongSender,
+    /// An entity kind this node does not have (B-58).
+    #[error("unknown entity kind")]
+    UnknownKind,
+    /// A shard number beyond the kind's shards, or an entity id of illegal length.
+    #[error("{what} out of range")]
+    OutOfRange {
+        /// What.
+        what: &'static str,
+    },
+}
