@@ -126,6 +126,9 @@ impl Peers {
 
     /// Says what is new, in as few messages as it takes.
     pub(super) fn transmit(&mut self, cx: &mut Cx<'_>) {
+        if self.due.is_empty() {
+            return; // Asked after each step of a kind; what is under way has its timer.
+        }
         for node in core::mem::take(&mut self.due) {
             let Some(peer) = self.peers.get_mut(&node) else {
                 continue;
