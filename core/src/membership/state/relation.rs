@@ -4,7 +4,6 @@
 
 use alloc::sync::Arc;
 use core::cmp::Ordering;
-use core::iter::Peekable;
 
 use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::Gossip;
@@ -12,7 +11,7 @@ use crate::membership::state::merge::same_content;
 use crate::membership::state::vector_clock::{ClockOrder, order_of_entries};
 
 /// A node as a form of a state names it.
-pub(crate) trait NamedNode {
+pub(crate) trait NamedNode: Copy {
     /// Whether it is that node. Cheaper than the order.
     fn is(&self, node: &UniqueAddress) -> bool;
     /// The order of this node and that one.
@@ -122,25 +121,28 @@ pub(crate) fn adds_member(state: &impl StateForm, held: &Gossip) -> bool {
     if state.shares_with(held).members {
         return false;
     }
-    let mut members = held.members().iter().map(|member| &member.node).peekable();
-    let mut tombstones = held.tombstones().iter().peekable();
+    let mut members = held.members().iter().map(|member| &member.node);
+    let mut tombstones = held.tombstones().iter();
     let mut nodes = state.nodes();
-    nodes.any(|node| !is_next(&mut members, &node) && !is_next(&mut tombstones, &node))
+    nodes.any(|node| !is_next(&mut members, node) && !is_next(&mut tombstones, node))
 }
 
-/// Whether the node is among these, which rise; skips those before it.
+/// Whether the node is among these, which rise; skips those before it. By value and in line, since it runs once per member.
+#[inline]
 fn is_next<'a>(
-    nodes: &mut Peekable<impl Iterator<Item = &'a UniqueAddress>>,
-    wanted: &impl NamedNode,
+    nodes: &mut (impl Iterator<Item = &'a UniqueAddress> + Clone),
+    wanted: impl NamedNode,
 ) -> bool {
-    while let Some(node) = nodes.peek() {
+    // A copy looks ahead: for members that is two pointers, and less than to keep what was seen.
+    let mut ahead = nodes.clone();
+    while let Some(node) = ahead.next() {
         // Equality is cheaper than order, and mostly true.
         if wanted.is(node) {
-            nodes.next();
+            *nodes = ahead;
             return true;
         }
         match wanted.order_to(node) {
-            Ordering::Greater => drop(nodes.next()),
+            Ordering::Greater => nodes.clone_from(&ahead),
             Ordering::Equal => return true,
             Ordering::Less => return false,
         }

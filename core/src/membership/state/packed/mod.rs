@@ -109,6 +109,7 @@ impl fmt::Debug for PackedGossip {
 }
 
 /// A node as the columns name it: its row, and its host's name.
+#[derive(Clone, Copy)]
 pub(crate) struct WrittenNode<'a> {
     row: NodeRow,
     host: &'a [u8],
