@@ -12,7 +12,7 @@ use crate::program::NodeOptions;
 /// What stands before a server in place of a file.
 const POSTGRES: &str = "postgres:";
 /// Files that keep every log: of five nodes' files a majority of these has every event, so one node at a time may be away.
-const VOTERS: usize = 3;
+pub(crate) const VOTERS: usize = 3;
 
 /// See the module.
 pub(crate) enum Stores {

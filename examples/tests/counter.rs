@@ -32,6 +32,12 @@ fn assert_right(output: &Output) -> String {
     assert!(count("acknowledged") > 100 && count("commands") >= count("acknowledged"));
     // A node of five is killed, one is cut off, then all: most counters have begun anew somewhere, and nearly all leave memory.
     assert!(count("recovered") > 100 && count("passivated") > 100, "{result}");
+    // After all were killed each is where it was, and who is remembered runs.
+    assert_eq!(
+        (count("homes"), count("moved"), count("alarms")),
+        (220, 0, 20),
+        "{result}\n{said}"
+    );
     for happened in [
         "is killed",
         "is cut off",

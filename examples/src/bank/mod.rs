@@ -100,6 +100,10 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let found = fleet.read()?;
     fleet.ledger.begin(found);
     let went = work(&mut fleet, options.time);
+    if went.is_err() {
+        // Nobody changes anything while it is read. The first error counts.
+        let _ = fleet.end();
+    }
     let found = fleet.read()?;
     let verdict = fleet.judge(&found);
     fleet.screen.say(format_args!(

@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use super::COUNTERS;
 use super::ledger::{Ledger, Reading, Readings, Verdict};
+use super::{ALARMS, COUNTERS};
 use crate::processes::{Listens, Processes};
-use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
+use crate::program::{NODES, NodeOptions, START_TIMEOUT};
 use crate::screen::Screen;
 use crate::stores::Stores;
 use crate::trust::Authority;
 
 /// How long anything may take that is waited for: several times what the fast timings need for a fail-over.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at how many alarms run.
+const AGAIN: Duration = Duration::from_millis(200);
+/// So long nobody has moved when shards are at rest: several looks at the balance.
+const AT_REST: Duration = Duration::from_secs(2);
 
 /// What a node shows of itself: acknowledged, repeated, counters here, passivated, recovered, fenced.
 type Shown = [u64; 6];
@@ -26,6 +31,19 @@ struct Place {
     address: Option<String>,
     shown: Shown,
     note: &'static str,
+    listens: bool,
+    is_ready: bool,
+}
+
+/// Where counters and alarms live.
+pub(super) type Homes = (BTreeMap<u64, String>, BTreeMap<String, String>);
+
+/// What became of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    homes: u64,
+    moved: u64,
+    alarms: u64,
 }
 
 /// All nodes of a run.
@@ -40,6 +58,10 @@ pub(super) struct Fleet {
     homes: BTreeMap<u64, String>,
     /// Counters of which an incarnation found something in the store.
     recovered: BTreeSet<u64>,
+    /// Where each alarm is.
+    alarms: BTreeMap<String, String>,
+    /// What was found of homes and alarms after all nodes were killed.
+    found: Found,
     /// What processes that ended had shown.
     gone: Shown,
     is_going: bool,
@@ -60,6 +82,8 @@ impl Fleet {
             ledger: Ledger::default(),
             readings: Readings::new(),
             homes: BTreeMap::new(),
+            alarms: BTreeMap::new(),
+            found: Found::default(),
             recovered: BTreeSet::new(),
             gone: Shown::default(),
             is_going: false,
@@ -67,39 +91,59 @@ impl Fleet {
         }
     }
 
-    /// Starts every node that does not run; the first forms the cluster, the others join through it.
+    /// Starts every node that does not run, and waits until they are Up, which the first are only together with the others. The first forms
+    /// the cluster, the others join through it.
     pub(super) fn start_all(&mut self) -> Result<(), String> {
-        (0..NODES).try_for_each(|index| self.start(index))
+        let missing: Vec<usize> = (0..NODES).filter(|index| !self.processes.runs(*index)).collect();
+        for index in &missing {
+            self.spawn(*index)?;
+            self.wait_until(START_TIMEOUT, "a node to listen", |fleet, _, _| {
+                fleet.places[*index].listens.then_some(())
+            })?;
+        }
+        for index in missing {
+            self.until_ready(index)?;
+        }
+        Ok(())
     }
 
     /// Starts a node's next process and waits until it is Up; its clients ask if those of others do.
     pub(super) fn start(&mut self, index: usize) -> Result<(), String> {
+        self.spawn(index)?;
+        self.until_ready(index)
+    }
+
+    fn spawn(&mut self, index: usize) -> Result<(), String> {
         let others = (0..NODES).filter(|other| *other != index && self.processes.runs(*other));
         let seed = others
             .filter_map(|other| self.places[other].address.clone())
             .next();
-        let bind = self.places[index].address.clone();
+        let address = self.places[index].address.clone();
         let options = NodeOptions {
             index,
             life: self.options.life * 1_000 + self.processes.next_life(index),
-            bind: bind.unwrap_or_else(|| self.options.bind.clone()),
+            bind: address.clone().unwrap_or_else(|| self.options.bind.clone()),
             seed,
             store: Some(self.stores.of(index)),
             ..self.options.clone()
         };
-        let arguments: Vec<OsString> = options.arguments();
-        self.processes.start(index, arguments)?;
-        let address = self.wait_until(START_TIMEOUT, "a node to be Up", |_, who, line| {
-            let address = line.filter(|_| who == index)?.strip_prefix(READY)?;
-            Some(address.trim().to_owned())
-        })?;
         for (gone, shown) in self.gone.iter_mut().zip(self.places[index].shown) {
             *gone += shown;
         }
         self.places[index] = Place {
-            address: Some(address),
+            address,
             ..Place::default()
         };
+        let arguments: Vec<OsString> = options.arguments();
+        self.processes.start(index, arguments)
+    }
+
+    fn until_ready(&mut self, index: usize) -> Result<(), String> {
+        if !self.places[index].is_ready {
+            self.wait_until(START_TIMEOUT, "a node to be Up", |fleet, _, _| {
+                fleet.places[index].is_ready.then_some(())
+            })?;
+        }
         if self.is_going {
             self.processes.tell(index, "go");
         }
@@ -127,8 +171,7 @@ impl Fleet {
 
     /// What every counter says.
     pub(super) fn read(&mut self) -> Result<Readings, String> {
-        let reader = (0..NODES).find(|index| self.processes.runs(*index));
-        let reader = reader.ok_or("no node runs")?;
+        let reader = self.one_that_runs()?;
         self.readings.clear();
         self.processes.tell(reader, "read");
         self.wait_until(PATIENCE * 2, "what the counters say", |_, who, line| {
@@ -137,12 +180,85 @@ impl Fleet {
         Ok(std::mem::take(&mut self.readings))
     }
 
+    fn one_that_runs(&self) -> Result<usize, String> {
+        let one = (0..NODES).find(|index| self.processes.runs(*index));
+        one.ok_or_else(|| "no node runs".to_owned())
+    }
+
+    /// Has every alarm run from now on.
+    pub(super) fn begin_alarms(&mut self) -> Result<(), String> {
+        let one = self.one_that_runs()?;
+        self.processes.tell(one, "alarms");
+        self.wait_until(PATIENCE * 2, "the alarms", |_, who, line| {
+            (who == one && line == Some("alarms")).then_some(())
+        })
+    }
+
+    /// Waits until all alarms run, asking none of them.
+    pub(super) fn until_alarms_run(&mut self) -> Result<(), String> {
+        let one = self.one_that_runs()?;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.processes.tell(one, "running");
+            let running = self.wait_until(PATIENCE, "how many alarms run", |_, who, line| {
+                let running = line.filter(|_| who == one)?.strip_prefix("running ")?;
+                running.parse::<u64>().ok()
+            })?;
+            self.found.alarms = running;
+            if running == ALARMS {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(format!("{running} of {ALARMS} alarms run by themselves"));
+            }
+            self.run_for(AGAIN)?;
+        }
+    }
+
+    fn homes(&mut self) -> Result<Homes, String> {
+        self.read()?;
+        self.begin_alarms()?;
+        Ok((self.homes.clone(), self.alarms.clone()))
+    }
+
+    /// Where everybody lives, once nobody moves any more.
+    pub(super) fn homes_at_rest(&mut self) -> Result<Homes, String> {
+        let end = Instant::now() + PATIENCE * 2;
+        let mut homes = self.homes()?;
+        while Instant::now() < end {
+            self.run_for(AT_REST)?;
+            let now = self.homes()?;
+            if now == homes {
+                return Ok(homes);
+            }
+            homes = now;
+        }
+        Err("shards do not come to rest".to_owned())
+    }
+
+    /// Holds where everybody lives against where they lived.
+    pub(super) fn compare(&mut self, (counters, alarms): Homes) -> Result<(), String> {
+        let now = self.homes()?;
+        self.found.homes = (counters.len() + alarms.len()) as u64;
+        let counters = counters
+            .iter()
+            .filter(|(counter, home)| now.0.get(counter) != Some(home));
+        let alarms = alarms
+            .iter()
+            .filter(|(alarm, home)| now.1.get(*alarm) != Some(home));
+        self.found.moved = (counters.count() + alarms.count()) as u64;
+        Ok(())
+    }
+
     pub(super) fn judge(&self, found: &Readings) -> Verdict {
         let shown =
             |what: usize| self.gone[what] + self.places.iter().map(|place| place.shown[what]).sum::<u64>();
         Verdict {
             passivated: shown(PASSIVATED),
             recovered: self.recovered.len() as u64,
+            homes: self.found.homes,
+            moved: self.found.moved,
+            alarms: self.found.alarms,
             ..self.ledger.judge(found)
         }
     }
@@ -273,6 +389,18 @@ impl Fleet {
                     self.recovered.insert(counter);
                 }
                 self.readings.insert(counter, reading);
+                let home = words.get(4).copied().unwrap_or_default();
+                self.homes.insert(counter, home.to_owned());
+            }
+            "listens" => {
+                self.places[who].address = Some(rest.to_owned());
+                self.places[who].listens = true;
+            }
+            "ready" => self.places[who].is_ready = true,
+            "alarm" => {
+                if let [alarm, home] = words[..] {
+                    self.alarms.insert(alarm.to_owned(), home.to_owned());
+                }
             }
             "show" => {
                 self.places[who].shown = std::array::from_fn(number);

@@ -50,6 +50,11 @@ pub(super) struct Verdict {
     pub(super) doubled: u64,
     pub(super) passivated: u64,
     pub(super) recovered: u64,
+    /// Counters and alarms of which it was known where they lived when all nodes were killed, and how many lived elsewhere then.
+    pub(super) homes: u64,
+    pub(super) moved: u64,
+    /// Alarms that ran by themselves after that.
+    pub(super) alarms: u64,
     pub(super) longest_gap: Duration,
     /// Why the work did not go on.
     pub(super) stuck: Option<String>,
@@ -124,13 +129,19 @@ impl Judged for Verdict {
                 self.lost, self.doubled
             ));
         }
+        if self.moved > 0 {
+            return Some(format!(
+                "{} of {} homes were not found again",
+                self.moved, self.homes
+            ));
+        }
         self.stuck.clone()
     }
 
     fn json(&self) -> String {
         format!(
             "{{\"counters\":{},\"commands\":{},\"acknowledged\":{},\"lost\":{},\"doubled\":{},\"passivated\":{},\"recovered\":{},\
-             \"longest_gap_ms\":{}}}",
+             \"homes\":{},\"moved\":{},\"alarms\":{},\"longest_gap_ms\":{}}}",
             self.counters,
             self.commands,
             self.acknowledged,
@@ -138,6 +149,9 @@ impl Judged for Verdict {
             self.doubled,
             self.passivated,
             self.recovered,
+            self.homes,
+            self.moved,
+            self.alarms,
             self.longest_gap.as_millis()
         )
     }

@@ -1,7 +1,9 @@
 //! The seeds' counter, event-sourced and sharded: two hundred of them on five nodes, which leave memory when nobody wants them. A node is
-//! killed, one is cut off, one leaves, then all are killed at once and started again. At the end each counter has every command that
-//! was acknowledged, once; and a further run on the same folder finds what this one has left.
+//! killed, one is cut off, one leaves, then all are killed at once and started again: each counter is at home where it was, and the alarms
+//! beside them run without a message. At the end each counter has every command that was acknowledged, once; and a further run on the same
+//! folder finds what this one has left.
 
+mod alarm;
 mod entity;
 mod fleet;
 mod ledger;
@@ -26,6 +28,9 @@ const LINE_EVERY: Duration = Duration::from_secs(2);
 /// Counters of a run.
 const COUNTERS: u64 = 200;
 
+/// Entities beside them that are remembered, and run by themselves.
+const ALARMS: u64 = 20;
+
 /// Who is killed, who is cut off, who leaves.
 const KILLED: usize = 1;
 const CUT_OFF: usize = 2;
@@ -41,13 +46,15 @@ impl Program for Counters {
     const ABOUT: &'static str = "\
 Five node processes share two hundred durable counters, and their clients change them all the time. A node is killed, one is
 cut off, one leaves, then all are killed at once. Counters leave memory and come back from the store with their value.
-No command that was acknowledged may be lost, and none may count twice.";
+No command that was acknowledged may be lost, and none may count twice. After all were killed each counter has to be where it
+was, and twenty alarms that the cluster remembers have to run without a message.";
     const SECONDS: &'static str = "how long they work, besides the time that faults take";
     const STORE: &'static str = "\
 keep the counters in this folder, in one file for each node of which three keep every log; a further
                      run with it checks every value of the last one";
     const POSTGRES: Option<&'static str> = Some("keep the counters in PostgreSQL instead, `host=… user=…`");
-    const EXIT: &'static str = "0 if nothing is lost, nothing is doubled and the work went on, 1 if not";
+    const EXIT: &'static str =
+        "0 if nothing is lost, doubled or moved, all alarms run and the work went on, 1 if not";
     const RANGE: (u64, u64, u64) = (5, 600, 20);
 
     fn node<H: Host>(options: NodeOptions) -> ExitCode {
@@ -96,6 +103,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     // Until this run ends in good order, nobody knows more than that.
     Left::new(found.clone(), false).write(&folder.path().join(LEFT))?;
     fleet.ledger.begin(found, left.as_ref());
+    fleet.begin_alarms()?;
     if let Some(left) = left {
         let known = left.counters();
         fleet.screen.say(format_args!(
@@ -103,12 +111,16 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
         ));
     }
     let went = work(&mut fleet, options.time / 5);
+    if went.is_err() {
+        // Nobody changes anything while it is read. The first error counts.
+        let _ = fleet.end();
+    }
     let found = fleet.read()?;
     Left::new(found.clone(), true).write(&folder.path().join(LEFT))?;
     let verdict = fleet.judge(&found);
     fleet.screen.say(format_args!(
         "{} commands, {} acknowledged, {} lost, {} doubled; {} of {} counters came back from the store; {} times one left memory, {} stale \
-         ones were refused",
+         ones were refused; after all were killed {} of {} homes were others, and {} alarms ran by themselves",
         verdict.commands,
         verdict.acknowledged,
         verdict.lost,
@@ -116,7 +128,10 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
         verdict.recovered,
         verdict.counters,
         verdict.passivated,
-        fleet.fenced()
+        fleet.fenced(),
+        verdict.moved,
+        verdict.homes,
+        verdict.alarms
     ));
     Ok(Verdict {
         stuck: went.err(),
@@ -186,11 +201,17 @@ fn one_leaves(fleet: &mut Fleet) -> Result<(), String> {
 }
 
 fn all_are_killed(fleet: &mut Fleet) -> Result<(), String> {
+    fleet.start(LEAVES)?;
+    fleet.end()?;
+    let homes = fleet.homes_at_rest()?;
+    fleet.begin()?;
     fleet.screen.say("all nodes are killed at once");
     (0..NODES).try_for_each(|index| fleet.kill(index))?;
     fleet.start_all()?;
     fleet
         .screen
         .say("all nodes are back; they know their counters from their stores alone");
-    fleet.until_more_is_acknowledged()
+    fleet.until_more_is_acknowledged()?;
+    fleet.until_alarms_run()?;
+    fleet.compare(homes)
 }

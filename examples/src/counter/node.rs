@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use futures_lite::future;
-use quorate_driver::core::{LimitSettings, PassivationSettings, Replacement};
+use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement, StoreMode};
 use quorate_driver::{Cluster, ClusterError, Kind, Region, Runtime, Security, StartError};
 
 use super::COUNTERS;
+use super::alarm;
 use super::entity::{Client, Command, Counter, Told};
 use crate::gate::{self, Cuttable};
 use crate::hosts::Host;
-use crate::program::{NodeOptions, READY, node_process, say};
-use crate::stores::with_store;
+use crate::program::{NODES, NodeOptions, READY, node_process, say};
+use crate::stores::{VOTERS, with_store};
 
 /// Tasks of one node that send commands.
 const CLIENTS: u8 = 4;
@@ -53,7 +54,8 @@ fn kind() -> Result<Kind<Command, Told>, StartError> {
     let limit = LimitSettings::plain(most, Replacement::LeastRecentlyUsed);
     let passivation = PassivationSettings::limit(limit).and_idle(IDLE);
     let passivation = passivation.map_err(|error| environment(error.to_string()))?;
-    Ok(Kind::new("Counter").shards(SHARDS).passivation(passivation))
+    let kind = Kind::new("Counter").shards(SHARDS).passivation(passivation);
+    Ok(kind.store_mode(StoreMode::Events))
 }
 
 async fn node<H: Host>(
@@ -65,9 +67,16 @@ async fn node<H: Host>(
     let builder = Cluster::<Cuttable<H::Adapter>>::builder(&options.cluster)
         .bind(&options.bind)
         .security(security)
-        .fast_profile();
+        .fast_profile()
+        .config(|config: &mut Config| {
+            alarm::remembering(config);
+            // Nobody is Up alone and takes its own file for that of a majority.
+            config.membership.min_nr_of_members = NODES;
+            config.journal.voters = VOTERS;
+        });
     let builder = with_store(builder, &options, SCHEMA).map_err(environment("store"))?;
     let cluster = builder.start().await?;
+    say(format_args!("listens {}", cluster.address().address()));
     match &options.seed {
         Some(seed) => cluster.join([seed]).await?,
         None => cluster.join([cluster.address().address()]).await?,
@@ -76,11 +85,13 @@ async fn node<H: Host>(
     let counters = cluster
         .register_event_sourced(kind()?, |_| Counter::default())
         .await?;
+    let alarms = alarm::host(&cluster).await?;
     say(format_args!("{READY}{}", cluster.address().address()));
     let runtime = <H::Adapter as quorate_driver::Adapter>::runtime().map_err(environment("runtime"))?;
     let first = u8::try_from(options.index).unwrap_or(0) * CLIENTS;
     let node = Arc::new(Node {
         counters,
+        alarms,
         first_number: options.life.saturating_mul(1_000_000),
         is_asking: AtomicBool::new(false),
         open: AtomicUsize::new(0),
@@ -105,6 +116,7 @@ async fn node<H: Host>(
 
 struct Node {
     counters: Region<Command, Told>,
+    alarms: Region<(), String>,
     /// Numbers of this process's clients are above those of every earlier one.
     first_number: u64,
     is_asking: AtomicBool,
@@ -151,7 +163,34 @@ impl Node {
         }
     }
 
-    /// `value counter value changes recovered` for every so many'th, from this one on.
+    /// `alarm name home` for each, then `alarms`: it runs from then on, if it did not before.
+    async fn ask_alarms(&self, runtime: &impl Runtime) {
+        for id in alarm::ids() {
+            let alarm = self.alarms.entity(&id);
+            loop {
+                if let Ok(home) = alarm.ask(&()).timeout(TIMEOUT).await {
+                    say(format_args!("alarm {id} {home}"));
+                    break;
+                }
+                runtime.sleep_until(runtime.now().mono + RETRY).await;
+            }
+        }
+        say(format_args!("alarms"));
+    }
+
+    /// `running alarms`: how many run, without a message to any; nothing if somebody does not say.
+    async fn count_alarms(&self) {
+        let survey = self.alarms.stats(TIMEOUT).await.unwrap_or_default();
+        let running: u64 = survey
+            .regions
+            .values()
+            .flatten()
+            .map(|region| region.entities_total)
+            .sum();
+        say(format_args!("running {running}"));
+    }
+
+    /// `value counter value changes recovered home` for every so many'th, from this one on.
     async fn read_some(&self, first: u64, runtime: &impl Runtime) {
         for counter in (first..COUNTERS).step_by(READERS) {
             let told = self.until_answered(counter, Command::Read, runtime).await;
@@ -159,9 +198,11 @@ impl Node {
                 value,
                 changes,
                 recovered,
-                ..
+                node,
             } = told;
-            say(format_args!("value {counter} {value} {changes} {recovered}"));
+            say(format_args!(
+                "value {counter} {value} {changes} {recovered} {node}"
+            ));
         }
     }
 }
@@ -209,6 +250,8 @@ async fn obey<A>(node: &Arc<Node>, cluster: &Cluster<A>, runtime: &impl Runtime,
                 say(format_args!("idle"));
             }
             Some("read") => read_all(node, runtime),
+            Some("alarms") => node.ask_alarms(runtime).await,
+            Some("running") => node.count_alarms().await,
             Some("cut") => gate::cut(),
             Some("leave") => return,
             Some(other) => say(format_args!("unknown order {other}")),

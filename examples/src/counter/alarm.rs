@@ -1,0 +1,33 @@
+//! Entities beside the counters that nobody wakes: the cluster remembers them and starts them by itself, after all nodes were killed too.
+
+use quorate_driver::core::{Config, Pattern, RememberStore, StoreMode};
+use quorate_driver::{Adapter, Cluster, ClusterError, EntityContext, Kind, Region};
+
+use super::ALARMS;
+
+/// Fewer than there are alarms, so that some shards have several.
+const SHARDS: u32 = 15;
+
+/// What the nodes' stores keep of remembered entities.
+const REMEMBERED: &str = "shard-*";
+
+/// The same configuration for nodes that remember.
+pub(super) fn remembering(config: &mut Config) {
+    config.ddata.durable_keys.extend(Pattern::parse(REMEMBERED));
+    config.sharding.updating_state_timeout = std::time::Duration::from_secs(10);
+}
+
+/// Hosts them; where they live is kept as one value, where counters live as events.
+pub(super) async fn host<A: Adapter>(cluster: &Cluster<A>) -> Result<Region<(), String>, ClusterError> {
+    let kind = Kind::new("Alarm")
+        .shards(SHARDS)
+        .store_mode(StoreMode::DistributedData)
+        .remember_entities(RememberStore::Data);
+    let here = |context: EntityContext, (): ()| async move { context.node().address().to_string() };
+    cluster.register_fn(kind, here).await
+}
+
+/// What they are called.
+pub(super) fn ids() -> impl Iterator<Item = String> {
+    (0..ALARMS).map(|alarm| format!("alarm-{alarm}"))
+}
