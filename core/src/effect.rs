@@ -12,7 +12,8 @@ pub use crate::membership::protocol::CommandError as MembershipCommandError;
 use crate::message::Message;
 use crate::owner::Owner;
 pub use crate::sharding::protocol::{
-    Answer as ShardingAnswer, CommandError as ShardingCommandError, EntityOrder, RegionShutdown,
+    Answer as ShardingAnswer, CommandError as ShardingCommandError, EntityOrder, PlacementToken,
+    RegionShutdown,
 };
 pub use crate::singleton::protocol::{
     Answer as SingletonAnswer, CommandError as SingletonCommandError, Order as SingletonOrder, StopOutcome,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quorate_core::journal::protocol::{Msg, Reply, Request};
 use quorate_core::journal::replica::{Replica, ReplicaOutput};
+use quorate_core::journal::state::Claim;
 use quorate_core::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use quorate_core::message::{JournalMsg, Message};
 use quorate_core::store::memory::MemoryMap;
@@ -61,7 +62,7 @@ fn answer(reply: &Reply) {
         log: Arc::clone(&reply.log),
         stores: Arc::from([reply.store]),
         opener: reply.opener,
-        token: None,
+        claim: Claim::Term,
         bounds: WriterBounds {
             page_bytes: 1_024,
             append_bytes_max: 4_096,

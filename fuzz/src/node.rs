@@ -578,6 +578,7 @@ impl World {
                     .collect::<Vec<_>>();
                 let shard = ShardId(u32::from(*shard));
                 let term = term(what / 10);
+                let token = quorate_core::token::Token::new(u64::from(*what / 40), u64::from(*node));
                 if *what >= 220 {
                     let about = (what - 220, *node, term);
                     return Message::Sharding(ShardingMsg::Registry(registry(about)));
@@ -601,7 +602,10 @@ impl World {
                         term,
                         homes: vec![(peer(*node), hosted)],
                     },
-                    7 => ShardingBody::HostShard { term, shard },
+                    7 if *what % 20 == 17 => ShardingBody::ShardTokens {
+                        tokens: hosted.into_iter().map(|shard| (shard, token)).collect(),
+                    },
+                    7 => ShardingBody::HostShard { term, shard, token },
                     8 => ShardingBody::ShardStarted { term, shard },
                     _ => ShardingBody::BeginHandOff {
                         term,

@@ -5,20 +5,19 @@ use alloc::vec::Vec;
 
 use super::logs::Log;
 use super::protocol::{Command, CommandError, LOG_NAME_BYTES_MAX};
-use super::state::WriterError;
+use super::state::{Claim, WriterError};
 use super::writer::{Writer, WriterOutput};
 use super::{Cx, Journals};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Caller;
 use crate::store::LogName;
-use crate::token::Token;
 
 impl Journals {
     /// A caller wants something.
     pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, caller: impl Into<Caller>, command: Command) {
         let caller = caller.into();
         match command {
-            Command::Open { log, opener, token } => self.on_open(cx, caller, log, opener, token),
+            Command::Open { log, opener, claim } => self.on_open(cx, caller, log, (opener, claim)),
             Command::Append {
                 log,
                 opener,
@@ -55,7 +54,7 @@ impl Journals {
         }
     }
 
-    fn on_open(&mut self, cx: &mut Cx<'_>, caller: Caller, name: LogName, opener: u64, token: Option<Token>) {
+    fn on_open(&mut self, cx: &mut Cx<'_>, caller: Caller, name: LogName, (opener, claim): (u64, Claim)) {
         let journal = &cx.config().journal;
         if journal.voters == 0 {
             return refuse(cx, caller, CommandError::NotConfigured);
@@ -71,7 +70,7 @@ impl Journals {
             return refuse(cx, caller, CommandError::TooMany);
         }
         self.logs
-            .insert(Arc::clone(&name), Log::new(opener, token, caller));
+            .insert(Arc::clone(&name), Log::new(opener, claim, caller));
         self.open(cx, &name);
     }
 

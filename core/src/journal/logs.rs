@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::protocol::{Answer, CommandError, Event, Msg, Rejection, Reply, Timer};
-use super::state::WriterEnd;
+use super::state::{Claim, WriterEnd};
 use super::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use super::{Cx, Journals};
 use crate::config::ValidConfig;
@@ -15,7 +15,6 @@ use crate::input::Caller;
 use crate::reject::Rejection as AnyRejection;
 use crate::rng;
 use crate::store::LogName;
-use crate::token::Token;
 
 /// What stands around the entries or the part of a message: a name, tokens and numbers.
 const HEADER_BYTES: usize = 2_048;
@@ -33,7 +32,7 @@ const REST_MAX: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub(super) opener: u64,
-    token: Option<Token>,
+    claim: Claim,
     /// `None` until the voters are settled.
     pub(super) writer: Option<Writer>,
     pub(super) opening: Option<Caller>,
@@ -42,10 +41,10 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) const fn new(opener: u64, token: Option<Token>, caller: Caller) -> Self {
+    pub(super) const fn new(opener: u64, claim: Claim, caller: Caller) -> Self {
         Self {
             opener,
-            token,
+            claim,
             writer: None,
             opening: Some(caller),
             appending: None,
@@ -97,7 +96,7 @@ impl Journals {
             log: Arc::clone(name),
             stores: Arc::clone(stores),
             opener: log.opener,
-            token: log.token,
+            claim: log.claim,
             bounds: bounds(cx.config()),
         };
         log.writer = Some(Writer::open(settings, &mut out));

@@ -12,7 +12,7 @@ pub use self::requests::{
     Reply, Request, SNAPSHOT_BYTES_MAX, Said,
 };
 pub use super::state::VOTERS_MAX;
-use super::state::{Opened, StoreId, Voters, WriterEnd, WriterError};
+use super::state::{Claim, Opened, StoreId, Voters, WriterEnd, WriterError};
 use crate::ident::UniqueAddress;
 use crate::lane::{Tag, tags};
 use crate::store::{Bytes, LogName, Sequence};
@@ -99,8 +99,8 @@ pub enum Command {
         log: LogName,
         /// Drawn for this opening: no other one, of any node, has it.
         opener: u64,
-        /// The token to open with: refused, the opening has failed. `None`: one is taken that is above all others.
-        token: Option<Token>,
+        /// Which token the owner wants.
+        claim: Claim,
     },
     /// Add records as one. Answered with [`Answer::Appended`] once a majority has them; repeated until then.
     Append {

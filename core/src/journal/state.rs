@@ -155,6 +155,38 @@ pub enum WriterEnd {
     Damaged,
 }
 
+/// Which token whoever opens a log wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// One of a term of its own, above every term that was ever taken: for whoever gives tokens away himself.
+    Term,
+    /// One above every token that was ever taken, and below every term that will be.
+    Count,
+    /// One within a placement ([`Token::opened`]): refused by a later placement, the opening has failed.
+    Placed(Token),
+}
+
+impl Claim {
+    /// The token to try first.
+    #[must_use]
+    pub(super) const fn first(self) -> Token {
+        match self {
+            Self::Term | Self::Count => Token::new(1, 1),
+            Self::Placed(placement) => placement.opened(),
+        }
+    }
+
+    /// The token to try after `held` was named; `None` if there is none.
+    #[must_use]
+    pub(super) fn above(self, held: Token) -> Option<Token> {
+        match self {
+            Self::Term => Some(Token::new(held.term.saturating_add(1), 1)),
+            Self::Count => Some(held.next()),
+            Self::Placed(placement) => placement.reopened(held),
+        }
+    }
+}
+
 /// What was found when a log was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {

@@ -84,7 +84,7 @@ impl Writer {
     /// Begins to open a log.
     #[must_use]
     pub fn open(settings: WriterSettings, out: &mut Vec<WriterOutput>) -> Self {
-        let token = settings.token.unwrap_or(Token::new(1, 1));
+        let token = settings.claim.first();
         let mut writer = Self {
             settings,
             token,
@@ -106,9 +106,11 @@ impl Writer {
             Stage::Resting => {}
             Stage::Opening(_) | Stage::WritingBack(_) | Stage::Serving | Stage::Ended => return,
         }
-        let term = self.highest.term.max(self.token.term).saturating_add(1);
-        self.token = Token::new(term, 1);
-        self.begin(out);
+        // A claim that had none would have ended when it was refused.
+        if let Some(token) = self.settings.claim.above(self.highest.max(self.token)) {
+            self.token = token;
+            self.begin(out);
+        }
     }
 
     /// Adds records behind `expected`, as one: all of them will be in the log or none.
@@ -424,7 +426,7 @@ impl Writer {
             return;
         }
         let may_take_again =
-            self.settings.token.is_none() && self.attempt < self.settings.bounds.attempts_max;
+            self.settings.claim.above(held).is_some() && self.attempt < self.settings.bounds.attempts_max;
         match self.stage {
             Stage::Opening(_) | Stage::WritingBack(_) if may_take_again => {
                 self.attempt += 1;

@@ -416,6 +416,7 @@ impl Sharding {
                 };
                 coordinator.on_register_part(cx, from, part, said);
             }
+            ShardingBody::ShardTokens { tokens } => coordinator.on_shard_tokens(cx, from, tokens),
             ShardingBody::NoRegion { term } => coordinator.on_no_region(cx, from, &term),
             ShardingBody::GetShardHome { shard } => coordinator.on_get_shard_home(cx, from, shard),
             ShardingBody::ShardStarted { term, shard } => {
@@ -438,8 +439,8 @@ impl Sharding {
             ShardingBody::ShardHomes { term, homes } => {
                 region.on_shard_homes(shared!(self, cx), from, term, homes);
             }
-            ShardingBody::HostShard { term, shard } => {
-                region.on_host_shard(shared!(self, cx), from, term, shard);
+            ShardingBody::HostShard { term, shard, token } => {
+                region.on_host_shard(shared!(self, cx), from, term, (shard, token));
             }
             ShardingBody::BeginHandOff { term, shard, number } => {
                 region.on_begin_hand_off(shared!(self, cx), from, term, (shard, number));

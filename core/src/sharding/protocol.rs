@@ -29,10 +29,11 @@ use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
+use crate::token::Token;
 
 pub use ask::{AskReply, AskTicket};
 pub use command_error::CommandError;
-pub use entity::{EntityEnvelope, EntityOrder, EntityReport};
+pub use entity::{EntityEnvelope, EntityOrder, EntityReport, PlacementToken};
 pub use kind_settings::KindSettings;
 pub use mark::ShardMark;
 pub use part::Part;
@@ -141,6 +142,11 @@ pub enum ShardingBody {
         /// Which part of `hosted` this is: more shards than fit into a frame are named one part after the other.
         part: Part,
     },
+    /// Region to coordinator, before it registers: with these tokens I was given the shards that I host.
+    ShardTokens {
+        /// Shards and their tokens; there may be several messages of it.
+        tokens: Vec<(ShardId, Token)>,
+    },
     /// Coordinator to region: I know you now.
     RegisterAck {
         /// The coordinator's term.
@@ -181,6 +187,8 @@ pub enum ShardingBody {
         term: Term,
         /// The shard.
         shard: ShardId,
+        /// The placement's token; none on links to nodes that read none.
+        token: Token,
     },
     /// Region to coordinator: I host it.
     ShardStarted {

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::effect::EntityOrder;
+use crate::effect::{EntityOrder, PlacementToken};
 use crate::sharding::Cx;
 use crate::sharding::entity_state::{EntityState, Running, StateName, is_legal};
 use crate::sharding::passivation::{Passivation, PassivationSettings};
@@ -64,6 +64,8 @@ pub(crate) enum AfterStop {
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) lifecycle: ShardLifecycle,
+    /// With which it was placed here: what its entities write is fenced by it.
+    pub(crate) token: PlacementToken,
     entities: BTreeMap<EntityId, EntityState>,
     /// How many of them have a slot.
     running: usize,
@@ -93,6 +95,7 @@ impl Shard {
         Self {
             id,
             lifecycle,
+            token: PlacementToken::default(),
             entities: BTreeMap::new(),
             running: 0,
             passivation: (!is_off).then(|| Box::new(Passivation::new(passivation))),
@@ -187,6 +190,7 @@ impl Shard {
             kind,
             shard: self.id,
             entity: entity.clone(),
+            token: self.token,
         });
         Some(slot)
     }
@@ -299,14 +303,14 @@ impl Shard {
         }
     }
 
-    /// Asks every entity to stop. Nothing happens if they were asked before.
-    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, tell: Option<Term>) {
+    /// Asks every entity to stop, and says then so or begins anew. Nothing happens if they were asked before.
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, tell: Option<Term>, rehost: Option<Term>) {
         let was_told = match self.lifecycle {
             ShardLifecycle::Loading | ShardLifecycle::Running => false,
             ShardLifecycle::Failed => true,
             ShardLifecycle::Stopping { .. } => return,
         };
-        self.lifecycle = ShardLifecycle::Stopping { tell, rehost: None };
+        self.lifecycle = ShardLifecycle::Stopping { tell, rehost };
         if !was_told {
             self.tell_all_to_stop(cx);
         }

@@ -71,7 +71,8 @@ pub(super) fn answer_for_unknown_kind(
         ShardingBody::GetShardHome { .. }
         | ShardingBody::GracefulShutdownReq
         | ShardingBody::NobodyHosts
-        | ShardingBody::RegionStopped => {}
+        | ShardingBody::RegionStopped
+        | ShardingBody::ShardTokens { .. } => {}
         ShardingBody::RegisterAck { .. }
         | ShardingBody::RegisterRefused { .. }
         | ShardingBody::NoRegion { .. }

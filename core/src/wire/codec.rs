@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
 use super::handshake::{
-    FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_MARKS, FEATURE_PARTS, FEATURE_SETTINGS, FEATURES,
+    FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_MARKS, FEATURE_PARTS, FEATURE_SETTINGS, FEATURE_TOKENS, FEATURES,
 };
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
@@ -105,6 +105,7 @@ impl Encoder {
                     chains,
                     marks: features & FEATURE_MARKS != 0,
                     parts: features & FEATURE_PARTS != 0,
+                    tokens: features & FEATURE_TOKENS != 0,
                 };
                 sharding::put(msg, reads, limits, out)
             }

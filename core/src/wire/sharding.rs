@@ -18,12 +18,16 @@ use crate::membership::state::member::UpNumber;
 use crate::message::{ShardMark, ShardingBody, ShardingMessage, ShardingMsg as Msg, Tag};
 use crate::sharding::protocol::Part;
 use crate::sharding::state::ids::{KindId, SHARDS_MAX, ShardId, Term};
+use crate::token::Token;
 
 /// Shards are numbered `0..SHARDS_MAX`, which two bytes hold exactly.
 const _: () = assert!(SHARDS_MAX == 1 << 16);
 
 /// A node takes at least this many bytes (a host of one byte), which bounds a count of nodes by the bytes there are.
 const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
+
+/// A shard and a token.
+const PLACEMENT_BYTES: usize = 2 + 8 + 8;
 
 const REGISTER: u8 = 1;
 const REGISTER_ACK: u8 = 2;
@@ -47,6 +51,10 @@ const BEGIN_NUMBERED_HAND_OFF_ACK: u8 = 18;
 /// As [`REGISTER`], with the part in front of the shards.
 const REGISTER_PART: u8 = 19;
 
+const SHARD_TOKENS: u8 = 20;
+/// As [`HOST_SHARD`], with the placement's token behind the shard.
+const HOST_PLACED_SHARD: u8 = 21;
+
 /// What the reader at the other end of a link understands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reads {
@@ -56,6 +64,8 @@ pub(super) struct Reads {
     pub(super) marks: bool,
     /// Lists in parts.
     pub(super) parts: bool,
+    /// Tokens of placements.
+    pub(super) tokens: bool,
 }
 
 pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -134,7 +144,17 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
                 put_shards(shards, out)
             })
         }
-        ShardingBody::HostShard { term, shard } => put_term_shard(HOST_SHARD, term, *shard, out),
+        ShardingBody::ShardTokens { .. } if !reads.tokens => Err(WireError::Unencodable { what: "tokens" }),
+        ShardingBody::ShardTokens { tokens } => {
+            out.push(SHARD_TOKENS);
+            put_tokens(tokens, out)
+        }
+        ShardingBody::HostShard { term, shard, token } if reads.tokens && *token > Token::NONE => {
+            put_term_shard(HOST_PLACED_SHARD, term, *shard, out)?;
+            put_token(*token, out);
+            Ok(())
+        }
+        ShardingBody::HostShard { term, shard, .. } => put_term_shard(HOST_SHARD, term, *shard, out),
         ShardingBody::ShardStarted { term, shard } => put_term_shard(SHARD_STARTED, term, *shard, out),
         ShardingBody::BeginHandOff { term, shard, number } => {
             let tags = (BEGIN_HAND_OFF, BEGIN_NUMBERED_HAND_OFF);
@@ -182,9 +202,16 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
             shard: read_shard(reader)?,
         },
         SHARD_HOMES => read_homes(reader)?,
-        HOST_SHARD => ShardingBody::HostShard {
+        SHARD_TOKENS => ShardingBody::ShardTokens {
+            tokens: read_tokens(reader)?,
+        },
+        tag @ (HOST_SHARD | HOST_PLACED_SHARD) => ShardingBody::HostShard {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
+            token: match tag {
+                HOST_PLACED_SHARD => read_token(reader)?,
+                _ => Token::NONE,
+            },
         },
         SHARD_STARTED => ShardingBody::ShardStarted {
             term: read_term(reader)?,
@@ -284,6 +311,44 @@ fn read_shards(reader: &mut Reader<'_>) -> Result<Vec<ShardId>, WireError> {
     }
     let column = reader.column::<2>(usize::try_from(count).unwrap_or(usize::MAX))?;
     Ok(column.u16s().map(|shard| ShardId(u32::from(shard))).collect())
+}
+
+fn put_token(token: Token, out: &mut Vec<u8>) {
+    out.extend_from_slice(&token.term.to_le_bytes());
+    out.extend_from_slice(&token.count.to_le_bytes());
+}
+
+/// No token is written as nothing.
+fn read_token(reader: &mut Reader<'_>) -> Result<Token, WireError> {
+    match Token::new(reader.u64()?, reader.u64()?) {
+        Token::NONE => Err(WireError::Malformed { what: "token" }),
+        token => Ok(token),
+    }
+}
+
+fn put_tokens(tokens: &[(ShardId, Token)], out: &mut Vec<u8>) -> Result<(), WireError> {
+    let count = u32::try_from(tokens.len()).map_err(|_| WireError::LimitExceeded { what: "tokens" })?;
+    if count > SHARDS_MAX {
+        return Err(WireError::LimitExceeded { what: "tokens" });
+    }
+    out.extend_from_slice(&count.to_le_bytes());
+    tokens.iter().try_for_each(|(shard, token)| {
+        put_shard(*shard, out)?;
+        put_token(*token, out);
+        Ok(())
+    })
+}
+
+fn read_tokens(reader: &mut Reader<'_>) -> Result<Vec<(ShardId, Token)>, WireError> {
+    let count = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
+    if count > reader.rest().len() / PLACEMENT_BYTES {
+        return Err(WireError::LimitExceeded { what: "tokens" });
+    }
+    let mut tokens = Vec::with_capacity(count);
+    for _ in 0..count {
+        tokens.push((read_shard(reader)?, read_token(reader)?));
+    }
+    Ok(tokens)
 }
 
 pub(super) fn put_shard(shard: ShardId, out: &mut Vec<u8>) -> Result<(), WireError> {

@@ -9,6 +9,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
 use quorate_core::sharding::CoordinatorPhase;
 use quorate_core::sharding::ids::{KindId, ShardId, Term};
+use quorate_core::token::Token;
 
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
@@ -166,6 +167,8 @@ impl Conflict {
         let body = ShardingBody::HostShard {
             term: cast.term.clone(),
             shard: cast.shard,
+            // Below the home's, or above every one that was given.
+            token: [Token::NONE, Token::new(u64::from(u32::MAX), 1)][self.chance.index(2)],
         };
         let kind = KindId::of(KIND);
         sim.checks.plant_home(kind, cast.term.clone(), cast.shard, second);

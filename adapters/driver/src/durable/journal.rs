@@ -16,7 +16,7 @@ use crate::store::StoreAccess;
 pub(super) const SPACE: Space = Space(16);
 
 /// The first token of a log that nobody has opened. Tokens that the store counts have no term, so whatever comes with a placement
-/// one day is above all of them.
+/// is above all of them.
 const FIRST: Token = Token::new(0, 1);
 
 /// A log that one entity reads and writes. What is written is fenced: once another has opened it, everything here is refused.
@@ -56,32 +56,32 @@ pub(crate) struct AtomicJournal {
     log: LogName,
     opener: u64,
     token: Token,
-    /// Whether the token came with the entity's place: then it is not this one's to raise.
-    is_placed: bool,
+    /// The token of the entity's place: then those of its openings are within that.
+    placement: Option<Token>,
 }
 
 impl AtomicJournal {
-    /// The log of this name. Its token is the placement's, or else the one that the store holds plus one.
+    /// The log of this name. Its token is the one that the store holds plus one, within the placement if there is one.
     pub(super) fn new(access: StoreAccess, log: LogName, placement: Option<Token>) -> Self {
         Self {
             opener: access.next_opener(),
             access,
             log,
-            token: placement.unwrap_or(FIRST),
-            is_placed: placement.is_some(),
+            token: placement.map_or(FIRST, Token::opened),
+            placement,
+        }
+    }
+
+    /// The token above one that is held; `None` if that is of a later placement.
+    fn above(&self, held: Token) -> Option<Token> {
+        match self.placement {
+            Some(placement) => placement.reopened(held),
+            None => Some(held.next()),
         }
     }
 
     async fn order(&self, order: StoreOrder) -> Result<StoreAnswer, StoreError> {
         self.access.order(SPACE, order).await
-    }
-}
-
-/// The token above one that is held.
-fn above(held: Token) -> Token {
-    match held.count.checked_add(1) {
-        Some(count) => Token::new(held.term, count),
-        None => Token::new(held.term.saturating_add(1), FIRST.count),
     }
 }
 
@@ -100,9 +100,9 @@ impl Journal for AtomicJournal {
             match self.order(order).await {
                 Ok(StoreAnswer::Opened(state)) => return Ok(state),
                 Ok(_) => return Err(UNEXPECTED),
-                Err(error @ StoreError::Fenced { held }) if !self.is_placed => {
+                Err(error @ StoreError::Fenced { held }) => {
                     refused = error;
-                    self.token = above(held);
+                    self.token = self.above(held).ok_or(refused)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -200,22 +200,25 @@ mod tests {
         let mut placed = journal(&stores, Some(Token::new(1, 1)));
         assert_eq!(block_on(placed.open()).unwrap().last, 1);
         assert!(block_on(second.append(1, record())).is_err_and(StoreError::is_refusal));
+        // The entity ends and begins again there.
+        let mut again = journal(&stores, Some(Token::new(1, 1)));
+        block_on(again.open()).unwrap();
+        assert!(block_on(placed.append(1, record())).is_err_and(StoreError::is_refusal));
         let mut newer = journal(&stores, Some(Token::new(1, 2)));
         block_on(newer.open()).unwrap();
-        let held = Token::new(1, 2);
+        let held = Token::new(1, 2).opened();
         assert_eq!(
-            block_on(placed.open()),
+            block_on(again.open()),
             Err(StoreError::Fenced { held }),
             "it was replaced"
         );
+        assert!(block_on(again.append(1, record())).is_err_and(StoreError::is_refusal));
         block_on(newer.append(1, record())).unwrap();
-    }
-
-    #[test]
-    fn a_count_that_is_used_up_goes_on_in_the_next_term() {
-        assert_eq!(above(Token::NONE), FIRST);
-        assert_eq!(above(Token::new(3, 7)), Token::new(3, 8));
-        let (last, next) = (Token::new(3, u64::MAX), above(Token::new(3, u64::MAX)));
-        assert!(next > last);
+        // Where homes are stored no more, the store goes on counting above them.
+        let mut unplaced = journal(&stores, None);
+        assert_eq!(block_on(unplaced.open()).unwrap().last, 2);
+        assert_eq!(unplaced.token, held.next());
+        assert!(block_on(newer.append(2, record())).is_err_and(StoreError::is_refusal));
+        block_on(journal(&stores, Some(Token::new(2, 1))).open()).unwrap();
     }
 }

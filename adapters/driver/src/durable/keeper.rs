@@ -33,7 +33,8 @@ impl Keeper {
         }
     }
 
-    /// The log of this name; `None` if the name is too long.
+    /// The log of this name, for an entity that was placed with this token, if that is above all earlier ones for good; `None` if the
+    /// name is too long.
     pub(crate) fn journal(
         &self,
         shared: &Arc<Shared>,
@@ -46,9 +47,8 @@ impl Keeper {
                 let journal = AtomicJournal::new(store.clone(), log, placement);
                 Some(KeptJournal::Atomic(journal))
             }
-            // Tokens of places begin anew with the cluster; those of the log do not.
             Self::Quorum => {
-                let journal = QuorumJournal::new(Arc::clone(shared), Sleep::clone(sleep), log);
+                let journal = QuorumJournal::new(Arc::clone(shared), Sleep::clone(sleep), log, placement);
                 journal.map(KeptJournal::Quorum)
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate_core::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use quorate_core::input::JournalCommand;
 use quorate_core::journal::protocol::LOG_NAME_BYTES_MAX;
-use quorate_core::journal::state::{WriterEnd, WriterError};
+use quorate_core::journal::state::{Claim, WriterEnd, WriterError};
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 
@@ -22,11 +22,13 @@ use crate::sync::{self, Either, race};
 /// passes where a majority of the stores can be reached.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A log on a majority of the nodes' own stores. Its token is one that this opening takes: above all others that a majority has promised.
+/// A log on a majority of the nodes' own stores. Its token is one that this opening takes: above all others that a majority has promised,
+/// or within the entity's placement.
 pub(crate) struct QuorumJournal {
     shared: Arc<Shared>,
     sleep: Sleep,
     log: LogName,
+    claim: Claim,
     /// What this opening is called; `None` while it is not open.
     opener: Option<u64>,
     records: VecDeque<Record>,
@@ -34,12 +36,18 @@ pub(crate) struct QuorumJournal {
 }
 
 impl QuorumJournal {
-    /// The log of this name; `None` if the name is too long.
-    pub(super) fn new(shared: Arc<Shared>, sleep: Sleep, log: LogName) -> Option<Self> {
+    /// The log of this name, whose openings are within the placement, if there is one; `None` if the name is too long.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        sleep: Sleep,
+        log: LogName,
+        placement: Option<Token>,
+    ) -> Option<Self> {
         (log.len() <= LOG_NAME_BYTES_MAX).then_some(Self {
             shared,
             sleep,
             log,
+            claim: placement.map_or(Claim::Count, Claim::Placed),
             opener: None,
             records: VecDeque::new(),
             snapshot: None,
@@ -143,7 +151,7 @@ impl Journal for QuorumJournal {
         let command = JournalCommand::Open {
             log: LogName::clone(&self.log),
             opener,
-            token: None,
+            claim: self.claim,
         };
         let late = (self.sleep)(OPENING_TIMEOUT);
         let answer = match race(self.order(command), late).await {

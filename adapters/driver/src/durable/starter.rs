@@ -45,7 +45,7 @@ where
         let name = log_name(context.kind(), context.id());
         let journal = name.and_then(|name| {
             self.keeper
-                .journal(&self.shared, &self.around.sleep, name, context.token())
+                .journal(&self.shared, &self.around.sleep, name, context.placement())
         });
         let journal = journal.ok_or(DurableFailure::NameTooLong);
         Box::pin(run(Arc::clone(&self.make), life, journal, self.around.clone()))

@@ -98,10 +98,20 @@ impl EntityContext {
         self.inside.who.shard()
     }
 
-    /// The fencing token of a singleton's instance, above that of every earlier one; `None` for an entity of a kind.
+    /// The fencing token of a singleton's instance, or of the placement of an entity's shard on this node: above that of every earlier
+    /// one, so that who has seen a higher one refuses a lower. What the entity writes by itself in the node's store is fenced by it.
+    ///
+    /// The tokens of a kind whose homes are stored ([`Kind::store_mode`](crate::Kind::store_mode)) rise for good. Those of one whose homes
+    /// are in memory begin anew when all nodes were stopped: fence nothing by them that outlives the cluster. `None` if the shard was
+    /// placed by a node of an earlier version.
     #[must_use]
     pub fn token(&self) -> Option<Token> {
         self.inside.who.token()
+    }
+
+    /// The placement's token, if durable writes may be fenced by it.
+    pub(crate) fn placement(&self) -> Option<Token> {
+        self.inside.who.placement()
     }
 
     /// The node it lives on.
@@ -134,7 +144,7 @@ impl EntityContext {
     /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind, [`RegionError::NotRegistered`] if this is a
     /// singleton's instance.
     pub fn myself<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, RegionError> {
-        if self.token().is_some() {
+        if self.inside.who.is_singleton() {
             let kind = self.kind().to_owned();
             return Err(RegionError::NotRegistered { kind });
         }
@@ -290,7 +300,7 @@ impl EntityContext {
     }
 
     fn ask_to_be_passivated(&self, last: Option<Payload>) {
-        if self.token().is_none() && self.inside.mailbox.passivate(last) {
+        if !self.inside.who.is_singleton() && self.inside.mailbox.passivate(last) {
             self.inside.reports.passivate(self.inside.slot);
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use quorate_core::effect::PlacementToken;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::singleton::state::SingletonId;
@@ -21,17 +22,21 @@ pub(crate) struct Who {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    Shard(ShardId),
+    Shard(ShardId, PlacementToken),
     Singleton(Token),
 }
 
 impl Who {
     /// An entity of a kind.
-    pub(crate) const fn entity(kind: Arc<str>, shard: ShardId, id: EntityId) -> Self {
+    pub(crate) const fn entity(
+        kind: Arc<str>,
+        (shard, token): (ShardId, PlacementToken),
+        id: EntityId,
+    ) -> Self {
         Self {
             name: kind,
             id,
-            place: Place::Shard(shard),
+            place: Place::Shard(shard, token),
         }
     }
 
@@ -54,22 +59,37 @@ impl Who {
 
     pub(super) const fn shard(&self) -> ShardId {
         match self.place {
-            Place::Shard(shard) => shard,
+            Place::Shard(shard, _) => shard,
             Place::Singleton(_) => ShardId(0),
         }
     }
 
-    pub(super) const fn token(&self) -> Option<Token> {
+    pub(super) fn token(&self) -> Option<Token> {
         match self.place {
-            Place::Shard(_) => None,
+            Place::Shard(_, token) => (token.token > Token::NONE).then_some(token.token),
             Place::Singleton(token) => Some(token),
+        }
+    }
+
+    /// The token of its shard's placement, if that is above all earlier ones for good.
+    pub(super) fn placement(&self) -> Option<Token> {
+        match self.place {
+            Place::Shard(_, token) => token.stored(),
+            Place::Singleton(_) => None,
+        }
+    }
+
+    pub(super) const fn is_singleton(&self) -> bool {
+        match self.place {
+            Place::Shard(..) => false,
+            Place::Singleton(_) => true,
         }
     }
 
     /// Its name among those who wait for an answer.
     pub(super) fn chain_name(&self) -> u64 {
         match self.place {
-            Place::Shard(_) => AskChain::entity(KindId::of(&self.name), &self.id),
+            Place::Shard(..) => AskChain::entity(KindId::of(&self.name), &self.id),
             Place::Singleton(_) => Recipient::Singleton(SingletonId::of(&self.name)).chain_name(),
         }
     }
@@ -77,13 +97,13 @@ impl Who {
     /// Whether messages to this recipient are for it.
     pub(super) fn is(&self, recipient: &Recipient) -> bool {
         match (self.place, recipient) {
-            (Place::Shard(_), Recipient::Entity(kind, id)) => {
+            (Place::Shard(..), Recipient::Entity(kind, id)) => {
                 *kind == KindId::of(&self.name) && *id == self.id
             }
             (Place::Singleton(_), Recipient::Singleton(singleton)) => {
                 *singleton == SingletonId::of(&self.name)
             }
-            (Place::Shard(_), Recipient::Singleton(_)) | (Place::Singleton(_), Recipient::Entity(..)) => {
+            (Place::Shard(..), Recipient::Singleton(_)) | (Place::Singleton(_), Recipient::Entity(..)) => {
                 false
             }
         }
@@ -95,7 +115,7 @@ impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.escape_debug();
         match self.place {
-            Place::Shard(shard) => write!(f, "{name}/{}/{}", shard.0, self.id),
+            Place::Shard(shard, _) => write!(f, "{name}/{}/{}", shard.0, self.id),
             Place::Singleton(token) => write!(f, "{name}@{token}"),
         }
     }

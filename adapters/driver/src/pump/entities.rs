@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::{EntityOrder, PlacementToken};
 use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
@@ -131,7 +131,8 @@ impl Entities {
                 kind,
                 shard,
                 entity,
-            } => self.start(slot, kind, shard, entity).map(Some),
+                token,
+            } => self.start(slot, (kind, entity), (shard, token)).map(Some),
             EntityOrder::Deliver {
                 slot,
                 payload,
@@ -165,9 +166,8 @@ impl Entities {
     fn start(
         &mut self,
         slot: Slot,
-        kind: KindId,
-        shard: ShardId,
-        id: EntityId,
+        (kind, id): (KindId, EntityId),
+        place: (ShardId, PlacementToken),
     ) -> Result<EntityTask, EntityReport> {
         let registered = self.kinds.get(&kind);
         let Some((name, starter)) = registered.and_then(|r| Some((&r.name, r.starter.as_ref()?))) else {
@@ -175,7 +175,7 @@ impl Entities {
         };
         let mailbox = Arc::new(Mailbox::default());
         let task = starter.start(Start {
-            who: Who::entity(Arc::clone(name), shard, id.clone()),
+            who: Who::entity(Arc::clone(name), place, id.clone()),
             slot,
             mailbox: Arc::clone(&mailbox),
             reports: Arc::clone(self.slots.reports()),

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use quorate_core::config::Config;
+use quorate_core::effect::PlacementToken;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::chain::AskChain;
@@ -91,7 +92,11 @@ impl DurableHost {
         let starter = DurableStarter::new(make, Arc::clone(&self.shared), store, sleep());
         let (mailbox, reports) = (Arc::new(Mailbox::default()), Arc::<Reports>::default());
         let task = starter.start(Start {
-            who: Who::entity(Arc::from(kind), ShardId(0), EntityId::new(id)),
+            who: Who::entity(
+                Arc::from(kind),
+                (ShardId(0), PlacementToken::default()),
+                EntityId::new(id),
+            ),
             slot: Slot {
                 index: 0,
                 generation: 0,

@@ -18,7 +18,7 @@ use crate::journal::protocol::{
     Answer as JournalAnswer, Command, CommandError, Event, LOG_NAME_BYTES_MAX, Msg, Rejection, VoterBody,
     VoterMsg,
 };
-use crate::journal::state::{Opened, StoreId, Voters, WriterEnd, WriterError};
+use crate::journal::state::{Claim, Opened, StoreId, Voters, WriterEnd, WriterError};
 use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::owner::Owner;
@@ -212,8 +212,8 @@ impl World {
     fn asks_open(&mut self, at: usize, name: &str) -> (u64, u64) {
         self.last_opener += 1;
         let opener = self.last_opener;
-        let (log, token) = (log(name), None);
-        (opener, self.command(at, Command::Open { log, opener, token }))
+        let (log, claim) = (log(name), Claim::Term);
+        (opener, self.command(at, Command::Open { log, opener, claim }))
     }
 
     fn open(&mut self, at: usize, name: &str) -> (u64, Opened) {
@@ -561,9 +561,9 @@ fn callers_are_told_what_they_did_wrong() {
         refused(CommandError::NotOpen)
     );
     assert_eq!(world.append(0, "a", second, 0, "x"), appended(1));
-    let token = Some(Token::new(1, 1));
+    let claim = Claim::Placed(Token::new(1, 0));
     let (log, opener) = (log("a"), 500);
-    let given = world.command(0, Command::Open { log, opener, token });
+    let given = world.command(0, Command::Open { log, opener, claim });
     let answer = world.answer(0, given);
     assert!(
         matches!(

@@ -8,7 +8,9 @@ use crate::journal::protocol::{
     Ask, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said,
 };
 use crate::journal::replica::{REQUESTS_MAX, Replica, ReplicaOutput};
-use crate::journal::state::{Entry, Item, Opened, Place, SnapshotHead, StoreId, WriterEnd, WriterError};
+use crate::journal::state::{
+    Claim, Entry, Item, Opened, Place, SnapshotHead, StoreId, WriterEnd, WriterError,
+};
 use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, Record, Snapshot, Space, StoreError, StoreReport};
@@ -381,12 +383,12 @@ fn requests_out_of_bounds_are_rejected_and_too_many_are_shed() {
     assert_eq!(out, [ReplicaOutput::Shed]);
 }
 
-fn settings(token: Option<Token>) -> WriterSettings {
+fn settings(claim: Claim) -> WriterSettings {
     WriterSettings {
         log: Arc::from(LOG),
         stores: [1, 2, 3].map(StoreId).into(),
         opener: 77,
-        token,
+        claim,
         bounds: BOUNDS,
     }
 }
@@ -415,7 +417,7 @@ fn answer(request: &Request, said: Said) -> Reply {
 /// A writer that has found this, and what it writes back.
 fn found(pages: [Said; 2]) -> (Writer, Vec<Request>) {
     let mut out = Vec::new();
-    let mut writer = Writer::open(settings(Some(term(9))), &mut out);
+    let mut writer = Writer::open(settings(Claim::Placed(Token::new(9, 0))), &mut out);
     let promises = asked(&mut out);
     assert_eq!(promises.len(), 3);
     for (promise, said) in promises.iter().zip(pages) {
@@ -578,7 +580,7 @@ fn a_replica_that_contradicts_itself_is_not_heard() {
     ];
     for said in nonsense {
         let mut out = Vec::new();
-        let mut writer = Writer::open(settings(None), &mut out);
+        let mut writer = Writer::open(settings(Claim::Term), &mut out);
         let promises = asked(&mut out);
         writer.on_reply(answer(&promises[0], said), &mut out);
         assert_eq!(core::mem::take(&mut out), [WriterOutput::Nonsense(StoreId(1))]);
@@ -680,19 +682,35 @@ fn a_refusal_ends_the_owner_and_its_own_later_token_does_not() {
 }
 
 #[test]
-fn a_token_that_was_given_is_not_raised_and_one_that_was_taken_is_so_often() {
+fn a_placement_is_refused_by_a_later_one_only_and_a_term_that_was_taken_is_raised_so_often() {
     let mut out = Vec::new();
-    let mut writer = Writer::open(settings(Some(term(9))), &mut out);
-    let promises = asked(&mut out);
-    writer.on_reply(answer(&promises[0], Said::Refused { held: term(9) }), &mut out);
-    let end = WriterEnd::Fenced { held: term(9) };
+    let placement = Token::new(9, 3);
+    let mut writer = Writer::open(settings(Claim::Placed(placement)), &mut out);
+    // The entity was there before, and begins again where it was placed.
+    let (promises, held) = (asked(&mut out), placement.opened());
+    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
     assert_eq!(
         core::mem::take(&mut out),
-        [WriterOutput::Ended(end)],
-        "somebody else's"
+        [WriterOutput::TakeAgain { attempt: 1 }]
     );
+    writer.take_again(&mut out);
+    assert_eq!(writer.token(), placement.opened().next());
+    // It is somewhere else by now.
+    let (promises, held) = (asked(&mut out), Token::new(9, 4).opened());
+    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+    let end = WriterEnd::Fenced { held };
+    assert_eq!(core::mem::take(&mut out), [WriterOutput::Ended(end)]);
 
-    let mut writer = Writer::open(settings(None), &mut out);
+    // Who has no placement counts, and leaves the terms to those who give tokens away.
+    let mut writer = Writer::open(settings(Claim::Count), &mut out);
+    let promises = asked(&mut out);
+    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+    out.clear();
+    writer.take_again(&mut out);
+    assert_eq!(writer.token(), held.next());
+    out.clear();
+
+    let mut writer = Writer::open(settings(Claim::Term), &mut out);
     for attempt in 1..=BOUNDS.attempts_max {
         let promises = asked(&mut out);
         let held = term(u64::from(attempt) * 10);

@@ -10,7 +10,7 @@ use rand_core::SeedableRng;
 
 use crate::journal::protocol::{Reply, Request};
 use crate::journal::replica::{Replica, ReplicaOutput};
-use crate::journal::state::{Opened, StoreId, WriterEnd, WriterError};
+use crate::journal::state::{Claim, Opened, StoreId, WriterEnd, WriterError};
 use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use crate::rng::{below, chance};
 use crate::store::memory::MemoryMap;
@@ -142,7 +142,7 @@ impl World {
             log: Arc::from("counter/7"),
             stores: self.nodes.iter().map(|node| node.id).collect(),
             opener: self.next_opener,
-            token: None,
+            claim: Claim::Term,
             bounds: BOUNDS,
         };
         let owner = Owner {

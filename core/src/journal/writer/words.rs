@@ -3,9 +3,8 @@
 use alloc::sync::Arc;
 
 use crate::journal::protocol::Request;
-use crate::journal::state::{Opened, StoreId, WriterEnd};
+use crate::journal::state::{Claim, Opened, StoreId, WriterEnd};
 use crate::store::{LogName, Sequence};
-use crate::token::Token;
 
 /// Which log is opened, where it lies, and within which bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +15,8 @@ pub struct WriterSettings {
     pub stores: Arc<[StoreId]>,
     /// Drawn for this opening: no other one has it.
     pub opener: u64,
-    /// The token to open with: refused, the opening has failed. `None`: the writer takes the largest that it hears of plus one,
-    /// and again whenever that is refused.
-    pub token: Option<Token>,
+    /// Which token it wants; it takes another one whenever that is refused, unless there is none.
+    pub claim: Claim,
     /// How much it sends at once and keeps.
     pub bounds: WriterBounds,
 }

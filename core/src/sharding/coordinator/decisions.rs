@@ -17,6 +17,7 @@ impl Coordinator {
         if let Some(region) = self.regions.get_mut(node) {
             region.shards.push(shard);
             self.chosen.insert(shard, node.clone());
+            self.tokens.give(shard);
             self.ledger.note(shard);
         }
     }
@@ -29,6 +30,7 @@ impl Coordinator {
         if let Some(region) = self.regions.get_mut(&home) {
             region.drop_shard(shard);
         }
+        self.tokens.forget(shard);
         self.ledger.note(shard);
         true
     }
@@ -42,12 +44,13 @@ impl Coordinator {
 
     /// Acts on the choices that are stored. Where the region has been lost or wants to be emptied since, another one is chosen.
     fn apply_stored(&mut self, cx: &mut Cx<'_>) {
+        self.tell_renewed(cx);
         if self.chosen.is_empty() || !self.is_active() || self.paused {
             return;
         }
         let chosen = self.chosen.iter();
         let stored: Vec<(ShardId, UniqueAddress)> = chosen
-            .filter(|(shard, home)| self.ledger.holds(**shard, home))
+            .filter(|(shard, home)| self.ledger.holds(**shard, home, self.tokens.of(**shard)))
             .map(|(shard, home)| (*shard, home.clone()))
             .collect();
         let mut void = false;

@@ -15,6 +15,7 @@ use crate::sharding::allocation::{is_good_time, neighbours};
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
+use crate::token::Token;
 
 /// Hand-offs under way at once before another one of a draining region begins. Each is one message to every region.
 const DRAINING_MAX: usize = 256;
@@ -27,6 +28,8 @@ pub(super) struct HandOff {
     pub(super) stage: Stage,
     /// Several regions claim the shard; no home may be told until all of them have stopped it.
     pub(super) conflict: bool,
+    /// The home is none of the owners: it has a higher token, and goes on.
+    pub(super) keeps_home: bool,
     /// Who has not forgotten the home yet.
     pub(super) barrier: Barrier<UniqueAddress>,
 }
@@ -38,6 +41,27 @@ pub(super) enum Stage {
     Forgetting,
     /// Everybody has forgotten; the owners were told to stop.
     Stopping,
+}
+
+/// Who claims a shard whose hand-off begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claims {
+    /// Its home alone.
+    One,
+    /// Several, none of which came later than all others.
+    Equal,
+    /// Its home, and others that had it before.
+    Outdone,
+}
+
+impl HandOff {
+    const fn claims(&self) -> Claims {
+        match (self.conflict, self.keeps_home) {
+            (_, true) => Claims::Outdone,
+            (true, false) => Claims::Equal,
+            (false, false) => Claims::One,
+        }
+    }
 }
 
 impl Coordinator {
@@ -139,8 +163,8 @@ impl Coordinator {
         if hand_off.conflict {
             // Two homes are worse than none: try until both have stopped.
             cx.counters().conflicts_timed_out += 1;
-            let owners = hand_off.owners.clone();
-            self.start_hand_off(cx, shard, owners, true);
+            let (owners, conflict) = (hand_off.owners.clone(), hand_off.claims());
+            self.start_hand_off(cx, shard, owners, conflict);
             return;
         }
         self.cancel(cx, shard);
@@ -181,20 +205,45 @@ impl Coordinator {
         }
     }
 
-    /// Two regions host one shard: both have to stop it before it gets a home again.
-    pub(super) fn resolve_conflict(&mut self, cx: &mut Cx<'_>, shard: ShardId, second: &UniqueAddress) {
+    /// Two regions host one shard. The one that was given it later goes on, and the other has to stop; if that cannot be said, both have to
+    /// before it gets a home again (10.16).
+    pub(super) fn resolve_conflict(
+        &mut self,
+        cx: &mut Cx<'_>,
+        shard: ShardId,
+        (second, token): (&UniqueAddress, Token),
+    ) {
+        let first = self.homes.get(&shard).cloned();
         if let Some(hand_off) = self.hand_offs.get_mut(&shard) {
             let new = hand_off.owners.insert(second.clone());
             hand_off.conflict |= new;
             if new && hand_off.stage == Stage::Stopping {
                 self.repeat(cx, shard);
             }
+            if let Some(hand_off) = self.hand_offs.get_mut(&shard)
+                && hand_off.keeps_home
+                && self.tokens.of(shard) <= token
+            {
+                // Neither is above the other, or a third is above both: all stop.
+                hand_off.owners.extend(first);
+                hand_off.keeps_home = false;
+                self.repeat(cx, shard);
+            }
             return;
         }
         cx.notify_sharding(self.kind.id, ShardingEvent::ShardConflict { shard });
-        let mut owners: BTreeSet<UniqueAddress> = self.homes.get(&shard).cloned().into_iter().collect();
-        owners.insert(second.clone());
-        self.start_hand_off(cx, shard, owners, true);
+        let held = self.tokens.of(shard);
+        if held == token {
+            let owners = first.into_iter().chain([second.clone()]).collect();
+            return self.start_hand_off(cx, shard, owners, Claims::Equal);
+        }
+        cx.counters().claims_outdone += 1;
+        let mut outdone = second.clone();
+        if token > held {
+            self.move_home(cx, shard, second, token);
+            outdone = first.unwrap_or(outdone);
+        }
+        self.start_hand_off(cx, shard, BTreeSet::from([outdone]), Claims::Outdone);
     }
 
     /// A region will not answer any more: nobody waits for what it has forgotten.
@@ -241,7 +290,7 @@ impl Coordinator {
         if let Some(home) = self.homes.get(&shard).cloned() {
             self.note(cx, shard, ShardDecision::Moves { from: home.clone() });
             let owners = BTreeSet::from([home]);
-            self.start_hand_off(cx, shard, owners, false);
+            self.start_hand_off(cx, shard, owners, Claims::One);
         }
     }
 
@@ -250,7 +299,7 @@ impl Coordinator {
         cx: &mut Cx<'_>,
         shard: ShardId,
         owners: BTreeSet<UniqueAddress>,
-        conflict: bool,
+        claims: Claims,
     ) {
         // Nobody is told again to begin what he may have stopped by then.
         self.confirm(cx, shard);
@@ -261,7 +310,8 @@ impl Coordinator {
         let hand_off = HandOff {
             owners,
             stage: Stage::Forgetting,
-            conflict,
+            conflict: claims != Claims::One,
+            keeps_home: claims == Claims::Outdone,
             barrier: Barrier::new(self.last_hand_off, senders, deadline),
         };
         self.hand_offs.insert(shard, hand_off);
@@ -308,9 +358,14 @@ impl Coordinator {
             }
             return;
         }
+        let keeps_home = hand_off.keeps_home;
         self.hand_offs.remove(&shard);
         cx.cancel(self.timer(CoordinatorTimer::HandOff(shard)));
         cx.counters().hand_offs_completed += 1;
+        if keeps_home && let Some(home) = self.homes.get(&shard).cloned() {
+            self.host(cx, shard, &home);
+            return self.store(cx);
+        }
         self.clear_home(cx, shard);
         self.allocate_soon(cx, shard);
         self.empty_draining(cx);

@@ -145,6 +145,9 @@ impl Coordinator {
         if !self.is_active() || self.paused {
             return;
         }
+        if self.tokens.are_used_up(ALLOCATIONS_PER_STEP) {
+            return self.take_a_term(cx);
+        }
         if cx.view().is_shutting_down() {
             // Only what a message needs begins anywhere; what has lost its home waits for one (10.12).
             let wanted = &self.requesters;
@@ -254,6 +257,7 @@ impl Coordinator {
         if let Some(home) = self.homes.remove(&shard) {
             if let Some(region) = self.regions.get_mut(&home) {
                 region.drop_shard(shard);
+                self.tokens.forget(shard);
                 self.ledger.note(shard);
             }
             self.note(cx, shard, ShardDecision::Freed { home });
@@ -264,7 +268,8 @@ impl Coordinator {
     pub(super) fn tellable_home(&self, shard: ShardId) -> Option<&UniqueAddress> {
         let home = self.homes.get(&shard)?;
         let region = self.regions.get(home)?;
-        let stays = !self.hand_offs.contains_key(&shard) && !self.unconfirmed.contains(&shard);
+        let begun = !self.unconfirmed.contains(&shard) && !self.tokens.is_renewed(shard);
+        let stays = begun && !self.hand_offs.contains_key(&shard);
         (!region.lost && stays).then_some(home)
     }
 
@@ -273,10 +278,15 @@ impl Coordinator {
         let Some(term) = self.term().cloned() else {
             return;
         };
+        if self.tokens.is_renewed(shard) {
+            // It is told when its token is stored.
+            return;
+        }
+        let token = self.tokens.of(shard);
         self.unconfirmed.insert(shard);
         let at = cx.mono() + cx.config().sharding.shard_start_timeout;
         cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
-        self.say(cx, home, ShardingBody::HostShard { term, shard });
+        self.say(cx, home, ShardingBody::HostShard { term, shard, token });
     }
 
     pub(super) fn confirm(&mut self, cx: &mut Cx<'_>, shard: ShardId) {

@@ -9,14 +9,15 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::record::{self, HomeChange, Homes};
+use super::record::{self, HomeChange, Homes, Placement};
 use crate::bytes::WireError;
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::Command;
-use crate::journal::state::Opened;
+use crate::journal::state::{Claim, Opened};
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::ShardId;
 use crate::store::{LogName, Sequence};
+use crate::token::Token;
 
 /// Changes in one record: some tens of kilobytes, which every link and store takes at once.
 const CHANGES_PER_RECORD_MAX: usize = 4_096;
@@ -56,6 +57,8 @@ pub(super) struct Ledger {
     changed: BTreeSet<ShardId>,
     /// The log's last record.
     last: Sequence,
+    /// The term with which it was opened.
+    term: u64,
     /// Records behind the newest snapshot.
     records: usize,
     /// The log is as large as it may be.
@@ -85,6 +88,7 @@ impl Ledger {
             stored: Homes::new(),
             changed: BTreeSet::new(),
             last: 0,
+            term: 0,
             records: 0,
             full: false,
         }
@@ -135,9 +139,16 @@ impl Ledger {
         &self.stored
     }
 
-    /// Whether another coordinator would find this home.
-    pub(super) fn holds(&self, shard: ShardId, home: &UniqueAddress) -> bool {
-        !self.is_durable() || self.stored.get(&shard) == Some(home)
+    /// Whether another coordinator would find this home, placed with this token.
+    pub(super) fn holds(&self, shard: ShardId, home: &UniqueAddress, token: Token) -> bool {
+        let stored = self.stored.get(&shard);
+        !self.is_durable() || stored.is_some_and(|stored| stored.node == *home && stored.token == token)
+    }
+
+    /// The term of the placements that are stored there, above that of everybody who had the log before. The first is 2: what is opened
+    /// without a placement counts in the terms below.
+    pub(super) fn term(&self) -> Option<u64> {
+        self.is_durable().then(|| self.term.saturating_add(1))
     }
 
     /// A shard's home is decided, claimed or gone.
@@ -154,7 +165,7 @@ impl Ledger {
         Command::Open {
             log: Arc::clone(&self.log),
             opener,
-            token: None,
+            claim: Claim::Term,
         }
     }
 
@@ -172,6 +183,7 @@ impl Ledger {
             Ok(stored) => {
                 self.stored = stored;
                 self.last = opened.last;
+                self.term = opened.token.term;
                 self.records = opened.records.len();
                 self.stage = Stage::Idle;
                 Progress::Opened
@@ -219,7 +231,7 @@ impl Ledger {
     pub(super) fn next(
         &mut self,
         snapshot_after: usize,
-        home_of: impl Fn(ShardId) -> Option<UniqueAddress>,
+        home_of: impl Fn(ShardId) -> Option<Placement>,
     ) -> Result<Option<Command>, WireError> {
         if self.stage != Stage::Idle {
             return Ok(None);

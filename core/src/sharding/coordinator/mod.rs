@@ -3,7 +3,7 @@
 //!
 //! `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts together what one frame could not hold), `homes` answers and allocates, `decisions` has a home
 //! stored before anybody hears of it (`storing` asks, `ledger` knows what the log holds, `record` its bytes), `hand_off` moves shards,
-//! `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
+//! `tokens` knows which placement came later, `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
 
 mod decisions;
 mod hand_off;
@@ -18,6 +18,7 @@ mod recovery;
 mod remembered;
 mod storing;
 mod takeover;
+mod tokens;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -31,6 +32,7 @@ use crate::sharding::coordinator::history::History;
 use crate::sharding::coordinator::ledger::Ledger;
 use crate::sharding::coordinator::parts::Unfinished;
 use crate::sharding::coordinator::remembered::RememberedShards;
+use crate::sharding::coordinator::tokens::Tokens;
 use crate::sharding::kind::Kind;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -66,6 +68,8 @@ pub(crate) struct Coordinator {
     /// Members of the role that have said that they host nothing, and need no region to say so.
     without_region: BTreeSet<UniqueAddress>,
     homes: BTreeMap<ShardId, UniqueAddress>,
+    /// The tokens of homes and choices.
+    tokens: Tokens,
     /// Homes that were decided and are not stored yet. The shard counts as that region's; nobody has heard of it.
     chosen: BTreeMap<ShardId, UniqueAddress>,
     hand_offs: BTreeMap<ShardId, HandOff>,
@@ -128,6 +132,7 @@ impl Coordinator {
             unfinished: Unfinished::default(),
             without_region: BTreeSet::new(),
             homes: BTreeMap::new(),
+            tokens: Tokens::default(),
             chosen: BTreeMap::new(),
             hand_offs: BTreeMap::new(),
             last_hand_off: 0,

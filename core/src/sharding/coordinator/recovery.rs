@@ -19,6 +19,7 @@ use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
+use crate::token::Token;
 
 /// What a region says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +93,10 @@ impl Coordinator {
         if proxy {
             self.release_shards_of(cx, from);
         }
+        let mut announced = self.tokens.take_announced(from);
         for shard in said.hosted {
-            self.claim(cx, from, shard);
+            let token = announced.remove(&shard).unwrap_or_default();
+            self.claim(cx, from, shard, token);
         }
         self.push_homes(cx, from);
         if self.is_active() {
@@ -158,6 +161,7 @@ impl Coordinator {
         if self.unheard.is_empty() {
             cx.cancel(self.timer(CoordinatorTimer::Recovery));
         }
+        self.tokens.begin(&term, self.ledger.term());
         self.tenure = Tenure::Active(term.clone());
         let shards = self.homes.len();
         let event = ShardingEvent::CoordinatorRecovered { term, shards };
@@ -194,20 +198,22 @@ impl Coordinator {
     }
 
     /// A region says that it hosts a shard. If another one does too, neither may go on.
-    fn claim(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress, shard: ShardId) {
+    fn claim(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress, shard: ShardId, token: Token) {
         match self.homes.get(&shard) {
             None => {
                 self.drop_choice(shard);
                 self.returning.remove(&shard);
                 self.set_home(shard, node);
+                self.tokens.adopt(shard, token);
+                self.renew_unless_stored(cx, shard);
                 let home = node.clone();
                 self.note(cx, shard, ShardDecision::Found { home });
                 if !self.hand_offs.contains_key(&shard) {
                     self.answer_requesters(cx, shard);
                 }
             }
-            Some(home) if home == node => {}
-            Some(_) => self.resolve_conflict(cx, shard, node),
+            Some(home) if home == node => self.claim_again(cx, node, shard, token),
+            Some(_) => self.resolve_conflict(cx, shard, (node, token)),
         }
     }
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::ledger::Progress;
+use super::record::Placement;
 use super::{Coordinator, Tenure};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::event::ShardingEvent;
@@ -40,18 +41,24 @@ impl Coordinator {
         }
     }
 
-    /// Has what has changed written, if nothing is on its way.
+    /// Has what has changed written, if nothing is on its way. Not before everybody has spoken: until then what regions claim is not
+    /// compared with what is stored.
     pub(super) fn write(&mut self, cx: &mut Cx<'_>) {
-        if self.term().is_none() || !self.ledger.is_durable() {
+        if !self.is_active() || !self.ledger.is_durable() {
             return;
         }
         let Self {
             ledger,
             homes,
             chosen,
+            tokens,
             ..
         } = self;
-        let home_of = |shard: ShardId| homes.get(&shard).or_else(|| chosen.get(&shard)).cloned();
+        let home_of = |shard: ShardId| {
+            let node = homes.get(&shard).or_else(|| chosen.get(&shard))?.clone();
+            let token = tokens.of(shard);
+            Some(Placement { node, token })
+        };
         match ledger.next(cx.config().sharding.snapshot_after, home_of) {
             Ok(Some(command)) => self.order(cx, command),
             Ok(None) => {}
@@ -173,8 +180,15 @@ impl Coordinator {
     /// Everybody has spoken: shards that nobody runs go where the log says, and wait for nodes that may still come back. Those of a
     /// member that was removed have no home.
     pub(super) fn honour_stored(&mut self, cx: &mut Cx<'_>) {
+        for Placement { token, .. } in self.ledger.stored().values() {
+            self.tokens.hear_of(*token);
+        }
+        let claimed: Vec<ShardId> = self.homes.keys().copied().collect();
+        for shard in claimed {
+            self.renew_unless_stored(cx, shard);
+        }
         let view = alloc::sync::Arc::clone(cx.view());
-        for (shard, home) in self.ledger.stored() {
+        for (shard, Placement { node: home, .. }) in self.ledger.stored() {
             if self.homes.contains_key(shard) || self.hand_offs.contains_key(shard) {
                 continue;
             }

@@ -21,11 +21,13 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
 use crate::timer::Timer;
+use crate::token::Token;
 
 mod conflicts;
 mod durable;
 mod parts;
 mod remembered;
+mod tokens;
 
 const S: ShardId = ShardId(4);
 const MARGIN: Duration = Duration::from_secs(20);
@@ -55,6 +57,8 @@ struct Rig {
     removed: Vec<UniqueAddress>,
     /// Who has said that nothing runs there.
     gone: Vec<UniqueAddress>,
+    /// With which tokens the last call had other nodes host shards. What is compared is without them.
+    given: Vec<(ShardId, Token)>,
 }
 
 impl Rig {
@@ -79,6 +83,7 @@ impl Rig {
             coordinator: Coordinator::new(kind),
             removed: Vec::new(),
             gone: Vec::new(),
+            given: Vec::new(),
         }
     }
 
@@ -96,7 +101,19 @@ impl Rig {
     fn act(&mut self, call: impl FnOnce(&mut Coordinator, &mut Cx<'_>)) -> Vec<Effect> {
         call(&mut self.coordinator, &mut self.fixture.cx());
         self.coordinator.check_invariants().unwrap();
-        self.fixture.effects()
+        let mut effects = self.fixture.effects();
+        self.given.clear();
+        for effect in &mut effects {
+            if let Effect::Send {
+                message: Message::Sharding(ShardingMsg::Kind(message)),
+                ..
+            } = effect
+                && let ShardingBody::HostShard { shard, token, .. } = &mut message.body
+            {
+                self.given.push((*shard, core::mem::take(token)));
+            }
+        }
+        effects
     }
 
     fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
@@ -131,6 +148,14 @@ impl Rig {
             draining: false,
         };
         self.act(|coordinator, cx| coordinator.on_register(cx, from, said))
+    }
+
+    /// A region registers, and says with which tokens it was given its shards.
+    fn claims(&mut self, from: &UniqueAddress, hosted: &[(ShardId, Token)]) -> Vec<Effect> {
+        let tokens = hosted.to_vec();
+        self.act(|coordinator, cx| coordinator.on_shard_tokens(cx, from, tokens));
+        let shards: Vec<ShardId> = hosted.iter().map(|(shard, _)| *shard).collect();
+        self.register(from, &shards)
     }
 
     fn asks_home(&mut self, from: &UniqueAddress, shard: ShardId) -> Vec<Effect> {
@@ -202,7 +227,11 @@ fn home(shard: ShardId, node: UniqueAddress) -> ShardingBody {
 }
 
 fn host(shard: ShardId) -> ShardingBody {
-    ShardingBody::HostShard { term: term(), shard }
+    ShardingBody::HostShard {
+        term: term(),
+        shard,
+        token: Token::NONE,
+    }
 }
 
 fn begin() -> ShardingBody {

@@ -24,6 +24,12 @@ counters! {
     pub shards_allocated,
     pub shards_started,
     pub shards_stopped,
+    /// Shards that were given to this node with a lower token than it had for them: by a coordinator that does not know of that.
+    pub tokens_stale,
+    /// Claims of shards whose token was not the stored one, so that they were given another one.
+    pub claims_renewed,
+    /// Claims of shards that a region with a higher token claims too, so that it goes on.
+    pub claims_outdone,
     /// Shards all of whose entities were stopped because one had failed and escalated it.
     pub shards_failed,
     /// Entities started without a message because they are remembered.

@@ -5,6 +5,7 @@ use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 use crate::time::Instant;
+use crate::token::Token;
 
 /// A message to an entity on its way to the entity's home.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,24 @@ pub struct EntityEnvelope {
     pub hops: u8,
 }
 
+/// The token of a shard's placement: above that of every earlier one, as far as `is_stored` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlacementToken {
+    /// The token; [`Token::NONE`] if the coordinator, of an earlier version, gave none.
+    pub token: Token,
+    /// Whether it was stored before it was given, so that it is above all earlier ones for good. Otherwise tokens begin anew with the
+    /// cluster, and nothing that outlives it may be fenced by them.
+    pub is_stored: bool,
+}
+
+impl PlacementToken {
+    /// The token, if durable writes may be fenced by it.
+    #[must_use]
+    pub fn stored(self) -> Option<Token> {
+        (self.is_stored && self.token > Token::NONE).then_some(self.token)
+    }
+}
+
 /// What the host does with entities. Orders for one slot keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntityOrder {
@@ -37,6 +56,8 @@ pub enum EntityOrder {
         shard: ShardId,
         /// Its id.
         entity: EntityId,
+        /// The fencing token of its shard's placement.
+        token: PlacementToken,
     },
     /// Put a message into the mailbox of the entity in this slot.
     Deliver {

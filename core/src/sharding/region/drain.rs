@@ -65,6 +65,7 @@ impl Region {
         self.returning.clear();
         self.owed.clear();
         self.after_pause.clear();
+        self.tokens.clear();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
         self.retirement.give_up(shared.cx);
         let kind = self.kind.id;

@@ -89,18 +89,19 @@ impl Region {
         node: &UniqueAddress,
     ) {
         if node == shared.cx.me() {
-            self.host(shared, from, term, shard);
+            self.is_home(shared, from, term, shard);
             return;
         }
         if is_lost(shared.cx.view(), node) {
             return;
         }
+        self.tokens.remove(&shard);
         if self.shards.get(&shard).is_some_and(|here| !here.is_stopping()) {
             let event = ShardingEvent::ShardConflict { shard };
             shared.cx.notify_sharding(self.kind.id, event);
             self.forget_home(shared.cx, shard);
             self.hand_back_foreign(shared, shard);
-            self.stop_shard(shared, shard, None);
+            self.stop_shard(shared, shard, (None, None));
             return;
         }
         self.set_home(shared.cx, shard, node.clone());

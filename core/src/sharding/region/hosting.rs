@@ -13,6 +13,7 @@ use crate::sharding::shard::{AfterStop, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
+use crate::token::Token;
 
 /// What the coordinator keeps of the hand-off timeout for the messages around the stopping itself.
 const HAND_OFF_SLACK: Duration = Duration::from_secs(5);
@@ -24,9 +25,9 @@ impl Region {
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
         term: Term,
-        shard: ShardId,
+        (shard, token): (ShardId, Token),
     ) {
-        if !self.accept_for(shared, from, &term, shard) {
+        if !self.accept_for(shared, from, &term, shard) || !self.take_token(shared.cx, from, shard, token) {
             return;
         }
         if self.host(shared, from, &term, shard) {
@@ -49,6 +50,7 @@ impl Region {
         }
         self.forget_home(shared.cx, shard);
         self.after_pause.remove(&shard);
+        self.tokens.remove(&shard);
         self.hand_back_foreign(shared, shard);
         match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
             None => self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard }),
@@ -57,7 +59,7 @@ impl Region {
                 *rehost = None;
             }
             Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {
-                self.stop_shard(shared, shard, Some(term));
+                self.stop_shard(shared, shard, (Some(term), None));
             }
         }
     }
@@ -107,6 +109,13 @@ impl Region {
             return false;
         }
         let me = shared.cx.me().clone();
+        let token = self.placement(shard);
+        if self.is_reopened(shard, token) {
+            // What runs writes with an earlier token, and would be refused.
+            self.set_home(shared.cx, shard, me);
+            self.stop_shard(shared, shard, (None, Some(term.clone())));
+            return false;
+        }
         match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
             Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {}
             Some(ShardLifecycle::Stopping { rehost, .. }) => {
@@ -120,8 +129,9 @@ impl Region {
             }
             None => {
                 let remembered = self.remembered(shard);
-                self.shards
-                    .insert(shard, Shard::new(shard, &self.passivation, remembered));
+                let mut here = Shard::new(shard, &self.passivation, remembered);
+                here.token = token;
+                self.shards.insert(shard, here);
                 shared.cx.counters().shards_started += 1;
                 let event = ShardingEvent::ShardStarted {
                     shard,
@@ -141,15 +151,21 @@ impl Region {
         true
     }
 
-    /// Asks a running shard's entities to stop, and has them killed if that takes too long.
-    pub(super) fn stop_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, tell: Option<Term>) {
+    /// Asks a running shard's entities to stop, and has them killed if that takes too long. Then whoever coordinates is told, or wants
+    /// the shard here again.
+    pub(super) fn stop_shard(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        shard: ShardId,
+        (tell, rehost): (Option<Term>, Option<Term>),
+    ) {
         let Some(here) = self.shards.get_mut(&shard) else {
             return;
         };
         if here.is_stopping() {
             return;
         }
-        here.stop(shared.cx, tell);
+        here.stop(shared.cx, tell, rehost);
         let has_stopped = here.has_stopped();
         self.buffers.gather(shard);
         self.recovery.forget(shard);
@@ -174,7 +190,7 @@ impl Region {
         for shard in all {
             self.forget_home(shared.cx, shard);
             self.hand_back_foreign(shared, shard);
-            self.stop_shard(shared, shard, None);
+            self.stop_shard(shared, shard, (None, None));
         }
     }
 
@@ -220,19 +236,21 @@ impl Region {
             ShardLifecycle::Stopping {
                 rehost: Some(term), ..
             } => {
+                self.tokens.entry(shard).or_insert(gone.token.token);
                 let from = term.node.clone();
                 if self.host(shared, &from, &term, shard) {
                     self.say(shared.cx, &from, ShardingBody::ShardStarted { term, shard });
                 }
             }
             ShardLifecycle::Stopping { tell: Some(term), .. } => {
+                self.tokens.remove(&shard);
                 let to = term.node.clone();
                 self.say(shared.cx, &to, ShardingBody::ShardStopped { term, shard });
             }
             ShardLifecycle::Stopping { .. }
             | ShardLifecycle::Loading
             | ShardLifecycle::Running
-            | ShardLifecycle::Failed => {}
+            | ShardLifecycle::Failed => drop(self.tokens.remove(&shard)),
         }
         if self.buffers.has(shard) && !self.homes.contains_key(&shard) {
             self.ask_home(shared.cx, shard);

@@ -3,11 +3,12 @@
 //!
 //! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `marks` and `returns` keep their
 //! order, `hosting` starts and stops shards, `passivation` takes entities out of memory, `remembering` has the store know them and
-//! starts them again, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
+//! starts them again, `fencing` knows with which tokens, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
 
 mod buffers;
 mod delivery;
 mod drain;
+mod fencing;
 mod homes;
 mod hosting;
 mod inspect;
@@ -38,6 +39,7 @@ use crate::sharding::remembered::Recovery;
 use crate::sharding::shard::Shard;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
+use crate::token::Token;
 use crate::view::View;
 
 pub use inspect::RegionState;
@@ -100,6 +102,8 @@ pub(crate) struct Region {
     paused: bool,
     /// Shards that a coordinator wants here and that begin after the pause.
     after_pause: BTreeMap<ShardId, Term>,
+    /// With which tokens shards were placed here.
+    tokens: BTreeMap<ShardId, Token>,
     /// The highest term heard of; lower ones are refused.
     seen: Option<Term>,
     /// The coordinator that knows this region.
@@ -170,6 +174,7 @@ impl Region {
             lifecycle: RegionLifecycle::Working,
             paused: false,
             after_pause: BTreeMap::new(),
+            tokens: BTreeMap::new(),
             seen: None,
             registered: None,
             lists: 0,
@@ -243,7 +248,8 @@ impl Region {
         self.paused = false;
         self.recover_after_pause(shared);
         for (shard, term) in core::mem::take(&mut self.after_pause) {
-            self.on_host_shard(shared, &term.node.clone(), term, shard);
+            let token = self.placement(shard).token;
+            self.on_host_shard(shared, &term.node.clone(), term, (shard, token));
         }
         for shard in self.buffers.shards() {
             if self.homes.contains_key(&shard) {

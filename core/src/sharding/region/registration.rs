@@ -260,7 +260,8 @@ impl Region {
     }
 
     /// Says what it hosts, in as many messages as that takes.
-    fn send_register(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+    pub(super) fn send_register(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        self.say_tokens(cx, to);
         let (fields, draining) = (self.fields(), self.lifecycle != RegionLifecycle::Working);
         let limit = cx.config().limits.control_frame_bytes_max;
         let room = limit.saturating_sub(AROUND_SHARDS_BYTES + fields.bytes_max());

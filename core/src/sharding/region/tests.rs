@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::config::Config;
-use crate::effect::{Effect, EntityOrder};
+use crate::effect::{Effect, EntityOrder, PlacementToken};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::ClusterName;
@@ -24,12 +24,16 @@ use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
 use crate::timer::{ShardingTimer, Timer};
 
+mod fencing;
 mod handed_back;
 mod passivation;
 mod remembering;
 mod waiting;
 
 const SHARD: ShardId = ShardId(3);
+
+/// A coordinator of an earlier version gives none.
+const TOKEN: Token = Token::NONE;
 
 /// A region on node `b` (2); the coordinator is on `a` (1), which is older; `c` (3) is another member.
 struct Rig {
@@ -94,7 +98,7 @@ impl Rig {
     /// Hosting a shard too.
     fn hosting() -> Self {
         let mut rig = Self::registered(true);
-        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
         rig
     }
 
@@ -368,12 +372,13 @@ fn a_step_flushes_256_messages_and_later_ones_keep_their_order() {
 fn a_hosted_shard_starts_an_entity_with_its_first_message() {
     let mut rig = Rig::registered(true);
     rig.route("1");
-    let started = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+    let started = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     let start = Effect::Entity(EntityOrder::Start {
         slot: slot(0),
         kind: KindId::of("files"),
         shard: SHARD,
         entity: EntityId::from("e"),
+        token: PlacementToken::default(),
     });
     let said = ShardingEvent::ShardStarted {
         shard: SHARD,
@@ -396,7 +401,7 @@ fn a_hosted_shard_starts_an_entity_with_its_first_message() {
 #[test]
 fn s_101_a_proxy_region_forwards_and_never_hosts() {
     let mut rig = Rig::registered(false);
-    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     let what = "shard for a proxy region";
     assert_eq!(effects, vec![rejected(a(), Rejection::Unexpected { what })]);
     rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
@@ -409,7 +414,7 @@ fn s_105_a_draining_region_hosts_nothing_and_says_again_that_it_leaves() {
     rig.route("1");
     let asked = rig.act(|region, shared| region.drain(shared));
     assert_eq!(asked, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
-    let again = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), ShardId(5)));
+    let again = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (ShardId(5), TOKEN)));
     assert_eq!(again, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
     assert!(!rig.region.shards.contains_key(&ShardId(5)));
 }
@@ -526,7 +531,7 @@ fn a_stopping_shard_starts_again_only_when_nothing_of_it_runs() {
     rig.route("1");
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     assert_eq!(
-        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD)),
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN))),
         vec![],
         "not confirmed yet"
     );
@@ -559,7 +564,7 @@ fn b_59_a_lower_term_and_a_stranger_are_refused() {
         rig.region.registered, None,
         "the older coordinator is not ours any more"
     );
-    let stale = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+    let stale = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     assert_eq!(
         stale,
         vec![rejected(a(), Rejection::Sharding(ShardingRejection::StaleTerm))]
@@ -596,7 +601,7 @@ fn a_term_is_void_once_its_holder_is_removed() {
 #[test]
 fn b_58_shards_beyond_the_kind_are_refused() {
     let mut rig = Rig::registered(true);
-    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), ShardId(8)));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (ShardId(8), TOKEN)));
     assert_eq!(
         effects,
         vec![rejected(

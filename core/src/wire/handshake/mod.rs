@@ -42,9 +42,16 @@ pub const FEATURE_ASK_CHAIN: u64 = 1 << 5;
 pub const FEATURE_MARKS: u64 = 1 << 6;
 /// Feature: registrations and surveys in parts, where one frame cannot hold them.
 pub const FEATURE_PARTS: u64 = 1 << 7;
+/// Feature: tokens of placements, with a shard that is to be hosted and before a registration.
+pub const FEATURE_TOKENS: u64 = 1 << 8;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
-pub const FEATURES: u64 =
-    FEATURE_BULK | FEATURE_GONE | FEATURE_SETTINGS | FEATURE_ASK_CHAIN | FEATURE_MARKS | FEATURE_PARTS;
+pub const FEATURES: u64 = FEATURE_BULK
+    | FEATURE_GONE
+    | FEATURE_SETTINGS
+    | FEATURE_ASK_CHAIN
+    | FEATURE_MARKS
+    | FEATURE_PARTS
+    | FEATURE_TOKENS;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,7 +7,7 @@ use super::{every_message, frame_of, message_of, node};
 use crate::config::Limits;
 use crate::message::{Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
 use crate::sharding::state::chain::AskChain;
-use crate::wire::handshake::{FEATURE_ASK_CHAIN, FEATURE_MARKS, FEATURE_SETTINGS};
+use crate::wire::handshake::{FEATURE_ASK_CHAIN, FEATURE_MARKS, FEATURE_SETTINGS, FEATURE_TOKENS};
 use crate::wire::{Decoded, Encoder, HEADER_BYTES, Reaction, WireError, decode_frame, decode_message, kind};
 
 fn frame(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -380,6 +380,44 @@ fn b_47_lists_of_settings_beyond_their_limits_or_out_of_order_are_refused() {
     let mut behind = list(&[a]);
     behind.push(0);
     assert_eq!(read(&behind), Err(WireError::TrailingBytes));
+}
+
+#[test]
+fn tokens_of_placements_go_only_to_those_who_read_them() {
+    let message = |wanted: &str| {
+        let mut all = every_message().into_iter();
+        all.find(|(name, _)| *name == wanted).unwrap().1
+    };
+    let sent = |name, features| {
+        let mut bytes = Vec::new();
+        let (mut encoder, limits) = (Encoder::new(), Limits::default());
+        let written = encoder.encode_for(features, &message(name), 7, &limits, &mut bytes);
+        written.map(|()| bytes)
+    };
+    assert_eq!(
+        sent("shard_tokens", 0),
+        Err(WireError::Unencodable { what: "tokens" })
+    );
+    assert_eq!(
+        sent("host_placed_shard", 0),
+        sent("host_shard", 0),
+        "every version reads it"
+    );
+    assert_eq!(sent("host_shard", FEATURE_TOKENS), sent("host_shard", 0));
+    for name in ["shard_tokens", "host_placed_shard"] {
+        let bytes = sent(name, FEATURE_TOKENS).unwrap();
+        assert_eq!(message_of(&bytes), Ok(message(name)));
+    }
+    // Nobody is given no token: that is written otherwise.
+    let bytes = sent("host_placed_shard", FEATURE_TOKENS).unwrap();
+    let Decoded::Frame { frame, .. } = decode_frame(&bytes, &Limits::default()) else {
+        panic!("a whole frame");
+    };
+    let mut none = frame.body.to_vec();
+    let token = none.len() - 16;
+    none[token..].fill(0);
+    let read = decode_message(frame.kind, frame.lane, &none, &Limits::default());
+    assert_eq!(read, Err(WireError::Malformed { what: "token" }));
 }
 
 #[test]

@@ -607,6 +607,11 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         },
     );
     let shard = ShardId(12);
+    let host = |token| ShardingBody::HostShard {
+        term: t(),
+        shard,
+        token,
+    };
     vec![
         (
             "register",
@@ -648,7 +653,14 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
                 homes: vec![(node.clone(), vec![shard]), (node.clone(), vec![])],
             },
         ),
-        ("host_shard", ShardingBody::HostShard { term: t(), shard }),
+        ("host_shard", host(Token::NONE)),
+        ("host_placed_shard", host(Token::new(3, 9))),
+        (
+            "shard_tokens",
+            ShardingBody::ShardTokens {
+                tokens: vec![(ShardId(0), Token::new(3, 8)), (shard, Token::new(2, 1))],
+            },
+        ),
         ("shard_started", ShardingBody::ShardStarted { term: t(), shard }),
         ("begin_hand_off", begin(0)),
         ("begin_hand_off_ack", forgotten(0)),

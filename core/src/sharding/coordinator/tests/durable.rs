@@ -24,8 +24,7 @@ struct Log {
 
 impl Log {
     fn of(homes: &[(ShardId, UniqueAddress)]) -> Self {
-        let homes = homes.iter().cloned().collect();
-        Self::holding(&record::whole(64, &homes).unwrap())
+        Self::holding(&record::whole(64, &placed(homes)).unwrap())
     }
 
     fn holding(record: &[u8]) -> Self {
@@ -88,8 +87,20 @@ impl Log {
         for bytes in snapshot.chain(&self.records) {
             record::apply(bytes, 64, &mut homes).unwrap();
         }
-        homes.into_iter().collect()
+        let homes = homes.into_iter();
+        homes.map(|(shard, placement)| (shard, placement.node)).collect()
     }
+}
+
+/// With which token an earlier coordinator placed shards.
+const EARLIER: Token = Token::new(2, 9);
+
+fn placed(homes: &[(ShardId, UniqueAddress)]) -> record::Homes {
+    let token = EARLIER;
+    let homes = homes.iter().cloned();
+    homes
+        .map(|(shard, node)| (shard, record::Placement { node, token }))
+        .collect()
 }
 
 const fn opener_of(command: &Command) -> u64 {
@@ -219,8 +230,9 @@ fn s_117_the_state_is_read_however_late_and_nothing_is_allocated_before() {
         );
         assert_eq!(rig.fixture.stats.sharding.state_answers_late, 3);
         assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
-        let effects = rig.log_obeys(&mut log);
+        rig.log_obeys(&mut log);
         assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
+        let effects = rig.log_obeys(&mut log);
         let back = [allocated(S, b()), says(b(), host(S)), says(c(), home(S, b()))];
         assert!(
             effects.ends_with(&back),
@@ -293,7 +305,7 @@ fn s_121_a_coordinator_that_its_store_refuses_begins_anew_and_finds_what_is_stor
             "after coordinator_failure_backoff"
         );
         rig.register(&a(), &[]);
-        rig.register(&b(), &[S]);
+        rig.claims(&b(), &[(S, Token::new(3, 1))]);
         rig.register(&c(), &[]);
         rig.log_obeys_all(&mut log);
         assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
@@ -485,9 +497,7 @@ fn a_full_log_is_replaced_by_a_snapshot_before_the_change_is_written_again() {
 
 #[test]
 fn damaged_state_is_named_and_nothing_is_allocated() {
-    let mut damaged = record::whole(64, &[(S, b())].into_iter().collect())
-        .unwrap()
-        .to_vec();
+    let mut damaged = record::whole(64, &placed(&[(S, b())])).unwrap().to_vec();
     damaged[0] = 9;
     let mut rig = Rig::begun(StoreMode::Events);
     for node in [a(), b()] {
@@ -519,4 +529,94 @@ fn an_answer_to_an_earlier_opening_is_nobodys() {
     assert!(!rig.coordinator.ledger.is_ready());
     rig.log_says(opener, Ok(answer));
     assert!(rig.coordinator.ledger.is_ready());
+}
+
+#[test]
+fn s_10_16_a_claim_with_the_stored_token_goes_on_and_is_told_nothing() {
+    let mut log = Log::of(&[(S, b())]);
+    let mut rig = Rig::begun(StoreMode::Events);
+    rig.register(&a(), &[]);
+    rig.claims(&b(), &[(S, EARLIER)]);
+    rig.register(&c(), &[]);
+    rig.log_obeys_all(&mut log);
+    assert_eq!(rig.fixture.stats.sharding.claims_renewed, 0);
+    assert_eq!(rig.coordinator.tokens.of(S), EARLIER);
+    assert_eq!(rig.asks_home(&c(), S), vec![says(c(), home(S, b()))]);
+    assert_eq!(log.records.len(), 1, "nothing is written");
+}
+
+#[test]
+fn s_10_16_a_claim_whose_token_is_not_the_stored_one_gets_a_new_one_that_is_stored_first() {
+    // An earlier coordinator stored that c has it, which was lost with its message: b goes on with what it was given before.
+    for stored in [(S, c()), (S, b())] {
+        let mut log = Log::of(&[stored]);
+        let mut rig = Rig::begun(StoreMode::Events);
+        rig.register(&a(), &[]);
+        rig.claims(&b(), &[(S, Token::new(2, 4))]);
+        rig.register(&c(), &[]);
+        rig.log_obeys(&mut log);
+        assert_eq!(rig.fixture.stats.sharding.claims_renewed, 1);
+        assert_eq!(rig.given, [], "not before it is stored");
+        assert_eq!(rig.asks_home(&c(), S), vec![], "it is to begin anew");
+        let command = rig.ordered().expect("a write");
+        let (opener, answer) = log.obey(command);
+        let ask = StoreAsk {
+            kind: KindId::of("files"),
+            user: StoreUser::CoordinatorLog,
+            request: opener,
+            part: 0,
+        };
+        let answer = AnyAnswer::Journal(answer);
+        let effects = rig.act(|coordinator, cx| coordinator.on_log_answer(cx, ask, answer));
+        assert_eq!(effects, vec![says(b(), host(S))]);
+        let renewed = Token::new(3, 1);
+        assert_eq!(rig.given, [(S, renewed)], "of the term that was claimed");
+        assert!(renewed > EARLIER);
+        assert_eq!(rig.started(&b(), S), vec![says(c(), home(S, b()))]);
+        // It says so again, in the same term.
+        rig.claims(&b(), &[(S, renewed)]);
+        assert_eq!(rig.fixture.stats.sharding.claims_renewed, 1);
+    }
+}
+
+#[test]
+fn s_10_16_after_a_takeover_no_token_is_given_again() {
+    let mut log = Log::default();
+    let mut given = Vec::new();
+    for term in 2..5 {
+        let mut rig = Rig::recovered(StoreMode::Events, &mut log);
+        rig.coordinator.tokens.begin(&super::term(), Some(term));
+        for shard in 0..3 {
+            rig.asks_home(&c(), ShardId(shard + 10 * term as u32));
+            rig.log_obeys_all(&mut log);
+            given.push(rig.coordinator.tokens.of(ShardId(shard + 10 * term as u32)));
+        }
+    }
+    assert!(given.is_sorted_by(|one, next| one < next), "{given:?}");
+}
+
+#[test]
+fn s_10_15_when_the_tokens_of_a_term_are_used_up_another_term_is_claimed() {
+    let mut log = Log::default();
+    let mut rig = Rig::recovered(StoreMode::Events, &mut log);
+    rig.coordinator
+        .tokens
+        .adopt(ShardId(1), Token::new(3, crate::token::PLACEMENTS_MAX));
+    rig.asks_home(&c(), S);
+    assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
+    assert!(matches!(rig.ordered(), Some(Command::Open { .. })));
+}
+
+#[test]
+fn s_10_16_what_a_region_claims_is_not_stored_before_everybody_has_spoken() {
+    let mut log = Log::of(&[(S, c())]);
+    let mut rig = Rig::begun(StoreMode::Events);
+    rig.log_obeys(&mut log);
+    rig.register(&a(), &[]);
+    rig.claims(&b(), &[(S, Token::new(2, 4))]);
+    assert_eq!(rig.ordered(), None, "stored, it would pass for the stored token");
+    rig.register(&c(), &[]);
+    rig.log_obeys_all(&mut log);
+    assert_eq!(rig.fixture.stats.sharding.claims_renewed, 1);
+    assert_eq!(rig.coordinator.tokens.of(S), Token::new(3, 1));
 }

@@ -50,7 +50,7 @@ fn a_sender_gets_everything_back_until_it_marks_even_if_the_shard_runs_here_mean
         vec![hands_back(c(), envelope("1", None, 1)), asks_home()],
         "somebody thinks that it is here"
     );
-    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     let second = rig.act(|region, shared| region.route(shared, foreign("2", c())));
     assert_eq!(
         second,
@@ -276,7 +276,7 @@ fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_even_if_it_starts_he
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
     let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
     assert_eq!(effects, vec![hands_back(c(), envelope("2", None, 1))]);
-    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     let effects = rig.act(|region, shared| region.route(shared, foreign("3", c())));
     assert_eq!(effects, vec![hands_back(c(), envelope("3", None, 1))]);
     let effects = rig.act(|region, shared| region.route(shared, foreign("4", a())));

@@ -32,7 +32,7 @@ fn hosting(passivation: PassivationSettings) -> Rig {
 
 impl Rig {
     fn host(&mut self, shard: ShardId) -> Vec<Effect> {
-        self.act(|region, shared| region.on_host_shard(shared, &a(), term(), shard))
+        self.act(|region, shared| region.on_host_shard(shared, &a(), term(), (shard, TOKEN)))
     }
 
     fn tell(&mut self, shard: ShardId, entity: &str, text: &str) -> Vec<Effect> {
@@ -81,6 +81,7 @@ fn starts(slot: Slot, shard: ShardId, entity: &str) -> Effect {
         kind: KindId::of("files"),
         shard,
         entity: EntityId::from(entity),
+        token: PlacementToken::default(),
     })
 }
 

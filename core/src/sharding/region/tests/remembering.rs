@@ -69,7 +69,7 @@ impl Rig {
         let extractor = crate::sharding::state::extractor::ShardExtractor::custom("third", |_, _| SHARD.0);
         rig.region.kind.settings.extractor = extractor;
         rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
-        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
         rig
     }
 

@@ -70,7 +70,7 @@ fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() 
         rig.act(|region, shared| region.route(shared, pending));
     }
     rig.fixture.stand_still(seconds(1));
-    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), SHARD));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     let delivered = effects
         .iter()
         .filter(|effect| matches!(effect, Effect::Entity(EntityOrder::Deliver { .. })));

@@ -1,0 +1,121 @@
+//! Which placement came later: tokens of claims, of choices and of what is stored (10.15, 10.16).
+
+use super::*;
+
+fn tokens_of(rig: &Rig) -> Vec<(ShardId, Token)> {
+    rig.given.clone()
+}
+
+fn hand_off() -> ShardingBody {
+    let (term, shard) = (term(), S);
+    ShardingBody::HandOff { term, shard }
+}
+
+#[test]
+fn s_10_15_each_placement_has_a_token_above_all_that_were_given_or_claimed() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(ShardId(0), &a());
+    rig.asks_home(&c(), S);
+    let first = tokens_of(&rig)[0].1;
+    assert_eq!(first, Token::new(1, 1), "the term is the coordinator's");
+    rig.asks_home(&c(), ShardId(5));
+    let second = tokens_of(&rig)[0].1;
+    assert!(second > first);
+    // A region had something from an earlier coordinator with a higher count, whatever that may be worth.
+    rig.claims(&b(), &[(S, first), (ShardId(9), Token::new(1, 40))]);
+    rig.coordinator.clear_home(&mut rig.fixture.cx(), ShardId(5));
+    rig.asks_home(&b(), ShardId(5));
+    assert_eq!(tokens_of(&rig), [(ShardId(5), Token::new(1, 41))]);
+    // What is said again is said with the same token.
+    rig.fire(Duration::from_secs(10));
+    assert_eq!(tokens_of(&rig), [(ShardId(5), Token::new(1, 41))]);
+}
+
+#[test]
+fn s_10_16_of_two_claims_the_higher_token_wins_and_the_other_stops_and_confirms() {
+    for winner_first in [true, false] {
+        let mut rig = Rig::active();
+        let (lower, higher) = (Token::new(1, 3), Token::new(1, 4));
+        if winner_first {
+            rig.claims(&b(), &[(S, higher)]);
+            rig.claims(&c(), &[(S, lower)]);
+        } else {
+            rig.claims(&c(), &[(S, lower)]);
+            rig.claims(&b(), &[(S, higher)]);
+        }
+        assert_eq!(rig.fixture.stats.sharding.claims_outdone, 1);
+        for node in [a(), b()] {
+            assert_eq!(rig.acks(&node), vec![]);
+        }
+        assert_eq!(rig.acks(&c()), vec![says(c(), hand_off())], "b goes on");
+        assert_eq!(rig.asks_home(&a(), S), vec![], "c may still run it");
+        assert_eq!(rig.asks_home(&c(), S), vec![]);
+        let effects = rig.stopped(&c());
+        assert_eq!(effects, vec![says(b(), host(S))], "no other home is chosen");
+        assert_eq!(tokens_of(&rig), [(S, higher)], "and nothing begins anew");
+        assert_eq!(rig.started(&b(), S), vec![says(c(), home(S, b()))]);
+    }
+}
+
+#[test]
+fn s_10_16_two_claims_of_which_none_is_higher_both_stop() {
+    for token in [Token::NONE, Token::new(1, 3)] {
+        let mut rig = Rig::active();
+        rig.claims(&b(), &[(S, token)]);
+        rig.claims(&c(), &[(S, token)]);
+        rig.acks(&a());
+        rig.acks(&b());
+        let effects = rig.acks(&c());
+        assert_eq!(effects, vec![says(b(), hand_off()), says(c(), hand_off())]);
+    }
+}
+
+#[test]
+fn s_10_16_a_third_claim_above_both_has_all_of_them_stop() {
+    let mut rig = Rig::active();
+    rig.claims(&a(), &[(S, Token::new(1, 4))]);
+    rig.claims(&b(), &[(S, Token::new(1, 3))]);
+    rig.claims(&c(), &[(S, Token::new(1, 5))]);
+    for node in [a(), b(), c()] {
+        rig.acks(&node);
+    }
+    for node in [a(), b()] {
+        assert_eq!(rig.stopped(&node), vec![]);
+    }
+    let effects = rig.stopped(&c());
+    assert!(
+        effects.iter().any(|effect| matches!(
+            effect,
+            Effect::Notify(Event::Sharding {
+                event: ShardingEvent::ShardAllocated { .. },
+                ..
+            })
+        )),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn s_10_16_the_winner_of_two_claims_may_be_lost_before_the_other_has_stopped() {
+    let mut rig = Rig::active();
+    rig.claims(&b(), &[(S, Token::new(1, 4))]);
+    rig.claims(&c(), &[(S, Token::new(1, 3))]);
+    rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
+    for node in [a(), c()] {
+        rig.acks(&node);
+    }
+    let effects = rig.stopped(&c());
+    assert_eq!(effects, vec![allocated(S, a())]);
+}
+
+#[test]
+fn b_58_a_token_of_a_shard_that_the_kind_does_not_have_is_rejected() {
+    let mut rig = Rig::active();
+    let tokens = vec![(ShardId(6000), Token::new(1, 1))];
+    let effects = rig.act(|coordinator, cx| coordinator.on_shard_tokens(cx, &b(), tokens));
+    let rejection = Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" });
+    assert_eq!(
+        effects,
+        vec![Effect::Notify(Event::Rejected { peer: b(), rejection })]
+    );
+}

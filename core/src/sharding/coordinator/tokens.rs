@@ -1,0 +1,170 @@
+//! Which placement of a shard came later: each one is given a token above all that this coordinator has given or heard of. Where homes are
+//! stored the token is stored with them, and its term is the one that was claimed with the log, so it is above every token that anybody was
+//! ever given; where they are in memory its term is the coordinator's, and orders coordinators of one life of the cluster. Spec: sharding
+//! 10.15, 10.16.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::Coordinator;
+use crate::ident::UniqueAddress;
+use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::Cx;
+use crate::sharding::state::ids::{ShardId, Term};
+use crate::token::{PLACEMENTS_MAX, Token};
+
+/// What is known of placements.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tokens {
+    /// Of homes and of choices.
+    of: BTreeMap<ShardId, Token>,
+    /// Homes that were given another token, which is not stored yet.
+    renewed: BTreeSet<ShardId>,
+    /// What regions have said that have not registered since.
+    announced: BTreeMap<UniqueAddress, BTreeMap<ShardId, Token>>,
+    /// The highest that was given or heard of.
+    last: Token,
+    /// Whether the term was claimed, so that only this coordinator counts in it.
+    is_claimed: bool,
+}
+
+impl Tokens {
+    /// Tokens are given from now on.
+    pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>) {
+        self.is_claimed = claimed.is_some();
+        let term = claimed.unwrap_or_else(|| u64::from(term.up_number.get()));
+        self.last = self.last.max(Token::new(term, 0));
+    }
+
+    /// The token of a home or a choice.
+    pub(super) fn of(&self, shard: ShardId) -> Token {
+        self.of.get(&shard).copied().unwrap_or_default()
+    }
+
+    /// A placement begins: its token is above all others.
+    pub(super) fn give(&mut self, shard: ShardId) {
+        self.last = self.last.next();
+        self.of.insert(shard, self.last);
+    }
+
+    /// There is such a token, whoever has it.
+    pub(super) fn hear_of(&mut self, token: Token) {
+        self.last = self.last.max(token);
+    }
+
+    /// Somebody was given the shard with this token.
+    pub(super) fn adopt(&mut self, shard: ShardId, token: Token) {
+        self.last = self.last.max(token);
+        self.of.insert(shard, token);
+        self.renewed.remove(&shard);
+    }
+
+    /// A placement is over.
+    pub(super) fn forget(&mut self, shard: ShardId) {
+        self.of.remove(&shard);
+        self.renewed.remove(&shard);
+    }
+
+    /// Whether a home has another token than it was told.
+    pub(super) fn is_renewed(&self, shard: ShardId) -> bool {
+        self.renewed.contains(&shard)
+    }
+
+    /// What a region has said of its shards before it registered.
+    pub(super) fn take_announced(&mut self, node: &UniqueAddress) -> BTreeMap<ShardId, Token> {
+        self.announced.remove(node).unwrap_or_default()
+    }
+
+    /// Whether so many more do not fit into the claimed term: what writes with a placement's token counts its openings within it.
+    pub(super) const fn are_used_up(&self, more: usize) -> bool {
+        self.is_claimed && self.last.count.saturating_add(more as u64) > PLACEMENTS_MAX
+    }
+}
+
+impl Coordinator {
+    /// A region is about to register, and says with which tokens it was given its shards.
+    pub(crate) fn on_shard_tokens(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        tokens: Vec<(ShardId, Token)>,
+    ) {
+        if self.term().is_none() || cx.view().member(from).is_none() {
+            return;
+        }
+        if tokens.iter().any(|(shard, _)| !self.kind.has(*shard)) {
+            let what = "shard";
+            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+        }
+        let announced = self.tokens.announced.entry(from.clone()).or_default();
+        announced.extend(tokens);
+    }
+
+    /// The home of a shard says again that it hosts it.
+    pub(super) fn claim_again(
+        &mut self,
+        cx: &mut Cx<'_>,
+        node: &UniqueAddress,
+        shard: ShardId,
+        token: Token,
+    ) {
+        let known = self.tokens.of(shard);
+        if token > known {
+            self.tokens.adopt(shard, token);
+            self.ledger.note(shard);
+            self.renew_unless_stored(cx, shard);
+        } else if token < known && token > Token::NONE && !self.hand_offs.contains_key(&shard) {
+            // What it was told since has not come.
+            self.host(cx, shard, node);
+        }
+    }
+
+    /// A shard that runs on two nodes goes on there, where it was placed later.
+    pub(super) fn move_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: &UniqueAddress, token: Token) {
+        self.clear_home(cx, shard);
+        self.set_home(shard, node);
+        self.tokens.adopt(shard, token);
+        self.renew_unless_stored(cx, shard);
+    }
+
+    /// A live region's claim goes before the store; where that holds another token somebody else may have written with it, so the region
+    /// gets one above it, and begins anew with that.
+    pub(super) fn renew_unless_stored(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        let Some(home) = self.homes.get(&shard) else {
+            return;
+        };
+        if !self.is_active() || self.ledger.holds(shard, home, self.tokens.of(shard)) {
+            return;
+        }
+        cx.counters().claims_renewed += 1;
+        self.tokens.give(shard);
+        self.tokens.renewed.insert(shard);
+        self.ledger.note(shard);
+    }
+
+    /// Tells homes the tokens that are stored by now.
+    pub(super) fn tell_renewed(&mut self, cx: &mut Cx<'_>) {
+        if self.tokens.renewed.is_empty() || !self.is_active() || self.paused {
+            return;
+        }
+        let is_stored = |shard: &ShardId| {
+            let home = self.homes.get(shard);
+            home.is_some_and(|home| self.ledger.holds(*shard, home, self.tokens.of(*shard)))
+        };
+        let free = |shard: &ShardId| !self.hand_offs.contains_key(shard);
+        let renewed = self.tokens.renewed.iter().copied();
+        let stored: Vec<ShardId> = renewed.filter(free).filter(is_stored).collect();
+        for shard in stored {
+            self.tokens.renewed.remove(&shard);
+            if let Some(home) = self.homes.get(&shard).cloned() {
+                self.host(cx, shard, &home);
+            }
+        }
+    }
+
+    /// The tokens of this term are used up: another one is claimed.
+    pub(super) fn take_a_term(&mut self, cx: &mut Cx<'_>) {
+        self.halt(cx);
+        self.consider_takeover(cx);
+    }
+}

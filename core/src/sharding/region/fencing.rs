@@ -1,0 +1,104 @@
+//! With which tokens the shards of this region were placed here: what was given with a lower one is stale, what runs with a lower one
+//! begins anew. Never invents a token. Spec: sharding 10.15, 10.16.
+
+use alloc::vec::Vec;
+
+use super::Region;
+use crate::effect::PlacementToken;
+use crate::ident::UniqueAddress;
+use crate::message::ShardingBody;
+use crate::sharding::Cx;
+use crate::sharding::pending_message::Shared;
+use crate::sharding::shard::ShardLifecycle;
+use crate::sharding::state::fields::StoreMode;
+use crate::sharding::state::ids::{ShardId, Term};
+use crate::token::Token;
+
+/// Bytes of a frame around the tokens, and of a shard with its token.
+const AROUND_TOKENS_BYTES: usize = 64;
+const TOKEN_BYTES: usize = 18;
+
+impl Region {
+    /// The coordinator gives a shard with this token; `false` if it was given here with a higher one, which it does not know: it hears
+    /// of that. A coordinator of an earlier version gives no token, and says nothing by that.
+    pub(super) fn take_token(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        shard: ShardId,
+        token: Token,
+    ) -> bool {
+        let running = self
+            .shards
+            .get(&shard)
+            .map_or(Token::NONE, |here| here.token.token);
+        if token == Token::NONE {
+            return true;
+        }
+        if token < running.max(self.placement(shard).token) {
+            cx.counters().tokens_stale += 1;
+            self.send_register(cx, from);
+            return false;
+        }
+        self.tokens.insert(shard, token);
+        true
+    }
+
+    /// The token with which a shard was given to this region, or with which it runs here.
+    pub(super) fn placement(&self, shard: ShardId) -> PlacementToken {
+        let running = || self.shards.get(&shard).map(|here| here.token.token);
+        let token = self.tokens.get(&shard).copied().or_else(running);
+        PlacementToken {
+            token: token.unwrap_or(Token::NONE),
+            is_stored: match self.kind.settings.store_mode {
+                Some(StoreMode::DistributedData | StoreMode::Events) => true,
+                Some(StoreMode::Memory | StoreMode::Other { .. }) | None => false,
+            },
+        }
+    }
+
+    /// Whether a shard runs with an earlier token than it has by now, so that it has to begin anew. One without an entity just takes it.
+    pub(super) fn is_reopened(&mut self, shard: ShardId, token: PlacementToken) -> bool {
+        let Some(here) = self.shards.get_mut(&shard).filter(|here| here.token != token) else {
+            return false;
+        };
+        match here.lifecycle {
+            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => {}
+            ShardLifecycle::Stopping { .. } => return false,
+        }
+        if here.runs_nothing() {
+            here.token = token;
+            return false;
+        }
+        true
+    }
+
+    /// A shard lives here, the coordinator says. If it neither runs here nor was given with a token that is known still, the coordinator
+    /// hears that it does not, and gives it again.
+    pub(super) fn is_home(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: &UniqueAddress,
+        term: &Term,
+        shard: ShardId,
+    ) {
+        if !self.hosts || self.shards.contains_key(&shard) || self.tokens.contains_key(&shard) {
+            self.host(shared, from, term, shard);
+            return;
+        }
+        let term = term.clone();
+        self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard });
+    }
+
+    /// Says with which tokens the shards that it hosts were given, before it says that it hosts them.
+    pub(super) fn say_tokens(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+        let running = self.shards.iter().map(|(shard, here)| (*shard, here.token.token));
+        let tokens: Vec<(ShardId, Token)> = running.filter(|(_, token)| *token > Token::NONE).collect();
+        let limit = cx.config().limits.control_frame_bytes_max;
+        let room = limit.saturating_sub(AROUND_TOKENS_BYTES) / TOKEN_BYTES;
+        for tokens in tokens.chunks(room.max(1)) {
+            let tokens = tokens.to_vec();
+            self.say(cx, to, ShardingBody::ShardTokens { tokens });
+        }
+    }
+}
