@@ -112,6 +112,17 @@ fn s_158_a_node_that_becomes_the_oldest_that_is_up_runs_it_within_three_seconds(
 }
 
 #[test]
+fn s_158_a_node_that_is_not_up_yet_is_nobodys_successor() {
+    let mut world = World::new(2);
+    world.set(&[(0, Status::Joining), (1, Status::Up)]);
+    world.run_for(secs(3));
+    assert_eq!(world.running(), [1]);
+    world.leave(&[1]);
+    world.run_for(SOON);
+    assert!(world.drained(1), "there is nobody to wait for");
+}
+
+#[test]
 fn s_160_the_last_node_waits_for_its_instance_to_stop_before_it_ends() {
     let mut world = World::formed(1);
     world.host(0).slow_to_stop = true;
