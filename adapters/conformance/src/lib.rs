@@ -45,6 +45,7 @@ mod placement;
 mod processes;
 mod regions;
 mod remembered;
+mod reminders;
 mod rotation;
 mod runtime;
 mod script;
@@ -132,7 +133,8 @@ pub use placement::s_050_a_shard_goes_where_it_is_wanted_from_outside;
 #[cfg(unix)]
 pub use processes::*;
 pub use regions::*;
-pub use remembered::remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards;
+pub use remembered::*;
+pub use reminders::*;
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
@@ -361,6 +363,8 @@ macro_rules! conformance_of_durable_entities {
             durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
             s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_restart,
+            a_reminder_outlives_its_entity_and_counts_once,
+            a_reminder_wakes_a_remembered_entity_after_a_restart,
             homes_are_found_again_after_all_nodes_were_killed,
             remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards,
         );

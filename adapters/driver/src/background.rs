@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::time::Instant;
+use quorate_core::time::{Instant, Now};
 
 use crate::durable::Sleep;
 use crate::runtime::Runtime;
@@ -17,7 +17,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The users' executor without its type.
 #[derive(Clone)]
 pub(crate) struct Background {
-    now: Arc<dyn Fn() -> Instant + Send + Sync>,
+    now: Arc<dyn Fn() -> Now + Send + Sync>,
     spawn: Arc<dyn Fn(Task) + Send + Sync>,
     sleep: Arc<dyn Fn(Instant) -> Task + Send + Sync>,
 }
@@ -26,7 +26,7 @@ impl Background {
     pub(crate) fn new<R: Runtime>(runtime: R) -> Self {
         let (clock, executor) = (runtime.clone(), runtime.clone());
         Self {
-            now: Arc::new(move || clock.now().mono),
+            now: Arc::new(move || clock.now()),
             spawn: Arc::new(move |task| executor.spawn(task)),
             sleep: Arc::new(move |at| Box::pin(runtime.sleep_until(at))),
         }
@@ -36,14 +36,19 @@ impl Background {
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn none() -> Self {
         Self {
-            now: Arc::new(Instant::default),
+            now: Arc::new(Now::default),
             spawn: Arc::new(drop),
             sleep: Arc::new(|_| Box::pin(std::future::pending())),
         }
     }
 
     pub(crate) fn now(&self) -> Instant {
-        (self.now)()
+        (self.now)().mono
+    }
+
+    /// The wall clock, in milliseconds since 1970.
+    pub(crate) fn unix_ms(&self) -> u64 {
+        (self.now)().unix_ms
     }
 
     /// Runs a task to its end, detached.

@@ -1,11 +1,13 @@
 //! What a handler has decided: what is to be kept, and what is answered then. Values only.
 
 use std::fmt;
+use std::time::Duration;
 
 use quorate_core::sharding::ids::Payload;
 use serde::Serialize;
 
 use super::outbox::{DeliveryId, Recipient};
+use super::reminders::Wish;
 use super::{DurableState, EventSourced};
 use crate::codec;
 use crate::region::EntityRef;
@@ -45,6 +47,7 @@ impl<E: EventSourced> Decision<E> {
         Persist {
             events: events.into_iter().collect(),
             deliveries: Vec::new(),
+            wishes: Vec::new(),
         }
     }
 
@@ -82,11 +85,12 @@ pub(super) struct Draft {
     pub(super) make: Box<dyn FnOnce(DeliveryId) -> Option<Payload> + Send>,
 }
 
-/// Events that have happened and messages that are sent because of them, before it is said what is answered.
+/// Events that have happened, messages that are sent because of them and reminders, before it is said what is answered.
 #[must_use = "say what is answered"]
 pub struct Persist<E: EventSourced> {
     pub(super) events: Vec<E::Event>,
     pub(super) deliveries: Vec<Draft>,
+    pub(super) wishes: Vec<Wish>,
 }
 
 impl<E: EventSourced> Persist<E> {
@@ -116,6 +120,55 @@ impl<E: EventSourced> Persist<E> {
         self
     }
 
+    /// Has the entity handle a command of its own after so long (milliseconds count, by the wall clock): [`EventSourced::handle`], whose
+    /// answer is dropped. The reminder becomes durable with the events and outlives passivation, moves, crashes and a stop of all nodes; one of
+    /// the same name is replaced. What its handler decides and that it was handled are one write, so however often it is begun with it
+    /// counts once. It is handled late if the entity does not run when it is due: with the entity's next command, or at once where the kind
+    /// remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities)).
+    ///
+    /// At most [`REMINDERS_MAX`](super::limits::REMINDERS_MAX) for an entity: past it the command fails with
+    /// [`TooManyReminders`](super::DurableFailure::TooManyReminders). See [`EntityContext::reminders`](crate::EntityContext::reminders).
+    pub fn remind(self, name: impl Into<String>, after: Duration, command: &E::Command) -> Self
+    where
+        E::Command: Serialize,
+    {
+        self.wish(name.into(), (after, None), command)
+    }
+
+    /// As [`Self::remind`], again and again: first after `every` (at least 10 ms), then in step with that. What was missed, because the
+    /// entity did not run, is handled once.
+    pub fn remind_every(self, name: impl Into<String>, every: Duration, command: &E::Command) -> Self
+    where
+        E::Command: Serialize,
+    {
+        self.wish(name.into(), (every, Some(every)), command)
+    }
+
+    /// Forgets a reminder, if there is one of this name.
+    pub fn forget_reminder(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.wishes.push(Wish::Forget { name });
+        self
+    }
+
+    fn wish(
+        mut self,
+        name: String,
+        (after, every): (Duration, Option<Duration>),
+        command: &E::Command,
+    ) -> Self
+    where
+        E::Command: Serialize,
+    {
+        self.wishes.push(Wish::Remind {
+            name,
+            after,
+            every,
+            message: codec::encode(command),
+        });
+        self
+    }
+
     /// This is answered once the events are durable.
     pub fn reply(self, reply: E::Reply) -> Decision<E> {
         self.answered(Answer::Now(reply))
@@ -140,6 +193,7 @@ impl<E: EventSourced> fmt::Debug for Persist<E> {
         f.debug_struct("Persist")
             .field("events", &self.events.len())
             .field("deliveries", &self.deliveries.len())
+            .field("reminders", &self.wishes.len())
             .finish()
     }
 }

@@ -39,6 +39,9 @@ pub enum DurableFailure {
     /// What [`EventSourced::redelivery`](super::EventSourced::redelivery) says is out of its range: mend the program.
     #[error("a setting of the entity is out of its range; nothing was done")]
     BadSetting,
+    /// The entity would have more reminders than there may be ([`REMINDERS_MAX`](super::limits::REMINDERS_MAX)).
+    #[error("the entity has as many reminders as there may be; nothing was done")]
+    TooManyReminders,
 }
 
 impl DurableFailure {
@@ -56,7 +59,8 @@ impl DurableFailure {
             | Self::Unreadable
             | Self::SeveralHosts
             | Self::TooManyUnconfirmed
-            | Self::BadSetting => false,
+            | Self::BadSetting
+            | Self::TooManyReminders => false,
         }
     }
 
@@ -74,6 +78,7 @@ impl DurableFailure {
             Self::SeveralHosts => 9,
             Self::TooManyUnconfirmed => 10,
             Self::BadSetting => 11,
+            Self::TooManyReminders => 12,
         }
     }
 
@@ -91,6 +96,7 @@ impl DurableFailure {
             9 => Self::SeveralHosts,
             10 => Self::TooManyUnconfirmed,
             11 => Self::BadSetting,
+            12 => Self::TooManyReminders,
             _ => return None,
         })
     }

@@ -1,5 +1,7 @@
-//! What a recovered durable entity does with a command and with the confirmation of a message: decides, has it made durable, applies it, and
+//! What a recovered durable entity does with a command, a reminder and the confirmation of a message: decides, has it made durable, applies it, and
 //! only then answers and sends. Spec: sharding 10.7, 1.15.
+
+use std::time::Duration;
 
 use quorate_core::sharding::ids::Payload;
 use quorate_core::store::Bytes;
@@ -11,12 +13,19 @@ use super::note::{self, Note};
 use super::obstacle::Sleep;
 use super::outbox::Letter;
 use super::post::{Confirmed, Due, Overdue, Post};
+use super::reminders::Reminders;
 use super::retention::{Keeps, Retention};
 use super::writing::{Writer, Written};
 use super::{DurableFailure, EventSourced, schema};
 use crate::codec;
 use crate::entity::{EntityContext, Life};
 use crate::sync::{Either, race};
+
+/// How long an entity waits for a reminder at most before it looks at the clock again.
+const NAP_MAX: Duration = Duration::from_secs(60);
+
+/// After so long a reminder whose handler decided what could not be kept is handled again.
+const REMIND_AGAIN: Duration = Duration::from_secs(1);
 
 /// Whether the entity goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +50,7 @@ pub(super) struct Handling<E: EventSourced, J> {
     pub(super) retention: Retention,
     pub(super) writer: Writer<J>,
     pub(super) post: Post,
+    pub(super) reminders: Reminders,
     pub(super) sleep: Sleep,
 }
 
@@ -52,23 +62,33 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             return Flow::GoOn;
         };
         drop(payload);
+        match self.decide(life, command, None).await {
+            Ok(flow) => flow,
+            Err(Unkept::Failed(failure)) => {
+                life.answer(Ok(codec::not_durable(failure)));
+                Flow::GoOn
+            }
+            Err(Unkept::Ended) => Flow::Ended,
+        }
+    }
+
+    /// Handles a command of somebody else's, or one of a reminder, with what is to be kept of that.
+    async fn decide(
+        &mut self,
+        life: &mut Life,
+        command: E::Command,
+        cause: Option<Note>,
+    ) -> Result<Flow, Unkept> {
         let deciding = self.entity.handle(&self.context, &self.state, command);
         let Some(decision) = life.unless_killed(deciding).await else {
-            return Flow::Ended;
+            return Err(Unkept::Ended);
         };
         let Decision {
             persist,
             answer,
             then,
         } = decision;
-        match self.keep(life, persist, None).await {
-            Ok(()) => {}
-            Err(Unkept::Failed(failure)) => {
-                life.answer(Ok(codec::not_durable(failure)));
-                return Flow::GoOn;
-            }
-            Err(Unkept::Ended) => return Flow::Ended,
-        }
+        self.keep(life, persist, cause).await?;
         let reply = life.enter(|| answered::<E>(answer, &self.state, life.is_asked()));
         if let Some(reply) = reply {
             life.answer(Ok(reply));
@@ -79,7 +99,49 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             Then::Stop => self.context.stop(),
             Then::Passivate => self.context.passivate(),
         }
-        flow
+        Ok(flow)
+    }
+
+    /// Whether nothing is due, and nothing will be.
+    pub(super) fn is_idle(&self) -> bool {
+        self.post.is_idle() && self.reminders.is_empty()
+    }
+
+    /// How long until the next reminder is due, if there is one; shorter where that is long, because the wall clock may be set.
+    pub(super) fn next_reminder_in(&self) -> Option<Duration> {
+        let next = self.reminders.next_ms()?;
+        let left = Duration::from_millis(next.saturating_sub(self.unix_ms()));
+        Some(left.min(NAP_MAX))
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.context.shared().background.unix_ms()
+    }
+
+    /// Handles the first reminder that is due, if one is.
+    async fn on_reminder(&mut self, life: &mut Life) -> Flow {
+        let now = self.unix_ms();
+        let Some((reminder, note)) = self.reminders.due(now) else {
+            return Flow::GoOn;
+        };
+        let Some(command) = codec::decode::<E::Command>(&reminder.message) else {
+            if let Some(left_out) = life.counters().take_line() {
+                tracing::warn!(
+                    target: "cluster::store", event = "reminder_undecodable", entity = ?self.context, left_out,
+                    "a reminder has a command that this program cannot read; tried again later"
+                );
+            }
+            self.reminders.postpone(&note, now, NAP_MAX);
+            return Flow::GoOn;
+        };
+        match self.decide(life, command, Some(note.clone())).await {
+            Ok(flow) => flow,
+            Err(Unkept::Failed(_)) => {
+                self.reminders.postpone(&note, now, REMIND_AGAIN);
+                Flow::GoOn
+            }
+            Err(Unkept::Ended) => Flow::Ended,
+        }
     }
 
     pub(super) async fn on_due(&mut self, life: &mut Life, due: Due) -> Flow {
@@ -93,6 +155,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
                 self.warn(life, &overdue);
                 Flow::GoOn
             }
+            Due::Reminder => self.on_reminder(life).await,
         }
     }
 
@@ -106,7 +169,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         let Some(persist) = life.unless_killed(deciding).await else {
             return Flow::Ended;
         };
-        match self.keep(life, persist, Some(number)).await {
+        match self.keep(life, persist, Some(Note::Confirmed { number })).await {
             // What is not noted is sent and answered again.
             Ok(()) | Err(Unkept::Failed(_)) => self.retain(life).await,
             Err(Unkept::Ended) => Flow::Ended,
@@ -133,20 +196,29 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         &mut self,
         life: &mut Life,
         persist: Persist<E>,
-        confirmed: Option<u64>,
+        cause: Option<Note>,
     ) -> Result<(), Unkept> {
-        let Persist { events, deliveries } = persist;
-        if events.is_empty() && deliveries.is_empty() && confirmed.is_none() {
+        let Persist {
+            events,
+            deliveries,
+            wishes,
+        } = persist;
+        if events.is_empty() && deliveries.is_empty() && wishes.is_empty() && cause.is_none() {
             return Ok(());
         }
         let letters = life.enter(|| self.post.outbox.number(&self.context, deliveries));
-        let records = letters.and_then(|letters| {
-            let records = self.records(&events, &letters, confirmed)?;
-            Ok((records, letters))
+        let ready = letters.and_then(|letters| {
+            let wishes = self.reminders.notes_of(self.unix_ms(), wishes)?;
+            let notes: Vec<Note> = cause.into_iter().chain(wishes).collect();
+            let records = self.records(&events, &letters, &notes)?;
+            Ok((records, letters, notes))
         });
-        let (written, letters) = match records {
-            Ok((records, letters)) => (self.writer.append(life, &self.sleep, records).await, letters),
-            Err(failure) => (Written::NotDone(failure), Vec::new()),
+        let (written, letters, notes) = match ready {
+            Ok((records, letters, notes)) => {
+                let written = self.writer.append(life, &self.sleep, records).await;
+                (written, letters, notes)
+            }
+            Err(failure) => (Written::NotDone(failure), Vec::new(), Vec::new()),
         };
         match written {
             Written::Durable => {}
@@ -164,13 +236,26 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         for event in events {
             life.enter(|| E::apply(&mut self.state, event));
         }
-        if let Some(number) = confirmed {
-            life.counters().confirmed();
-            self.post.confirm(number);
-        }
+        self.learn(life, &notes);
         let numbers = self.post.outbox.take(self.context.now(), letters);
         self.post.send(life, &numbers, false);
         Ok(())
+    }
+
+    /// What is noted beside the events is durable.
+    fn learn(&mut self, life: &Life, notes: &[Note]) {
+        let mut has_reminders_changed = false;
+        for note in notes {
+            if let Note::Confirmed { number } = note {
+                life.counters().confirmed();
+                self.post.confirm(*number);
+            } else {
+                has_reminders_changed |= self.reminders.learn(note);
+            }
+        }
+        if has_reminders_changed {
+            self.context.show_reminders(|| self.reminders.upcoming());
+        }
     }
 
     /// The records of everything that becomes durable together.
@@ -178,9 +263,9 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         &self,
         events: &[E::Event],
         letters: &[(u64, Letter)],
-        confirmed: Option<u64>,
+        notes: &[Note],
     ) -> Result<Vec<Bytes>, DurableFailure> {
-        if events.len().saturating_add(letters.len()) > EVENTS_PER_COMMAND_MAX {
+        if events.len() + letters.len() + notes.len() > EVENTS_PER_COMMAND_MAX {
             return Err(DurableFailure::TooLarge);
         }
         let mut records = Records::default();
@@ -197,8 +282,8 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             checked.map_err(|_| DurableFailure::TooLarge)?;
             records.add(Note::sent(*number, letter).record(), EVENT_BYTES_MAX)?;
         }
-        if let Some(number) = confirmed {
-            records.add(Note::Confirmed { number }.record(), EVENT_BYTES_MAX)?;
+        for note in notes {
+            records.add(note.record(), EVENT_BYTES_MAX)?;
         }
         Ok(records.all)
     }
@@ -208,8 +293,11 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         if !self.writer.is_due() {
             return Flow::GoOn;
         }
-        let (state, outbox) = (&self.state, &self.post.outbox);
-        let kept = self.writer.retain(life, || snapshot::<E>(state, &outbox.notes()));
+        let (state, outbox, reminders) = (&self.state, &self.post.outbox, &self.reminders);
+        let kept = self.writer.retain(life, || {
+            let notes: Vec<Note> = outbox.notes().into_iter().chain(reminders.notes()).collect();
+            snapshot::<E>(state, &notes)
+        });
         match race(kept, life.killed()).await {
             Either::Left(Ok(())) => Flow::GoOn,
             Either::Left(Err(_)) => {

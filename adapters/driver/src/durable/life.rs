@@ -71,6 +71,7 @@ pub(super) async fn run<E, F, J>(
         extent,
         recovery,
         outbox,
+        reminders,
     } = recovered;
     life.counters().recovered(&recovery);
     tracing::debug!(
@@ -78,6 +79,7 @@ pub(super) async fn run<E, F, J>(
         replayed = recovery.replayed, snapshot = recovery.snapshot
     );
     let retention = life.enter(|| entity.retention());
+    context.show_reminders(|| reminders.upcoming());
     if life
         .unless_killed(entity.on_recovered(&context, &state, &recovery))
         .await
@@ -92,6 +94,7 @@ pub(super) async fn run<E, F, J>(
         retention,
         writer: Writer::new(journal, extent, retention),
         post: Post::new(outbox),
+        reminders,
         sleep: around.sleep,
     };
     handle(life, handling).await;
@@ -103,10 +106,11 @@ async fn handle<E: EventSourced, J: Journal>(mut life: Life, mut handling: Handl
     handling.warn(&life, &overdue);
     let mut handled = 0_usize;
     loop {
-        let next = if handling.post.is_idle() {
+        let next = if handling.is_idle() {
             life.next().await.map_or(Beside::Stop, Beside::Message)
         } else {
-            let due = pin!(handling.post.next(&handling.sleep));
+            let reminder_in = handling.next_reminder_in();
+            let due = pin!(handling.post.next(&handling.sleep, reminder_in));
             life.next_beside(due).await
         };
         let flow = match next {

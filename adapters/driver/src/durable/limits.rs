@@ -17,6 +17,12 @@ pub const COMMAND_BYTES_MAX: usize = ORDER_BYTES_MAX / 2;
 /// what is written in front of it.
 pub const STATE_BYTES_MAX: usize = VALUE_BYTES_MAX - super::schema::HEADER_BYTES;
 
+/// Reminders of one entity: each is written again with every snapshot.
+pub const REMINDERS_MAX: usize = 1_024;
+
+/// The bytes of a reminder's name: as of a kind's.
+pub const REMINDER_NAME_BYTES_MAX: usize = 255;
+
 /// The bytes that a recovery reads at once: a few thousand small events, a quarter of what a store gives out at most, so that an
 /// entity with a long log lets others have the store in between.
 pub(super) const RECOVERY_PAGE_BYTES: usize = 256 * 1024;

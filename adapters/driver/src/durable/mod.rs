@@ -10,6 +10,7 @@
 //! | `journal`, `quorum` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
 //! | `life`, `handling`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
 //! | `outbox`, `post`, `note` | which messages an entity has to deliver, when they are sent again, how its log keeps that ([`DeliveryId`], [`Received`]) |
+//! | `reminders` | what an entity wants to be reminded of, and what of it is due |
 //! | `name` | how a log is called |
 
 mod behaviour;
@@ -30,6 +31,7 @@ mod post;
 mod quorum;
 mod recovery;
 mod register;
+mod reminders;
 mod retention;
 mod schema;
 mod starter;
@@ -51,6 +53,7 @@ pub use outbox::{DeliveryId, Received};
 pub use post::{Confirmed, Overdue};
 pub use quorate_core::delivery::AtLeastOnceSettings;
 pub use recovery::Recovery;
+pub use reminders::Upcoming;
 pub use retention::Retention;
 pub use schema::{SchemaError, Versioned, read};
 pub(crate) use starter::DurableStarter;

@@ -1,4 +1,5 @@
-//! What the library keeps in an entity's log beside its events, and in its snapshot beside its state: which messages it has to deliver.
+//! What the library keeps in an entity's log beside its events, and in its snapshot beside its state: which messages it has to deliver, and what it wants to be
+//! reminded of.
 //! These bytes are on disks: forms never change, and variants are only appended. Spec: sharding 1.15.
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use quorate_core::store::Bytes as Record;
 use serde::{Deserialize, Serialize};
 
 use super::outbox::{Letter, Recipient};
+use super::reminders::Reminders;
 use crate::codec;
 use crate::delivery::Bytes;
 
@@ -31,6 +33,19 @@ pub(super) enum Note {
     Confirmed { number: u64 },
     /// Numbers up to this one were given. In snapshots: of messages that are confirmed nothing else is left.
     Given { number: u64 },
+    /// A reminder, in place of another one of this name.
+    Reminded {
+        name: String,
+        /// Since 1970.
+        at_ms: u64,
+        /// 0: once.
+        every_ms: u64,
+        message: Bytes,
+    },
+    /// It was handled, and comes again.
+    Again { name: String, at_ms: u64 },
+    /// It was handled, or is not wanted any more.
+    Forgotten { name: String },
 }
 
 impl Note {
@@ -91,10 +106,14 @@ pub(super) struct Noted {
     /// The last number that was given to a message.
     pub(super) given: u64,
     pub(super) unconfirmed: BTreeMap<u64, Letter>,
+    pub(super) reminders: Reminders,
 }
 
 impl Noted {
     pub(super) fn learn(&mut self, note: Note) {
+        if self.reminders.learn(&note) {
+            return;
+        }
         match note {
             Note::Sent {
                 number,
@@ -111,6 +130,7 @@ impl Noted {
                 self.unconfirmed.remove(&number);
             }
             Note::Given { number } => self.given = self.given.max(number),
+            Note::Reminded { .. } | Note::Again { .. } | Note::Forgotten { .. } => {}
         }
     }
 }
@@ -136,6 +156,20 @@ mod tests {
         assert_eq!(bytes(sent()), sent_bytes);
         assert_eq!(bytes(Note::Confirmed { number: 300 }), [2, 1, 0xac, 2]);
         assert_eq!(bytes(Note::Given { number: 1 }), [2, 2, 1]);
+        let name = || "a".to_owned();
+        let reminded = Note::Reminded {
+            name: name(),
+            at_ms: 300,
+            every_ms: 5,
+            message: Bytes(Payload::from([7])),
+        };
+        assert_eq!(bytes(reminded), [2, 3, 1, b'a', 0xac, 2, 5, 1, 7]);
+        let again = Note::Again {
+            name: name(),
+            at_ms: 1,
+        };
+        assert_eq!(bytes(again), [2, 4, 1, b'a', 1]);
+        assert_eq!(bytes(Note::Forgotten { name: name() }), [2, 5, 1, b'a']);
         assert!(matches!(
             Note::read(&sent_bytes),
             Ok(Some(Note::Sent { number: 7, .. }))

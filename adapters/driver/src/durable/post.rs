@@ -68,6 +68,8 @@ pub(super) enum Due {
     Answer(Confirmed),
     /// It is time to look what has to be sent again.
     Look,
+    /// A reminder may be due.
+    Reminder,
 }
 
 /// See the module.
@@ -174,9 +176,10 @@ impl Post {
         }
     }
 
-    /// What is due next. Nothing is lost if it is dropped.
-    pub(super) async fn next(&mut self, sleep: &Sleep) -> Due {
-        let tick = self.outbox.rules().tick();
+    /// What is due next, a reminder after so long. Nothing is lost if it is dropped.
+    pub(super) async fn next(&mut self, sleep: &Sleep, reminder_in: Option<Duration>) -> Due {
+        let tick = (!self.is_idle()).then(|| self.outbox.rules().tick());
+        let mut reminder = reminder_in.map(|time| sleep(time));
         let Self { answers, look, .. } = self;
         let (_, answers) = answers.get_or_insert_with(async_channel::unbounded);
         let mut answer = Box::pin(answers.recv());
@@ -184,8 +187,18 @@ impl Post {
             if let Poll::Ready(Ok(answer)) = answer.as_mut().poll(cx) {
                 return Poll::Ready(Due::Answer(answer));
             }
-            let waiting = look.get_or_insert_with(|| sleep(tick));
-            if waiting.as_mut().poll(cx).is_ready() {
+            if let Some(reminder) = &mut reminder
+                && reminder.as_mut().poll(cx).is_ready()
+            {
+                return Poll::Ready(Due::Reminder);
+            }
+            if let Some(tick) = tick
+                && look
+                    .get_or_insert_with(|| sleep(tick))
+                    .as_mut()
+                    .poll(cx)
+                    .is_ready()
+            {
                 *look = None;
                 return Poll::Ready(Due::Look);
             }

@@ -7,6 +7,7 @@ use super::journal::Journal;
 use super::note::{self, Note, Noted};
 use super::obstacle::Obstacle;
 use super::outbox::Outbox;
+use super::reminders::Reminders;
 use super::retention::Keeps;
 use super::writing::Extent;
 use super::{EventSourced, schema};
@@ -18,7 +19,7 @@ use crate::entity::Life;
 pub struct Recovery {
     /// The last event that the snapshot covers; `None` without a snapshot.
     pub snapshot: Option<u64>,
-    /// Events that were read and applied, and what the library keeps among them: messages to be delivered and their confirmations.
+    /// Events that were read and applied, and what the library keeps among them: messages to be delivered and their confirmations, reminders.
     pub replayed: u64,
     /// The last event applied, by its number in the log: 0 if there is none.
     pub sequence: u64,
@@ -40,6 +41,7 @@ pub(super) struct Recovered<E: EventSourced> {
     pub(super) extent: Extent,
     pub(super) recovery: Recovery,
     pub(super) outbox: Outbox,
+    pub(super) reminders: Reminders,
 }
 
 /// One try. Whatever it reads comes from behind the token: `open` is first.
@@ -87,10 +89,12 @@ pub(super) async fn recover<E: EventSourced, J: Journal>(
         covered: so_far.snapshot.unwrap_or(0),
         bytes_behind,
     };
+    let reminders = std::mem::take(&mut noted.reminders);
     Ok(Recovered {
         state,
         extent,
         recovery: so_far,
+        reminders,
         outbox: Outbox::recovered(redelivery, noted)?,
     })
 }

@@ -18,6 +18,7 @@ use super::task::Start;
 use super::timers::{Message, Source, TIMER_INTERVAL_MIN, Timers};
 use super::{Entity, Mailbox, ReplyTo, Reports, Who};
 use crate::codec;
+use crate::durable::Upcoming;
 use crate::error::{OtherTypes, PassivateError, RegionError, ReplyLaterError, SingletonError, TimerError};
 use crate::kinds::Types;
 use crate::region::{EntityRef, Region};
@@ -43,6 +44,8 @@ struct Inside {
     failure: Rarely<Box<dyn Error + Send + Sync>>,
     /// Of its messages and answers, once it has been made.
     types: OnceLock<Types>,
+    /// Those of a durable entity that has some, or had.
+    reminders: OnceLock<Box<Mutex<Vec<Upcoming>>>>,
 }
 
 /// What is known of the message that is being handled, beside its bytes.
@@ -68,6 +71,7 @@ impl EntityContext {
             timers: Timers::default(),
             failure: Rarely::default(),
             types: OnceLock::new(),
+            reminders: OnceLock::new(),
         };
         Self {
             inside: Arc::new(inside),
@@ -303,6 +307,23 @@ impl EntityContext {
         if !self.inside.who.is_singleton() && self.inside.mailbox.passivate(last) {
             self.inside.reports.passivate(self.inside.slot);
         }
+    }
+
+    /// The reminders of a durable entity ([`Persist::remind`](crate::durable::Persist::remind)) by name, as its log has them: none of other
+    /// entities.
+    #[must_use]
+    pub fn reminders(&self) -> Vec<Upcoming> {
+        let reminders = self.inside.reminders.get();
+        reminders.map_or_else(Vec::new, |reminders| lock(reminders).clone())
+    }
+
+    /// These are its reminders now. Costs nothing while it never had one.
+    pub(crate) fn show_reminders(&self, all: impl FnOnce() -> Vec<Upcoming>) {
+        let all = all();
+        if all.is_empty() && self.inside.reminders.get().is_none() {
+            return;
+        }
+        *lock(self.inside.reminders.get_or_init(Box::default)) = all;
     }
 
     /// The time of the users' runtime.

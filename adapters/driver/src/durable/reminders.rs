@@ -1,0 +1,287 @@
+//! What a durable entity wants to be reminded of: kept in its log, so it outlives passivation, moves and crashes. Says what is due; wakes
+//! nobody. Spec: issue "reminders".
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use quorate_core::sharding::ids::Payload;
+
+use super::DurableFailure;
+use super::limits::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX};
+use super::note::Note;
+use crate::delivery::Bytes;
+
+/// The shortest time between two of a reminder that comes again: each is a write.
+const EVERY_MIN: Duration = Duration::from_millis(10);
+
+/// What a decision says about a reminder, before its time is known.
+pub(super) enum Wish {
+    /// After so long, and again after so long if it comes again. `None`: the message cannot be encoded.
+    Remind {
+        name: String,
+        after: Duration,
+        every: Option<Duration>,
+        message: Option<Payload>,
+    },
+    Forget {
+        name: String,
+    },
+}
+
+/// One reminder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reminder {
+    at_ms: u64,
+    /// 0: once.
+    every_ms: u64,
+    pub(super) message: Payload,
+}
+
+/// A reminder as its entity sees it. See [`EntityContext::reminders`](crate::EntityContext::reminders).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Upcoming {
+    /// Its name.
+    pub name: String,
+    /// When it is due; it may be handled later.
+    pub at: SystemTime,
+    /// How long after that it is due again; `None`: it comes once.
+    pub every: Option<Duration>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reminders {
+    all: BTreeMap<String, Reminder>,
+}
+
+impl Reminders {
+    /// What a decision's wishes come to at this time, as what is to be kept.
+    ///
+    /// # Errors
+    /// Why its command fails; nothing has changed.
+    pub(super) fn notes_of(&self, now_ms: u64, wishes: Vec<Wish>) -> Result<Vec<Note>, DurableFailure> {
+        let mut added = 0_usize;
+        let note = |wish| match wish {
+            Wish::Forget { name } => Ok(Note::Forgotten { name }),
+            Wish::Remind {
+                name,
+                after,
+                every,
+                message,
+            } => {
+                if name.is_empty() || name.len() > REMINDER_NAME_BYTES_MAX {
+                    return Err(DurableFailure::TooLarge);
+                }
+                added += usize::from(!self.all.contains_key(&name));
+                Ok(Note::Reminded {
+                    name,
+                    at_ms: now_ms.saturating_add(millis(after)),
+                    every_ms: every.map_or(0, |every| millis(every.max(EVERY_MIN))),
+                    message: Bytes(message.ok_or(DurableFailure::TooLarge)?),
+                })
+            }
+        };
+        let notes = wishes.into_iter().map(note).collect::<Result<_, _>>()?;
+        if added > 0 && self.all.len().saturating_add(added) > REMINDERS_MAX {
+            return Err(DurableFailure::TooManyReminders);
+        }
+        Ok(notes)
+    }
+
+    /// A note is durable, or was read; `false` if it is about something else.
+    pub(super) fn learn(&mut self, note: &Note) -> bool {
+        match note {
+            Note::Reminded {
+                name,
+                at_ms,
+                every_ms,
+                message,
+            } => {
+                let reminder = Reminder {
+                    at_ms: *at_ms,
+                    every_ms: *every_ms,
+                    message: message.0.clone(),
+                };
+                self.all.insert(name.clone(), reminder);
+            }
+            Note::Again { name, at_ms } => {
+                if let Some(reminder) = self.all.get_mut(name) {
+                    reminder.at_ms = *at_ms;
+                }
+            }
+            Note::Forgotten { name } => drop(self.all.remove(name)),
+            Note::Sent { .. } | Note::Confirmed { .. } | Note::Given { .. } => return false,
+        }
+        true
+    }
+
+    /// When the next is due.
+    pub(super) fn next_ms(&self) -> Option<u64> {
+        self.all.values().map(|reminder| reminder.at_ms).min()
+    }
+
+    /// The first that is due, and what is to be kept with what its handler decides: that it is over, or when it comes again. What was missed
+    /// is not made up for.
+    pub(super) fn due(&self, now_ms: u64) -> Option<(&Reminder, Note)> {
+        let due = self.all.iter().filter(|(_, reminder)| reminder.at_ms <= now_ms);
+        let (name, reminder) = due.min_by_key(|(_, reminder)| reminder.at_ms)?;
+        let name = name.clone();
+        let Reminder { at_ms, every_ms, .. } = *reminder;
+        let Some(missed) = (now_ms - at_ms).checked_div(every_ms) else {
+            return Some((reminder, Note::Forgotten { name }));
+        };
+        let at_ms = at_ms.saturating_add(every_ms.saturating_mul(missed + 1));
+        Some((reminder, Note::Again { name, at_ms }))
+    }
+
+    /// What this note is about could not be handled now: not before so long. That is not kept.
+    pub(super) fn postpone(&mut self, over: &Note, now_ms: u64, by: Duration) {
+        if let Note::Again { name, .. } | Note::Forgotten { name } = over
+            && let Some(reminder) = self.all.get_mut(name)
+        {
+            reminder.at_ms = now_ms.saturating_add(millis(by));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// What a snapshot has to say of them.
+    pub(super) fn notes(&self) -> impl Iterator<Item = Note> {
+        self.all.iter().map(|(name, reminder)| Note::Reminded {
+            name: name.clone(),
+            at_ms: reminder.at_ms,
+            every_ms: reminder.every_ms,
+            message: Bytes(reminder.message.clone()),
+        })
+    }
+
+    /// All of them, for their entity.
+    pub(super) fn upcoming(&self) -> Vec<Upcoming> {
+        let upcoming = |(name, reminder): (&String, &Reminder)| Upcoming {
+            name: name.clone(),
+            at: SystemTime::UNIX_EPOCH + Duration::from_millis(reminder.at_ms),
+            every: (reminder.every_ms > 0).then(|| Duration::from_millis(reminder.every_ms)),
+        };
+        self.all.iter().map(upcoming).collect()
+    }
+}
+
+/// A time in milliseconds, at most some millennia: what is added to it is far from where numbers end.
+fn millis(time: Duration) -> u64 {
+    const MOST: u64 = 1 << 47;
+    u64::try_from(time.as_millis()).unwrap_or(MOST).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remind(name: &str, after: u64, every: Option<u64>) -> Wish {
+        Wish::Remind {
+            name: name.to_owned(),
+            after: Duration::from_millis(after),
+            every: every.map(Duration::from_millis),
+            message: Some(Payload::from(name.as_bytes())),
+        }
+    }
+
+    fn with(now: u64, wishes: Vec<Wish>) -> Reminders {
+        let mut reminders = Reminders::default();
+        let notes = reminders.notes_of(now, wishes).unwrap();
+        assert!(notes.iter().all(|note| reminders.learn(note)));
+        reminders
+    }
+
+    /// What is due until then, one after the other.
+    fn taken(reminders: &mut Reminders, now: u64) -> Vec<String> {
+        let mut names = Vec::new();
+        while let Some((reminder, note)) = reminders.due(now) {
+            names.push(String::from_utf8(reminder.message.to_vec()).unwrap());
+            reminders.learn(&note);
+        }
+        names
+    }
+
+    #[test]
+    fn what_is_due_comes_in_the_order_of_its_time_and_once() {
+        let mut reminders = with(1_000, vec![remind("b", 20, None), remind("a", 30, None)]);
+        assert_eq!(reminders.next_ms(), Some(1_020));
+        assert!(reminders.due(1_019).is_none());
+        assert_eq!(taken(&mut reminders, 2_000), ["b", "a"]);
+        assert!(reminders.is_empty() && reminders.next_ms().is_none());
+    }
+
+    #[test]
+    fn one_that_comes_again_makes_up_for_nothing() {
+        let mut reminders = with(0, vec![remind("t", 10, Some(100))]);
+        assert_eq!(taken(&mut reminders, 10), ["t"]);
+        assert_eq!(reminders.next_ms(), Some(110));
+        assert_eq!(taken(&mut reminders, 555), ["t"]);
+        assert_eq!(reminders.next_ms(), Some(610), "in step with the first");
+        let quick = with(0, vec![remind("q", 0, Some(0))]);
+        assert_eq!(quick.upcoming()[0].every, Some(EVERY_MIN));
+    }
+
+    #[test]
+    fn a_name_has_one_reminder_and_a_snapshot_has_them_all() {
+        let again = vec![
+            remind("a", 10, None),
+            remind("a", 50, None),
+            remind("b", 5, Some(20)),
+        ];
+        let mut reminders = with(100, again);
+        assert_eq!(reminders.next_ms(), Some(105));
+        let mut copy = Reminders::default();
+        assert!(reminders.notes().all(|note| copy.learn(&note)));
+        assert_eq!(copy, reminders);
+        let upcoming = copy.upcoming();
+        let names: Vec<&str> = upcoming.iter().map(|reminder| reminder.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(
+            upcoming[0].at,
+            SystemTime::UNIX_EPOCH + Duration::from_millis(150)
+        );
+        let forget = Wish::Forget { name: "b".to_owned() };
+        for note in reminders.notes_of(0, vec![forget]).unwrap() {
+            reminders.learn(&note);
+        }
+        assert_eq!(taken(&mut reminders, 1_000), ["a"]);
+    }
+
+    #[test]
+    fn there_are_no_more_than_there_may_be() {
+        let names = (0..REMINDERS_MAX).map(|number| remind(&number.to_string(), 1, None));
+        let reminders = with(0, names.collect());
+        let refused = |wish| reminders.notes_of(0, vec![wish]).err();
+        assert_eq!(
+            refused(remind("more", 1, None)),
+            Some(DurableFailure::TooManyReminders)
+        );
+        assert_eq!(refused(remind("0", 1, None)), None, "instead of another");
+        assert_eq!(refused(remind("", 1, None)), Some(DurableFailure::TooLarge));
+        assert_eq!(
+            refused(remind(&"n".repeat(256), 1, None)),
+            Some(DurableFailure::TooLarge)
+        );
+        let forever = with(
+            0,
+            vec![Wish::Remind {
+                name: "a".to_owned(),
+                after: Duration::MAX,
+                every: Some(Duration::MAX),
+                message: Some(Payload::from(*b"a")),
+            }],
+        );
+        assert!(forever.next_ms().is_some_and(|at| at > 1 << 46) && forever.upcoming().len() == 1);
+        let unencodable = Wish::Remind {
+            name: "a".to_owned(),
+            after: Duration::ZERO,
+            every: None,
+            message: None,
+        };
+        assert_eq!(refused(unencodable), Some(DurableFailure::TooLarge));
+    }
+}
