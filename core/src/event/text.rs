@@ -356,7 +356,38 @@ impl Display for ShardingEvent {
             Self::ShardStopTimeout { shard } => {
                 write!(f, "shard {shard} did not stop in time, its entities were killed")
             }
-            Self::HandOffTimeout { shard } => write!(f, "shard {shard} was not handed off in time, it stays"),
+            Self::HandOffTimeout {
+                shard,
+                unmarked,
+                running,
+            } => {
+                write!(f, "shard {shard} was not handed off in time, it stays")?;
+                if !unmarked.is_empty() {
+                    write!(
+                        f,
+                        "; not everything has arrived that was sent by {}",
+                        List(unmarked)
+                    )?;
+                }
+                if !running.is_empty() {
+                    write!(f, "; entities have not stopped on {}", List(running))?;
+                }
+                Ok(())
+            }
+            Self::HandOffCancelled { shard, running, more } => {
+                write!(f, "the hand-off of shard {shard} was cancelled, it goes on here")?;
+                match (running.as_slice(), more) {
+                    ([], _) => Ok(()),
+                    (_, 0) => write!(f, "; told to stop and not ended: {}", List(running)),
+                    (_, more) => {
+                        write!(
+                            f,
+                            "; told to stop and not ended: {} and {more} more",
+                            List(running)
+                        )
+                    }
+                }
+            }
             Self::ShardConflict { shard } => {
                 write!(
                     f,

@@ -10,8 +10,27 @@ pub(crate) struct Running {
     pub(crate) slot: Slot,
     /// Where the strategy has it; `None` without one, and once it is being passivated.
     pub(crate) place: Option<Place>,
-    /// It has been told to stop at once.
-    pub(crate) is_killed: bool,
+    pub(crate) told: Told,
+}
+
+/// What a running entity has been ordered to do for its shard's sake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Nothing: it takes messages.
+    Nothing,
+    /// To stop when it has handled what it has been given. The order cannot be taken back.
+    Stop,
+    /// To stop at once.
+    Kill,
+}
+
+impl Told {
+    const fn holds_back(self) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Stop | Self::Kill => true,
+        }
+    }
 }
 
 /// Where an entity is in its life. One that is not there has none of these.
@@ -58,7 +77,7 @@ impl EntityState {
     /// Whether its messages have to wait.
     pub(crate) const fn holds_back(&self) -> bool {
         match self {
-            Self::Active(running) => running.is_killed,
+            Self::Active(running) => running.told.holds_back(),
             Self::Passivating(_) | Self::RememberingStart | Self::RememberingStop => true,
             Self::RememberedButNotCreated | Self::WaitingForRestart => false,
         }

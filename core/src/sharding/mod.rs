@@ -241,8 +241,13 @@ impl Sharding {
         }
         let running = admission::running(&self.kinds);
         self.registry.on_view_changed(cx, before, after, running);
+        if before.unreachable() != after.unreachable() {
+            for machines in self.kinds.values_mut() {
+                machines.coordinator.on_reachability_changed(cx);
+            }
+        }
         if core::ptr::eq(before.members(), after.members()) {
-            // Only reachability or the seen set changed; nothing here follows those.
+            // Only reachability or the seen set changed; nothing else here follows those.
             return;
         }
         let nodes = before.members().iter().map(|member| &member.node);
@@ -445,8 +450,12 @@ impl Sharding {
             ShardingBody::BeginHandOff { term, shard, number } => {
                 region.on_begin_hand_off(shared!(self, cx), from, term, (shard, number));
             }
-            ShardingBody::HandOff { term, shard } => {
-                region.on_hand_off(shared!(self, cx), from, term, shard);
+            ShardingBody::HandOff {
+                term,
+                shard,
+                by_force,
+            } => {
+                region.on_hand_off(shared!(self, cx), from, term, (shard, by_force));
             }
         }
     }

@@ -221,6 +221,8 @@ pub enum ShardingBody {
         term: Term,
         /// The shard.
         shard: ShardId,
+        /// Several regions run it: kill what does not stop in time.
+        by_force: bool,
     },
     /// Owner to coordinator: stopped, nothing of it runs here.
     ShardStopped {
@@ -404,15 +406,29 @@ pub enum Event {
         /// The shard.
         shard: ShardId,
     },
-    /// A shard did not stop in time; its entities were killed.
+    /// A shard did not stop in time, and not for a hand-off that can be cancelled; its entities were killed.
     ShardStopTimeout {
         /// The shard.
         shard: ShardId,
     },
-    /// A hand-off did not finish in time; the shard keeps its home.
+    /// A hand-off did not finish in time; the shard keeps its home. Of each list at most 16 are named.
     HandOffTimeout {
         /// The shard.
         shard: ShardId,
+        /// Regions that have not said that everything they sent there has arrived.
+        unmarked: Vec<UniqueAddress>,
+        /// Regions that were told to stop the shard and have not. Each says which of its entities have not stopped.
+        running: Vec<UniqueAddress>,
+    },
+    /// The hand-off of a shard of this node was cancelled: it goes on here. What comes for entities that had been told to stop waits
+    /// until they have.
+    HandOffCancelled {
+        /// The shard.
+        shard: ShardId,
+        /// Entities that have been told to stop and have not, at most 16 of them.
+        running: Vec<EntityId>,
+        /// How many more there are.
+        more: usize,
     },
     /// Two regions claim to host one shard; it is stopped on both and gets a new home.
     ShardConflict {

@@ -3,6 +3,7 @@
 //! where a shard lives, nor keeps a message. Spec: sharding 1.4, 1.5, 1.6.
 
 mod remembering;
+mod stopping;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -10,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::effect::{EntityOrder, PlacementToken};
 use crate::sharding::Cx;
-use crate::sharding::entity_state::{EntityState, Running, StateName, is_legal};
+use crate::sharding::entity_state::{EntityState, Running, StateName, Told, is_legal};
 use crate::sharding::passivation::{Passivation, PassivationSettings};
 use crate::sharding::pending_message::{PendingMessage, Shared};
 pub(crate) use crate::sharding::shard::remembering::Remembered;
@@ -36,6 +37,8 @@ pub(crate) enum ShardLifecycle {
         /// The coordinator that wants the shard here again. The next incarnation starts when nothing of this one runs
         /// any more, never before.
         rehost: Option<Term>,
+        /// Others run it as well: who does not stop in time is killed, although a coordinator waits.
+        by_force: bool,
     },
 }
 
@@ -181,7 +184,7 @@ impl Shard {
         let running = Running {
             slot,
             place,
-            is_killed: false,
+            told: Told::Nothing,
         };
         self.enter(shared.cx, entity, EntityState::Active(running));
         self.running += 1;
@@ -217,7 +220,7 @@ impl Shard {
 
     /// An entity wants to be passivated; `false` if there is nothing to do, because it stops already or does not run any more.
     pub(crate) fn passivate(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) -> bool {
-        if !self.unplace(entity, slot) {
+        if self.holds_back(entity) || !self.unplace(entity, slot) {
             return false;
         }
         self.passivate_all(cx, core::slice::from_ref(entity));
@@ -239,7 +242,7 @@ impl Shard {
         let Some(EntityState::Active(running)) = self.entities.get_mut(entity) else {
             return false;
         };
-        if running.slot != slot || running.is_killed {
+        if running.slot != slot || running.told == Told::Kill {
             return false;
         }
         if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place.take()) {
@@ -303,105 +306,6 @@ impl Shard {
         }
     }
 
-    /// Asks every entity to stop, and says then so or begins anew. Nothing happens if they were asked before.
-    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, tell: Option<Term>, rehost: Option<Term>) {
-        let was_told = match self.lifecycle {
-            ShardLifecycle::Loading | ShardLifecycle::Running => false,
-            ShardLifecycle::Failed => true,
-            ShardLifecycle::Stopping { .. } => return,
-        };
-        self.lifecycle = ShardLifecycle::Stopping { tell, rehost };
-        if !was_told {
-            self.tell_all_to_stop(cx);
-        }
-        self.start_nobody();
-    }
-
-    /// The store failed: entities are told to stop, after what they have been given. Nothing that was to be written is.
-    pub(crate) fn fail_over_store(&mut self, cx: &mut Cx<'_>) {
-        cx.counters().remember_failures += 1;
-        match self.lifecycle {
-            ShardLifecycle::Loading | ShardLifecycle::Running => {
-                self.lifecycle = ShardLifecycle::Failed;
-                self.tell_all_to_stop(cx);
-            }
-            ShardLifecycle::Failed | ShardLifecycle::Stopping { .. } => {}
-        }
-        self.give_up_writing();
-    }
-
-    fn tell_all_to_stop(&self, cx: &mut Cx<'_>) {
-        // Who is being passivated was told before.
-        for state in self.entities.values() {
-            match state {
-                EntityState::Active(running) if !running.is_killed => {
-                    cx.order(EntityOrder::Stop { slot: running.slot });
-                }
-                EntityState::Active(_)
-                | EntityState::Passivating(_)
-                | EntityState::RememberedButNotCreated
-                | EntityState::RememberingStart
-                | EntityState::RememberingStop
-                | EntityState::WaitingForRestart => {}
-            }
-        }
-    }
-
-    /// Another coordinator knows that this shard runs here: if it stops, that one is told.
-    pub(crate) fn stops_for(&mut self, term: &Term) {
-        match &mut self.lifecycle {
-            ShardLifecycle::Stopping { tell, .. } => *tell = Some(term.clone()),
-            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => {}
-        }
-    }
-
-    /// Has every entity stopped at once. The shard stays until the host has reported each of them. Nothing happens if that was
-    /// ordered before.
-    pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_stopping() {
-            self.lifecycle = ShardLifecycle::Stopping {
-                tell: None,
-                rehost: None,
-            };
-        }
-        self.kill_entities(cx);
-    }
-
-    /// The same for its entities alone: the shard goes on as it was to.
-    pub(crate) fn kill_entities(&mut self, cx: &mut Cx<'_>) {
-        if core::mem::replace(&mut self.killed, true) {
-            return;
-        }
-        self.give_up_writing();
-        let running = self.entities.values().filter_map(EntityState::running);
-        for running in running.filter(|running| !running.is_killed) {
-            cx.order(EntityOrder::Kill { slot: running.slot });
-        }
-    }
-
-    /// Has every entity stopped at once, and goes on: their next messages start new ones. Who is being passivated is stopped at once
-    /// as well; the one in this slot, over which it failed, ends by itself.
-    pub(crate) fn fail(&mut self, cx: &mut Cx<'_>, over: Slot) {
-        cx.counters().shards_failed += 1;
-        for state in self.entities.values_mut() {
-            let running = match state {
-                EntityState::Active(running) | EntityState::Passivating(running) => running,
-                EntityState::RememberedButNotCreated
-                | EntityState::RememberingStart
-                | EntityState::RememberingStop
-                | EntityState::WaitingForRestart => continue,
-            };
-            let place = running.place.take();
-            if let (Some(passivation), Some(place)) = (&mut self.passivation, place) {
-                passivation.remove(place);
-            }
-            let was_killed = core::mem::replace(&mut running.is_killed, true);
-            if !was_killed && running.slot != over {
-                cx.order(EntityOrder::Kill { slot: running.slot });
-            }
-        }
-    }
-
     /// An entity runs no more.
     pub(crate) fn on_stopped(&mut self, cx: &mut Cx<'_>, entity: &EntityId) -> AfterStop {
         let Some(state) = self.entities.get(entity).copied() else {
@@ -461,16 +365,6 @@ impl Shard {
     /// Whether messages are delivered.
     pub(crate) fn is_running(&self) -> bool {
         self.lifecycle == ShardLifecycle::Running
-    }
-
-    /// Whether it was told to stop.
-    pub(crate) const fn is_stopping(&self) -> bool {
-        matches!(self.lifecycle, ShardLifecycle::Stopping { .. })
-    }
-
-    /// Whether the shard was told to stop, nothing of it runs, and nothing is written about it.
-    pub(crate) fn has_stopped(&self) -> bool {
-        self.is_stopping() && self.runs_nothing() && !self.is_writing()
     }
 
     /// Whether none of its entities runs.

@@ -12,7 +12,8 @@ use alloc::vec::Vec;
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
 use super::handshake::{
-    FEATURE_ASK_CHAIN, FEATURE_GONE, FEATURE_MARKS, FEATURE_PARTS, FEATURE_SETTINGS, FEATURE_TOKENS, FEATURES,
+    FEATURE_ASK_CHAIN, FEATURE_FORCE, FEATURE_GONE, FEATURE_MARKS, FEATURE_PARTS, FEATURE_SETTINGS,
+    FEATURE_TOKENS, FEATURES,
 };
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
@@ -106,6 +107,7 @@ impl Encoder {
                     marks: features & FEATURE_MARKS != 0,
                     parts: features & FEATURE_PARTS != 0,
                     tokens: features & FEATURE_TOKENS != 0,
+                    force: features & FEATURE_FORCE != 0,
                 };
                 sharding::put(msg, reads, limits, out)
             }

@@ -54,6 +54,8 @@ const REGISTER_PART: u8 = 19;
 const SHARD_TOKENS: u8 = 20;
 /// As [`HOST_SHARD`], with the placement's token behind the shard.
 const HOST_PLACED_SHARD: u8 = 21;
+/// As [`HAND_OFF`], of a shard that several regions run.
+const FORCED_HAND_OFF: u8 = 22;
 
 /// What the reader at the other end of a link understands.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +68,8 @@ pub(super) struct Reads {
     pub(super) parts: bool,
     /// Tokens of placements.
     pub(super) tokens: bool,
+    /// Hand-offs by force.
+    pub(super) force: bool,
 }
 
 pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -164,7 +168,18 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
             let tags = (BEGIN_HAND_OFF_ACK, BEGIN_NUMBERED_HAND_OFF_ACK);
             put_hand_off(tags, (term, *shard), if reads.marks { *number } else { 0 }, out)
         }
-        ShardingBody::HandOff { term, shard } => put_term_shard(HAND_OFF, term, *shard, out),
+        ShardingBody::HandOff {
+            term,
+            shard,
+            by_force,
+        } => {
+            let tag = if *by_force && reads.force {
+                FORCED_HAND_OFF
+            } else {
+                HAND_OFF
+            };
+            put_term_shard(tag, term, *shard, out)
+        }
         ShardingBody::ShardStopped { term, shard } => put_term_shard(SHARD_STOPPED, term, *shard, out),
         ShardingBody::GracefulShutdownReq => {
             out.push(GRACEFUL_SHUTDOWN_REQ);
@@ -227,9 +242,10 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
             shard: read_shard(reader)?,
             number: read_number(tag == BEGIN_NUMBERED_HAND_OFF_ACK, reader)?,
         },
-        HAND_OFF => ShardingBody::HandOff {
+        tag @ (HAND_OFF | FORCED_HAND_OFF) => ShardingBody::HandOff {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
+            by_force: tag == FORCED_HAND_OFF,
         },
         SHARD_STOPPED => ShardingBody::ShardStopped {
             term: read_term(reader)?,

@@ -53,6 +53,7 @@ impl AfterTheMargin {
             | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
+            | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
             | ShardingEvent::DeadLetter { .. }
             | ShardingEvent::BufferFull { .. }

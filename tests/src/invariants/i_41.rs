@@ -83,6 +83,7 @@ impl OneHome {
             | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
+            | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
             | ShardingEvent::DeadLetter { .. }
             | ShardingEvent::BufferFull { .. }

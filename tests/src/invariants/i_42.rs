@@ -97,6 +97,7 @@ pub(super) fn on_event(
         | ShardingEvent::CoordinatorStateDamaged
         | ShardingEvent::ShardStopTimeout { .. }
         | ShardingEvent::HandOffTimeout { .. }
+        | ShardingEvent::HandOffCancelled { .. }
         | ShardingEvent::ShardConflict { .. }
         | ShardingEvent::DeadLetter { .. }
         | ShardingEvent::BufferFull { .. }

@@ -191,6 +191,7 @@ impl Sim {
             | ShardingEvent::ShardFailed { .. }
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
+            | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
             | ShardingEvent::BufferFull { .. }
             | ShardingEvent::Drained => {}

@@ -204,9 +204,12 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
         ShardingEvent::ShardStopTimeout { shard } => {
             tracing::warn!(target: "cluster::sharding", event = "shard_stop_timeout", %me, %kind, %shard);
         }
-        ShardingEvent::HandOffTimeout { shard } => {
-            tracing::warn!(target: "cluster::sharding", event = "hand_off_timeout", %me, %kind, %shard);
-        }
+        ShardingEvent::HandOffTimeout { shard, .. } => tracing::warn!(
+            target: "cluster::sharding", event = "hand_off_timeout", %me, %kind, %shard, "{event}"
+        ),
+        ShardingEvent::HandOffCancelled { shard, .. } => tracing::warn!(
+            target: "cluster::sharding", event = "hand_off_cancelled", %me, %kind, %shard, "{event}"
+        ),
         ShardingEvent::BufferFull { messages } => {
             tracing::warn!(target: "cluster::sharding", event = "buffer_full", %me, %kind, messages);
         }

@@ -17,7 +17,7 @@ use crate::membership::state::member::{Status, UpNumber};
 use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::state::fields::{KindDifference, KindFields};
-use crate::sharding::state::ids::{KindId, ShardId, Term};
+use crate::sharding::state::ids::{EntityId, KindId, ShardId, Term};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
 use crate::view::View;
@@ -146,12 +146,24 @@ fn sharding() -> Vec<ShardingEvent> {
             error: JournalCommandError::NotOpen,
         },
         ShardingEvent::CoordinatorStateDamaged,
-        ShardingEvent::ShardAllocated { shard, home },
+        ShardingEvent::ShardAllocated {
+            shard,
+            home: home.clone(),
+        },
         ShardingEvent::ShardStarted { shard, term },
         ShardingEvent::ShardStopped { shard },
         ShardingEvent::ShardFailed { shard },
         ShardingEvent::ShardStopTimeout { shard },
-        ShardingEvent::HandOffTimeout { shard },
+        ShardingEvent::HandOffTimeout {
+            shard,
+            unmarked: vec![home.clone()],
+            running: vec![home.clone()],
+        },
+        ShardingEvent::HandOffCancelled {
+            shard,
+            running: vec![EntityId::from("a"), EntityId::from("b")],
+            more: 3,
+        },
         ShardingEvent::ShardConflict { shard },
         ShardingEvent::DeadLetter {
             shard,

@@ -20,6 +20,9 @@ use crate::token::Token;
 /// Hand-offs under way at once before another one of a draining region begins. Each is one message to every region.
 const DRAINING_MAX: usize = 256;
 
+/// Regions that an event names of each sort: enough to see what they have in common.
+const NAMES_MAX: usize = 16;
+
 /// A shard on the move.
 #[derive(Clone, Debug)]
 pub(super) struct HandOff {
@@ -80,7 +83,7 @@ impl Coordinator {
     }
 
     /// A region has forgotten a shard's home. Only the present hand-off's answer counts: since an earlier one was cancelled the region
-    /// may have used the home. One that does not count them (0) answers the question it got last.
+    /// may have used the home.
     pub(crate) fn on_begin_hand_off_ack(
         &mut self,
         cx: &mut Cx<'_>,
@@ -90,14 +93,7 @@ impl Coordinator {
     ) {
         if self.term() == Some(term)
             && let Some(hand_off) = self.hand_offs.get_mut(&shard)
-            && hand_off.barrier.marked(
-                from,
-                if number == 0 {
-                    hand_off.barrier.change()
-                } else {
-                    number
-                },
-            )
+            && hand_off.barrier.marked(from, number)
         {
             self.advance(cx, shard);
         }
@@ -159,7 +155,16 @@ impl Coordinator {
             return;
         }
         cx.counters().hand_offs_timed_out += 1;
-        cx.notify_sharding(self.kind.id, ShardingEvent::HandOffTimeout { shard });
+        let named = |nodes: Vec<&UniqueAddress>| nodes.into_iter().take(NAMES_MAX).cloned().collect();
+        let event = ShardingEvent::HandOffTimeout {
+            shard,
+            unmarked: named(hand_off.barrier.waiting().collect()),
+            running: match hand_off.stage {
+                Stage::Forgetting => Vec::new(),
+                Stage::Stopping => named(hand_off.owners.iter().collect()),
+            },
+        };
+        cx.notify_sharding(self.kind.id, event);
         if hand_off.conflict {
             // Two homes are worse than none: try until both have stopped.
             cx.counters().conflicts_timed_out += 1;
@@ -259,6 +264,30 @@ impl Coordinator {
         }
     }
 
+    /// Somebody has become unreachable, or reachable. Who cannot be reached is not waited for: what it sends to the old home after all
+    /// comes back to it, and goes nowhere else before it has marked there (10.14 b and c).
+    pub(crate) fn on_reachability_changed(&mut self, cx: &mut Cx<'_>) {
+        let mut freed = Vec::new();
+        for (shard, hand_off) in &mut self.hand_offs {
+            let owners = &hand_off.owners;
+            let silent = cx
+                .view()
+                .unreachable()
+                .iter()
+                .filter(|node| !owners.contains(*node));
+            let mut is_free = false;
+            for node in silent {
+                is_free |= hand_off.barrier.sender_gone(node);
+            }
+            if is_free {
+                freed.push(*shard);
+            }
+        }
+        for shard in freed {
+            self.advance(cx, shard);
+        }
+    }
+
     /// A region certainly runs nothing any more: what it had to stop has stopped.
     pub(super) fn owner_is_gone(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         let mut freed = Vec::new();
@@ -304,7 +333,10 @@ impl Coordinator {
         // Nobody is told again to begin what he may have stopped by then.
         self.confirm(cx, shard);
         let present = self.regions.iter().filter(|(_, region)| !region.lost);
-        let senders = present.map(|(node, _)| node.clone());
+        let present = present.map(|(node, _)| node);
+        // An owner is waited for in any case: after its word nothing that it said of an earlier hand-off can come.
+        let waited_for = |node: &UniqueAddress| owners.contains(node) || cx.view().is_reachable(node);
+        let senders: Vec<UniqueAddress> = present.filter(|node| waited_for(node)).cloned().collect();
         self.last_hand_off += 1;
         let deadline = cx.mono() + cx.config().sharding.handoff_timeout;
         let hand_off = HandOff {
@@ -334,7 +366,11 @@ impl Coordinator {
             let term = term.clone();
             let body = match hand_off.stage {
                 Stage::Forgetting => ShardingBody::BeginHandOff { term, shard, number },
-                Stage::Stopping => ShardingBody::HandOff { term, shard },
+                Stage::Stopping => ShardingBody::HandOff {
+                    term,
+                    shard,
+                    by_force: hand_off.conflict,
+                },
             };
             self.say(cx, node, body);
         }

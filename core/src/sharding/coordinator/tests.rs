@@ -418,6 +418,7 @@ fn s_088_a_question_during_a_hand_off_is_answered_with_the_new_home() {
     let hand_off = ShardingBody::HandOff {
         term: term(),
         shard: S,
+        by_force: false,
     };
     assert_eq!(
         rig.acks(&b()),
@@ -454,8 +455,37 @@ fn p_1_a_region_that_dies_before_it_acknowledges_does_not_block_a_hand_off() {
     let hand_off = ShardingBody::HandOff {
         term: term(),
         shard: S,
+        by_force: false,
     };
     assert_eq!(effects, vec![says(b(), hand_off)]);
+}
+
+#[test]
+fn a_sender_that_is_unreachable_is_not_waited_for_and_an_owner_is() {
+    let all = [(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)];
+    let stop = |by_force| ShardingBody::HandOff {
+        term: term(),
+        shard: S,
+        by_force,
+    };
+    let mut rig = Rig::moving();
+    rig.acks(&a());
+    rig.view_with(&all, &[b(), c()]);
+    let effects = rig.act(|coordinator, cx| coordinator.on_reachability_changed(cx));
+    assert_eq!(
+        effects,
+        vec![],
+        "what the owner said of an earlier hand-off comes before its word"
+    );
+    assert_eq!(rig.acks(&b()), vec![says(b(), stop(false))]);
+    // One that begins meanwhile does not wait for them at all.
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(S, &b());
+    rig.view_with(&all, &[c()]);
+    let effects = rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
+    assert_eq!(effects, vec![says(b(), begin())]);
+    assert_eq!(rig.acks(&b()), vec![]);
+    assert_eq!(rig.acks(&a()), vec![says(b(), stop(false))]);
 }
 
 #[test]
@@ -466,11 +496,12 @@ fn s_095_a_hand_off_that_takes_too_long_leaves_the_shard_where_it_is() {
         rig.acks(&node);
     }
     let effects = rig.fire(Duration::from_secs(60));
-    let tail: Vec<Effect> = effects
-        .into_iter()
-        .skip_while(|e| *e != event(ShardingEvent::HandOffTimeout { shard: S }))
-        .collect();
-    let timeout = event(ShardingEvent::HandOffTimeout { shard: S });
+    let timeout = event(ShardingEvent::HandOffTimeout {
+        shard: S,
+        unmarked: vec![],
+        running: vec![b()],
+    });
+    let tail: Vec<Effect> = effects.into_iter().skip_while(|e| *e != timeout).collect();
     assert_eq!(
         tail,
         vec![timeout, says(b(), host(S))],
@@ -504,6 +535,7 @@ fn an_acknowledgement_of_a_hand_off_that_was_cancelled_does_not_count_for_the_ne
     let hand_off = ShardingBody::HandOff {
         term: term(),
         shard: S,
+        by_force: false,
     };
     assert_eq!(rig.acks(&c()), vec![says(b(), hand_off)]);
 }

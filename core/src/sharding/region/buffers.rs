@@ -128,13 +128,31 @@ impl Buffers {
         pending
     }
 
-    /// Whether a message of another node waits for a shard or for one of its entities. Linear in what waits for the entities.
-    pub(super) fn holds_of(&self, shard: ShardId, from: &UniqueAddress) -> bool {
+    /// Takes what one other node sent for a shard and for its entities, for each of them oldest first. Linear in what waits for them.
+    pub(super) fn take_from(&mut self, shard: ShardId, from: &UniqueAddress) -> VecDeque<PendingMessage> {
+        let mut taken = VecDeque::new();
+        if self.by_entity.is_empty() && self.arrived.is_empty() {
+            return taken;
+        }
         let is_of = |pending: &PendingMessage| pending.from.as_ref() == Some(from);
-        let arrived = self.arrived.get(&shard).into_iter().flatten();
-        let entities = self.entities_of(shard);
-        let queues = entities.filter_map(|entity| self.by_entity.get(&(shard, entity.clone())));
-        arrived.chain(queues.flat_map(|queue| &queue.messages)).any(is_of)
+        let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
+        for entity in entities {
+            let key = (shard, entity);
+            if let Some(queue) = self.by_entity.get_mut(&key) {
+                take_if(&mut queue.messages, is_of, &mut taken);
+                if queue.messages.is_empty() {
+                    self.by_entity.remove(&key);
+                }
+            }
+        }
+        if let Some(queue) = self.arrived.get_mut(&shard) {
+            take_if(queue, is_of, &mut taken);
+            if queue.is_empty() {
+                self.arrived.remove(&shard);
+            }
+        }
+        self.took(taken.iter());
+        taken
     }
 
     /// Shards for which messages of other nodes wait, and such for whose entities any do.
@@ -396,6 +414,19 @@ impl Buffers {
             self.bytes -= pending.bytes();
             self.overflow_told = false;
         }
+    }
+}
+
+/// Moves some of the messages to the end of others.
+fn take_if(
+    queue: &mut VecDeque<PendingMessage>,
+    is_it: impl Fn(&PendingMessage) -> bool,
+    to: &mut VecDeque<PendingMessage>,
+) {
+    if queue.iter().any(&is_it) {
+        let (taken, left): (VecDeque<_>, VecDeque<_>) = core::mem::take(queue).into_iter().partition(is_it);
+        *queue = left;
+        to.extend(taken);
     }
 }
 

@@ -115,7 +115,6 @@ impl Region {
         if !self.flush_entities(shared, &mut budget) || !self.flush_arrived(shared, &mut budget) {
             return self.flush_soon(shared);
         }
-        self.acknowledge_marks(shared);
         while let Some(shard) = self.flushing.first().copied() {
             if !self.buffers.has(shard) || !self.can_pass(shared.cx, shard) {
                 self.flushing.remove(&shard);
@@ -213,13 +212,23 @@ impl Region {
         }
     }
 
-    pub(super) fn overflow(&self, shared: &mut Shared<'_, '_>, overflow: Overflow) {
+    /// There is no room for a message. This node's user hears so; what another node sent goes back there and waits in its buffer.
+    pub(super) fn overflow(&mut self, shared: &mut Shared<'_, '_>, overflow: Overflow) {
         if overflow.first {
             let messages = self.buffers.len();
             let event = ShardingEvent::BufferFull { messages };
             shared.cx.notify_sharding(self.kind.id, event);
         }
-        overflow.pending.fail(shared, AskFailure::BufferFull);
+        let pending = overflow.pending;
+        match pending.from.clone() {
+            None => pending.fail(shared, AskFailure::BufferFull),
+            Some(from) => {
+                let shard = pending.envelope.shard;
+                self.hand_back_from(shared, shard, &from);
+                pending.hand_back(shared);
+                self.returning.insert((shard, from));
+            }
+        }
     }
 }
 

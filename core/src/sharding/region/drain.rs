@@ -63,7 +63,6 @@ impl Region {
         self.homes.clear();
         self.marks.clear();
         self.returning.clear();
-        self.owed.clear();
         self.after_pause.clear();
         self.tokens.clear();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);

@@ -8,6 +8,7 @@ use super::{Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
+use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::shard::{AfterStop, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
@@ -15,8 +16,11 @@ use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
 use crate::token::Token;
 
-/// What the coordinator keeps of the hand-off timeout for the messages around the stopping itself.
-const HAND_OFF_SLACK: Duration = Duration::from_secs(5);
+/// How much sooner than a hand-off would be given up a shard that stops for another reason is stopped by force.
+const STOP_SLACK: Duration = Duration::from_secs(5);
+
+/// Entities that an event names: enough to see what they have in common.
+const NAMES_MAX: usize = 16;
 
 impl Region {
     /// The coordinator wants a shard here.
@@ -43,7 +47,7 @@ impl Region {
         shared: &mut Shared<'_, '_>,
         from: &UniqueAddress,
         term: Term,
-        shard: ShardId,
+        (shard, by_force): (ShardId, bool),
     ) {
         if !self.accept_for(shared, from, &term, shard) {
             return;
@@ -52,15 +56,14 @@ impl Region {
         self.after_pause.remove(&shard);
         self.tokens.remove(&shard);
         self.hand_back_foreign(shared, shard);
-        match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
-            None => self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard }),
-            Some(ShardLifecycle::Stopping { tell, rehost }) => {
-                *tell = Some(term);
-                *rehost = None;
-            }
-            Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {
-                self.stop_shard(shared, shard, (Some(term), None));
-            }
+        if !self.shards.contains_key(&shard) {
+            return self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard });
+        }
+        self.stop_shard(shared, shard, (Some(term.clone()), None));
+        if let Some(here) = self.shards.get_mut(&shard)
+            && here.stops_for(&term, by_force)
+        {
+            self.limit_stop(shared, shard);
         }
     }
 
@@ -97,11 +100,10 @@ impl Region {
             self.on_unwanted_shard(shared, from);
             return false;
         }
-        let runs = self.shards.get(&shard).is_some_and(|here| !here.is_stopping());
         let takes = match self.lifecycle {
             RegionLifecycle::Working => true,
             // Its hand-off was cancelled: it goes on here until there is another one.
-            RegionLifecycle::Retiring | RegionLifecycle::Draining => runs,
+            RegionLifecycle::Retiring | RegionLifecycle::Draining => self.goes_on(shared.cx, shard),
             RegionLifecycle::Stopped => false,
         };
         if !takes || self.acceptance.is_refused() {
@@ -118,14 +120,16 @@ impl Region {
         }
         match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
             Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {}
-            Some(ShardLifecycle::Stopping { rehost, .. }) => {
-                *rehost = Some(term.clone());
-                self.set_home(shared.cx, shard, me);
-                return false;
-            }
-            None if self.paused => {
+            None | Some(ShardLifecycle::Stopping { .. }) if self.paused => {
                 self.after_pause.insert(shard, term.clone());
                 return false;
+            }
+            Some(ShardLifecycle::Stopping { rehost, .. }) => {
+                *rehost = Some(term.clone());
+                if !self.take_back(shared, shard) {
+                    self.set_home(shared.cx, shard, me);
+                    return false;
+                }
             }
             None => {
                 let remembered = self.remembered(shard);
@@ -151,8 +155,38 @@ impl Region {
         true
     }
 
-    /// Asks a running shard's entities to stop, and has them killed if that takes too long. Then whoever coordinates is told, or wants
-    /// the shard here again.
+    /// Whether a region that is being emptied may still be told to go on with a shard: it runs, or stops for a hand-off that may be
+    /// cancelled, while there is somebody to hand it to.
+    fn goes_on(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
+        self.shards.get(&shard).is_some_and(|here| {
+            !here.is_stopping() || (here.stops_for_hand_off() && !self.hurries && self.hands_over(cx))
+        })
+    }
+
+    /// The hand-off of a shard that stops was cancelled: it is served again, although some of its entities may not have stopped.
+    /// `false` if only its next incarnation can.
+    fn take_back(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) -> bool {
+        let token = self.placement(shard);
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return false;
+        };
+        // What runs with an earlier token may write nothing any more.
+        if here.token != token || !here.take_back() {
+            return false;
+        }
+        let running = here.told_to_stop().take(NAMES_MAX).cloned().collect();
+        let more = here.told_to_stop().skip(NAMES_MAX).count();
+        let event = ShardingEvent::HandOffCancelled { shard, running, more };
+        let unstarted = here.unstarted();
+        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard));
+        shared.cx.cancel(timer);
+        shared.cx.notify_sharding(self.kind.id, event);
+        self.recover(shared, shard, unstarted);
+        true
+    }
+
+    /// Asks a running shard's entities to stop. Has them killed if that takes too long, unless it is for a hand-off: then it is
+    /// the coordinator who gives up. When it has stopped, whoever coordinates is told, or wants the shard here again.
     pub(super) fn stop_shard(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -176,10 +210,17 @@ impl Region {
         self.end_if_stopped(shared, shard);
     }
 
-    /// Has a shard's entities killed if they take too long to stop.
+    /// Looks again at a shard whose entities take too long to stop.
     pub(super) fn limit_stop(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let whole = shared.cx.config().sharding.handoff_timeout;
-        let at = shared.cx.mono() + whole.saturating_sub(HAND_OFF_SLACK).max(whole / 2);
+        let waits = self.shards.get(&shard).is_some_and(Shard::stops_for_hand_off);
+        let limit = if waits {
+            // The coordinator's limit began before.
+            whole
+        } else {
+            whole.saturating_sub(STOP_SLACK).max(whole / 2)
+        };
+        let at = shared.cx.mono() + limit;
         let timer = RegionTimer::ShardStop(shard);
         shared.cx.wake(ShardingTimer::Region(self.kind.id, timer), at);
     }
@@ -202,13 +243,20 @@ impl Region {
         }
     }
 
-    /// Entities did not stop in time.
+    /// Entities did not stop in time. In a hand-off nothing is killed (10.14 g): whoever coordinates is asked where the shard lives,
+    /// and if it says here, because the hand-off was cancelled or was an earlier coordinator's, the shard goes on.
     pub(super) fn on_stop_timeout(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let Some(here) = self.shards.get_mut(&shard) else {
             return;
         };
         if here.is_running() {
             return;
+        }
+        if here.stops_for_hand_off() {
+            self.ask_home(shared.cx, shard);
+            let at = shared.cx.mono() + shared.cx.config().sharding.retry_interval;
+            let timer = ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard));
+            return shared.cx.wake(timer, at);
         }
         here.kill_entities(shared.cx);
         let event = ShardingEvent::ShardStopTimeout { shard };

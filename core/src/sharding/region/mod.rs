@@ -124,8 +124,6 @@ pub(crate) struct Region {
     repeat_from: ShardId,
     /// Senders whose messages for a shard go back to them, whatever runs here, until they mark.
     returning: BTreeSet<(ShardId, UniqueAddress)>,
-    /// Marks to be acknowledged when nothing of what came before them waits here any more.
-    owed: BTreeMap<(ShardId, UniqueAddress), u64>,
     /// The time for ending in good order is up, or nobody is there who could take over: nothing is waited for.
     hurries: bool,
     /// Shards on this node, stopping ones included.
@@ -186,7 +184,6 @@ impl Region {
             last_mark: 0,
             repeat_from: ShardId(0),
             returning: BTreeSet::new(),
-            owed: BTreeMap::new(),
             hurries: false,
             shards: BTreeMap::new(),
             buffers: Buffers::default(),

@@ -83,7 +83,7 @@ impl Region {
         self.retry_delay = Duration::ZERO;
         // What stops here was claimed; whoever coordinates now hears of its end.
         for shard in self.shards.values_mut() {
-            shard.stops_for(&term);
+            shard.tells(&term);
         }
         if self.registered.as_ref() != Some(&term) {
             self.registered = Some(term.clone());

@@ -129,8 +129,17 @@ impl Region {
             return;
         };
         let ids = names.into_iter().map(EntityId::from).collect();
+        let new = here.recall(shared.cx, ids);
+        self.recover(shared, shard, new);
+    }
+
+    /// Has entities that are remembered started, or moved to the shard that they belong to.
+    pub(super) fn recover(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entities: Vec<EntityId>) {
+        let Some(here) = self.shards.get_mut(&shard) else {
+            return;
+        };
         let mut own = Vec::new();
-        for entity in here.recall(shared.cx, ids) {
+        for entity in entities {
             match self.kind.shard_of(&entity) {
                 home if home == shard => own.push(entity),
                 home => here.belongs_elsewhere(entity, home),

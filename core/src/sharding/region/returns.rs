@@ -1,8 +1,6 @@
 //! The receiver's side of the order that messages keep: what this region does not serve goes back, and then everything of that sender
-//! and shard, even if the shard comes to run here meanwhile, until the sender has marked. Every mark is acknowledged, when
-//! nothing of what came before it waits here any more. Spec: sharding 10.14 b, d and e.
-
-use alloc::vec::Vec;
+//! and shard, even if the shard comes to run here meanwhile, until the sender has marked. Every mark is acknowledged at once, behind
+//! what of that sender had to go back. Spec: sharding 10.14 b, d and e.
 
 use super::Region;
 use crate::ident::UniqueAddress;
@@ -43,32 +41,24 @@ impl Region {
         !self.returning.is_empty() && pending.from.as_ref().is_some_and(is_of)
     }
 
-    /// A node has marked behind what it sent for a shard: from here on its messages count again.
+    /// A node has marked behind what it sent for a shard. What of that waits here, for an entity's next incarnation, for the shard to
+    /// begin or for the end of a pause, goes back, so that no sender waits for that; all else was delivered. Acknowledged behind it, and
+    /// from here on that node's messages count again.
     pub(crate) fn on_mark(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, mark: ShardMark) {
-        let key = (mark.shard, from.clone());
-        self.returning.remove(&key);
-        self.owed.insert(key, mark.number);
-        self.acknowledge_marks(shared);
+        self.returning.remove(&(mark.shard, from.clone()));
+        self.hand_back_from(shared, mark.shard, from);
+        shared.cx.send(from, ShardingMsg::MarkAck(mark));
     }
 
-    /// Acknowledges the marks behind messages that have all left this region.
-    pub(super) fn acknowledge_marks(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.owed.is_empty() {
-            return;
-        }
-        let buffers = &self.buffers;
-        let settled = self
-            .owed
-            .iter()
-            .filter(|((shard, from), _)| !buffers.holds_of(*shard, from));
-        let settled: Vec<(ShardId, UniqueAddress)> = settled.map(|(key, _)| key.clone()).collect();
-        for key in settled {
-            if let Some(number) = self.owed.remove(&key) {
-                let (shard, to) = key;
-                let kind = self.kind.id;
-                let mark = ShardMark { kind, shard, number };
-                shared.cx.send(&to, ShardingMsg::MarkAck(mark));
-            }
+    /// Gives back what of one node's waits here for a shard, in order: nothing newer of it may go back before.
+    pub(super) fn hand_back_from(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        shard: ShardId,
+        from: &UniqueAddress,
+    ) {
+        for pending in self.buffers.take_from(shard, from) {
+            pending.hand_back(shared);
         }
     }
 
@@ -76,14 +66,10 @@ impl Region {
     pub(super) fn hand_back_foreign(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         self.buffers.gather(shard);
         for pending in self.buffers.take_foreign(shard) {
-            if let Some(from) = pending.from.clone()
-                && !self.owed.contains_key(&(shard, from.clone()))
-            {
-                self.returning.insert((shard, from));
-            }
+            self.returning
+                .extend(pending.from.clone().map(|from| (shard, from)));
             pending.hand_back(shared);
         }
-        self.acknowledge_marks(shared);
     }
 
     /// Delivers others' messages that waited for the end of a pause or for a shard to begin, as long as `budget` lasts; `false` if it
@@ -119,7 +105,6 @@ impl Region {
     /// Nothing comes from a node any more.
     pub(super) fn forget_sender(&mut self, node: &UniqueAddress) {
         self.returning.retain(|(_, from)| from != node);
-        self.owed.retain(|(_, from), _| from != node);
     }
 
     fn keep_arrived(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {

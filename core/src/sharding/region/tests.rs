@@ -448,7 +448,7 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     let told = pending("3", None, 1);
     rig.act(|region, shared| region.route(shared, told.clone()));
     rig.route("4");
-    let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     assert_eq!(
         stopping,
         vec![hands_back(c(), asked.envelope), hands_back(c(), told.envelope)]
@@ -472,10 +472,48 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
 }
 
 #[test]
-fn s_142_entities_that_do_not_stop_are_killed_five_seconds_before_the_hand_off_ends() {
+fn s_142_entities_that_do_not_stop_in_a_hand_off_are_waited_for_and_the_shard_goes_on() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+    rig.route("2");
+    let timer = RegionTimer::ShardStop(SHARD);
+    let start = rig.fixture.mono();
+    assert!(rig.fixture.next_timer(start + Duration::from_secs(60)).is_some());
+    // Nothing is heard of its end: it may have been an earlier coordinator's.
+    let asks = says(a(), ShardingBody::GetShardHome { shard: SHARD });
+    for _ in 0..2 {
+        let effects = rig.act(|region, shared| region.on_timer(shared, &timer));
+        assert_eq!(effects, vec![asks.clone()]);
+        assert!(rig.timer(timer.clone()), "again and again");
+    }
+    let me = rig.fixture.me.clone();
+    let here = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(me)));
+    let cancelled = ShardingEvent::HandOffCancelled {
+        shard: SHARD,
+        running: vec![EntityId::from("e")],
+        more: 0,
+    };
+    assert_eq!(here, vec![event(cancelled)], "and nobody is told to stop twice");
+    assert!(!rig.timer(timer));
+    let mut other = pending("3", None, 0);
+    other.envelope.entity = EntityId::from("f");
+    let served = rig.act(|region, shared| region.route(shared, other));
+    assert!(
+        served.contains(&delivers(slot(1), "3")),
+        "the others are served at once"
+    );
+    let again = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));
+    assert!(again.contains(&delivers(slot(2), "2")), "{again:?}");
+}
+
+#[test]
+fn s_142_entities_of_a_shard_that_several_run_are_killed_five_seconds_before_the_hand_off_ends() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+    // Said first without, and then because another region was found to run it.
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, true)));
     let start = rig.fixture.mono();
     let due = rig.fixture.next_timer(start + Duration::from_secs(55));
     let timer = RegionTimer::ShardStop(SHARD);
@@ -506,7 +544,7 @@ fn s_141_a_hand_off_stops_every_entity_and_is_confirmed_after_the_last() {
         pending.envelope.entity = EntityId::from(entity);
         rig.act(|region, shared| region.route(shared, pending));
     }
-    let stops = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let stops = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     let stop = |index| Effect::Entity(EntityOrder::Stop { slot: slot(index) });
     assert_eq!(stops, [stop(0), stop(1), stop(2)], "and nothing is said yet");
     let theirs = pending("2", None, 1);
@@ -529,7 +567,7 @@ fn s_141_a_hand_off_stops_every_entity_and_is_confirmed_after_the_last() {
 fn a_stopping_shard_starts_again_only_when_nothing_of_it_runs() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, true)));
     assert_eq!(
         rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN))),
         vec![],
@@ -569,7 +607,7 @@ fn b_59_a_lower_term_and_a_stranger_are_refused() {
         stale,
         vec![rejected(a(), Rejection::Sharding(ShardingRejection::StaleTerm))]
     );
-    let forged = rig.act(|region, shared| region.on_hand_off(shared, &a(), younger, SHARD));
+    let forged = rig.act(|region, shared| region.on_hand_off(shared, &a(), younger, (SHARD, false)));
     assert_eq!(
         forged,
         vec![rejected(a(), Rejection::Sharding(ShardingRejection::WrongSender))]

@@ -30,6 +30,8 @@ pub(crate) struct Remembered {
     moves: BTreeMap<ShardId, BTreeSet<EntityId>>,
     /// Those that are being written to their shard. They are forgotten here when they are remembered there.
     moving: Option<Move>,
+    /// Everything that is remembered is known here, running or not.
+    is_loaded: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -48,6 +50,7 @@ impl Remembered {
             batches: Batches::default(),
             moves: BTreeMap::new(),
             moving: None,
+            is_loaded: false,
         }
     }
 
@@ -57,6 +60,12 @@ impl Remembered {
         self.batches = Batches::default();
         self.moves.clear();
         self.moving = None;
+        self.is_loaded = false;
+    }
+
+    /// Whether it is known which entities there are: they were read, and no write has failed since.
+    pub(super) const fn is_loaded(&self) -> bool {
+        self.is_loaded
     }
 }
 
@@ -75,6 +84,9 @@ impl Shard {
     /// It is read which entities it has: messages are delivered from now on.
     pub(crate) fn on_loaded(&mut self) {
         self.lifecycle = ShardLifecycle::Running;
+        if let Some(remembered) = &mut self.remembered {
+            remembered.is_loaded = true;
+        }
     }
 
     /// Asks this node whether there are entities that it has not heard of.
@@ -239,6 +251,12 @@ impl Shard {
         };
         // Remembered entities are passivated by nobody but themselves.
         startable && self.start(shared, kind, entity, &mut Vec::new()).is_some()
+    }
+
+    /// Entities that are remembered and have not been started, in a shard that goes on.
+    pub(crate) fn unstarted(&self) -> Vec<EntityId> {
+        let waiting = self.entities.keys().filter(|entity| self.waits_to_start(entity));
+        waiting.cloned().collect()
     }
 
     /// Whether something is being written, or is to be.

@@ -1,9 +1,11 @@
 //! Random schedules of whole small clusters, against the order and the completeness of what entities handle: messages that wait in their
-//! lanes, moves that cross each other, hand-offs that are cancelled at any moment, proxies that come late, links that break, nodes
-//! and coordinators that die at any step. Spec: sharding 10.14.
+//! lanes, moves that cross each other while handlers ask entities that move as well, buffers that are full, hand-offs that are cancelled
+//! at any moment, senders that are taken for unreachable, proxies that come late, links that break, nodes and coordinators that die at any
+//! step. Spec: sharding 10.14.
 //!
 //! What must hold. An entity handles the messages of one sender in their order, wherever it runs. Without a fault every message is
-//! handled; with faults only what a fault destroyed is not. When the schedule is over nobody waits for anything.
+//! handled; with faults only what a fault destroyed is not. No hand-off stops an entity by force. When the schedule is over nobody
+//! waits for anything.
 //!
 //! `QUORATE_SCHEDULES=0..100000 cargo test --release -p quorate-core --lib schedules` runs that many; tests run the first ones.
 
@@ -13,17 +15,20 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
-use super::world::{self, World, address, entity_in, kind};
+use super::world::{self, World, address, kind, nth_entity_in};
 use super::{MARGIN, secs};
 use crate::event::ShardingEvent;
-use crate::input::{EntityReport, KindSettings, ShardingCommand};
+use crate::input::{EntityReport, KindSettings, ShardingCommand, Token};
 use crate::membership::state::member::Status;
 use crate::message::{Lane, Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::sharding::errors::AskFailure;
 use crate::sharding::state::allocation::AllocationSettings;
-use crate::sharding::state::ids::ShardId;
+use crate::sharding::state::ids::{Payload, ShardId, Slot};
 
-/// Shards with an entity each.
+/// Shards with two entities each: one that asks others, and one that answers.
 const SHARDS: u32 = 3;
+const ASKING: usize = 0;
+const ANSWERING: usize = 1;
 const WORKERS: usize = 3;
 const PROXIES: usize = 2;
 const NODES: usize = WORKERS + PROXIES;
@@ -70,18 +75,24 @@ struct Schedule {
     world: World,
     chance: Chance,
     faults: Faults,
-    /// Owners are told to stop before everybody has marked, as beside nodes that send no marks: order has to hold all the same.
+    /// Senders are taken for unreachable, so that owners are told to stop before everybody has marked: order has to hold all the same.
     is_early: bool,
+    /// Who is taken for unreachable now.
+    suspected: Vec<usize>,
     /// Of a hundred steps, how many let a message arrive: the fewer, the later.
     haste: usize,
     queues: Queues,
-    /// Who sent each message, to the entity of which shard.
-    sent: Vec<(usize, u32)>,
+    /// Who sent each message, and to which entity of which shard.
+    sent: Vec<(usize, u32, usize)>,
     /// On which node each message is; none for one on its way.
     place: Vec<Option<usize>>,
     handled: BTreeSet<usize>,
     /// The last message that an entity handled of each sender.
-    last: BTreeMap<(usize, u32), usize>,
+    last: BTreeMap<(usize, u32, usize), usize>,
+    /// What was refused at once because a buffer was full.
+    refused: BTreeSet<usize>,
+    /// How many events of each node were looked at.
+    told: Vec<usize>,
     /// What faults destroyed.
     destroyed: BTreeSet<usize>,
     dead: Vec<usize>,
@@ -91,6 +102,8 @@ struct Schedule {
     /// What was done, for somebody who looks for a mistake.
     moves: usize,
     breaks: usize,
+    /// What handlers asked: on which node, and the message.
+    asks: Vec<(usize, Token, usize)>,
 }
 
 fn message_number(message: &Message) -> Option<usize> {
@@ -103,7 +116,14 @@ fn message_number(message: &Message) -> Option<usize> {
 }
 
 fn number(payload: &[u8]) -> Option<usize> {
-    core::str::from_utf8(payload).ok()?.parse().ok()
+    let text = core::str::from_utf8(payload).ok()?;
+    text.split('>').next()?.parse().ok()
+}
+
+/// The shard that the handler of a message asks.
+fn asked_shard(payload: &[u8]) -> Option<u32> {
+    let text = core::str::from_utf8(payload).ok()?;
+    text.split_once('>')?.1.parse().ok()
 }
 
 impl Schedule {
@@ -118,6 +138,9 @@ impl Schedule {
         config.sharding.handoff_timeout = secs(12 + chance.next() % 60);
         config.sharding.shard_start_timeout = secs(3);
         config.sharding.rebalance_interval = secs(3);
+        if chance.below(4) == 0 {
+            config.sharding.buffer_messages_max = 1 + chance.below(6);
+        }
         let mut world = World::bare(WORKERS, PROXIES, &config);
         let late: Vec<usize> = (WORKERS..NODES).filter(|_| chance.below(2) == 0).collect();
         for at in (0..NODES).filter(|at| !late.contains(at)) {
@@ -133,18 +156,22 @@ impl Schedule {
             world,
             faults,
             is_early: chance.below(2) == 0,
+            suspected: Vec::new(),
             haste,
             queues: BTreeMap::new(),
             sent: Vec::new(),
             place: Vec::new(),
             handled: BTreeSet::new(),
             last: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            told: alloc::vec![0; NODES],
             destroyed: BTreeSet::new(),
             dead: Vec::new(),
             late,
             seen: alloc::vec![0; NODES],
             moves: 0,
             breaks: 0,
+            asks: Vec::new(),
             chance,
         }
     }
@@ -173,10 +200,10 @@ impl Schedule {
             let peer = &self.world.peers[at];
             for (entity, payload) in &peer.handled[self.seen[at]..] {
                 let number = number(payload).unwrap();
-                let (sender, shard) = self.sent[number];
-                assert_eq!(*entity, entity_in(shard));
+                let (sender, shard, nth) = self.sent[number];
+                assert_eq!(*entity, nth_entity_in(shard, nth));
                 assert!(self.handled.insert(number), "message {number} is handled twice");
-                let before = self.last.insert((sender, shard), number);
+                let before = self.last.insert((sender, shard, nth), number);
                 assert!(
                     before.is_none_or(|before| before < number),
                     "of node {sender} to shard {shard} message {number} is handled after {before:?}"
@@ -184,6 +211,45 @@ impl Schedule {
             }
             self.seen[at] = peer.handled.len();
         }
+    }
+
+    /// Whether a full buffer has refused what this node said last.
+    fn is_refused(&mut self, at: usize) -> bool {
+        let events = &self.world.peers[at].events;
+        let new = &events[self.told[at]..];
+        self.told[at] = events.len();
+        let full = |event: &ShardingEvent| matches!(event, ShardingEvent::DeadLetter { reason, .. } if *reason == AskFailure::BufferFull);
+        new.iter().any(full)
+    }
+
+    /// Notes one more message, and gives its number.
+    fn number(&mut self, from: usize, shard: u32, nth: usize) -> usize {
+        self.sent.push((from, shard, nth));
+        self.place.push(Some(from));
+        self.sent.len() - 1
+    }
+
+    /// An entity handles a message; its handler may ask another entity, and waits then.
+    fn turn(&mut self, at: usize, slot: Slot) {
+        let mut handled = None;
+        self.world.with(at, |peer| handled = peer.turn(slot));
+        let Some(shard) = handled
+            .as_ref()
+            .and_then(|payload: &Payload| asked_shard(payload))
+        else {
+            return;
+        };
+        let number = self.number(at, shard, ANSWERING);
+        let entity = nth_entity_in(shard, ANSWERING);
+        // Where messages are lost, so are questions and answers.
+        let timeout = match self.faults {
+            Faults::None => secs(24 * 3600),
+            Faults::Resets | Faults::Crashes => secs(100),
+        };
+        let token = self
+            .world
+            .ask_from((at, slot), entity, &number.to_string(), timeout);
+        self.asks.push((at, token, number));
     }
 
     fn step(&mut self) {
@@ -200,7 +266,7 @@ impl Schedule {
                 26 => self.passivate(),
                 27 => self.proxy_comes(),
                 28 => self.hurry(),
-                32..36 if self.is_early => self.acknowledge_early(),
+                32..35 if self.is_early => self.lose_sight(),
                 29 | 30 if self.faults != Faults::None => self.link_breaks(),
                 31 if self.faults == Faults::Crashes => self.node_dies(),
                 _ => self.entity_acts(),
@@ -265,7 +331,7 @@ impl Schedule {
             busy.extend(self.world.peers[at].busy().into_iter().map(|slot| (at, slot)));
         }
         if let Some((at, slot)) = self.chance.pick(&busy) {
-            self.world.with(at, |peer| peer.turn(slot));
+            self.turn(at, slot);
         }
     }
 
@@ -278,13 +344,29 @@ impl Schedule {
         let Some(at) = self.chance.pick(&living) else {
             return;
         };
-        let shard = u32::try_from(self.chance.below(SHARDS as usize)).unwrap();
+        let shard = self.a_shard();
+        let nth = if self.chance.below(3) == 0 {
+            ANSWERING
+        } else {
+            ASKING
+        };
         for _ in 0..=self.chance.below(3) {
-            let number = self.sent.len();
-            self.sent.push((at, shard));
-            self.place.push(Some(at));
-            self.world.tell(at, &entity_in(shard), &number.to_string());
+            let number = self.number(at, shard, nth);
+            let text = if nth == ASKING && self.chance.below(3) == 0 {
+                alloc::format!("{number}>{}", self.a_shard())
+            } else {
+                number.to_string()
+            };
+            self.is_refused(at);
+            self.world.tell(at, &nth_entity_in(shard, nth), &text);
+            if self.is_refused(at) {
+                self.refused.insert(number);
+            }
         }
+    }
+
+    fn a_shard(&mut self) -> u32 {
+        u32::try_from(self.chance.below(SHARDS as usize)).unwrap()
     }
 
     /// Somebody outside wants shards elsewhere.
@@ -306,27 +388,16 @@ impl Schedule {
         }
     }
 
-    /// A coordinator hears of everybody but the owner that they have forgotten a home, when they have not.
-    fn acknowledge_early(&mut self) {
+    /// Some senders cannot be reached, as others find, or can again. What they say arrives all the same, some time.
+    fn lose_sight(&mut self) {
         let living = self.living();
-        let coordinator = |at: &usize| {
-            let state = self.world.peers[*at].sharding.coordinator(kind())?;
-            let shard = state.moving.first().copied()?;
-            let home = state.homes.into_iter().find(|(of, _)| *of == shard)?;
-            Some((*at, state.term?, home))
-        };
-        let Some((to, term, (shard, owner))) = living.iter().find_map(coordinator) else {
-            return;
-        };
-        for from in living
+        let coordinates = |at: usize| self.world.peers[at].sharding.coordinator(kind()).is_some();
+        let first = living.iter().copied().find(|at| coordinates(*at));
+        self.suspected = living
             .into_iter()
-            .filter(|from| *from != to && address(*from) != owner)
-        {
-            let (term, number) = (term.clone(), 0);
-            let body = ShardingBody::BeginHandOffAck { term, shard, number };
-            let message = ShardingMsg::Kind(ShardingMessage { kind: kind(), body });
-            self.world.hear(from, to, Message::Sharding(message));
-        }
+            .filter(|at| Some(*at) != first && self.chance.below(2) == 0)
+            .collect();
+        self.world.suspect(&self.suspected.clone());
     }
 
     fn passivate(&mut self) {
@@ -440,6 +511,7 @@ impl Schedule {
     /// Everything arrives, everybody acts, time passes, until nobody waits.
     fn come_to_rest(&mut self) {
         let end = self.world.now() + REST;
+        self.world.suspect(&[]);
         loop {
             self.sort();
             let full = self.queues.iter().find(|(_, queue)| !queue.is_empty());
@@ -452,7 +524,7 @@ impl Schedule {
             for at in self.living() {
                 for slot in self.world.peers[at].busy() {
                     acted = true;
-                    self.world.with(at, |peer| peer.turn(slot));
+                    self.turn(at, slot);
                 }
             }
             if acted {
@@ -460,10 +532,22 @@ impl Schedule {
             }
             match self.who_waits() {
                 None => return,
-                Some(what) => assert!(self.world.now() < end, "{what}"),
+                Some(what) => assert!(self.world.now() < end, "{what}\n{}", self.describe()),
             }
             self.world.run_for(secs(1));
         }
+    }
+
+    /// Every node, for somebody who looks for a mistake.
+    fn describe(&self) -> String {
+        let mut text = String::new();
+        for at in self.living() {
+            let sharding = &self.world.peers[at].sharding;
+            let region = sharding.kinds.get(&kind()).map(|machines| &machines.region);
+            text += &alloc::format!("node {at}: {region:?}\n{:?}\n", sharding.coordinator(kind()));
+            text += &alloc::format!("mailboxes {:?}\n", self.world.peers[at].mailboxes);
+        }
+        text
     }
 
     fn who_waits(&self) -> Option<String> {
@@ -473,6 +557,10 @@ impl Schedule {
             if let Some(region) = region.filter(|region| region.buffered > 0 || region.settling > 0) {
                 return Some(alloc::format!("node {at} waits: {region:?}"));
             }
+            let waiting = self.world.peers[at].waiting();
+            if waiting > 0 {
+                return Some(alloc::format!("{waiting} handlers of node {at} wait"));
+            }
             let coordinator = sharding.coordinator(kind());
             if let Some(state) = coordinator.filter(|state| !state.moving.is_empty()) {
                 return Some(alloc::format!("the coordinator on {at} waits: {state:?}"));
@@ -481,11 +569,26 @@ impl Schedule {
         None
     }
 
-    fn check_complete(&self) {
+    fn check_complete(&mut self) {
+        for (at, token, number) in &self.asks {
+            match self.world.peers[*at].answers.get(token) {
+                None | Some(Ok(_)) => {}
+                Some(Err(reason)) => {
+                    let explained = *reason == AskFailure::BufferFull || self.faults != Faults::None;
+                    assert!(explained, "ask {number} of node {at} failed: {reason:?}");
+                    self.refused.insert(*number);
+                }
+            }
+        }
         let killed = self.killed();
+        assert!(
+            self.faults == Faults::Crashes || killed.is_empty(),
+            "{killed:?} were in mailboxes of entities that were stopped by force"
+        );
         let mut lost = Vec::new();
         for number in 0..self.sent.len() {
-            let explained = self.destroyed.contains(&number) || killed.contains(&number);
+            let destroyed = self.destroyed.contains(&number) || killed.contains(&number);
+            let explained = destroyed || self.refused.contains(&number);
             if !self.handled.contains(&number) && !explained {
                 lost.push((number, self.sent[number]));
             }
@@ -517,6 +620,9 @@ struct Tally {
     moved: u64,
     cancelled: u64,
     faults: usize,
+    asked: usize,
+    refused: usize,
+    taken_back: usize,
 }
 
 fn run(seed: u64, tally: &mut Tally) {
@@ -531,12 +637,16 @@ fn run(seed: u64, tally: &mut Tally) {
     schedule.check_complete();
     tally.messages += schedule.sent.len();
     tally.faults += schedule.breaks;
+    tally.asked += schedule.asks.len();
+    tally.refused += schedule.refused.len();
     for peer in &schedule.world.peers {
         let counters = &peer.fixture.stats.sharding;
         tally.handed_back += counters.entity_messages_handed_back;
         tally.marks += counters.marks_sent;
         tally.moved += counters.hand_offs_completed;
         tally.cancelled += counters.hand_offs_timed_out;
+        let taken_back = |event: &&ShardingEvent| matches!(event, ShardingEvent::HandOffCancelled { .. });
+        tally.taken_back += peer.events.iter().filter(taken_back).count();
     }
 }
 
@@ -566,6 +676,9 @@ fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
         tally.moved += of_one.moved;
         tally.cancelled += of_one.cancelled;
         tally.faults += of_one.faults;
+        tally.asked += of_one.asked;
+        tally.refused += of_one.refused;
+        tally.taken_back += of_one.taken_back;
     }
     std::println!("{seeds:?}: {tally:?}");
     if seeds.end - seeds.start >= 120 {
@@ -575,6 +688,9 @@ fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
             tally.moved,
             tally.cancelled,
             tally.faults as u64,
+            tally.asked as u64,
+            tally.refused as u64,
+            tally.taken_back as u64,
         ];
         assert!(
             many.iter().all(|count| *count > 100),

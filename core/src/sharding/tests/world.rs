@@ -21,7 +21,7 @@ use crate::reject::Rejection;
 use crate::sharding::Sharding;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Slot};
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 use crate::time::Instant;
 use crate::timer::Timer;
 use crate::view::Phase;
@@ -42,9 +42,15 @@ pub(super) fn settings(hosts: bool) -> KindSettings {
 
 /// An entity of a shard.
 pub(super) fn entity_in(shard: u32) -> EntityId {
+    nth_entity_in(shard, 0)
+}
+
+/// One of the entities of a shard.
+pub(super) fn nth_entity_in(shard: u32, nth: usize) -> EntityId {
     (0_u32..)
         .map(|n| EntityId::from(n.to_string().as_str()))
-        .find(|id| ShardId::of(id, SHARDS) == ShardId(shard))
+        .filter(|id| ShardId::of(id, SHARDS) == ShardId(shard))
+        .nth(nth)
         .unwrap()
 }
 
@@ -78,10 +84,13 @@ pub(super) struct Peer {
 }
 
 /// What an entity has not handled yet.
+#[derive(Debug)]
 pub(super) struct Mailbox {
     entity: EntityId,
-    letters: VecDeque<Payload>,
+    letters: VecDeque<(Payload, Option<AskRef>)>,
     is_stopping: bool,
+    /// Its handler waits for the answer to this ask.
+    waits: Option<Token>,
 }
 
 pub(super) struct World {
@@ -283,6 +292,31 @@ impl World {
         token
     }
 
+    /// The handler of an entity asks another one, and waits.
+    pub(super) fn ask_from(
+        &mut self,
+        (at, slot): (usize, Slot),
+        entity: EntityId,
+        text: &str,
+        timeout: Duration,
+    ) -> Token {
+        self.tokens += 1;
+        let token = self.tokens;
+        let command = ShardingCommand::Ask {
+            kind: kind(),
+            entity,
+            payload: Payload::from(text.as_bytes()),
+            timeout,
+            chain: AskChain::default(),
+        };
+        let boxes = self.peers[at].mailboxes.as_mut();
+        boxes.unwrap().get_mut(&slot).unwrap().waits = Some(token);
+        self.with(at, |peer| {
+            peer.sharding.on_command(&mut peer.fixture.cx(), token, command);
+        });
+        token
+    }
+
     /// Lets a node hear a message out of the blue.
     pub(super) fn deliver(&mut self, from: usize, to: usize, message: Message) {
         self.wire.push_back((from, to, message));
@@ -367,7 +401,13 @@ impl World {
 
     pub(super) fn with(&mut self, at: usize, act: impl FnOnce(&mut Peer)) {
         act(&mut self.peers[at]);
-        self.deliver_all();
+        if self.holds {
+            // Nobody else has anything to say.
+            self.collect(at);
+            self.check_homes();
+        } else {
+            self.deliver_all();
+        }
     }
 
     fn member_of(&self, at: usize, status: Status) -> Member {
@@ -449,6 +489,10 @@ impl World {
                 receive(&mut self.peers[to], &address(from), message);
             }
         }
+        self.check_homes();
+    }
+
+    fn check_homes(&self) {
         for (shard, hosts) in self.hosts() {
             assert!(hosts.len() < 2, "{shard:?} is on {hosts:?}");
         }
@@ -527,26 +571,49 @@ impl Peer {
     /// Entities that have something to do.
     pub(super) fn busy(&self) -> Vec<Slot> {
         let boxes = self.mailboxes.iter().flatten();
-        let busy = boxes.filter(|(_, mailbox)| mailbox.is_stopping || !mailbox.letters.is_empty());
+        let busy = boxes.filter(|(_, mailbox)| {
+            let is_free = mailbox
+                .waits
+                .is_none_or(|token| self.answers.contains_key(&token));
+            is_free && (mailbox.is_stopping || !mailbox.letters.is_empty())
+        });
         busy.map(|(slot, _)| *slot).collect()
     }
 
-    /// An entity handles one message, or stops if there is none and it was told to.
-    pub(super) fn turn(&mut self, slot: Slot) {
-        let Some(mailbox) = self.mailboxes.as_mut().and_then(|boxes| boxes.get_mut(&slot)) else {
-            return;
+    /// Entities whose handlers wait for an answer that has not come.
+    pub(super) fn waiting(&self) -> usize {
+        let waits = self
+            .mailboxes
+            .iter()
+            .flatten()
+            .filter_map(|(_, mailbox)| mailbox.waits);
+        waits.filter(|token| !self.answers.contains_key(token)).count()
+    }
+
+    /// An entity handles one message and answers it, or stops if there is none and it was told to. What it has handled.
+    pub(super) fn turn(&mut self, slot: Slot) -> Option<Payload> {
+        let mailbox = self.mailboxes.as_mut().and_then(|boxes| boxes.get_mut(&slot))?;
+        mailbox.waits = None;
+        let Some((payload, reply_to)) = mailbox.letters.pop_front() else {
+            if mailbox.is_stopping {
+                self.end(slot);
+            }
+            return None;
         };
-        if let Some(payload) = mailbox.letters.pop_front() {
-            self.handled.push((mailbox.entity.clone(), payload));
-        } else if mailbox.is_stopping {
-            self.end(slot);
+        self.handled.push((mailbox.entity.clone(), payload.clone()));
+        if let Some(ask) = reply_to {
+            let result = Ok(payload.clone());
+            let report = EntityReport::Answered { ask, result };
+            self.sharding.on_report(&mut self.fixture.cx(), report);
         }
+        Some(payload)
     }
 
     fn end(&mut self, slot: Slot) {
         let boxes = self.mailboxes.as_mut();
         if let Some(mailbox) = boxes.and_then(|boxes| boxes.remove(&slot)) {
-            self.killed.extend(mailbox.letters);
+            self.killed
+                .extend(mailbox.letters.into_iter().map(|(payload, _)| payload));
             let report = EntityReport::Stopped { slot };
             self.sharding.on_report(&mut self.fixture.cx(), report);
         }
@@ -561,18 +628,27 @@ impl Peer {
                     entity,
                     letters,
                     is_stopping,
+                    waits: None,
                 };
                 assert!(boxes.insert(slot, mailbox).is_none(), "started twice");
             }
-            EntityOrder::Deliver { slot, payload, .. } => {
+            EntityOrder::Deliver {
+                slot,
+                payload,
+                reply_to,
+                ..
+            } => {
                 let mailbox = boxes.get_mut(&slot).unwrap();
                 assert!(
                     !mailbox.is_stopping,
                     "delivered to an entity that was told to stop"
                 );
-                mailbox.letters.push_back(payload);
+                mailbox.letters.push_back((payload, reply_to));
             }
-            EntityOrder::Stop { slot } => boxes.get_mut(&slot).unwrap().is_stopping = true,
+            EntityOrder::Stop { slot } => {
+                let was = core::mem::replace(&mut boxes.get_mut(&slot).unwrap().is_stopping, true);
+                assert!(!was, "told to stop twice");
+            }
             EntityOrder::Kill { slot } if self.alive => self.end(slot),
             EntityOrder::Kill { .. } => {}
         }

@@ -44,6 +44,8 @@ pub const FEATURE_MARKS: u64 = 1 << 6;
 pub const FEATURE_PARTS: u64 = 1 << 7;
 /// Feature: tokens of placements, with a shard that is to be hosted and before a registration.
 pub const FEATURE_TOKENS: u64 = 1 << 8;
+/// Feature: hand-offs that tell an owner to kill what does not stop in time.
+pub const FEATURE_FORCE: u64 = 1 << 9;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
 pub const FEATURES: u64 = FEATURE_BULK
     | FEATURE_GONE
@@ -51,7 +53,8 @@ pub const FEATURES: u64 = FEATURE_BULK
     | FEATURE_ASK_CHAIN
     | FEATURE_MARKS
     | FEATURE_PARTS
-    | FEATURE_TOKENS;
+    | FEATURE_TOKENS
+    | FEATURE_FORCE;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

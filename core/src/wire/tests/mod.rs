@@ -612,6 +612,11 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         shard,
         token,
     };
+    let stop = |by_force| ShardingBody::HandOff {
+        term: t(),
+        shard,
+        by_force,
+    };
     vec![
         (
             "register",
@@ -666,7 +671,8 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         ("begin_hand_off_ack", forgotten(0)),
         ("begin_numbered_hand_off", begin(7)),
         ("begin_numbered_hand_off_ack", forgotten(7)),
-        ("hand_off", ShardingBody::HandOff { term: t(), shard }),
+        ("hand_off", stop(false)),
+        ("forced_hand_off", stop(true)),
         ("shard_stopped", ShardingBody::ShardStopped { term: t(), shard }),
         ("graceful_shutdown_req", ShardingBody::GracefulShutdownReq),
         ("region_stopped", ShardingBody::RegionStopped),

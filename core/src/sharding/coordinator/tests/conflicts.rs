@@ -10,11 +10,20 @@ fn another_term() -> Term {
     }
 }
 
-fn hand_off() -> ShardingBody {
+fn stop(by_force: bool) -> ShardingBody {
     ShardingBody::HandOff {
         term: term(),
         shard: S,
+        by_force,
     }
+}
+
+fn timeout(running: &[UniqueAddress]) -> Effect {
+    event(ShardingEvent::HandOffTimeout {
+        shard: S,
+        unmarked: vec![],
+        running: running.to_vec(),
+    })
 }
 
 fn conflict() -> Effect {
@@ -45,7 +54,7 @@ fn b_59_an_acknowledgement_counts_under_the_term_that_asked_only() {
     let late = another_term();
     let effects = rig.act(|coordinator, cx| coordinator.on_begin_hand_off_ack(cx, &b(), &late, (S, 1)));
     assert_eq!(effects, vec![], "b may still send to the old home");
-    assert_eq!(rig.acks(&b()), vec![says(b(), hand_off())]);
+    assert_eq!(rig.acks(&b()), vec![says(b(), stop(false))]);
 }
 
 /// `b` hosts shard `S` and is being emptied; everybody has forgotten the home and `b` was told to stop.
@@ -61,12 +70,12 @@ fn stopping() -> Rig {
 fn a_second_claimant_during_a_hand_off_makes_it_a_conflict() {
     let mut rig = stopping();
     let effects = rig.register(&c(), &[S]);
-    assert!(effects.contains(&says(c(), hand_off())), "{effects:?}");
+    assert!(effects.contains(&says(c(), stop(true))), "{effects:?}");
     assert_eq!(rig.stopped(&b()), vec![], "c still runs it");
     // The time limit passes: a shard with two claimants may not keep its home as one that merely moves does.
     rig.asks_home(&b(), S);
     let effects = rig.fire(Duration::from_secs(60));
-    assert!(effects.contains(&event(ShardingEvent::HandOffTimeout { shard: S })));
+    assert!(effects.contains(&timeout(&[c()])));
     assert!(!effects.contains(&says(b(), home(S, b()))), "b has stopped it");
     assert!(rig.coordinator.hand_offs[&S].conflict);
 }
@@ -91,10 +100,9 @@ fn a_conflict_that_outlives_its_time_limit_begins_again_until_both_have_stopped(
         rig.acks(&node);
     }
     rig.stopped(&b());
-    let timeout = event(ShardingEvent::HandOffTimeout { shard: S });
     for round in 1..=3 {
         let effects = rig.fire(Duration::from_secs(60));
-        assert!(effects.contains(&timeout), "round {round}");
+        assert!(effects.contains(&timeout(&[c()])), "round {round}");
         let begins = ShardingBody::BeginHandOff {
             term: term(),
             shard: S,

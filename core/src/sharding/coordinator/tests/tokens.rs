@@ -8,7 +8,11 @@ fn tokens_of(rig: &Rig) -> Vec<(ShardId, Token)> {
 
 fn hand_off() -> ShardingBody {
     let (term, shard) = (term(), S);
-    ShardingBody::HandOff { term, shard }
+    ShardingBody::HandOff {
+        term,
+        shard,
+        by_force: true,
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn s_10_16_a_lower_token_is_stale_and_the_coordinator_hears_of_the_higher_one() 
 fn what_is_told_to_live_here_and_does_not_is_not_begun_without_a_token() {
     let mut rig = Rig::hosting_with(FIRST);
     let me = node("b", 2);
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(me)));
     assert_eq!(effects, [stopped()], "so that it is given again");
     assert!(rig.region.shards.is_empty());
@@ -122,9 +122,26 @@ fn what_stops_when_it_is_told_to_live_here_goes_on_with_its_token() {
     let mut rig = Rig::hosting_with(FIRST);
     rig.route("1");
     let me = node("b", 2);
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(me)));
+    assert!(rig.region.shards[&SHARD].is_running());
+    assert_eq!(rig.region.shards[&SHARD].token.token, FIRST);
+    assert_eq!(
+        rig.entity_stops(slot(0)),
+        [],
+        "it goes on, and its next message starts it"
+    );
+    assert!(!rig.route("2").is_empty());
+}
+
+#[test]
+fn what_stops_and_is_given_again_with_another_token_begins_anew_with_that() {
+    let mut rig = Rig::hosting_with(FIRST);
+    rig.route("1");
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+    assert_eq!(rig.given(LATER), [], "what runs has the earlier one");
+    assert!(!rig.region.shards[&SHARD].is_running());
     let effects = rig.entity_stops(slot(0));
     assert!(effects.contains(&started()), "{effects:?}");
-    assert_eq!(rig.region.shards[&SHARD].token.token, FIRST);
+    assert_eq!(rig.region.shards[&SHARD].token.token, LATER);
 }

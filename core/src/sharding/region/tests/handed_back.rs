@@ -66,27 +66,31 @@ fn a_sender_gets_everything_back_until_it_marks_even_if_the_shard_runs_here_mean
 }
 
 #[test]
-fn a_mark_is_acknowledged_when_nothing_before_it_waits_here() {
+fn a_mark_is_acknowledged_at_once_behind_what_waited_before_it() {
     let mut rig = Rig::hosting();
     rig.route("0");
     rig.passivate_first();
-    rig.act(|region, shared| region.route(shared, foreign("1", c())));
+    for text in ["1", "2"] {
+        rig.act(|region, shared| region.route(shared, foreign(text, c())));
+    }
+    rig.act(|region, shared| region.route(shared, foreign("x", a())));
     let marked = rig.act(|region, shared| region.on_mark(shared, &c(), marks(1)));
-    assert_eq!(marked, vec![], "the message may still go back");
-    let other = rig.act(|region, shared| region.on_mark(shared, &a(), marks(8)));
-    assert_eq!(other, vec![acknowledges(a(), 8)]);
+    let back = |text| hands_back(c(), envelope(text, None, 1));
+    assert_eq!(marked, vec![back("1"), back("2"), acknowledges(c(), 1)]);
+    // Repeated, because the acknowledgement was late.
+    let again = rig.act(|region, shared| region.on_mark(shared, &c(), marks(1)));
+    assert_eq!(again, vec![acknowledges(c(), 1)]);
     let entity = EntityId::from("e");
     let resumed = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &entity));
-    assert_eq!(resumed.last(), Some(&acknowledges(c(), 1)), "{resumed:?}");
-    // And where it does go back, it does so before the acknowledgement.
-    rig.act(|region, shared| region.on_passivate(shared, SHARD, &entity, slot(1)));
-    rig.act(|region, shared| region.route(shared, foreign("2", c())));
-    rig.act(|region, shared| region.on_mark(shared, &c(), marks(2)));
-    let stopping = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
-    assert_eq!(
-        stopping,
-        vec![hands_back(c(), envelope("2", None, 1)), acknowledges(c(), 2)]
+    assert!(
+        resumed.contains(&delivers(slot(1), "x")),
+        "another's stays: {resumed:?}"
     );
+    // The same during a pause.
+    rig.region.on_paused();
+    rig.act(|region, shared| region.route(shared, foreign("3", c())));
+    let marked = rig.act(|region, shared| region.on_mark(shared, &c(), marks(2)));
+    assert_eq!(marked, vec![back("3"), acknowledges(c(), 2)]);
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn a_message_that_comes_back_again_and_again_waits_longer() {
 fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_even_if_it_starts_here_again() {
     let mut rig = Rig::hosting();
     rig.route("1");
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
     assert_eq!(effects, vec![hands_back(c(), envelope("2", None, 1))]);
     rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
@@ -282,9 +286,40 @@ fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_even_if_it_starts_he
     let effects = rig.act(|region, shared| region.route(shared, foreign("4", a())));
     assert_eq!(
         effects,
-        vec![hands_back(a(), envelope("4", None, 1))],
-        "it has not yet"
+        vec![],
+        "nothing of that one went back: it waits until the entity has stopped"
     );
+    let again = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));
+    assert!(again.contains(&delivers(slot(1), "4")), "{again:?}");
+}
+
+#[test]
+fn what_another_node_sent_and_does_not_fit_goes_back_and_what_is_of_this_node_is_refused() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_messages_max = 1;
+    let mut rig = Rig::with_config(true, config);
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    rig.region.on_paused();
+    assert_eq!(
+        rig.act(|region, shared| region.route(shared, foreign("1", c()))),
+        vec![]
+    );
+    let full = event(ShardingEvent::BufferFull { messages: 1 });
+    let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
+    let both = ["1", "2"].map(|text| hands_back(c(), envelope(text, None, 1)));
+    assert_eq!(effects.first(), Some(&full));
+    assert_eq!(effects[1..], both, "what was there before goes back first");
+    assert_eq!(rig.route("0"), vec![], "there is room again");
+    let dead = ShardingEvent::DeadLetter {
+        shard: SHARD,
+        reason: AskFailure::BufferFull,
+    };
+    assert_eq!(rig.route("3"), vec![full, event(dead)]);
+    // The one that came back is not overtaken: what comes behind it goes back as well, until its sender has marked.
+    rig.act(|region, shared| region.on_still_member(shared));
+    let effects = rig.act(|region, shared| region.route(shared, foreign("4", c())));
+    assert_eq!(effects, vec![hands_back(c(), envelope("4", None, 1))]);
 }
 
 #[test]
@@ -329,7 +364,7 @@ fn an_expired_message_is_dropped_instead_of_handed_back() {
     asked.deadline = Some(rig.fixture.mono() + Duration::from_millis(500));
     rig.act(|region, shared| region.route(shared, asked));
     rig.fixture.stand_still(Duration::from_millis(500));
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     assert!(!effects.iter().any(|effect| matches!(
         effect,
         Effect::Send {

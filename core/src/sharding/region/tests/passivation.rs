@@ -230,7 +230,7 @@ fn a_region_of_more_shards_gives_each_less_and_the_newest_message_is_delivered_f
     rig.tell(OTHER, "y", "1");
     assert_eq!(rig.tell(OTHER, "z", "1").last(), Some(&stops(slot(5))));
     // A shard goes, and the others may have more again.
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), OTHER));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (OTHER, false)));
     for gone in 5..8 {
         rig.stopped(slot(gone));
     }
@@ -269,7 +269,7 @@ fn a_shard_that_moves_gives_back_what_waits_for_its_entities_before_what_waits_f
     rig.give(SHARD, "e", "theirs", Some(c()));
     rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
     rig.tell(SHARD, "e", "3");
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     let theirs = EntityEnvelope {
         hops: 1,
         ..envelope("theirs", None, 0)
@@ -497,7 +497,7 @@ impl Run {
                     .act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
                 effects.extend(
                     self.rig
-                        .act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD)),
+                        .act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false))),
                 );
                 effects
             }
@@ -585,7 +585,7 @@ fn a_shard_fails_with_one_of_its_entities_and_what_comes_meanwhile_starts_them_a
     );
     // A shard that stops is told nothing more.
     rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
-    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     let stopping = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(0)));
     assert_eq!(stopping, []);
 }

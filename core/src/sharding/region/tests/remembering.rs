@@ -399,7 +399,7 @@ fn s_140_a_shard_that_failed_begins_again_and_one_that_was_handed_off_does_not()
     assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
     rig.load(&["e"]);
     let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     assert_eq!(lives(&effects), ["stop"]);
     let effects = rig.stop(slot);
     let (term, shard) = (term(), SHARD);
@@ -425,7 +425,7 @@ fn a_shard_stops_only_when_what_is_being_written_is_settled() {
             shard,
         },
     );
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term, SHARD));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term, (SHARD, false)));
     assert!(!effects.contains(&stopped));
     let effects = rig.answer(asks[0], ok());
     assert!(
@@ -617,7 +617,7 @@ fn who_runs_and_is_forgotten_by_an_earlier_home_is_written_again() {
     rig.load(&["f"]);
     let (asks, asked) = rig.asked();
     assert_eq!(asked, write(&["e"], &[]));
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), SHARD));
+    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     assert_eq!(lives(&effects), ["stop", "stop"]);
     assert_eq!(
         lives(&rig.answer(asks[0], ok())),
