@@ -104,9 +104,10 @@ impl Coordinator {
         let room = limit.saturating_sub(AROUND_HOMES_BYTES + node_bytes(&term.node));
         let mut told = 0;
         let mut batch = Batch::default();
-        for (node, region) in &self.regions {
+        let present = self.regions.iter().filter(|(_, region)| !region.lost);
+        for (node, region) in present {
             for shard in &region.shards {
-                if self.tellable_home(*shard).is_none() {
+                if !(self.homes.contains_key(shard) && self.is_settled(*shard)) {
                     continue;
                 }
                 if batch.is_full(node, room) {
@@ -268,9 +269,13 @@ impl Coordinator {
     pub(super) fn tellable_home(&self, shard: ShardId) -> Option<&UniqueAddress> {
         let home = self.homes.get(&shard)?;
         let region = self.regions.get(home)?;
+        (!region.lost && self.is_settled(shard)).then_some(home)
+    }
+
+    /// Whether a shard has begun where its home is, and stays there.
+    fn is_settled(&self, shard: ShardId) -> bool {
         let begun = !self.unconfirmed.contains(&shard) && !self.tokens.is_renewed(shard);
-        let stays = begun && !self.hand_offs.contains_key(&shard);
-        (!region.lost && stays).then_some(home)
+        begun && !self.hand_offs.contains_key(&shard)
     }
 
     /// Has a region host a shard, and looks again later whether it does.

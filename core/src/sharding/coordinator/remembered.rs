@@ -11,7 +11,7 @@ use crate::input::StoreAsk;
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
-use crate::sharding::remembered::{Done, StoredSet, coordinator_key};
+use crate::sharding::remembered::{Done, StoredSet, coordinator_keys, coordinator_part};
 use crate::sharding::state::ids::ShardId;
 use crate::timer::CoordinatorTimer;
 
@@ -33,9 +33,9 @@ impl RememberedShards {
     /// Those of a kind, if it remembers any.
     pub(super) fn of(kind: &Kind) -> Option<Self> {
         kind.settings.remember_entities?;
-        let keys = coordinator_key(&kind.settings.name)?;
+        let keys = coordinator_keys(&kind.settings.name)?;
         Some(Self {
-            store: StoredSet::new(kind.id, StoreUser::Coordinator, keys),
+            store: StoredSet::new(kind.id, StoreUser::Coordinator, keys, part_of),
             known: None,
             adding: BTreeSet::new(),
             waiting: BTreeSet::new(),
@@ -154,6 +154,10 @@ impl Coordinator {
 /// A shard's name in the store: on disks, so it never changes.
 fn name_of(shard: ShardId) -> Element {
     Element::from(shard.0.to_le_bytes())
+}
+
+fn part_of(name: &Element, _: usize) -> u8 {
+    shard_of(name).map_or(0, coordinator_part)
 }
 
 fn shard_of(name: &Element) -> Option<ShardId> {

@@ -25,14 +25,15 @@ impl Region {
         }
         self.nobody_hosts &= homes.is_empty();
         for (node, shards) in homes {
+            let is_lost = node != *shared.cx.me() && is_lost(shared.cx.view(), &node);
             for shard in shards {
-                if self.kind.has(shard) {
-                    self.learn(shared, from, &term, shard, &node);
-                } else {
+                if !self.kind.has(shard) {
                     shared.cx.reject(
                         from,
                         Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
                     );
+                } else if !is_lost {
+                    self.learn(shared, from, &term, shard, &node);
                 }
             }
         }
@@ -90,9 +91,6 @@ impl Region {
     ) {
         if node == shared.cx.me() {
             self.is_home(shared, from, term, shard);
-            return;
-        }
-        if is_lost(shared.cx.view(), node) {
             return;
         }
         self.tokens.remove(&shard);

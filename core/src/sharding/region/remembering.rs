@@ -14,7 +14,7 @@ use crate::input::StoreAsk;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
-use crate::sharding::remembered::{Done, READ_ATTEMPTS, StoredSet, shard_keys};
+use crate::sharding::remembered::{Done, READ_ATTEMPTS, StoredSet, by_hash, shard_keys};
 use crate::sharding::shard::{Remembered, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
 use crate::timer::RegionTimer;
@@ -43,7 +43,7 @@ impl Region {
 
     fn stored_set(&self, shard: ShardId, user: StoreUser) -> Option<StoredSet> {
         let keys = shard_keys(&self.kind.settings.name, shard)?;
-        Some(StoredSet::new(self.kind.id, user, keys))
+        Some(StoredSet::new(self.kind.id, user, keys, by_hash))
     }
 
     /// Reads which entities a shard has, at once or when others have been read.

@@ -23,9 +23,24 @@ pub(crate) fn shard_keys(kind: &str, shard: ShardId) -> Option<Vec<Key>> {
     keys.collect()
 }
 
-/// The key of a kind's shards. No shard is called "all".
-pub(crate) fn coordinator_key(kind: &str) -> Option<Vec<Key>> {
-    key(kind, "shard-all-").map(|key| alloc::vec![key])
+/// Shards in one key: a set with as many stays below a third of the largest value (`ddata.value_bytes_max`), where all that a kind
+/// can have would be larger.
+const SHARDS_PER_KEY: u32 = 16_384;
+
+/// The keys of a kind's shards, by number: the first is that of kinds that are no larger. No shard is called "all".
+pub(crate) fn coordinator_keys(kind: &str) -> Option<Vec<Key>> {
+    let all = ["shard-all-", "shard-all1-", "shard-all2-", "shard-all3-"];
+    all.map(|before| key(kind, before)).into_iter().collect()
+}
+
+/// Which of [`coordinator_keys`] a shard is in.
+pub(crate) const fn coordinator_part(shard: ShardId) -> u8 {
+    match shard.0 / SHARDS_PER_KEY {
+        0 => 0,
+        1 => 1,
+        2 => 2,
+        _ => 3,
+    }
 }
 
 fn key(kind: &str, before: &str) -> Option<Key> {
@@ -61,7 +76,7 @@ mod tests {
         for name in &names {
             let shards = [0, 1, 10, 11, SHARDS_MAX - 1].map(ShardId);
             let all = shards.map(|shard| (Some(shard), shard_keys(name, shard).unwrap()));
-            let coordinators = [(None, coordinator_key(name).unwrap())];
+            let coordinators = [(None, coordinator_keys(name).unwrap())];
             for (shard, keys) in all.into_iter().chain(coordinators) {
                 for (part, key) in keys.into_iter().enumerate() {
                     let other = seen.insert(key.clone(), (name, shard, part));
@@ -84,7 +99,19 @@ mod tests {
             "shard-7-4-cart",
         ];
         assert_eq!(names, expected);
-        assert_eq!(coordinator_key("cart").unwrap()[0].as_str(), "shard-all-cart");
+        let all = coordinator_keys("cart").unwrap();
+        let names: Vec<&str> = all.iter().map(Key::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "shard-all-cart",
+                "shard-all1-cart",
+                "shard-all2-cart",
+                "shard-all3-cart"
+            ]
+        );
+        let parts = [0, 16_383, 16_384, 40_000, 65_535].map(|shard| coordinator_part(ShardId(shard)));
+        assert_eq!(parts, [0, 0, 1, 2, 3]);
         assert!(shard_keys(&"k".repeat(NAME_BYTES_MAX), ShardId(SHARDS_MAX)).is_some());
         assert!(shard_keys(&"k".repeat(NAME_BYTES_MAX + 1), ShardId(0)).is_none());
     }

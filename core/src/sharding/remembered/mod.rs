@@ -10,6 +10,6 @@ mod recovery;
 mod set;
 
 pub(super) use batches::{Batches, Update};
-pub(super) use keys::{NAME_BYTES_MAX, coordinator_key, shard_keys};
+pub(super) use keys::{NAME_BYTES_MAX, coordinator_keys, coordinator_part, shard_keys};
 pub(super) use recovery::Recovery;
-pub(super) use set::{Done, READ_ATTEMPTS, StoredSet};
+pub(super) use set::{Done, READ_ATTEMPTS, StoredSet, by_hash};

@@ -41,12 +41,22 @@ struct Open {
     attempts_left: u32,
 }
 
+/// Which of so many keys a name is in; what stands in a store does not move, so this never changes.
+pub(crate) type PartOf = fn(&Element, usize) -> u8;
+
+/// By the name's hash: about as many in each.
+pub(crate) fn by_hash(name: &Element, keys: usize) -> u8 {
+    let hash = EntityId::from(Arc::clone(name)).hash64();
+    u8::try_from(hash % keys.max(1) as u64).unwrap_or(0)
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSet {
     kind: KindId,
     user: StoreUser,
     keys: Arc<[Key]>,
+    part_of: PartOf,
     consistency: Consistency,
     request: u64,
     open: BTreeMap<u8, Open>,
@@ -55,12 +65,13 @@ pub(crate) struct StoredSet {
 
 impl StoredSet {
     /// A set in these keys; at most 255.
-    pub(crate) fn new(kind: KindId, user: StoreUser, keys: Vec<Key>) -> Self {
+    pub(crate) fn new(kind: KindId, user: StoreUser, keys: Vec<Key>, part_of: PartOf) -> Self {
         debug_assert!((1..=255).contains(&keys.len()), "parts have one byte");
         Self {
             kind,
             user,
             keys: keys.into(),
+            part_of,
             consistency: Consistency::Majority,
             request: 0,
             open: BTreeMap::new(),
@@ -90,10 +101,18 @@ impl StoredSet {
         self.consistency = Consistency::Majority;
         let mut changes: BTreeMap<u8, (Vec<Element>, Vec<Element>)> = BTreeMap::new();
         for name in add {
-            changes.entry(self.part_of(&name)).or_default().0.push(name);
+            changes
+                .entry((self.part_of)(&name, self.keys.len()))
+                .or_default()
+                .0
+                .push(name);
         }
         for name in remove {
-            changes.entry(self.part_of(&name)).or_default().1.push(name);
+            changes
+                .entry((self.part_of)(&name, self.keys.len()))
+                .or_default()
+                .1
+                .push(name);
         }
         let changes = changes.into_iter();
         let changes = changes.map(|(part, (add, remove))| (part, Some(OrSetOp::Change { add, remove })));
@@ -216,10 +235,5 @@ impl StoredSet {
             part,
         };
         cx.ask_store(ask, Command::Ddata(command));
-    }
-
-    fn part_of(&self, name: &Element) -> u8 {
-        let hash = EntityId::from(Arc::clone(name)).hash64();
-        u8::try_from(hash % self.keys.len().max(1) as u64).unwrap_or(0)
     }
 }

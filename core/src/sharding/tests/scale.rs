@@ -1,4 +1,5 @@
-//! Sharding with many shards and the longest names that are legal: what one frame cannot hold comes in parts. Every message between nodes is written as a frame and read again. Spec: sharding 1.1 to 1.3,
+//! Sharding as large as it may be: as many shards as a kind can have, a thousand nodes with the longest names that are legal, and
+//! registrations that take several frames. Every message between nodes is written as a frame and read again. Spec: sharding 1.1 to 1.3,
 //! 10.1, 10.4.
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -21,13 +22,20 @@ use crate::message::Message;
 use crate::oldest::Oldest;
 use crate::sharding::Sharding;
 use crate::sharding::protocol::survey::Survey;
-use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId};
+use crate::sharding::state::ids::{EntityId, KindId, Payload, SHARDS_MAX, ShardId};
 use crate::time::Instant;
 use crate::timer::Timer;
 use crate::wire::{Decoded, Encoder, decode_frame, decode_message};
 
 /// Tags of what regions and coordinators say, as `docs/WIRE.md` 4.2 has them.
+const REGISTER: u8 = 1;
 const SHARD_HOMES: u8 = 7;
+const HOST_SHARD: u8 = 21;
+const SHARD_STARTED: u8 = 9;
+const HAND_OFF: u8 = 12;
+const SHARD_STOPPED: u8 = 13;
+const BEGIN_HAND_OFF: u8 = 17;
+const BEGIN_HAND_OFF_ACK: u8 = 18;
 const REGISTER_PART: u8 = 19;
 
 fn kind() -> KindId {
@@ -292,6 +300,23 @@ impl Wide {
         counts
     }
 
+    fn count_of(&self, tag: u8) -> u64 {
+        self.said.get(&tag).map_or(0, |(count, _)| *count)
+    }
+
+    /// Runs until the coordinator of the oldest node has moved something; how many shards.
+    fn until_moved(&mut self) -> u64 {
+        let moved = |wide: &Self| wide.peers[0].fixture.stats.sharding.hand_offs_completed;
+        let before = moved(self);
+        for _ in 0..60 {
+            self.run_for(super::secs(1));
+            if moved(self) > before {
+                break;
+            }
+        }
+        moved(self) - before
+    }
+
     fn survey(&mut self, at: usize) -> Survey {
         self.with(at, |peer| {
             let command = ShardingCommand::Survey {
@@ -305,6 +330,12 @@ impl Wide {
 }
 
 impl Peer {
+    fn hosted(&self) -> usize {
+        self.sharding
+            .region(kind())
+            .map_or(0, |region| region.hosted.len())
+    }
+
     fn hear(&mut self, from: &UniqueAddress, message: Message) {
         let cx = &mut self.fixture.cx();
         match message {
@@ -326,7 +357,71 @@ impl Peer {
     }
 }
 
-/// Tens of thousands of shards on three nodes, in frames of 4 KiB: registrations, homes and answers to questions come in parts, and nothing is
+/// 65,536 shards on 1,000 nodes, whose names are as long as they may be: all get a home, a node that dies is replaced, the oldest one
+/// too, and a shard moves; everything that is said fits its frame.
+#[test]
+fn as_many_shards_as_there_may_be_on_a_thousand_nodes() {
+    const NODES: usize = 1_000;
+    let mut config = config();
+    config.sharding.rebalance_absolute_limit = 1;
+    // The last one has no region yet.
+    let mut wide = Wide::new(NODES + 1, NODES, SHARDS_MAX, &config);
+    wide.touch_homeless(&(0..NODES).collect::<Vec<_>>());
+    let counts = wide.counts();
+    assert_eq!(counts.iter().sum::<usize>(), SHARDS_MAX as usize);
+    assert!(counts[..NODES].iter().all(|count| [65, 66].contains(count)));
+    // All but those that the oldest one hosts itself have been ordered in a message.
+    let orders = (SHARDS_MAX as usize - counts[0]) as u64;
+    assert_eq!(
+        [HOST_SHARD, SHARD_STARTED].map(|tag| wide.count_of(tag)),
+        [orders, orders]
+    );
+
+    let lost = NODES / 2;
+    wide.lose(lost);
+    let counts = wide.counts();
+    assert_eq!(
+        (counts[lost], counts.iter().sum::<usize>()),
+        (0, SHARDS_MAX as usize)
+    );
+    assert!(
+        counts.iter().all(|count| *count <= 67),
+        "{:?}",
+        counts.iter().max()
+    );
+
+    // A region comes: one shard a round moves there. Everybody has forgotten its home before, the new region included.
+    wide.register(NODES);
+    wide.run_for(super::secs(1));
+    wide.said.clear();
+    let moved = wide.until_moved();
+    let live = NODES as u64;
+    assert_eq!((moved, wide.peers[NODES].hosted()), (1, 1));
+    // One fewer each where the oldest one speaks to itself.
+    assert_eq!(
+        [BEGIN_HAND_OFF, BEGIN_HAND_OFF_ACK].map(|tag| wide.count_of(tag)),
+        [live - 1; 2]
+    );
+    // It was the oldest one's, which tells itself to stop it.
+    let owners = [HAND_OFF, SHARD_STOPPED, HOST_SHARD, SHARD_STARTED].map(|tag| wide.count_of(tag));
+    assert_eq!(owners, [0, 0, 1, 1]);
+
+    // The oldest one: its successor is told of every home that is left, and gives the others away when somebody asks.
+    let theirs = wide.peers[0].hosted();
+    wide.said.clear();
+    wide.lose(0);
+    assert_eq!(wide.recovered.last(), Some(&(SHARDS_MAX as usize - theirs)));
+    let counts = wide.counts();
+    assert_eq!(counts.iter().sum::<usize>(), SHARDS_MAX as usize - theirs);
+    wide.touch_homeless(&[1, NODES]);
+    let counts = wide.counts();
+    assert_eq!(counts.iter().sum::<usize>(), SHARDS_MAX as usize);
+    assert!(wide.count_of(REGISTER) >= NODES as u64 - 3);
+    let (_, longest) = wide.said[&SHARD_HOMES];
+    assert!(longest <= config.limits.control_frame_bytes_max, "{longest}");
+}
+
+/// As many shards on three nodes, in frames of 4 KiB: registrations, homes and answers to questions come in parts, and nothing is
 /// missing.
 #[test]
 fn many_shards_on_a_few_nodes_in_small_frames() {

@@ -5,7 +5,9 @@ use crate::ddata::crdt::{Data, Minting, Op, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
 use crate::effect::Answer;
 use crate::input::{Command, StoreAsk};
+use crate::sharding::state::ids::SHARDS_MAX;
 use crate::sharding::state::remember::RememberStore;
+use crate::wire::encode_data;
 
 impl Rig {
     /// Recovered; the store has not said which shards there are.
@@ -22,8 +24,17 @@ impl Rig {
         rig
     }
 
+    /// What the store is asked; of shards with high numbers it knows nothing.
     fn asked(&mut self) -> (StoreAsk, Command) {
-        self.fixture.outbox.asked.pop_front().expect("the store is asked")
+        let mut first = None;
+        while let Some((ask, command)) = self.fixture.outbox.asked.pop_front() {
+            if ask.part == 0 {
+                first = Some((ask, command));
+            } else {
+                self.answer(ask, DataAnswer::Value(Err(ReadError::NotFound)));
+            }
+        }
+        first.expect("the store is asked")
     }
 
     fn is_asked(&self) -> bool {
@@ -109,4 +120,51 @@ fn what_regions_host_is_known_without_the_store() {
     rig.register(&b(), &[S]);
     let effects = rig.asks_home(&c(), S);
     assert_eq!(effects.len(), 1, "its home: {effects:?}");
+}
+
+#[test]
+fn shards_of_a_large_kind_are_in_several_keys_and_each_stays_small() {
+    let mut rig = Rig::on(a(), SHARDS_MAX);
+    let mut kind = rig.coordinator.kind.clone();
+    kind.settings.remember_entities = Some(RememberStore::Data);
+    rig.coordinator = Coordinator::new(kind);
+    rig.view(&[(a(), Status::Up)]);
+    rig.register(&a(), &[]);
+    let mut read = Vec::new();
+    while let Some((ask, command)) = rig.fixture.outbox.asked.pop_front() {
+        let Command::Ddata(DataCommand::Get { key, .. }) = command else {
+            panic!("{command:?}");
+        };
+        read.push((ask.part, key));
+        rig.answer(ask, shards(&[u32::from(ask.part) * 16_384]));
+    }
+    assert_eq!(
+        read.iter().map(|(part, _)| *part).collect::<Vec<_>>(),
+        [0, 1, 2, 3]
+    );
+    assert_eq!(rig.homes(), [0, 16_384, 32_768, 49_152].map(ShardId));
+    rig.asks_home(&a(), ShardId(65_535));
+    let (ask, command) = rig.fixture.outbox.asked.pop_front().unwrap();
+    let Command::Ddata(DataCommand::Update { key, .. }) = command else {
+        panic!("{command:?}");
+    };
+    assert_eq!((ask.part, &key), (3, &read[3].1));
+    rig.answer(ask, DataAnswer::Written(Ok(())));
+    assert_eq!(rig.homes().last(), Some(&ShardId(65_535)));
+
+    // What a key holds at most, and what one key for all would hold.
+    let most = rig.fixture.config.ddata.value_bytes_max;
+    let bytes = |shards: u32| {
+        let mut data = Data::OrSet(OrSet::new());
+        let mut minting = Minting::new(b());
+        for shard in 0..shards {
+            let op = Op::OrSet(OrSetOp::Add(shard.to_le_bytes().into()));
+            data.apply(&op, &mut minting).unwrap();
+        }
+        let mut bytes = Vec::new();
+        encode_data(&data, &mut bytes).unwrap();
+        bytes.len()
+    };
+    assert!(bytes(16_384) < most / 3, "{} of {most}", bytes(16_384));
+    assert!(bytes(SHARDS_MAX) > most);
 }
