@@ -44,6 +44,8 @@ for patch in "$@"; do
         echo "caught  $name: $first (${found#test result: FAILED. })"
     elif found=$(grep -m1 '^VIOLATION' "$scratch/out"); then
         echo "caught  $name: $(printf '%.160s' "$found")"
+    elif found=$(grep -m1 -A1 'panicked at' "$scratch/out"); then
+        echo "caught  $name: by an assertion: $(printf '%s' "$found" | tail -n1 | cut -c 1-160)"
     else
         cat "$scratch/out" >&2
         echo "ERROR   $name: does not compile" >&2
