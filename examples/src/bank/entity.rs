@@ -175,3 +175,43 @@ impl EventSourced for Account {
         Decision::persist(Event::Arrived)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorate_driver::durable::{Golden, read};
+
+    use super::*;
+
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
+
+    #[test]
+    fn every_version_of_what_is_kept_can_be_read() {
+        let transfer = Transfer {
+            client: 7,
+            number: 300,
+            from: 1,
+            to: 2,
+            amount: -1,
+        };
+        // Sender, number, and up to where all is confirmed.
+        let id: DeliveryId = read(b"\x09Account/a\x05\x04").unwrap();
+        let deposited = Event::Deposited { id, transfer };
+        Golden::<Event>::within(format!("{FOLDER}/bank_event"))
+            .sample("withdrawn", &Event::Withdrawn(transfer))
+            .sample("deposited", &deposited)
+            .sample("arrived", &Event::Arrived)
+            .check();
+        let mut state = State::default();
+        for event in [
+            Event::Withdrawn(transfer),
+            deposited,
+            Event::Withdrawn(transfer),
+            Event::Arrived,
+        ] {
+            Account::apply(&mut state, event);
+        }
+        Golden::<State>::within(format!("{FOLDER}/bank_state"))
+            .sample("some", &state)
+            .check();
+    }
+}

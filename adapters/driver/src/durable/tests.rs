@@ -171,7 +171,10 @@ type Answer = (u64, u64, u64, Option<u64>);
 
 struct Counter {
     retention: Retention,
+    /// How far the recovery is, and then was.
     recovery: Recovery,
+    /// How often it said so.
+    heard: u64,
 }
 
 impl EventSourced for Counter {
@@ -210,10 +213,47 @@ impl EventSourced for Counter {
         self.retention
     }
 
+    fn on_recovering(&mut self, _: &EntityContext, so_far: &Recovery) {
+        assert!(so_far.sequence > self.recovery.sequence && so_far.sequence <= so_far.last);
+        self.recovery = *so_far;
+        self.heard += 1;
+    }
+
     async fn on_recovered(&mut self, _: &EntityContext, sum: &Sum, recovery: &Recovery) {
+        assert!(
+            recovery.replayed == 0 || self.recovery == *recovery,
+            "it heard of all of it"
+        );
+        assert!(self.heard <= recovery.replayed, "once for each part");
         assert_eq!(sum.events, recovery.last, "every event once");
         assert_eq!(recovery.sequence, recovery.last);
         self.recovery = *recovery;
+    }
+}
+
+/// A counter that counts what it hears of its recovery.
+struct Progress(Arc<AtomicU64>);
+
+impl EventSourced for Progress {
+    type Command = Command;
+    type Reply = Answer;
+    type Event = Event;
+    type State = Sum;
+
+    async fn handle(&mut self, _: &EntityContext, sum: &Sum, _: Command) -> Decision<Self> {
+        Decision::reply((sum.value, sum.events, 0, None))
+    }
+
+    fn apply(sum: &mut Sum, event: Event) {
+        Counter::apply(sum, event);
+    }
+
+    fn retention(&self) -> Retention {
+        Retention::events_only()
+    }
+
+    fn on_recovering(&mut self, _: &EntityContext, _: &Recovery) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -223,6 +263,7 @@ fn counter_with(node: &DurableHost, retention: Retention) -> Counting {
     node.entity(("counter", b"7"), move |_| Counter {
         retention,
         recovery: Recovery::default(),
+        heard: 0,
     })
 }
 
@@ -476,6 +517,12 @@ fn without_snapshots_everything_is_read_page_by_page() {
         first.ask(&Command::Name(name.clone())).unwrap();
     }
     first.drain();
+    let heard = Arc::<AtomicU64>::default();
+    let counted = Arc::clone(&heard);
+    let mut second = node.entity(("counter", b"7"), move |_| Progress(Arc::clone(&counted)));
+    assert_eq!(second.ask(&Command::Read), Ok((0, 7, 0, None)));
+    assert_eq!(heard.load(Ordering::SeqCst), 4, "each part was said");
+    second.drain();
     lock(&plan.orders).clear();
     assert_eq!(counter(&node).ask(&Command::Read), Ok((0, 7, 7, None)));
     let reads = lock(&plan.orders)
@@ -506,6 +553,7 @@ fn what_is_beyond_a_limit_is_refused_and_nothing_of_it_kept() {
     let mut unnamed: Counting = node.entity(("counter", &id), |_| Counter {
         retention: Retention::default(),
         recovery: Recovery::default(),
+        heard: 0,
     });
     assert_eq!(unnamed.ask(&Command::Read), failed(DurableFailure::NameTooLong));
 }
@@ -703,6 +751,7 @@ fn entities_wait_for_a_place_at_the_store_and_all_get_one() {
             node.entity(("counter", &number.to_be_bytes()), |_| Counter {
                 retention: Retention::default(),
                 recovery: Recovery::default(),
+                heard: 0,
             })
         })
         .collect();
