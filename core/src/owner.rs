@@ -14,6 +14,8 @@ pub enum Owner {
     Singleton,
     /// The quorum logs, for this node's vote.
     Journal,
+    /// Sharding, for the leases of shards.
+    Sharding,
 }
 
 impl Owner {
@@ -26,6 +28,7 @@ impl Owner {
             Self::Ddata => Space(2),
             Self::Singleton => Space(3),
             Self::Journal => Space(4),
+            Self::Sharding => Space(5),
         }
     }
 }

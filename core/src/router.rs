@@ -57,15 +57,16 @@ impl<R: Rng> Node<R> {
         match owner {
             Owner::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
             Owner::Singleton => machines.singletons.on_lease(&mut base.cx(), report),
+            Owner::Sharding => machines.sharding.on_lease(&mut base.cx(), report),
             // Replicas ask for none.
             Owner::Ddata | Owner::Journal => {}
         }
     }
 
-    /// Sends the store's answer home. The resolver asks a store for nothing: an answer is nobody's.
+    /// Sends the store's answer home. The resolver and sharding ask a store for nothing: an answer is nobody's.
     pub(crate) fn route_stored(&mut self, owner: Owner, report: StoreReport) {
         match owner {
-            Owner::Resolver => drop(report),
+            Owner::Resolver | Owner::Sharding => drop(report),
             Owner::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
             Owner::Singleton => self.machines.singletons.on_stored(&mut self.base.cx(), report),
             Owner::Journal => self.machines.journals.on_stored(&mut self.base.cx(), report),

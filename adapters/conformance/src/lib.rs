@@ -49,6 +49,7 @@ mod reminders;
 mod rotation;
 mod runtime;
 mod script;
+mod shard_leases;
 mod shared_stores;
 mod shutdown;
 mod singletons;
@@ -140,6 +141,7 @@ pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
 };
 pub use script::a_script_of_inputs_has_the_same_effects_on_every_runtime;
+pub use shard_leases::*;
 pub use shared_stores::{
     logs_follow_the_token_between_machines_and_keys_stay_at_home, of_two_that_race_one_is_refused,
 };
@@ -208,6 +210,7 @@ macro_rules! conformance {
             a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
             entities_that_nobody_needs_are_taken_out_of_memory,
             s_050_a_shard_goes_where_it_is_wanted_from_outside,
+            s_144_s_145_a_shard_runs_while_its_node_has_the_lease,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,
             a_link_carries_bytes_both_ways_and_ends,
             links_come_and_go_without_a_leak,

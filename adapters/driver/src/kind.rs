@@ -30,6 +30,7 @@ pub struct Kind<M, R> {
     remember_entities: Option<RememberStore>,
     allocation: Option<AllocationSettings>,
     store_mode: Option<StoreMode>,
+    lease: bool,
     single_host: bool,
     extract: Option<Extract>,
     supervision: Option<Supervision>,
@@ -49,6 +50,7 @@ impl<M, R> Kind<M, R> {
             remember_entities: None,
             allocation: None,
             store_mode: None,
+            lease: false,
             single_host: false,
             extract: None,
             supervision: None,
@@ -128,6 +130,17 @@ impl<M, R> Kind<M, R> {
         self
     }
 
+    /// A shard runs only while its node holds the lease `<cluster>-shard-<kind>-<shard>` (default: without one), from the keeper that
+    /// [`ClusterBuilder::leases`](crate::ClusterBuilder::leases) names: so that two sides of a split cluster that both go on run no
+    /// entity twice. A node that loses one stops the shard's entities at once, without a stop message. The same on every node that
+    /// hosts it. It costs fail-over time: a node that died holds its leases for `sharding.lease_time_to_live`; and a renewal per shard,
+    /// so that such a kind should not have more shards than it needs. Mirrors `use-lease`.
+    #[must_use]
+    pub const fn lease(mut self) -> Self {
+        self.lease = true;
+        self
+    }
+
     /// Takes the id of the entity and its message out of an envelope, so that whoever sends need not know the id:
     /// [`Region::tell`](crate::Region::tell) and [`Region::ask`](crate::Region::ask) take such envelopes then. `None`: the envelope is
     /// for no entity. Only this node's own senders use it; with other types of envelopes, register the kind where they are sent.
@@ -203,6 +216,7 @@ impl<M, R> Kind<M, R> {
             remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
             store_mode: self.store_mode,
+            lease: self.lease,
             ..KindSettings::new(Arc::clone(&self.name), self.shards, hosts)
         })
     }
@@ -219,6 +233,7 @@ impl<M, R> Clone for Kind<M, R> {
             remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
             store_mode: self.store_mode,
+            lease: self.lease,
             single_host: self.single_host,
             extract: self.extract.clone(),
             supervision: self.supervision.clone(),
@@ -238,6 +253,7 @@ impl<M, R> fmt::Debug for Kind<M, R> {
             .field("remember_entities", &self.remember_entities)
             .field("allocation", &self.allocation)
             .field("store_mode", &self.store_mode)
+            .field("lease", &self.lease)
             .finish_non_exhaustive()
     }
 }

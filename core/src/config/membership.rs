@@ -25,7 +25,8 @@ pub struct MembershipConfig {
     /// How long a joining node waits for its Welcome before it asks again (default 10 s, > 0). Mirrors
     /// `retry-unsuccessful-join-after`.
     pub retry_unsuccessful_join_after: Duration,
-    /// Members that must be present before the leader moves any to Up (default 1, >= 1). Mirrors `min-nr-of-members`.
+    /// Members that must be present before the leader moves any to Up, and regions of a kind before its first shard is placed (default 1,
+    /// >= 1). Mirrors `min-nr-of-members`.
     pub min_nr_of_members: usize,
     /// The same per role (default none). Mirrors `role.<r>.min-nr-of-members`.
     pub min_nr_of_members_per_role: BTreeMap<Role, usize>,

@@ -76,6 +76,11 @@ pub struct ShardingConfig {
     /// How long shards that nobody runs wait for their stored home when its node is no member yet, before another one is chosen
     /// (default 10 s, > 0; the removal margin if that is longer). After all nodes were killed it is the time for them to come back.
     pub home_return_timeout: Duration,
+    /// How often the lease of a shard that was denied is asked for again (default 5 s, > 0). Mirrors `lease-retry-interval`.
+    pub lease_retry_interval: Duration,
+    /// After so much silence of its owner another node may have the lease of a shard (default 120 s, > 0). Mirrors the lease's
+    /// `heartbeat-timeout`.
+    pub lease_time_to_live: Duration,
     /// How often daemons are seen to: one that has ended begins again within this time (default 10 s, > 0). Mirrors
     /// `sharded-daemon-process.keep-alive-interval`.
     pub daemon_keep_alive_interval: Duration,
@@ -116,6 +121,8 @@ impl Default for ShardingConfig {
             coordinator_failure_backoff: Duration::from_secs(5),
             snapshot_after: 1000,
             home_return_timeout: Duration::from_secs(10),
+            lease_retry_interval: Duration::from_secs(5),
+            lease_time_to_live: Duration::from_secs(120),
             daemon_keep_alive_interval: Duration::from_secs(10),
             open_asks_max: 100_000,
             watches_max: 16_384,
@@ -159,6 +166,8 @@ impl ShardingConfig {
         )?;
         positive("sharding.home_return_timeout", self.home_return_timeout)?;
         at_least_one("sharding.snapshot_after", self.snapshot_after)?;
+        positive("sharding.lease_retry_interval", self.lease_retry_interval)?;
+        positive("sharding.lease_time_to_live", self.lease_time_to_live)?;
         positive(
             "sharding.daemon_keep_alive_interval",
             self.daemon_keep_alive_interval,

@@ -109,6 +109,11 @@ impl Cx<'_, OfSharding> {
         self.signals.quarantine(node);
     }
 
+    /// Asks the keeper of a lease for something; its report comes home to sharding.
+    pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
+        self.push(Effect::Lease(Owner::Sharding, order));
+    }
+
     /// Has the host do something with an entity.
     pub(crate) fn order(&mut self, order: EntityOrder) {
         self.push(Effect::Entity(order));

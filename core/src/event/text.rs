@@ -353,6 +353,10 @@ impl Display for ShardingEvent {
                 f,
                 "the store failed to say or keep what shard {shard} remembers; it begins again after a pause"
             ),
+            Self::ShardLeaseLost { shard } => write!(
+                f,
+                "the lease of shard {shard} was lost; its entities were stopped at once and wait for it"
+            ),
             Self::ShardStopTimeout { shard } => {
                 write!(f, "shard {shard} did not stop in time, its entities were killed")
             }

@@ -406,6 +406,11 @@ pub enum Event {
         /// The shard.
         shard: ShardId,
     },
+    /// The lease of a shard was lost: its entities were stopped at once, and begin again when it is granted once more.
+    ShardLeaseLost {
+        /// The shard.
+        shard: ShardId,
+    },
     /// A shard did not stop in time, and not for a hand-off that can be cancelled; its entities were killed.
     ShardStopTimeout {
         /// The shard.

@@ -4,13 +4,15 @@
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::{EntityReport, StoreAsk};
+use crate::lease::protocol::LeaseReport;
 use crate::message::{AskReply, ShardingMsg};
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::protocol::watch::EntityEnd;
+use crate::sharding::region::leased;
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, Payload, Slot};
+use crate::sharding::state::ids::{AskRef, KindId, Payload, Slot};
 use crate::sharding::user::payload_bytes_max;
 use crate::sharding::{Cx, Sharding};
 
@@ -27,6 +29,22 @@ impl Sharding {
             StoreUser::Coordinator => machines.coordinator.on_store_answer(cx, ask, answer),
             StoreUser::CoordinatorLog => machines.coordinator.on_log_answer(cx, ask, answer),
         }
+        self.say_if_drained(cx);
+    }
+
+    /// The keeper of leases speaks.
+    pub(crate) fn on_lease(&mut self, cx: &mut Cx<'_>, report: &LeaseReport) {
+        let Some((name, shard)) = leased(cx, &report.name) else {
+            return;
+        };
+        let kind = KindId::of(name);
+        if let Some(machines) = self.kinds.get_mut(&kind)
+            && machines.region.kind().settings.lease
+            && machines.region.kind().has(shard)
+        {
+            machines.region.on_lease(shared!(self, cx), shard, report.outcome);
+        }
+        self.after_kind(cx, kind);
         self.say_if_drained(cx);
     }
 

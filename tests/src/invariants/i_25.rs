@@ -48,6 +48,7 @@ impl AfterTheMargin {
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::ShardFailed { .. }
+            | ShardingEvent::ShardLeaseLost { .. }
             | ShardingEvent::CoordinatorStateLate { .. }
             | ShardingEvent::CoordinatorRefused { .. }
             | ShardingEvent::CoordinatorStateDamaged

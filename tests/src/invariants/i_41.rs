@@ -78,6 +78,7 @@ impl OneHome {
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::ShardStopped { .. }
             | ShardingEvent::ShardFailed { .. }
+            | ShardingEvent::ShardLeaseLost { .. }
             | ShardingEvent::CoordinatorStateLate { .. }
             | ShardingEvent::CoordinatorRefused { .. }
             | ShardingEvent::CoordinatorStateDamaged

@@ -92,6 +92,7 @@ pub(super) fn on_event(
         | ShardingEvent::CoordinatorRecovered { .. }
         | ShardingEvent::ShardAllocated { .. }
         | ShardingEvent::ShardFailed { .. }
+        | ShardingEvent::ShardLeaseLost { .. }
         | ShardingEvent::CoordinatorStateLate { .. }
         | ShardingEvent::CoordinatorRefused { .. }
         | ShardingEvent::CoordinatorStateDamaged

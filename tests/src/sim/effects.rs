@@ -189,6 +189,7 @@ impl Sim {
             | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardAllocated { .. }
             | ShardingEvent::ShardFailed { .. }
+            | ShardingEvent::ShardLeaseLost { .. }
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }

@@ -201,6 +201,10 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
             target: "cluster::sharding", event = "shard_failed", %me, %kind, %shard,
             "the store failed to say or keep what the shard remembers; it begins again after a pause"
         ),
+        ShardingEvent::ShardLeaseLost { shard } => tracing::warn!(
+            target: "cluster::sharding", event = "shard_lease_lost", %me, %kind, %shard,
+            "its entities were stopped at once, and wait until the lease is granted once more"
+        ),
         ShardingEvent::ShardStopTimeout { shard } => {
             tracing::warn!(target: "cluster::sharding", event = "shard_stop_timeout", %me, %kind, %shard);
         }

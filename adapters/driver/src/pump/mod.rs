@@ -38,7 +38,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quorate_core::config::ValidConfig;
-use quorate_core::effect::HaltReason;
+use quorate_core::effect::{Answer, CommandError, HaltReason, ShardingCommandError};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, EntityReport, Input, ShardingCommand};
 use quorate_core::node::Node;
@@ -244,6 +244,10 @@ impl<M: Machine> Pump<M> {
                 starter,
                 reply,
             } => {
+                if settings.hosts && settings.lease && !self.leases.has_keeper() {
+                    let refused = ShardingCommandError::NoLeaseKeeper;
+                    return reply.send(Answer::Refused(CommandError::Sharding(refused)));
+                }
                 let forget = self.entities.register(&settings.name, starter);
                 let token = self.replies.insert(Waiting::Register { reply, forget });
                 let command = ShardingCommand::RegisterKind(settings);

@@ -172,6 +172,12 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("sharding.rebalance_interval", |c| {
             c.sharding.rebalance_interval = Duration::ZERO
         }),
+        ("sharding.lease_retry_interval", |c| {
+            c.sharding.lease_retry_interval = Duration::ZERO
+        }),
+        ("sharding.lease_time_to_live", |c| {
+            c.sharding.lease_time_to_live = Duration::ZERO
+        }),
         ("sharding.daemon_keep_alive_interval", |c| {
             c.sharding.daemon_keep_alive_interval = Duration::ZERO
         }),

@@ -153,6 +153,7 @@ fn sharding() -> Vec<ShardingEvent> {
         ShardingEvent::ShardStarted { shard, term },
         ShardingEvent::ShardStopped { shard },
         ShardingEvent::ShardFailed { shard },
+        ShardingEvent::ShardLeaseLost { shard },
         ShardingEvent::ShardStopTimeout { shard },
         ShardingEvent::HandOffTimeout {
             shard,

@@ -149,6 +149,10 @@ impl Coordinator {
         if self.tokens.are_used_up(ALLOCATIONS_PER_STEP) {
             return self.take_a_term(cx);
         }
+        if !self.sees_enough(cx) {
+            // Whoever waits for a home asks again, or is answered when the next region comes.
+            return self.homeless.clear();
+        }
         if cx.view().is_shutting_down() {
             // Only what a message needs begins anywhere; what has lost its home waits for one (10.12).
             let wanted = &self.requesters;
@@ -174,6 +178,32 @@ impl Coordinator {
             }
         }
         self.store(cx);
+    }
+
+    /// Whether as many regions have registered as there have to be before the first shard is given away, so that it is not all of them
+    /// to the first node of a cluster that starts. Once there were, nobody waits again in this term.
+    pub(super) fn sees_enough(&mut self, cx: &Cx<'_>) -> bool {
+        if !self.has_enough {
+            let settings = &cx.config().membership;
+            let needed = match &self.kind.settings.role {
+                None => settings.min_nr_of_members,
+                Some(role) => settings
+                    .min_nr_of_members_per_role
+                    .get(role)
+                    .copied()
+                    .unwrap_or(1),
+            };
+            let regions = self
+                .regions
+                .values()
+                .filter(|region| !region.proxy && !region.lost);
+            self.has_enough = regions.count() >= needed;
+            if self.has_enough {
+                // What waits for its own node was passed over until now.
+                self.homeless.extend(self.returning.keys());
+            }
+        }
+        self.has_enough
     }
 
     /// Chooses the most suitable region for a shard without a home; `false` if there is none.

@@ -92,6 +92,8 @@ pub(crate) struct Coordinator {
     ledger: Ledger,
     /// Shards whose stored home is a node that is no member (yet): they wait for it, for some time.
     returning: BTreeMap<ShardId, UniqueAddress>,
+    /// So many regions have registered in this term as there have to be, at some time: it never waits for them again.
+    has_enough: bool,
     /// How often the store has been found to owe an answer since it was last asked.
     late: u32,
     /// How often the store has refused to serve this coordinator since it last allocated.
@@ -123,6 +125,7 @@ impl Coordinator {
             remembered: RememberedShards::of(&kind),
             ledger: Ledger::new(&settings.name, mode, settings.shards),
             returning: BTreeMap::new(),
+            has_enough: false,
             late: 0,
             rejections: 0,
             kind,

@@ -222,6 +222,11 @@ impl Coordinator {
 
     /// Who has not come back by now is not waited for.
     pub(super) fn on_returning_timer(&mut self, cx: &mut Cx<'_>) {
+        if !self.sees_enough(cx) {
+            // Nobody could be given a shard: those that come may be the ones that are waited for.
+            let at = cx.mono() + cx.config().sharding.home_return_timeout;
+            return cx.wake(self.timer(CoordinatorTimer::Returning), at);
+        }
         let given_up = core::mem::take(&mut self.returning);
         cx.counters().homes_given_up += given_up.len() as u64;
         for shard in given_up.into_keys() {

@@ -67,9 +67,18 @@ impl Rig {
     }
 
     fn storing(me: UniqueAddress, shards: u32, mode: StoreMode) -> Self {
+        Self::configured(me, (shards, mode), |_| ())
+    }
+
+    fn configured(
+        me: UniqueAddress,
+        (shards, mode): (u32, StoreMode),
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
         config.downing.down_removal_margin = Some(MARGIN);
         config.sharding.snapshot_after = 3;
+        change(&mut config);
         let settings = KindSettings {
             store_mode: Some(mode),
             ..KindSettings::new("files", shards, true)
@@ -601,6 +610,51 @@ fn s_118_a_region_whose_member_is_gone_gets_no_shard_and_may_not_register() {
     rig.view(&[(a(), Status::Up), (b(), Status::Down), (c(), Status::Leaving)]);
     assert_eq!(rig.register(&b(), &[S]), vec![]);
     assert_eq!(rig.asks_home(&c(), S), vec![allocated(S, a())]);
+}
+
+#[test]
+fn s_087_nothing_is_allocated_before_enough_regions_have_registered() {
+    let change = |config: &mut Config| config.membership.min_nr_of_members = 2;
+    let mut rig = Rig::configured(a(), (64, StoreMode::Memory), change);
+    rig.view(&[(a(), Status::Up)]);
+    rig.register(&a(), &[]);
+    assert!(rig.coordinator.is_active(), "every member of the role has spoken");
+    assert_eq!(rig.asks_home(&a(), S), vec![]);
+    rig.fire(Duration::from_secs(30));
+    assert_eq!(rig.coordinator.homes.len(), 0);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
+    let effects = rig.register(&b(), &[]);
+    assert!(
+        effects.contains(&allocated(S, a())),
+        "nobody has to ask again: {effects:?}"
+    );
+    // Once is enough, in this term.
+    rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
+    assert_eq!(rig.asks_home(&a(), ShardId(5)), vec![allocated(ShardId(5), a())]);
+    // The next coordinator waits as well, and tells what it knows meanwhile.
+    rig.act(|coordinator, cx| coordinator.halt(cx));
+    rig.act(|coordinator, cx| coordinator.consider_takeover(cx));
+    rig.act(|coordinator, cx| coordinator.on_no_region(cx, &b(), &term()));
+    rig.register(&a(), &[S]);
+    assert!(rig.coordinator.is_active());
+    assert_eq!(rig.coordinator.homes.get(&S), Some(&a()));
+    rig.asks_home(&a(), ShardId(6));
+    assert_eq!(rig.coordinator.homes.get(&ShardId(6)), None);
+}
+
+#[test]
+fn s_087_the_number_is_that_of_the_role() {
+    let role = crate::ident::Role::new("worker").unwrap();
+    for (needed, given) in [(1, true), (2, false)] {
+        let mut rig = Rig::configured(a(), (64, StoreMode::Memory), |config| {
+            config.membership.min_nr_of_members = 9;
+            let roles = &mut config.membership.min_nr_of_members_per_role;
+            roles.insert(role.clone(), needed);
+        });
+        rig.coordinator.kind.settings.role = Some(role.clone());
+        rig.coordinator.regions.entry(a()).or_default();
+        assert_eq!(rig.coordinator.sees_enough(&rig.fixture.cx()), given, "{needed}");
+    }
 }
 
 #[test]

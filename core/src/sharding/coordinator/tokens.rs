@@ -13,6 +13,9 @@ use crate::sharding::Cx;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::token::{PLACEMENTS_MAX, Token};
 
+/// The highest count of a token that is believed: half of what a record of homes holds.
+const COUNT_MAX: u64 = (u32::MAX / 2) as u64;
+
 /// What is known of placements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens {
@@ -24,14 +27,14 @@ pub(super) struct Tokens {
     announced: BTreeMap<UniqueAddress, BTreeMap<ShardId, Token>>,
     /// The highest that was given or heard of.
     last: Token,
-    /// Whether the term was claimed, so that only this coordinator counts in it.
-    is_claimed: bool,
+    /// The term, if it was claimed, so that only this coordinator counts in it.
+    claimed: Option<u64>,
 }
 
 impl Tokens {
     /// Tokens are given from now on.
     pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>) {
-        self.is_claimed = claimed.is_some();
+        self.claimed = claimed;
         let term = claimed.unwrap_or_else(|| u64::from(term.up_number.get()));
         self.last = self.last.max(Token::new(term, 0));
     }
@@ -76,8 +79,8 @@ impl Tokens {
     }
 
     /// Whether so many more do not fit into the claimed term: what writes with a placement's token counts its openings within it.
-    pub(super) const fn are_used_up(&self, more: usize) -> bool {
-        self.is_claimed && self.last.count.saturating_add(more as u64) > PLACEMENTS_MAX
+    pub(super) fn are_used_up(&self, more: usize) -> bool {
+        self.claimed == Some(self.last.term) && self.last.count.saturating_add(more as u64) > PLACEMENTS_MAX
     }
 }
 
@@ -94,6 +97,12 @@ impl Coordinator {
         }
         if tokens.iter().any(|(shard, _)| !self.kind.has(*shard)) {
             let what = "shard";
+            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+        }
+        // No coordinator counts that far, and one that goes on from there could not store it.
+        let counts = tokens.iter().map(|(_, token)| token.count);
+        if counts.max().is_some_and(|count| count > COUNT_MAX) {
+            let what = "token";
             return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
         }
         let announced = self.tokens.announced.entry(from.clone()).or_default();

@@ -61,6 +61,9 @@ pub enum CommandError {
     /// The kind's passivation strategy on this node has no limit that could be changed.
     #[error("the kind's passivation strategy on this node has no limit")]
     NoEntityLimit,
+    /// The kind has a lease per shard, and this node has no keeper of leases. The host says so.
+    #[error("a kind with a lease needs a keeper of leases on every node that hosts it")]
+    NoLeaseKeeper,
     /// The kind's homes are to be stored, and this node keeps no logs on several stores (`journal.voters` is 0); or the mode is one
     /// of a later version.
     #[error("the kind's store mode {mode} needs journal.voters, which is 0, or is unknown")]

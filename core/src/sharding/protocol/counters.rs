@@ -26,6 +26,8 @@ counters! {
     pub shards_stopped,
     /// Shards that were given to this node with a lower token than it had for them: by a coordinator that does not know of that.
     pub tokens_stale,
+    /// Leases of shards that were lost while the shard ran here.
+    pub shard_leases_lost,
     /// Claims of shards whose token was not the stored one, so that they were given another one.
     pub claims_renewed,
     /// Claims of shards that a region with a higher token claims too, so that it goes on.

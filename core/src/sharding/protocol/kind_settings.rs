@@ -33,6 +33,9 @@ pub struct KindSettings {
     /// Where the coordinator keeps which shard lives where; the same on every node of the role, proxies included. `None`: as the
     /// configuration says (`sharding.state_store_mode`).
     pub store_mode: Option<StoreMode>,
+    /// Whether a shard runs only while its node holds the lease `<cluster>-shard-<kind>-<shard>`. The same on every node that hosts it;
+    /// the host has to have a keeper of leases.
+    pub lease: bool,
 }
 
 impl KindSettings {
@@ -50,6 +53,7 @@ impl KindSettings {
             remember_entities: None,
             allocation: None,
             store_mode: None,
+            lease: false,
         }
     }
 }

@@ -40,6 +40,8 @@ pub enum RegionTimer {
     Store(ShardId),
     /// A shard that failed begins again.
     RestartShard(ShardId),
+    /// The keeper of a shard's lease has not said what was hoped for: ask again.
+    Lease(ShardId),
     /// Remembered entities are due to be started.
     Recover,
     /// Marks that have not been acknowledged are sent again.

@@ -91,6 +91,7 @@ impl Region {
             shared.cx.cancel(ShardingTimer::Region(kind, timer));
         }
         self.shards.retain(|_, shard| !shard.has_stopped());
+        self.give_back_leases(shared.cx);
     }
 
     /// Says that this region wants to be emptied, to everybody who coordinates or soon will.

@@ -135,6 +135,9 @@ impl Region {
                 let remembered = self.remembered(shard);
                 let mut here = Shard::new(shard, &self.passivation, remembered);
                 here.token = token;
+                if self.kind.settings.lease {
+                    here.lifecycle = ShardLifecycle::Loading;
+                }
                 self.shards.insert(shard, here);
                 shared.cx.counters().shards_started += 1;
                 let event = ShardingEvent::ShardStarted {
@@ -280,6 +283,9 @@ impl Region {
         let event = ShardingEvent::ShardStopped { shard };
         shared.cx.notify_sharding(self.kind.id, event);
         self.share_entity_limit(shared, None);
+        if !matches!(gone.lifecycle, ShardLifecycle::Stopping { rehost: Some(_), .. }) {
+            self.give_back_lease(shared.cx, shard);
+        }
         match gone.lifecycle {
             ShardLifecycle::Stopping {
                 rehost: Some(term), ..

@@ -3,7 +3,7 @@
 //!
 //! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `marks` and `returns` keep their
 //! order, `hosting` starts and stops shards, `passivation` takes entities out of memory, `remembering` has the store know them and
-//! starts them again, `fencing` knows with which tokens, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
+//! starts them again, `fencing` knows with which tokens, `leasing` has leases for them, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
 
 mod buffers;
 mod delivery;
@@ -12,6 +12,7 @@ mod fencing;
 mod homes;
 mod hosting;
 mod inspect;
+mod leasing;
 mod marks;
 mod passivation;
 mod registration;
@@ -33,6 +34,7 @@ use crate::sharding::kind::Kind;
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::region::buffers::Buffers;
+use crate::sharding::region::leasing::ShardLease;
 use crate::sharding::region::marks::{Home, Mark};
 use crate::sharding::region::retirement::Retirement;
 use crate::sharding::remembered::Recovery;
@@ -43,6 +45,7 @@ use crate::token::Token;
 use crate::view::View;
 
 pub use inspect::RegionState;
+pub(super) use leasing::leased;
 
 /// Where a region is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,8 @@ pub(crate) struct Region {
     after_pause: BTreeMap<ShardId, Term>,
     /// With which tokens shards were placed here.
     tokens: BTreeMap<ShardId, Token>,
+    /// Leases of shards, if the kind has any.
+    leases: BTreeMap<ShardId, ShardLease>,
     /// The highest term heard of; lower ones are refused.
     seen: Option<Term>,
     /// The coordinator that knows this region.
@@ -173,6 +178,7 @@ impl Region {
             paused: false,
             after_pause: BTreeMap::new(),
             tokens: BTreeMap::new(),
+            leases: BTreeMap::new(),
             seen: None,
             registered: None,
             lists: 0,
@@ -267,6 +273,7 @@ impl Region {
             RegionTimer::Shrink => self.shrink(shared),
             RegionTimer::Store(shard) => self.on_store_timeout(shared, *shard),
             RegionTimer::RestartShard(shard) => self.on_restart_shard(shared, *shard),
+            RegionTimer::Lease(shard) => self.on_lease_timer(shared.cx, *shard),
             RegionTimer::Recover => self.on_recover(shared),
             RegionTimer::Marks => self.repeat_marks(shared.cx),
             RegionTimer::Look => self.on_look(shared),

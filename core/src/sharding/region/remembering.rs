@@ -46,10 +46,17 @@ impl Region {
         Some(StoredSet::new(self.kind.id, user, keys, by_hash))
     }
 
-    /// Reads which entities a shard has, at once or when others have been read.
+    /// Reads which entities a shard has, at once or when others have been read, and not before it has its lease.
     pub(super) fn load(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let is_loading = |here: &Shard| here.lifecycle == ShardLifecycle::Loading;
-        if !self.shards.get(&shard).is_some_and(is_loading) {
+        if !self.shards.get(&shard).is_some_and(is_loading) || self.awaits_lease(shared.cx, shard) {
+            return;
+        }
+        if let (None, Some(here)) = (self.kind.settings.remember_entities, self.shards.get_mut(&shard)) {
+            here.on_loaded();
+            if self.buffers.has(shard) && self.homes.contains_key(&shard) {
+                self.flushing.insert(shard);
+            }
             return;
         }
         self.to_load.insert(shard);

@@ -26,6 +26,7 @@ use crate::timer::{ShardingTimer, Timer};
 
 mod fencing;
 mod handed_back;
+mod leasing;
 mod passivation;
 mod remembering;
 mod waiting;

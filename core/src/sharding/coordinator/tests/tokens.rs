@@ -113,13 +113,16 @@ fn s_10_16_the_winner_of_two_claims_may_be_lost_before_the_other_has_stopped() {
 }
 
 #[test]
-fn b_58_a_token_of_a_shard_that_the_kind_does_not_have_is_rejected() {
+fn b_58_a_token_that_nobody_can_have_given_is_rejected() {
     let mut rig = Rig::active();
-    let tokens = vec![(ShardId(6000), Token::new(1, 1))];
-    let effects = rig.act(|coordinator, cx| coordinator.on_shard_tokens(cx, &b(), tokens));
-    let rejection = Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" });
-    assert_eq!(
-        effects,
-        vec![Effect::Notify(Event::Rejected { peer: b(), rejection })]
-    );
+    for (tokens, what) in [
+        (vec![(ShardId(6000), Token::new(1, 1))], "shard"),
+        (vec![(S, Token::new(1, 1 << 32))], "token"),
+    ] {
+        let effects = rig.act(|coordinator, cx| coordinator.on_shard_tokens(cx, &b(), tokens));
+        let rejection = Rejection::Sharding(ShardingRejection::OutOfRange { what });
+        let peer = b();
+        let rejected = Event::Rejected { peer, rejection };
+        assert_eq!(effects, vec![Effect::Notify(rejected)]);
+    }
 }
