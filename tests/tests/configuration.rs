@@ -202,3 +202,107 @@ fn every_setting_that_is_compared_on_join_is_documented_with_a_reason() {
     compared.sort_unstable();
     assert_eq!(documented, compared);
 }
+
+/// Every key of the reference for sharding (sharding 4.1), in its order.
+const KEYS_OF_SHARDING: &[&str] = &[
+    "guardian-name",
+    "role",
+    "remember-entities",
+    "remember-entities-store",
+    "state-store-mode",
+    "coordinator-failure-backoff",
+    "retry-interval",
+    "buffer-size",
+    "handoff-timeout",
+    "shard-start-timeout",
+    "shard-failure-backoff",
+    "entity-restart-backoff",
+    "rebalance-interval",
+    "journal-plugin-id",
+    "snapshot-plugin-id",
+    "snapshot-after",
+    "keep-nr-of-batches",
+    "least-shard-allocation-strategy.rebalance-threshold",
+    "least-shard-allocation-strategy.max-simultaneous-rebalance",
+    "least-shard-allocation-strategy.rebalance-absolute-limit",
+    "least-shard-allocation-strategy.rebalance-relative-limit",
+    "external-shard-allocation-strategy.client-timeout",
+    "waiting-for-state-timeout",
+    "updating-state-timeout",
+    "shard-region-query-timeout",
+    "entity-recovery-strategy",
+    "entity-recovery-constant-rate-strategy.frequency",
+    "entity-recovery-constant-rate-strategy.number-of-entities",
+    "coordinator-state.write-majority-plus",
+    "coordinator-state.read-majority-plus",
+    "event-sourced-remember-entities-store.max-updates-per-write",
+    "distributed-data.majority-min-cap",
+    "distributed-data.durable.keys",
+    "distributed-data.max-delta-elements",
+    "distributed-data.prefer-oldest",
+    "coordinator-singleton",
+    "coordinator-singleton-role-override",
+    "use-dispatcher",
+    "passivation.strategy",
+    "passivation.default-strategy",
+    "use-lease",
+    "lease-retry-interval",
+    "verbose-debug-logging",
+    "fail-on-invalid-entity-state-transition",
+    "healthcheck.names",
+    "healthcheck.timeout",
+    "healthcheck.disabled-after",
+    "sharded-daemon-process.keep-alive-interval",
+    "number-of-shards",
+];
+
+/// Every source file of the crates and their tests.
+fn all_sources() -> String {
+    fn collect(folder: &Path, out: &mut String) {
+        for entry in fs::read_dir(folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && !path.ends_with("target") {
+                collect(&path, out);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                out.push_str(&fs::read_to_string(&path).expect("a source file"));
+            }
+        }
+    }
+    let mut text = String::new();
+    for folder in ["core/src", "adapters", "tests/tests"] {
+        collect(&root().join(folder), &mut text);
+    }
+    text
+}
+
+#[test]
+fn every_key_of_sharding_changes_what_a_named_test_shows_or_is_rejected_with_a_reason() {
+    let document = read("docs/configuration.md");
+    let (begin, end) = ("<!-- keys of sharding:", "<!-- end of keys of sharding -->");
+    assert_eq!(rows_between(&document, begin, end), KEYS_OF_SHARDING);
+    let (_, rest) = document
+        .split_once(begin)
+        .expect("the table's beginning is marked");
+    let (table, _) = rest.split_once(end).expect("the table's end is marked");
+    let sources = all_sources();
+    let settings: Vec<String> = settings().into_iter().map(|setting| setting.key).collect();
+    for row in table.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [_, here, shown] = cells.as_slice() else {
+            panic!("three cells: {row}");
+        };
+        let test = shown.trim_matches('`');
+        let is_there = ["fn {}()", "fn {}<"].map(|form| sources.contains(&form.replace("{}", test)));
+        match here.strip_prefix("rejected: ") {
+            Some(reason) => assert!(reason.len() > 20, "a reason: {row}"),
+            None => assert!(!test.is_empty(), "nothing shows what it does: {row}"),
+        }
+        assert!(
+            test.is_empty() || is_there.contains(&true),
+            "there is no test {test}"
+        );
+        for named in here.split('`').filter(|word| word.starts_with("sharding.")) {
+            assert!(settings.iter().any(|key| key == named), "no setting {named}");
+        }
+    }
+}
