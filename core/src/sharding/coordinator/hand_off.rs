@@ -140,8 +140,13 @@ impl Coordinator {
             return;
         }
         let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
-        for shard in self.strategy(cx).rebalance(&loads, &moving, &self.desired) {
-            self.begin_hand_off(cx, shard);
+        let chosen = self.strategy(cx).rebalance(&loads, &moving, &self.desired);
+        let now = cx.mono();
+        self.resting.retain(|_, until| *until > now);
+        for shard in chosen {
+            if !self.resting.contains_key(&shard) {
+                self.begin_hand_off(cx, shard);
+            }
         }
     }
 
@@ -307,6 +312,9 @@ impl Coordinator {
         let Some(home) = self.homes.get(&shard).cloned() else {
             return;
         };
+        // Its messages waited for as long as that: they are served before it is tried again for balance alone.
+        let until = cx.mono() + cx.config().sharding.handoff_timeout;
+        self.resting.insert(shard, until);
         if let Some(region) = self.regions.get_mut(&home) {
             region.draining = false;
             if !region.lost {

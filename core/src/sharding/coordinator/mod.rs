@@ -36,6 +36,7 @@ use crate::sharding::coordinator::tokens::Tokens;
 use crate::sharding::kind::Kind;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::{ShardId, Term};
+use crate::time::Instant;
 use crate::timer::CoordinatorTimer;
 use crate::timer::ShardingTimer;
 
@@ -73,6 +74,8 @@ pub(crate) struct Coordinator {
     /// Homes that were decided and are not stored yet. The shard counts as that region's; nobody has heard of it.
     chosen: BTreeMap<ShardId, UniqueAddress>,
     hand_offs: BTreeMap<ShardId, HandOff>,
+    /// Shards whose hand-off was cancelled: they are not moved for balance for some time.
+    resting: BTreeMap<ShardId, Instant>,
     /// Counts the hand-offs of this coordinator.
     last_hand_off: u64,
     /// Members that have not said since the beginning of the term whether they have this kind. Whoever does may use a home of
@@ -138,6 +141,7 @@ impl Coordinator {
             tokens: Tokens::default(),
             chosen: BTreeMap::new(),
             hand_offs: BTreeMap::new(),
+            resting: BTreeMap::new(),
             last_hand_off: 0,
             unheard: BTreeSet::new(),
             homeless: BTreeSet::new(),

@@ -530,6 +530,25 @@ fn s_095_a_hand_off_that_takes_too_long_leaves_the_shard_where_it_is() {
 }
 
 #[test]
+fn a_shard_whose_hand_off_was_cancelled_is_served_before_it_is_moved_for_balance_again() {
+    let mut rig = Rig::active();
+    for shard in 0..8 {
+        rig.coordinator.set_home(ShardId(shard), &b());
+    }
+    let moving = |rig: &Rig| rig.coordinator.hand_offs.keys().copied().collect::<Vec<_>>();
+    rig.fire(rig.fixture.config.sharding.rebalance_interval);
+    let first = moving(&rig);
+    assert!(!first.is_empty());
+    // Nobody marks: after a minute all are cancelled, and rest for another.
+    rig.fire(Duration::from_secs(65));
+    assert_eq!(rig.fixture.stats.sharding.hand_offs_timed_out, first.len() as u64);
+    rig.fire(Duration::from_secs(40));
+    assert!(moving(&rig).iter().all(|shard| !first.contains(shard)));
+    rig.fire(Duration::from_secs(30));
+    assert!(moving(&rig).iter().any(|shard| first.contains(shard)));
+}
+
+#[test]
 fn an_acknowledgement_of_a_hand_off_that_was_cancelled_does_not_count_for_the_next() {
     let mut rig = Rig::moving();
     rig.fire(Duration::from_secs(60));

@@ -128,14 +128,26 @@ impl Buffers {
         pending
     }
 
-    /// Takes what one other node sent for a shard and for its entities, for each of them oldest first. Linear in what waits for them.
-    pub(super) fn take_from(&mut self, shard: ShardId, from: &UniqueAddress) -> VecDeque<PendingMessage> {
+    /// Takes what one other node sent for a shard and for its entities, or for one of them, for each oldest first. Linear in what waits for
+    /// them.
+    pub(super) fn take_from(
+        &mut self,
+        shard: ShardId,
+        from: &UniqueAddress,
+        only: Option<&EntityId>,
+    ) -> VecDeque<PendingMessage> {
         let mut taken = VecDeque::new();
         if self.by_entity.is_empty() && self.arrived.is_empty() {
             return taken;
         }
-        let is_of = |pending: &PendingMessage| pending.from.as_ref() == Some(from);
-        let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
+        let is_of = |pending: &PendingMessage| {
+            let for_it = only.is_none_or(|entity| pending.envelope.entity == *entity);
+            for_it && pending.from.as_ref() == Some(from)
+        };
+        let entities: Vec<EntityId> = match only {
+            Some(entity) => Vec::from([entity.clone()]),
+            None => self.entities_of(shard).cloned().collect(),
+        };
         for entity in entities {
             let key = (shard, entity);
             if let Some(queue) = self.by_entity.get_mut(&key) {

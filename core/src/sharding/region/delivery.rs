@@ -222,12 +222,7 @@ impl Region {
         let pending = overflow.pending;
         match pending.from.clone() {
             None => pending.fail(shared, AskFailure::BufferFull),
-            Some(from) => {
-                let shard = pending.envelope.shard;
-                self.hand_back_from(shared, shard, &from);
-                pending.hand_back(shared);
-                self.returning.insert((shard, from));
-            }
+            Some(from) => self.hand_back_overflow(shared, from, pending),
         }
     }
 }

@@ -63,6 +63,7 @@ impl Region {
         self.homes.clear();
         self.marks.clear();
         self.returning.clear();
+        self.returning_for.clear();
         self.after_pause.clear();
         self.tokens.clear();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);

@@ -129,6 +129,8 @@ pub(crate) struct Region {
     repeat_from: ShardId,
     /// Senders whose messages for a shard go back to them, whatever runs here, until they mark.
     returning: BTreeSet<(ShardId, UniqueAddress)>,
+    /// The same for single entities, of shards that run here: for those there was no room.
+    returning_for: BTreeSet<(ShardId, UniqueAddress, EntityId)>,
     /// The time for ending in good order is up, or nobody is there who could take over: nothing is waited for.
     hurries: bool,
     /// Shards on this node, stopping ones included.
@@ -190,6 +192,7 @@ impl Region {
             last_mark: 0,
             repeat_from: ShardId(0),
             returning: BTreeSet::new(),
+            returning_for: BTreeSet::new(),
             hurries: false,
             shards: BTreeMap::new(),
             buffers: Buffers::default(),

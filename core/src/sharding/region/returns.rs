@@ -6,7 +6,12 @@ use super::Region;
 use crate::ident::UniqueAddress;
 use crate::message::{ShardMark, ShardingMsg};
 use crate::sharding::pending_message::{PendingMessage, Shared};
-use crate::sharding::state::ids::ShardId;
+use crate::sharding::shard::Shard;
+use crate::sharding::state::ids::{EntityId, ShardId};
+
+/// Entities whose messages go back one by one; past that a shard's all do. Each came with a message for which there was no room, and whose
+/// sender marks as soon as it hears of it.
+const RETURNING_FOR_MAX: usize = 1_024;
 
 impl Region {
     /// A message of another node's user: delivered, kept for an entity, for the beginning of a shard or for the end of a pause, or given back.
@@ -37,8 +42,17 @@ impl Region {
 
     /// Whether an earlier message of this one's sender for the shard went back, and no mark has come since.
     fn goes_back(&self, shard: ShardId, pending: &PendingMessage) -> bool {
-        let is_of = |from: &UniqueAddress| self.returning.contains(&(shard, from.clone()));
-        !self.returning.is_empty() && pending.from.as_ref().is_some_and(is_of)
+        if self.returning.is_empty() && self.returning_for.is_empty() {
+            return false;
+        }
+        pending.from.as_ref().is_some_and(|from| {
+            let key = (shard, from.clone());
+            self.returning.contains(&key) || {
+                let (shard, from) = key;
+                let key = (shard, from, pending.envelope.entity.clone());
+                self.returning_for.contains(&key)
+            }
+        })
     }
 
     /// A node has marked behind what it sent for a shard. What of that waits here, for an entity's next incarnation, for the shard to
@@ -46,18 +60,45 @@ impl Region {
     /// from here on that node's messages count again.
     pub(crate) fn on_mark(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, mark: ShardMark) {
         self.returning.remove(&(mark.shard, from.clone()));
-        self.hand_back_from(shared, mark.shard, from);
+        if !self.returning_for.is_empty() {
+            self.returning_for
+                .retain(|(shard, of, _)| *shard != mark.shard || of != from);
+        }
+        self.hand_back_from(shared, mark.shard, from, None);
         shared.cx.send(from, ShardingMsg::MarkAck(mark));
     }
 
-    /// Gives back what of one node's waits here for a shard, in order: nothing newer of it may go back before.
-    pub(super) fn hand_back_from(
+    /// There is no room for a message of another node: it goes back, behind what of that node's waits here and is older. If the shard
+    /// runs, only what is for that entity: two nodes whose buffers are full would wait for each other's other entities otherwise.
+    pub(super) fn hand_back_overflow(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        from: UniqueAddress,
+        pending: PendingMessage,
+    ) {
+        let (shard, entity) = (pending.envelope.shard, pending.envelope.entity.clone());
+        let takes = |here: &Shard| here.is_running();
+        let runs =
+            !self.paused && !self.buffers.has_arrived(shard) && self.shards.get(&shard).is_some_and(takes);
+        let for_one = runs && self.returning_for.len() < RETURNING_FOR_MAX;
+        self.hand_back_from(shared, shard, &from, for_one.then_some(&entity));
+        pending.hand_back(shared);
+        if for_one {
+            self.returning_for.insert((shard, from, entity));
+        } else {
+            self.returning.insert((shard, from));
+        }
+    }
+
+    /// Gives back what of one node's waits here for a shard, or for one of its entities, in order: nothing newer of it may go back before.
+    fn hand_back_from(
         &mut self,
         shared: &mut Shared<'_, '_>,
         shard: ShardId,
         from: &UniqueAddress,
+        only: Option<&EntityId>,
     ) {
-        for pending in self.buffers.take_from(shard, from) {
+        for pending in self.buffers.take_from(shard, from, only) {
             pending.hand_back(shared);
         }
     }
@@ -105,6 +146,7 @@ impl Region {
     /// Nothing comes from a node any more.
     pub(super) fn forget_sender(&mut self, node: &UniqueAddress) {
         self.returning.retain(|(_, from)| from != node);
+        self.returning_for.retain(|(_, from, _)| from != node);
     }
 
     fn keep_arrived(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {

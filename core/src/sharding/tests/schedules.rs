@@ -546,6 +546,9 @@ impl Schedule {
             let region = sharding.kinds.get(&kind()).map(|machines| &machines.region);
             text += &alloc::format!("node {at}: {region:?}\n{:?}\n", sharding.coordinator(kind()));
             text += &alloc::format!("mailboxes {:?}\n", self.world.peers[at].mailboxes);
+            text += &alloc::format!("timers {:?}\n", self.world.peers[at].fixture.timers);
+            let machine = sharding.kinds.get(&kind()).map(|machines| &machines.coordinator);
+            text += &alloc::format!("coordinator {machine:?}\n");
         }
         text
     }

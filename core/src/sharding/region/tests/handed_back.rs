@@ -323,6 +323,32 @@ fn what_another_node_sent_and_does_not_fit_goes_back_and_what_is_of_this_node_is
 }
 
 #[test]
+fn what_does_not_fit_for_one_entity_does_not_hold_up_the_others() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_messages_max = 1;
+    let mut rig = Rig::with_config(true, config);
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    rig.route("0");
+    rig.passivate_first();
+    rig.route("1");
+    let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
+    assert_eq!(effects[1..], [hands_back(c(), envelope("2", None, 1))]);
+    let mut other = foreign("3", c());
+    other.envelope.entity = EntityId::from("f");
+    let effects = rig.act(|region, shared| region.route(shared, other));
+    assert!(effects.contains(&delivers(slot(1), "3")), "{effects:?}");
+    // Of the one there is room for by now, nothing overtakes what went back.
+    let entity = EntityId::from("e");
+    rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &entity));
+    let effects = rig.act(|region, shared| region.route(shared, foreign("4", c())));
+    assert_eq!(effects, vec![hands_back(c(), envelope("4", None, 1))]);
+    rig.act(|region, shared| region.on_mark(shared, &c(), marks(1)));
+    let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
+    assert!(effects.contains(&delivers(slot(2), "2")), "{effects:?}");
+}
+
+#[test]
 fn a_region_that_has_ended_hands_back_what_others_send_and_fails_what_comes_back() {
     let mut rig = Rig::registered(true);
     rig.act(|region, shared| region.drain(shared));
