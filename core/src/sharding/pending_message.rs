@@ -25,6 +25,8 @@ pub(crate) struct PendingMessage {
     pub(crate) deadline: Option<Instant>,
     /// The node whose user sent it; `None` for this node's own.
     pub(crate) from: Option<UniqueAddress>,
+    /// It has been in a buffer of this node: it is kept, wherever it has to wait next.
+    pub(crate) is_admitted: bool,
 }
 
 impl PendingMessage {
@@ -36,6 +38,7 @@ impl PendingMessage {
             deadline: left.map(|left| cx.mono() + left),
             envelope,
             from: Some(from.clone()),
+            is_admitted: false,
         }
     }
 

@@ -107,6 +107,7 @@ impl Sharding {
                     envelope,
                     deadline: None,
                     from: None,
+                    is_admitted: false,
                 },
             ),
             Err(reason) => fail(cx, &mut self.asks, envelope, reason),
@@ -141,6 +142,7 @@ impl Sharding {
                 envelope,
                 deadline,
                 from,
+                is_admitted: false,
             },
         );
     }

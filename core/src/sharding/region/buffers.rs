@@ -62,8 +62,8 @@ pub(super) struct Overflow {
 
 impl Buffers {
     /// Appends a message to its shard's queue; what did not fit.
-    pub(super) fn push(&mut self, limits: &ShardingConfig, pending: PendingMessage) -> Option<Overflow> {
-        if !self.count_in(limits, &pending) {
+    pub(super) fn push(&mut self, limits: &ShardingConfig, mut pending: PendingMessage) -> Option<Overflow> {
+        if !self.count_in(limits, &mut pending) {
             return Some(self.overflow(pending));
         }
         let queue = self.by_shard.entry(pending.envelope.shard).or_default();
@@ -73,7 +73,8 @@ impl Buffers {
 
     /// Puts a message that was handed back before those that have not been sent yet, and behind those that were handed back
     /// before it. It has been admitted once and is kept in any case: how many come back is bounded by what the links held.
-    pub(super) fn push_handed_back(&mut self, pending: PendingMessage) {
+    pub(super) fn push_handed_back(&mut self, mut pending: PendingMessage) {
+        pending.is_admitted = true;
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(pending.bytes());
         let queue = self.by_shard.entry(pending.envelope.shard).or_default();
@@ -97,9 +98,9 @@ impl Buffers {
     pub(super) fn push_arrived(
         &mut self,
         limits: &ShardingConfig,
-        pending: PendingMessage,
+        mut pending: PendingMessage,
     ) -> Option<Overflow> {
-        if !self.count_in(limits, &pending) {
+        if !self.count_in(limits, &mut pending) {
             return Some(self.overflow(pending));
         }
         let queue = self.arrived.entry(pending.envelope.shard).or_default();
@@ -180,9 +181,9 @@ impl Buffers {
     pub(super) fn push_for_entity(
         &mut self,
         limits: &ShardingConfig,
-        pending: PendingMessage,
+        mut pending: PendingMessage,
     ) -> Option<Overflow> {
-        if !self.count_in(limits, &pending) {
+        if !self.count_in(limits, &mut pending) {
             return Some(self.overflow(pending));
         }
         let key = (pending.envelope.shard, pending.envelope.entity.clone());
@@ -191,15 +192,17 @@ impl Buffers {
         None
     }
 
-    /// Counts a message in, if there is room for it.
-    fn count_in(&mut self, limits: &ShardingConfig, pending: &PendingMessage) -> bool {
+    /// Counts a message in, if there is room for it, or it was admitted before and only waits elsewhere from now on: what was handed back
+    /// may have taken its place.
+    fn count_in(&mut self, limits: &ShardingConfig, pending: &mut PendingMessage) -> bool {
         let bytes = self.bytes.saturating_add(pending.bytes());
         let fits = self.messages < limits.buffer_messages_max && bytes <= limits.buffer_bytes_max;
-        if fits {
+        if fits || pending.is_admitted {
+            pending.is_admitted = true;
             self.messages += 1;
             self.bytes = bytes;
         }
-        fits
+        pending.is_admitted
     }
 
     fn overflow(&mut self, pending: PendingMessage) -> Overflow {

@@ -148,6 +148,7 @@ fn pending(text: &str, ask: Option<AskTicket>, hops: u8) -> PendingMessage {
         envelope: envelope(text, ask, hops),
         deadline: None,
         from: (hops > 0).then(c),
+        is_admitted: false,
     }
 }
 

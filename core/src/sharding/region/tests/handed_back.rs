@@ -9,6 +9,7 @@ use crate::sharding::state::chain::AskChain;
 fn foreign(text: &str, from: UniqueAddress) -> PendingMessage {
     PendingMessage {
         from: Some(from),
+        is_admitted: false,
         ..pending(text, None, 1)
     }
 }
@@ -17,6 +18,7 @@ fn foreign(text: &str, from: UniqueAddress) -> PendingMessage {
 fn comes_back(rig: &mut Rig, text: &str, hops: u8, from: UniqueAddress) -> Vec<Effect> {
     let pending = PendingMessage {
         from: None,
+        is_admitted: false,
         ..pending(text, None, hops)
     };
     rig.act(|region, shared| region.on_handed_back(shared, &from, pending))
@@ -346,6 +348,32 @@ fn what_does_not_fit_for_one_entity_does_not_hold_up_the_others() {
     rig.act(|region, shared| region.on_mark(shared, &c(), marks(1)));
     let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
     assert!(effects.contains(&delivers(slot(2), "2")), "{effects:?}");
+}
+
+#[test]
+fn what_waits_for_a_shard_is_kept_for_its_entity_although_the_buffer_is_full_by_then() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_messages_max = 1;
+    let mut rig = Rig::with_config(true, config);
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    rig.route("0");
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+    rig.route("2");
+    comes_back(&mut rig, "1", 2, c());
+    // The hand-off is cancelled: both go to the entity, which has not stopped.
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    assert!(!effects.iter().any(|effect| matches!(
+        effect,
+        Effect::Notify(Event::Sharding {
+            event: ShardingEvent::DeadLetter { .. },
+            ..
+        })
+    )));
+    let entity = EntityId::from("e");
+    let effects = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &entity));
+    let both = [delivers(slot(1), "1"), delivers(slot(1), "2")];
+    assert!(effects.ends_with(&both), "{effects:?}");
 }
 
 #[test]

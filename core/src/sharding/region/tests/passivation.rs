@@ -48,6 +48,7 @@ impl Rig {
             },
             deadline: None,
             from,
+            is_admitted: false,
         };
         self.act(|region, shared| region.route(shared, pending))
     }
@@ -472,6 +473,7 @@ impl Run {
                     },
                     deadline: None,
                     from: (from > 0).then(|| node("c", u64::from(from))),
+                    is_admitted: false,
                 };
                 self.rig.act(|region, shared| region.route(shared, pending))
             }
