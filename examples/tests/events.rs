@@ -18,7 +18,7 @@ fn events_are_measured_beside_the_bare_store() {
     let text = String::from_utf8(events.stdout).unwrap();
     let result: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     let rows = result["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 3, "{result}");
+    assert_eq!(rows.len(), 6, "two stores: {result}");
     for row in rows {
         assert!(row["events_per_s"].as_f64().unwrap() > 1.0, "{result}");
         assert!(row["appends_per_s"].as_f64().unwrap() > 1.0, "{result}");

@@ -1,13 +1,11 @@
 //! The store without Quorate around it: one thread, and groups of as many appends as entities are asked at once, each to a log of its
 //! own.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use quorate_driver::Store;
 use quorate_driver::core::Token;
 use quorate_driver::core::store::{Bytes, LogName, Space, StoreOrder};
-use quorate_store_redb::Redb;
 
 use super::{Failure, rate};
 
@@ -20,8 +18,7 @@ const SPACE: Space = Space(17);
 const TOKEN: Token = Token::new(0, 1);
 
 /// Commits groups for so long.
-pub(super) fn appends_per_s(file: &Path, at_once: usize, time: Duration) -> Result<f64, Failure> {
-    let mut store = Redb::open(file)?;
+pub(super) fn appends_per_s(mut store: impl Store, at_once: usize, time: Duration) -> Result<f64, Failure> {
     store.open()?;
     let logs: Vec<LogName> = (0..at_once)
         .map(|log| LogName::from(format!("Counter/{log}")))
@@ -46,7 +43,7 @@ pub(super) fn appends_per_s(file: &Path, at_once: usize, time: Duration) -> Resu
     Ok(rate(expected * at_once as u64, started))
 }
 
-fn commit(store: &mut Redb, orders: &[StoreOrder]) -> Result<(), Failure> {
+fn commit(store: &mut impl Store, orders: &[StoreOrder]) -> Result<(), Failure> {
     let group: Vec<(Space, &StoreOrder)> = orders.iter().map(|order| (SPACE, order)).collect();
     for outcome in store.commit(&group)? {
         outcome?;

@@ -1,13 +1,11 @@
 //! One node, one kind, and as many counters asked at once: each has its next command when it has answered the last one.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_driver::EntityContext;
 use quorate_driver::durable::{Decision, EventSourced, Retention, Versioned};
-use quorate_store_redb::Redb;
+use quorate_driver::{EntityContext, Store};
 use quorate_tokio::{Cluster, Kind, Security};
 use serde::{Deserialize, Serialize};
 
@@ -44,12 +42,12 @@ impl EventSourced for Counter {
 }
 
 /// Has the counters asked for so long.
-pub(super) async fn events_per_s(file: &Path, at_once: usize, time: Duration) -> Result<f64, Failure> {
+pub(super) async fn events_per_s(store: impl Store, at_once: usize, time: Duration) -> Result<f64, Failure> {
     let cluster = Cluster::builder("events")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .fast_profile()
-        .store(Redb::open(file)?)
+        .store(store)
         .start()
         .await?;
     cluster.join([cluster.address().address()]).await?;

@@ -10,10 +10,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
+use quorate_driver::MemoryStore;
+use quorate_store_redb::Redb;
 
 const HELP: &str = "\
-Measures events of durable entities per second on one node with a redb file, beside appends to the
-same kind of file without Quorate around it.
+Measures events of durable entities per second on one node, with a store in memory and with a redb
+file, beside appends to the same kind of store without Quorate around it.
 
 Usage: events [OPTIONS]
 
@@ -40,8 +42,25 @@ struct Options {
     json: bool,
 }
 
-/// One row: so many at once, and what both did.
+/// Where events are kept.
+#[derive(Clone, Copy)]
+enum Kept {
+    Memory,
+    Redb,
+}
+
+impl Kept {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Redb => "redb",
+        }
+    }
+}
+
+/// One row: a store, so many at once, and what both did.
 struct Row {
+    kept: Kept,
     at_once: usize,
     events_per_s: f64,
     appends_per_s: f64,
@@ -103,10 +122,11 @@ fn run(options: &Options) -> Result<(), Failure> {
     let folder = Folder(within.join(format!("quorate-events-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0)?;
     let rows = measure(options, &folder.0)?;
-    println!("entities at once | events/s | appends/s of the bare store | share");
+    println!("store  | entities at once | events/s | appends/s of the bare store | share");
     for row in &rows {
         println!(
-            "{:>16} | {:>8.0} | {:>27.0} | {:>4.1} %",
+            "{:<6} | {:>16} | {:>8.0} | {:>27.0} | {:>4.1} %",
+            row.kept.name(),
             row.at_once,
             row.events_per_s,
             row.appends_per_s,
@@ -116,8 +136,11 @@ fn run(options: &Options) -> Result<(), Failure> {
     if options.json {
         let row = |row: &Row| {
             format!(
-                "{{\"at_once\":{},\"events_per_s\":{:.0},\"appends_per_s\":{:.0}}}",
-                row.at_once, row.events_per_s, row.appends_per_s
+                "{{\"store\":\"{}\",\"at_once\":{},\"events_per_s\":{:.0},\"appends_per_s\":{:.0}}}",
+                row.kept.name(),
+                row.at_once,
+                row.events_per_s,
+                row.appends_per_s
             )
         };
         let rows: Vec<String> = rows.iter().map(row).collect();
@@ -132,18 +155,38 @@ fn measure(options: &Options, folder: &Path) -> Result<Vec<Row>, Failure> {
         .enable_all()
         .build()?;
     let mut rows = Vec::new();
-    for at_once in AT_ONCE {
-        let (mut ours, mut bare) = (Vec::new(), Vec::new());
-        for round in 0..options.rounds {
-            let file = |what: &str| folder.join(format!("{what}-{at_once}-{round}.redb"));
-            ours.push(runtime.block_on(entities::events_per_s(&file("entities"), at_once, options.each))?);
-            bare.push(bare::appends_per_s(&file("bare"), at_once, options.each)?);
+    for kept in [Kept::Memory, Kept::Redb] {
+        for at_once in AT_ONCE {
+            let (mut ours, mut bare) = (Vec::new(), Vec::new());
+            for round in 0..options.rounds {
+                let file = |what: &str| folder.join(format!("{what}-{at_once}-{round}.redb"));
+                let (events, appends) = match kept {
+                    Kept::Memory => (
+                        runtime.block_on(entities::events_per_s(
+                            MemoryStore::new(),
+                            at_once,
+                            options.each,
+                        ))?,
+                        bare::appends_per_s(MemoryStore::new(), at_once, options.each)?,
+                    ),
+                    Kept::Redb => {
+                        let (ours, alone) = (Redb::open(file("entities"))?, Redb::open(file("bare"))?);
+                        (
+                            runtime.block_on(entities::events_per_s(ours, at_once, options.each))?,
+                            bare::appends_per_s(alone, at_once, options.each)?,
+                        )
+                    }
+                };
+                ours.push(events);
+                bare.push(appends);
+            }
+            rows.push(Row {
+                kept,
+                at_once,
+                events_per_s: median(ours),
+                appends_per_s: median(bare),
+            });
         }
-        rows.push(Row {
-            at_once,
-            events_per_s: median(ours),
-            appends_per_s: median(bare),
-        });
     }
     Ok(rows)
 }

@@ -9,7 +9,9 @@ pub(crate) enum Trace {
     Uniform,
     /// A few very often, most rarely: the n-th with a frequency of 1/n, fifty times as many as may run.
     Zipf,
-    /// The same, and every other access goes to somebody who comes once and never again.
+    /// Everybody once and never again.
+    Once,
+    /// As Zipf, and every other access goes to somebody who comes once and never again.
     Scan,
     /// One after the other in a circle, a quarter more than may run.
     Loop,
@@ -18,12 +20,20 @@ pub(crate) enum Trace {
 }
 
 impl Trace {
-    pub(crate) const ALL: [Self; 5] = [Self::Uniform, Self::Zipf, Self::Scan, Self::Loop, Self::Shift];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Uniform,
+        Self::Zipf,
+        Self::Once,
+        Self::Scan,
+        Self::Loop,
+        Self::Shift,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
             Self::Zipf => "Zipf",
+            Self::Once => "scan",
             Self::Scan => "Zipf and scan",
             Self::Loop => "loop",
             Self::Shift => "shifting Zipf",
@@ -35,6 +45,7 @@ impl Trace {
         let limit = limit as u64;
         match self {
             Self::Uniform => (0..accesses).map(|_| chance.below(10 * limit)).collect(),
+            Self::Once => (0..accesses as u64).collect(),
             Self::Loop => (0..accesses as u64).map(|at| at % (limit + limit / 4)).collect(),
             Self::Zipf | Self::Scan | Self::Shift => {
                 let zipf = Zipf::new(50 * limit);
@@ -43,7 +54,9 @@ impl Trace {
                     Self::Scan if at % 2 == 1 => 1_000_000_000 + at,
                     // Other names for the same ranks.
                     Self::Shift => zipf.draw(&mut chance) + at / phase * 100 * limit,
-                    Self::Uniform | Self::Zipf | Self::Scan | Self::Loop => zipf.draw(&mut chance),
+                    Self::Uniform | Self::Zipf | Self::Once | Self::Scan | Self::Loop => {
+                        zipf.draw(&mut chance)
+                    }
                 };
                 (0..accesses as u64).map(visit).collect()
             }

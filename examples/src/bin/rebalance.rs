@@ -1,0 +1,203 @@
+//! How many rounds a rebalance takes and what they cost: each strategy with ten thousand shards, when nodes come to some that have them
+//! all. Virtual time: a round is one look at the balance. `docs/benchmarks.md` says how to read it.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use lexopt::prelude::*;
+use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::membership::app_version::AppVersion;
+use quorate_core::membership::member::Status;
+use quorate_core::sharding::allocation::{
+    AllocationSettings, DesiredHomes, HashingLimits, RebalanceLimits, RegionLoad, SimultaneousLimits,
+};
+use quorate_core::sharding::ids::ShardId;
+
+const HELP: &str = "\
+Rebalances shards after nodes have come: rounds, moves and processor time of each strategy.
+
+Usage: rebalance [OPTIONS]
+
+Options:
+      --shards N  shards of the kind (default 10000)
+      --json      end standard output with one line of JSON
+  -h, --help      print this
+";
+
+/// Nodes that have all shards, and nodes in the end.
+const GROWS: [(usize, usize); 4] = [(1, 3), (9, 10), (50, 100), (999, 1_000)];
+
+/// Nodes up to which shards are placed by consistent hashing here: each placement looks at all points of all nodes.
+const HASHED_MAX: usize = 10;
+
+/// Rounds after which a strategy does not come to rest.
+const ROUNDS_MAX: usize = 100_000;
+
+/// The default of `sharding.rebalance_interval`.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    let (mut shards, mut json) = (10_000, false);
+    let mut parser = lexopt::Parser::from_env();
+    let mut parse = || -> Result<bool, lexopt::Error> {
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("shards") => {
+                    shards = parser.value()?.parse()?;
+                    if !(1..=65_536).contains(&shards) {
+                        return Err("--shards must be from 1 to 65536".into());
+                    }
+                }
+                Long("json") => json = true,
+                Short('h') | Long("help") => return Ok(false),
+                Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
+            }
+        }
+        Ok(true)
+    };
+    match parse() {
+        Ok(true) => run(shards, json),
+        Ok(false) => print!("{HELP}"),
+        Err(error) => {
+            eprintln!("rebalance: {error}; try --help");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(shards: u32, json: bool) {
+    let strategies = [
+        ("limits 100, 0.1", limits(100, 0.1)),
+        ("limits 1000, 1.0", limits(1_000, 1.0)),
+        ("threshold 1, 3 at once", threshold(1, 3)),
+        ("threshold 100, 100 at once", threshold(100, 100)),
+        (
+            "consistent hashing",
+            AllocationSettings::ConsistentHashing(HashingLimits::default()),
+        ),
+    ];
+    let mut rows = Vec::new();
+    println!(
+        "{shards} shards; virtual time at one round in {} s",
+        INTERVAL.as_secs()
+    );
+    println!(
+        "nodes        | strategy                   | rounds | moved  | virtual time | most, least | CPU per round"
+    );
+    for (from, to) in GROWS {
+        for (name, strategy) in &strategies {
+            let hashes = matches!(strategy, AllocationSettings::ConsistentHashing(_));
+            if hashes && to > HASHED_MAX {
+                continue;
+            }
+            let mut cluster = Placed::new(from, to, shards, strategy);
+            let started = Instant::now();
+            let (rounds, moved) = cluster.rebalance(strategy);
+            let cpu = started.elapsed();
+            let counts = cluster.regions.values().map(Vec::len);
+            let (most, least) = (counts.clone().max().unwrap_or(0), counts.min().unwrap_or(0));
+            let each = cpu.as_secs_f64() * 1e6 / rounds.max(1) as f64;
+            let time = INTERVAL.as_secs() * rounds as u64;
+            println!(
+                "{from:>4} to {to:<4} | {name:<26} | {rounds:>6} | {moved:>6} | {time:>10} s | {most:>4}, {least:>4}  | {each:>9.0} us"
+            );
+            rows.push(format!(
+                "{{\"from\":{from},\"to\":{to},\"strategy\":\"{name}\",\"rounds\":{rounds},\"moved\":{moved},\
+                 \"most\":{most},\"least\":{least},\"us_per_round\":{each:.1}}}"
+            ));
+        }
+    }
+    if json {
+        println!("[{}]", rows.join(","));
+    }
+}
+
+const fn limits(absolute: usize, relative: f64) -> AllocationSettings {
+    AllocationSettings::LeastShards(RebalanceLimits { absolute, relative })
+}
+
+const fn threshold(threshold: usize, simultaneous: usize) -> AllocationSettings {
+    AllocationSettings::LeastShardsOneByOne(SimultaneousLimits {
+        threshold,
+        simultaneous,
+    })
+}
+
+/// Which node has which shards, in the order in which it got them.
+struct Placed {
+    regions: BTreeMap<UniqueAddress, Vec<ShardId>>,
+    version: AppVersion,
+}
+
+impl Placed {
+    /// All shards were allocated when there were `from` nodes; now there are `to`.
+    fn new(from: usize, to: usize, shards: u32, strategy: &AllocationSettings) -> Self {
+        let mut placed = Self {
+            regions: BTreeMap::new(),
+            version: AppVersion::default(),
+        };
+        placed.grow(0..from);
+        for shard in 0..shards {
+            placed.place(ShardId(shard), strategy);
+        }
+        placed.grow(from..to);
+        placed
+    }
+
+    fn grow(&mut self, nodes: std::ops::Range<usize>) {
+        for at in nodes {
+            if let Ok(address) = Address::new(&format!("node-{at:04}"), 7355) {
+                let node = UniqueAddress::new(address, at as u64 + 1);
+                self.regions.insert(node, Vec::new());
+            }
+        }
+    }
+
+    fn loads(&self) -> Vec<RegionLoad<'_>> {
+        let load = |(node, shards)| RegionLoad {
+            node,
+            status: Status::Up,
+            app_version: self.version.clone(),
+            shards,
+        };
+        self.regions
+            .iter()
+            .map(|(node, shards)| load((node, shards.as_slice())))
+            .collect()
+    }
+
+    fn place(&mut self, shard: ShardId, strategy: &AllocationSettings) {
+        let loads = self.loads();
+        let chosen = strategy.allocate(None, shard, &loads, &DesiredHomes::new());
+        let node = chosen.and_then(|at| loads.get(at)).map(|load| load.node.clone());
+        if let Some(shards) = node.and_then(|node| self.regions.get_mut(&node)) {
+            shards.push(shard);
+        }
+    }
+
+    /// Rounds until nothing moves any more, and how many shards moved. Every move is done before the next round.
+    fn rebalance(&mut self, strategy: &AllocationSettings) -> (usize, usize) {
+        let (mut rounds, mut moved) = (0, 0);
+        while rounds < ROUNDS_MAX {
+            let moving: BTreeSet<ShardId> = strategy
+                .rebalance(&self.loads(), &BTreeSet::new(), &DesiredHomes::new())
+                .into_iter()
+                .collect();
+            if moving.is_empty() {
+                break;
+            }
+            rounds += 1;
+            moved += moving.len();
+            for shards in self.regions.values_mut() {
+                shards.retain(|shard| !moving.contains(shard));
+            }
+            for shard in moving {
+                self.place(shard, strategy);
+            }
+        }
+        (rounds, moved)
+    }
+}
