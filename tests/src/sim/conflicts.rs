@@ -164,11 +164,16 @@ impl Conflict {
         sim.faults.add(FaultKind::Conflict);
         sim.fact(second, format_args!("is told to host {:?} as well", cast.shard));
         let from = sim.processes[cast.coordinator as usize].me.clone();
+        // Below the home's, or above every one that was given: whoever has the lower one has to stop, and takes its time for that.
+        let (token, stuck) = if self.chance.per_mille(500) {
+            (Token::NONE, second)
+        } else {
+            (Token::new(u64::from(u32::MAX), 1), home)
+        };
         let body = ShardingBody::HostShard {
             term: cast.term.clone(),
             shard: cast.shard,
-            // Below the home's, or above every one that was given.
-            token: [Token::NONE, Token::new(u64::from(u32::MAX), 1)][self.chance.index(2)],
+            token,
         };
         let kind = KindId::of(KIND);
         sim.checks.plant_home(kind, cast.term.clone(), cast.shard, second);
@@ -181,7 +186,6 @@ impl Conflict {
                 sim.ask(index, &entity, Duration::from_secs(1));
             }
         }
-        let stuck = if self.chance.per_mille(500) { home } else { second };
         sim.advance(sim.now + SECOND / 10);
         sim.processes[stuck as usize].is_stuck = true;
         self.stage = Stage::Crash {
