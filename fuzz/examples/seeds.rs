@@ -92,6 +92,8 @@ fn main() -> io::Result<()> {
             ShardingMsg::ASK_REPLY.kind,
             ShardingMsg::HAND_BACK.kind,
             ShardingMsg::MARK.kind,
+            ShardingMsg::MARK_ACK.kind,
+            ShardingMsg::WATCH.kind,
         ]
         .iter()
         .position(|known| *known == number)

@@ -44,6 +44,8 @@ pub fn sharding(data: &[u8]) {
         ShardingMsg::ASK_REPLY.kind,
         ShardingMsg::HAND_BACK.kind,
         ShardingMsg::MARK.kind,
+        ShardingMsg::MARK_ACK.kind,
+        ShardingMsg::WATCH.kind,
     ];
     check_body(kinds[usize::from(*pick) % kinds.len()], body);
 }

@@ -45,7 +45,7 @@ pub const TARGETS: [Target; 11] = [
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.
-pub const KINDS: [u16; 24] = [
+pub const KINDS: [u16; 25] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -70,6 +70,7 @@ pub const KINDS: [u16; 24] = [
     JournalMsg::REPLY.kind,
     ShardingMsg::MARK.kind,
     ShardingMsg::MARK_ACK.kind,
+    ShardingMsg::WATCH.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
