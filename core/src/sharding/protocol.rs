@@ -381,7 +381,7 @@ pub enum Event {
     },
     /// What the store holds of the kind's homes is none of what a coordinator writes. Nothing is allocated before it is removed.
     CoordinatorStateDamaged,
-    /// This node's coordinator gave a shard a home.
+    /// This node's coordinator gave a shard a home, or gave it to the region that runs it anew.
     ShardAllocated {
         /// The shard.
         shard: ShardId,

@@ -7,6 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::Coordinator;
+use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
@@ -166,6 +167,11 @@ impl Coordinator {
         for shard in stored {
             self.tokens.renewed.remove(&shard);
             if let Some(home) = self.homes.get(&shard).cloned() {
+                let event = ShardingEvent::ShardAllocated {
+                    shard,
+                    home: home.clone(),
+                };
+                cx.notify_sharding(self.kind.id, event);
                 self.host(cx, shard, &home);
             }
         }

@@ -568,7 +568,7 @@ fn s_10_16_a_claim_whose_token_is_not_the_stored_one_gets_a_new_one_that_is_stor
         };
         let answer = AnyAnswer::Journal(answer);
         let effects = rig.act(|coordinator, cx| coordinator.on_log_answer(cx, ask, answer));
-        assert_eq!(effects, vec![says(b(), host(S))]);
+        assert_eq!(effects, vec![allocated(S, b()), says(b(), host(S))]);
         let renewed = Token::new(3, 1);
         assert_eq!(rig.given, [(S, renewed)], "of the term that was claimed");
         assert!(renewed > EARLIER);
