@@ -30,6 +30,9 @@ const STOPPED_MAX: Duration = Duration::from_secs(300);
 const SURVEY: Duration = Duration::from_secs(3);
 const LATE: Duration = Duration::from_secs(20);
 
+/// Entities whose places are said: enough for some on every node.
+const EXPLAINED: usize = 24;
+
 /// Members of a cluster of processes.
 pub(super) const FIVE: usize = 5;
 
@@ -185,15 +188,17 @@ async fn first_or_joined<A: Adapter>(builder: ClusterBuilder<A, Security>, seed:
     node
 }
 
-/// One of five; it says what hosts a kind whenever that is something else, until it is killed.
+/// One of five; it says what hosts a kind and where some entities are whenever that is something else, until it is killed.
 async fn surveyed<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Termination {
     // Who is stopped is a member for longer than a test waits: it is asked, and says nothing.
     let builder = builder.config(|config| config.failure_detector.acceptable_heartbeat_pause = STOPPED_MAX);
     let node = first_or_joined(builder, seed).await;
     all_up(&node, FIVE).await;
     let region = notebooks(&node).await;
-    let (mut shown, mut explained) = (String::new(), String::new());
-    let entity = region.entity("explained");
+    let entities: Vec<_> = (0..EXPLAINED)
+        .map(|number| region.entity(format!("explained-{number}")))
+        .collect();
+    let mut shown = String::new();
     loop {
         let begun = runtime::<A>().now().mono;
         let survey = region.stats(SURVEY).await.expect("the node runs");
@@ -207,20 +212,27 @@ async fn surveyed<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) 
             .map(|node| node.address().to_string())
             .collect();
         let found = survey.regions.values().flatten().count();
-        let line = format!("survey {found} regions, silent [{}]", silent.join(", "));
+        let mut line = format!(
+            "survey {found} regions, silent [{}]; explained",
+            silent.join(", ")
+        );
+        for entity in &entities {
+            // Whoever speaks to an entity first has its shard given a home; from then on everybody says the same.
+            entity.tell(&Vec::new()).await.expect("the node runs");
+            let why = entity.explain(SURVEY).await.expect("the node runs");
+            let coordinator = why.coordinator.map(|node| node.address().to_string());
+            match why.placement {
+                Some(placement) => line += &format!(" {placement:?}"),
+                // Whoever is asked about one says nothing of the others either.
+                None => {
+                    line += &format!(" {} says nothing", coordinator.unwrap_or_default());
+                    break;
+                }
+            }
+        }
         if line != shown {
             say(&line);
             shown = line;
-        }
-        // Whoever asks first has its shard given a home; from then on everybody says the same.
-        let answer = entity.ask(&Vec::new()).timeout(SURVEY).await;
-        let why = entity.explain(SURVEY).await.expect("the node runs");
-        if let (Ok(_), Some(placement)) = (answer, why.placement) {
-            let line = format!("explained {placement:?}");
-            if line != explained {
-                say(&line);
-                explained = line;
-            }
         }
         sleep::<A>(LOOK_AGAIN).await;
     }

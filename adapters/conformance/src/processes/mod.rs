@@ -254,33 +254,50 @@ fn five(program: &str, script: &str) -> (Vec<Process>, String) {
     (processes, last.unwrap_or_default())
 }
 
+/// Waits until the newest of what each says about the cluster begins like this, has this in the rest, and is the same.
+fn all_say(processes: &mut [Process], begin: &str, part: &str) {
+    let begun = Instant::now();
+    loop {
+        let newest: Vec<Option<String>> = processes
+            .iter_mut()
+            .map(|process| process.newest("survey "))
+            .collect();
+        if let Some(Some(first)) = newest.first()
+            && first.strip_prefix(begin).is_some_and(|rest| rest.contains(part))
+            && newest.iter().all(|other| other.as_ref() == Some(first))
+        {
+            return;
+        }
+        assert!(begun.elapsed() < DEADLINE, "not all say `{begin}`: {newest:#?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Five processes host a kind, and one is stopped (SIGSTOP): each of the others still gets the statistics of the cluster, in the time that
-/// it gave, with what the others host and the name of the one that says nothing. Once it goes on, it is in them again.
+/// it gave, with what the others host and the name of the one that says nothing; and each says the same of where entities are and why,
+/// those of the stopped one included. So it is when the one that is stopped is the coordinator, which then is named. Whoever goes on is in
+/// the statistics again.
 pub fn s_115_a_stopped_process_of_five_is_named_in_the_statistics_of_every_other(program: &str) {
     let _alone = alone();
     let (mut processes, last) = five(program, "surveyed");
-    for process in &mut processes {
-        process.line("survey 5 regions, silent []");
-    }
-    // Where an entity is and why is the same from each of them, sooner or later: shards move while regions come.
-    let begun = Instant::now();
-    loop {
-        let mut newest = processes.iter_mut().map(|process| process.newest("explained "));
-        let first = newest.next().flatten();
-        if first.is_some() && newest.all(|other| other == first) {
-            break;
-        }
-        assert!(begun.elapsed() < DEADLINE, "they do not say the same");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let first = said(&processes[0].seen, "address ")[0].to_owned();
+    let all_there = "5 regions, silent []; explained Placement";
+    // Some live where a process is about to stop.
+    all_say(&mut processes, all_there, &last);
     let stopped = processes.pop().expect("there are five");
     stopped.signal("STOP");
-    for process in &mut processes {
-        process.line(&format!("survey 4 regions, silent [{last}]"));
-    }
+    let begin = format!("4 regions, silent [{last}]; explained Placement");
+    all_say(&mut processes, &begin, &last);
     stopped.signal("CONT");
-    for process in &mut processes {
-        process.line("survey 5 regions, silent []");
+    processes.push(stopped);
+    all_say(&mut processes, all_there, &last);
+    let oldest = processes.remove(0);
+    oldest.signal("STOP");
+    let begin = format!("4 regions, silent [{first}]; explained");
+    all_say(&mut processes, &begin, &format!("{first} says nothing"));
+    oldest.signal("CONT");
+    all_say(&mut processes, all_there, &first);
+    for process in &processes {
         assert_eq!(said(&process.seen, "late "), Vec::<&str>::new());
     }
 }
