@@ -2,10 +2,11 @@
 //! one answer: the entity stopped or failed, its node was removed, it did not run, or the watch was given up. A move or a
 //! passivation is no end. Watched nodes end when they are removed. Spec: sharding 1.17.
 //!
-//! `peers` repeats and counts what is said, `held` keeps who watches the entities here; this file follows this node's own watches.
+//! `peers` repeats and counts what is said, `held` keeps who watches the entities here, `seeking` finds homes; this file follows this node's own watches.
 
 mod held;
 mod peers;
+mod seeking;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -453,43 +454,5 @@ impl Sharding {
         }
         self.pursue_watches(cx);
         self.say_if_drained(cx);
-    }
-
-    /// Looks for the homes of what is watched, and says what is to be said.
-    pub(super) fn pursue_watches(&mut self, cx: &mut Cx<'_>) {
-        for id in self.watches.seeking.clone() {
-            self.seek(cx, id);
-        }
-        self.watches.peers.transmit(cx);
-    }
-
-    fn seek(&mut self, cx: &mut Cx<'_>, id: WatchId) {
-        let Some(Own {
-            target: Target::Entity(of),
-            ..
-        }) = self.watches.own.get_mut(&id)
-        else {
-            return;
-        };
-        let (kind, entity, known) = (of.kind, of.entity.clone(), of.known);
-        let Some(machines) = self.kinds.get_mut(&kind) else {
-            let error = CommandError::Sharding(ShardingCommandError::NotRegistered);
-            return self.watches.finish(cx, id, Answer::Refused(error));
-        };
-        if let Some(home) = machines.region.home_of(of.shard).cloned() {
-            of.stage = Stage::Asked(home.clone());
-            self.watches.seeking.remove(&id);
-            let watch = WatchStatement::Watch {
-                id,
-                kind,
-                entity,
-                known,
-            };
-            self.watches.peers.say(cx, &home, watch);
-        } else if !known && machines.region.nobody_hosts(cx.view()) {
-            self.watches.end(cx, id, Termination::NotRunning);
-        } else {
-            machines.region.seek(shared!(self, cx), of.shard);
-        }
     }
 }

@@ -1,0 +1,54 @@
+//! Looks for the homes of what this node watches. Never asks itself about a shard that does not run here. Spec: sharding 1.17.
+
+use super::peers::wake_by;
+use super::{Own, Stage, Target};
+use crate::effect::{Answer, CommandError, ShardingCommandError};
+use crate::sharding::pending_message::Shared;
+use crate::sharding::protocol::watch::{Termination, WatchId, WatchStatement};
+use crate::sharding::{Cx, Sharding};
+
+impl Sharding {
+    /// Looks for the homes of what is watched, and says what is to be said.
+    pub(in crate::sharding) fn pursue_watches(&mut self, cx: &mut Cx<'_>) {
+        for id in self.watches.seeking.clone() {
+            self.seek(cx, id);
+        }
+        self.watches.peers.transmit(cx);
+    }
+
+    fn seek(&mut self, cx: &mut Cx<'_>, id: WatchId) {
+        let Some(Own {
+            target: Target::Entity(of),
+            ..
+        }) = self.watches.own.get_mut(&id)
+        else {
+            return;
+        };
+        let (kind, entity, known) = (of.kind, of.entity.clone(), of.known);
+        let Some(machines) = self.kinds.get_mut(&kind) else {
+            let error = CommandError::Sharding(ShardingCommandError::NotRegistered);
+            return self.watches.finish(cx, id, Answer::Refused(error));
+        };
+        let home = machines.region.home_of(of.shard).cloned();
+        if home.as_ref() == Some(cx.me()) && machines.region.runs(of.shard, &of.entity).is_none() {
+            // It begins here, or ends here: this node would ask itself without end.
+            let at = cx.mono() + cx.config().sharding.watch_resend_interval;
+            wake_by(cx, at);
+        } else if let Some(home) = home {
+            of.stage = Stage::Asked(home.clone());
+            self.watches.seeking.remove(&id);
+            let watch = WatchStatement::Watch {
+                id,
+                kind,
+                entity,
+                known,
+            };
+            self.watches.peers.say(cx, &home, watch);
+        } else if !known && cx.view().member(cx.me()).is_some() && machines.region.nobody_hosts(cx.view()) {
+            // Who is no member yet knows nothing of who hosts what.
+            self.watches.end(cx, id, Termination::NotRunning);
+        } else {
+            machines.region.seek(shared!(self, cx), of.shard);
+        }
+    }
+}
