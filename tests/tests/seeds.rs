@@ -171,6 +171,38 @@ fn i_40_to_i_44_hold_in_forty_seeds_of_stored_homes_and_every_fault_of_stores_fi
     assert!(totals.safe_runs >= 10 && totals.asks.0 > 10_000);
 }
 
+#[test]
+fn i_40_to_i_53_hold_in_thirty_mixed_seeds_of_entities_that_go_through_everything() {
+    let mut plan = Plan::of(Profile::Life, 5, &Profile::Life.faults());
+    plan.mixed = true;
+    let report = campaign::run(0..30, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    for (branch, least) in [
+        ("answers given late", 300),
+        ("handlers that took long", 200),
+        ("entities made anew", 100),
+        ("entities failed", 50),
+        ("entities stopped by themselves", 50),
+        ("shards failed by an entity", 10),
+        ("entities passivated", 2_000),
+        ("messages kept over a passivation", 100),
+        ("remembered entities started without a message", 20),
+        ("wishes from outside", 30),
+        ("runs in which shards came to rest", 20),
+        ("watches that ended with a stop", 30),
+        ("watches that ended with a failure", 30),
+        ("watches of what did not run", 200),
+        ("watches that ended with a node", 30),
+        ("watches open at rest", 50),
+    ] {
+        let count = totals.branches.0[branch];
+        assert!(count >= least, "{branch}: {count}");
+    }
+    assert_eq!(totals.branches.0["steps of entities that no rule knows"], 0);
+    assert!(totals.safe_runs >= 5 && totals.hand_offs > 200);
+}
+
 /// Seeds with a shard that two nodes claim: about two seconds each in debug.
 const CONFLICTS: u64 = 4;
 

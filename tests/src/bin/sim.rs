@@ -22,6 +22,7 @@ Runs the deterministic cluster simulator.
                    stored: entities whose coordinator's state is stored, 60 s;
                    data: replicated data of all types and levels, a part of it durable;
                    remember: entities that are remembered on durable replicated data;
+                   life: entities that panic, fail, stop, are slow, answer late, move and are watched, 60 s;
                    singleton: singletons of two roles, with and without a lease, that write through their tokens
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
@@ -316,7 +317,10 @@ fn measure(scenario: Scenario, options: &Options) -> ExitCode {
 
 fn parse_profile(text: &str) -> Result<Profile, String> {
     let found = Profile::ALL.into_iter().find(|profile| profile.name() == text);
-    found.ok_or_else(|| "there are the profiles sharding, membership, data and singleton".to_owned())
+    found.ok_or_else(|| {
+        let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name()).collect();
+        format!("there are the profiles {}", names.join(", "))
+    })
 }
 
 fn parse_faults(text: &str) -> Result<Vec<FaultKind>, String> {
@@ -338,7 +342,11 @@ fn print_report(report: &Report, options: &Options) {
             match options.profile {
                 Profile::Data => "2 to 6",
                 Profile::Singleton => "2 to 7",
-                Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Remember => "5 to 9",
+                Profile::Sharding
+                | Profile::Membership
+                | Profile::Stored
+                | Profile::Remember
+                | Profile::Life => "5 to 9",
             }
             .to_owned()
         } else {

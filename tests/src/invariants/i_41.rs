@@ -1,6 +1,6 @@
 //! I-41: a coordinator allocates only once it has recovered, in its own term, and never a shard that still has a home;
 //! terms of one cluster grow; a region never goes back to an older term, and starts only shards that the term's
-//! coordinator gave it.
+//! coordinator gave it, or knows to be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -32,6 +32,11 @@ mod i_41;
 mod i_42;
 mod i_43;
 pub(crate) mod i_44;
+mod i_45;
+pub(crate) mod i_46;
+mod i_48;
+pub(crate) mod i_49;
+mod i_52;
 mod oracle;
 mod removals;
 
@@ -222,6 +227,10 @@ pub struct Checks {
     i42: i_42::StoppedFirst,
     pub(crate) i43: i_43::InOrder,
     pub(crate) i44: i_44::Conservation,
+    pub(crate) i45: i_45::WithinItsBounds,
+    pub(crate) i48: i_48::KeptInOrder,
+    pub(crate) i49: i_49::OnMembersThatHost,
+    pub(crate) i52: i_52::SureOfItself,
 }
 
 fn named(invariant: &'static str, result: Result<(), String>) -> Verdict {
@@ -275,6 +284,7 @@ impl Checks {
         moment: &Moment<'_>,
         history: &History,
     ) -> Verdict {
+        self.i49.on_event(process, event);
         match event {
             Event::Detector(DetectorEvent::Paused { .. }) => self.i23.on_paused(process, moment.mono),
             Event::Downing(DowningEvent::Decision(event)) => {
@@ -319,7 +329,12 @@ impl Checks {
         Ok(homes + shards)
     }
 
-    /// A fault is about to give a shard to somebody, in the name of this term's coordinator.
+    /// A process has ended.
+    pub(crate) fn ended(&mut self, process: ProcessId) {
+        self.i48.forget(process, None);
+    }
+
+    /// A fault is about to give a shard to somebody in the name of this term's coordinator, or that one knows the shard to be there.
     pub fn plant_home(&mut self, kind: KindId, term: Term, shard: ShardId, process: ProcessId) {
         self.i41.plant(kind, term, shard, process);
     }
@@ -336,6 +351,7 @@ impl Checks {
         history: &mut History,
     ) -> Result<u64, (&'static str, String)> {
         named("I-42", self.i42.on_order(process, order, history))?;
+        named("I-48", self.i48.on_order(process, order, history))?;
         i_40::on_order(process, order, safe, history).map_err(|what| ("I-40", what))
     }
 

@@ -29,6 +29,10 @@ pub enum Purpose {
     LastResort,
     /// Which remembered entities crash, and which ask to be forgotten.
     Remembered,
+    /// What entities go through in the profile `life`.
+    Lives,
+    /// Who watches what, and for how long.
+    Watches,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -47,6 +51,8 @@ impl Purpose {
             Self::Passivation => 9,
             Self::LastResort => 10,
             Self::Remembered => 11,
+            Self::Lives => 12,
+            Self::Watches => 13,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

@@ -109,6 +109,7 @@ impl Director<'_> {
                 break;
             }
             self.pass(LOOK);
+            self.sim.wish_homes(self.plan.nodes);
             self.go_on();
             self.conflict.go_on(self.sim);
             self.supervise();
@@ -164,6 +165,12 @@ impl Director<'_> {
             if self.sim.violation.is_none() {
                 self.sim.rest_of_remembered();
             }
+            if self.sim.violation.is_none() {
+                self.sim.rest_of_shards();
+            }
+            if self.sim.violation.is_none() {
+                self.sim.rest_of_watches();
+            }
             if self.sim.has_data && self.sim.violation.is_none() {
                 self.sim.rest_of_data();
             }
@@ -187,6 +194,7 @@ impl Director<'_> {
                 self.sim.random_singleton_message(self.plan.nodes);
             } else {
                 self.sim.random_message(self.plan.nodes);
+                self.sim.random_watch(self.plan.nodes);
             }
             let mean = SECOND / self.mix.messages_per_second;
             self.next_message += self.sim.workload.between(1, 2 * mean);
@@ -298,7 +306,7 @@ impl Director<'_> {
                     Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Singleton => {
                         3_600_000 * 1_000
                     }
-                    Profile::Data | Profile::Remember => 1_000,
+                    Profile::Data | Profile::Remember | Profile::Life => 1_000,
                 };
                 self.sim.jump_wall_clock(index, strength * unit);
             }
@@ -306,7 +314,7 @@ impl Director<'_> {
                 // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
                 let longest = match self.plan.profile {
                     Profile::Sharding | Profile::Stored | Profile::Singleton => 60 * SECOND,
-                    Profile::Membership | Profile::Data | Profile::Remember => 3 * SECOND,
+                    Profile::Membership | Profile::Data | Profile::Remember | Profile::Life => 3 * SECOND,
                 };
                 self.sim.jump_ahead(index, micros(longest * strength / 100));
             }

@@ -138,7 +138,10 @@ impl Sim {
                 self.join_failures.push(reason.clone())
             }
             Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
-            Event::Detector(DetectorEvent::StillMember) => self.processes[process as usize].in_doubt = false,
+            Event::Detector(DetectorEvent::StillMember) => {
+                self.processes[process as usize].in_doubt = false;
+                self.checks.i52.on_still_member(process);
+            }
             Event::Membership(_)
             | Event::Detector(_)
             | Event::Downing(_)
@@ -160,6 +163,7 @@ impl Sim {
     }
 
     fn on_sharding_event(&mut self, process: ProcessId, kind: KindId, event: &ShardingEvent) {
+        self.note_known_home(process, event);
         let safe = self.assumptions.safe();
         let host = &self.processes[process as usize];
         let moment = moment(host, (self.now, &self.leases));
@@ -170,15 +174,25 @@ impl Sim {
             Ok(overlaps) => self.assumptions.overlaps += overlaps,
             Err((invariant, what)) => return self.violated(invariant, process, what),
         }
+        if let Err((invariant, what)) = self.judge_home(process, event) {
+            return self.violated(invariant, process, what);
+        }
         let record = &mut self.history.processes[process as usize];
         match event {
             ShardingEvent::ShardStarted { shard, .. } => {
                 record.shards.insert((kind, *shard));
+                self.watches.hosts(process, *shard, u64::MAX);
             }
             ShardingEvent::ShardStopped { shard } => {
                 record.shards.remove(&(kind, *shard));
+                self.watches.hosts(process, *shard, self.now);
+                self.checks.i48.forget(process, Some(*shard));
+                self.remembered.shard_stopped(process, *shard);
             }
-            ShardingEvent::DeadLetter { .. } => record.dead_letters += 1,
+            ShardingEvent::DeadLetter { shard, .. } => {
+                record.dead_letters += 1;
+                self.checks.i48.forget(process, Some(*shard));
+            }
             ShardingEvent::RegionRegistered { .. }
             | ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
@@ -194,8 +208,8 @@ impl Sim {
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
-            | ShardingEvent::BufferFull { .. }
             | ShardingEvent::Drained => {}
+            ShardingEvent::BufferFull { .. } => self.lives.counts.full += 1,
             // A later version's.
             _ => {}
         }
@@ -244,6 +258,7 @@ impl Sim {
             }
             (Open::Host(name), answer) => self.on_hosting(process, name, &answer),
             (Open::Tell(at), answer) => self.on_told(process, at, &answer),
+            (Open::Watch(at), answer) => self.on_watch_answer(process, at, &answer),
             (Open::Command(name), answer) => {
                 if answer != Answer::Done {
                     self.fact(process, format_args!("{name}: {answer:?}"));
@@ -259,11 +274,15 @@ impl Sim {
         *self.halts.entry(format!("{reason:?}")).or_default() += 1;
         let host = &mut self.processes[process as usize];
         host.life = Life::Halted(reason);
-        let unanswered = |open: &&Open| matches!(open, Open::Ask(_) | Open::Data(_));
+        let unanswered = |open: &&Open| matches!(open, Open::Ask(_) | Open::Data(_) | Open::Watch(_));
         let unanswered = host.open.values().find(unanswered);
         if let Some(open) = unanswered {
             let what = format!("halts with {open:?} unanswered");
             return self.violated("I-44", process, what);
+        }
+        let result = self.checks.i49.on_halt(process, reason, &self.history);
+        if let Err(what) = result {
+            return self.violated("I-49", process, what);
         }
         self.bury(process, Life::Halted(reason));
     }
@@ -279,6 +298,9 @@ impl Sim {
         let end = self.now + handlers_end_after(host);
         self.bury_instances(process, life);
         self.history.ended(process, life, handlers_run_on);
+        self.history.processes[process as usize].ended_at = self.now;
+        self.watches.died(self.now, process);
+        self.checks.ended(process);
         if handlers_run_on {
             self.queue.push(end, Happening::HandlersEnded(process));
         }

@@ -17,7 +17,8 @@ use super::data::Books;
 use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
 use super::leases::{LeaseAnswer, LeaseKeeper};
-use super::links::{Flight, entity_message};
+use super::life::Lives;
+use super::links::{Flight, LinkName, entity_message};
 use super::network::Network;
 use super::passivation::Passivations;
 use super::process::{Clock, Open, Process};
@@ -28,6 +29,7 @@ use super::singletons::{InstanceHappening, Singletons};
 use super::store::{Stores, Storing};
 use super::trace::{Show, Trace};
 use super::violation::Violation;
+use super::watches::Watches;
 use crate::invariants::{Cause, Checks, Step};
 use crate::lease::MemoryLeases;
 
@@ -116,6 +118,8 @@ pub struct Sim {
     pub(crate) process_chance: Chance,
     pub(crate) passivations: Passivations,
     pub(crate) remembered: Remembered,
+    pub(crate) lives: Lives,
+    pub(crate) watches: Watches,
     /// Frames of these kinds to lose: kind, from address, to address.
     pub(crate) doomed: Vec<(&'static str, usize, usize)>,
     /// Set when a picture changed since it was last cleared.
@@ -167,6 +171,8 @@ impl Sim {
             process_chance: Chance::new(seed, Purpose::Processes),
             passivations: Passivations::new(seed),
             remembered: Remembered::new(seed),
+            lives: Lives::new(seed),
+            watches: Watches::new(seed),
             doomed: Vec::new(),
             changed: false,
             steps: 0,
@@ -266,7 +272,7 @@ impl Sim {
             started: self.now,
             origin: self.process_chance.below(1 << 45),
             skew_ms: self.process_chance.below(1 << 40)
-                % if self.has_data || self.remembered.store().is_some() {
+                % if self.has_data || self.remembered.store().is_some() || self.lives.enabled {
                     100_000
                 } else {
                     1 << 40
@@ -373,6 +379,7 @@ impl Sim {
         }
         let host = &mut self.processes[process as usize];
         let before = Arc::clone(host.node.view());
+        host.fed_at = now;
         host.node.handle(host.now(now), input);
         let after = Arc::clone(host.node.view());
         if !self.is_bare {
@@ -392,6 +399,7 @@ impl Sim {
                 return;
             }
         }
+        self.look_at_limits(process, cause);
         self.look(process, cause, &before);
     }
 
@@ -479,22 +487,5 @@ impl Sim {
     pub(crate) fn say(&self, process: ProcessId, what: core::fmt::Arguments<'_>) {
         let index = self.processes[process as usize].index;
         self.trace.line(self.now, &format!("n{index}/p{process}"), what);
-    }
-}
-
-/// A link event without the bulk of a dropped message.
-struct LinkName<'a>(&'a LinkEvent);
-
-impl core::fmt::Debug for LinkName<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.0 {
-            LinkEvent::Dropped { to, message, reason } => {
-                let kind = super::links::name(message);
-                write!(f, "Dropped {kind} to {to:?}: {reason:?}")
-            }
-            LinkEvent::WrongIncarnation { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Down { .. } => {
-                write!(f, "{:?}", self.0)
-            }
-        }
     }
 }

@@ -37,6 +37,8 @@ pub struct ProcessHistory {
     pub index: usize,
     /// Whether it lives.
     pub life: Life,
+    /// When it ended; `u64::MAX` while it lives.
+    pub ended_at: u64,
     /// The highest own clock entry it ever published.
     pub own_counter: u64,
     /// Members that told it that they are done exiting.
@@ -161,6 +163,7 @@ impl History {
             node,
             index,
             life: Life::Running,
+            ended_at: u64::MAX,
             own_counter: 0,
             exiting_confirmed: BTreeSet::new(),
             dead_letters: 0,

@@ -284,6 +284,7 @@ impl Sim {
         } = flight;
         if let Some(at) = message {
             self.history.arrives(at, to, self.now);
+            self.arrives_for(to, at);
         }
         let sender = self.processes[from as usize].me.clone();
         if name == "ExitingConfirmed" {
@@ -451,6 +452,23 @@ impl core::fmt::Display for Brief<'_> {
             | Message::Singleton(_)
             | Message::Ddata(_)
             | Message::Journal(_)) => f.write_str(name(other)),
+        }
+    }
+}
+
+/// A link event without the bulk of a dropped message.
+pub(super) struct LinkName<'a>(pub(super) &'a LinkEvent);
+
+impl core::fmt::Debug for LinkName<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            LinkEvent::Dropped { to, message, reason } => {
+                let kind = name(message);
+                write!(f, "Dropped {kind} to {to:?}: {reason:?}")
+            }
+            LinkEvent::WrongIncarnation { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Down { .. } => {
+                write!(f, "{:?}", self.0)
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod faults;
 pub mod figures;
 mod history;
 mod leases;
+mod life;
 mod links;
 mod network;
 mod operator;
@@ -31,6 +32,7 @@ mod singletons;
 mod store;
 mod trace;
 mod violation;
+mod watches;
 mod work;
 
 pub use chance::{Chance, Purpose};

@@ -27,17 +27,21 @@ pub enum Profile {
     /// Entities that are remembered on durable replicated data: they crash and are passivated, disks fail, all nodes stop at once;
     /// the first 40 seconds with faults. At rest each that was handed a message and was not forgotten runs, once.
     Remember,
+    /// Entities that go through everything: they are passivated by a strategy of the seed's own, panic, fail, stop, are slow, answer late,
+    /// are moved, watched and, in a quarter of the seeds, remembered; the first 40 seconds with faults.
+    Life,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Sharding,
         Self::Membership,
         Self::Data,
         Self::Stored,
         Self::Singleton,
         Self::Remember,
+        Self::Life,
     ];
 
     /// Its name on the command line.
@@ -50,6 +54,7 @@ impl Profile {
             Self::Stored => "stored",
             Self::Singleton => "singleton",
             Self::Remember => "remember",
+            Self::Life => "life",
         }
     }
 
@@ -57,7 +62,7 @@ impl Profile {
     #[must_use]
     pub fn faults(self) -> Vec<FaultKind> {
         match self {
-            Self::Sharding => FaultKind::ALL.to_vec(),
+            Self::Sharding | Self::Life => FaultKind::ALL.to_vec(),
             Self::Membership => FaultKind::ALL.into_iter().chain(FaultKind::LAST_RESORT).collect(),
             Self::Data | Self::Stored | Self::Remember => {
                 FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect()
@@ -102,7 +107,7 @@ impl Plan {
             Profile::Sharding => (80, 120),
             Profile::Membership => (40, 60),
             Profile::Data => (20, 26),
-            Profile::Stored => (40, 60),
+            Profile::Stored | Profile::Life => (40, 60),
             Profile::Singleton | Profile::Remember => (40, 50),
         };
         Self {
@@ -136,9 +141,10 @@ impl Plan {
             (true, Profile::Data) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
             // Two to seven: roles of one member up to five.
             (true, Profile::Singleton) => [5, 3, 4, 5, 6, 2, 7][(seed % 7) as usize],
-            (true, Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Remember) => {
-                Self::mixed_nodes(seed)
-            }
+            (
+                true,
+                Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Remember | Profile::Life,
+            ) => Self::mixed_nodes(seed),
         };
         Self {
             nodes,
@@ -206,6 +212,7 @@ impl Mix {
             Profile::Stored => (2, &FaultKind::STORES),
             Profile::Remember => (1, &FaultKind::STORES),
             Profile::Singleton => (2, &SINGLETONS_AND_STORES),
+            Profile::Life => (2, &[]),
             Profile::Sharding | Profile::Membership => (1, &[]),
         };
         mix.pause /= shorter;

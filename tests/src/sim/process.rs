@@ -44,6 +44,8 @@ pub(crate) struct Process {
     pub(crate) ticks_now: (u64, u32),
     /// It stands still until then.
     pub(crate) paused_until: u64,
+    /// When its node was handed something last.
+    pub(crate) fed_at: u64,
     /// It stood still and does not know whether it is still a member: its entities begin nothing.
     pub(crate) in_doubt: bool,
     /// Its entities are each in a handler that does not end, and cannot be stopped.
@@ -98,6 +100,8 @@ pub(crate) enum Open {
     Data(usize),
     /// A subscription to replicated data.
     Subscription,
+    /// A watch: its number.
+    Watch(usize),
     /// Anything else.
     Command(&'static str),
 }
@@ -151,6 +155,7 @@ impl Process {
             wake: None,
             ticks_now: (0, 0),
             paused_until: 0,
+            fed_at: clock.started,
             in_doubt: false,
             is_stuck: false,
             slow: (0, 0),
@@ -189,6 +194,20 @@ impl Process {
     /// Its monotonic clock jumps ahead.
     pub(crate) const fn jump_mono(&mut self, by: u64) {
         self.clock.origin += by;
+    }
+
+    /// How late a round of heartbeats may be before its node takes that for a pause of the process.
+    pub(crate) fn pause_min(&self) -> u64 {
+        let settings = &self.node.config().failure_detector;
+        let late = settings
+            .acceptable_heartbeat_pause
+            .max(settings.heartbeat_interval);
+        u64::try_from(late.as_micros()).unwrap_or(u64::MAX / 2)
+    }
+
+    /// Whether its entities may begin with something: its node has been heard of lately, and does not doubt that it is a member.
+    pub(crate) fn may_begin(&self, now: u64) -> bool {
+        !self.in_doubt && now <= self.fed_at + self.pause_min()
     }
 
     pub(crate) fn runs(&self) -> bool {

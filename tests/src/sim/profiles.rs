@@ -38,6 +38,9 @@ impl Sim {
             self.remembered.enable();
             super::remembered::configure(&mut self.config, plan.nodes);
         }
+        if plan.profile == Profile::Life {
+            self.configure_life(plan);
+        }
         if plan.profile == Profile::Singleton {
             self.has_workload = false;
             self.singletons.enable(plan.nodes, mix.orderly);

@@ -33,6 +33,8 @@ pub(crate) struct Remembered {
     required: BTreeSet<EntityId>,
     /// Instances that have asked to be passivated: whether they are forgotten is the node's affair.
     leaving: BTreeMap<ProcessId, BTreeSet<Slot>>,
+    /// Who was stored when it began on a process, whose shard has been there since, and that was not forgotten there.
+    stored_once: BTreeSet<(ProcessId, EntityId)>,
     /// Runs in which all of them ran at rest, and how many those were.
     pub(crate) at_rest: u64,
 }
@@ -44,6 +46,7 @@ impl Remembered {
             enabled: false,
             required: BTreeSet::new(),
             leaving: BTreeMap::new(),
+            stored_once: BTreeSet::new(),
             at_rest: 0,
         }
     }
@@ -73,6 +76,14 @@ impl Remembered {
     pub(crate) fn may_be_forgotten(&mut self, process: ProcessId, slot: Slot, entity: &EntityId) {
         self.leaving.entry(process).or_default().insert(slot);
         self.required.remove(entity);
+        self.stored_once.remove(&(process, entity.clone()));
+    }
+
+    /// A shard lives on a process no more.
+    pub(crate) fn shard_stopped(&mut self, process: ProcessId, shard: ShardId) {
+        let is_of = |entity: &EntityId| ShardId::of(entity, SHARDS) == shard;
+        self.stored_once
+            .retain(|(of, entity)| *of != process || !is_of(entity));
     }
 
     pub(crate) fn crashes(&mut self) -> bool {
@@ -92,9 +103,14 @@ pub(super) fn configure(config: &mut Config, nodes: usize) {
 }
 
 impl Sim {
-    /// An entity starts: it is stored.
+    /// An entity starts: it is stored. One that begins anew after it crashed was: that an earlier home has forgotten it may arrive here
+    /// late, and is repaired by the next look at the store.
     pub(crate) fn starts_remembered(&mut self, process: ProcessId, entity: &EntityId) {
-        if self.remembered.enabled && !self.is_stored(process, entity) {
+        if !self.remembered.enabled {
+            return;
+        }
+        let is_new = self.remembered.stored_once.insert((process, entity.clone()));
+        if is_new && !self.is_stored(process, entity) {
             self.violated("I-47", process, format!("{entity} starts and is not stored"));
         }
     }

@@ -196,7 +196,7 @@ impl Sim {
         self.assumptions.breaks(self.now, "a process stood still");
         self.faults.add(FaultKind::Pause);
         self.fact(process, format_args!("stands still for {time:?}"));
-        self.processes[process as usize].paused_until = self.now + time.as_micros() as u64;
+        self.stand_still(process, time.as_micros() as u64);
     }
 
     /// The virtual time since the beginning.

@@ -16,6 +16,7 @@ use super::entities::{Letter, Obeyed, Turn};
 use super::history::{MessageRecord, ProcessId, Whereabouts, message_number};
 use super::process::Open;
 use super::trace::Show;
+use super::watches::End;
 use crate::invariants::{Cause, i_44};
 
 /// The kind that all simulated nodes host.
@@ -50,6 +51,9 @@ impl Sim {
         if self.differs == Some(index) {
             config.roles.push(role_of_one());
         }
+        config
+            .roles
+            .extend(self.lives.role().filter(|_| self.lives.hosts(index)));
         if self.singletons.enabled {
             config.roles.extend(super::singletons::roles_of(index));
         }
@@ -59,11 +63,13 @@ impl Sim {
     }
 
     pub(crate) fn register_kind(&mut self, process: ProcessId) {
-        let differs = self.differs == Some(self.processes[process as usize].index);
+        let index = self.processes[process as usize].index;
+        let differs = self.differs == Some(index);
         let settings = KindSettings {
-            role: differs.then(role_of_one),
+            role: differs.then(role_of_one).or(self.lives.role()),
             remember_entities: self.remembered.store(),
-            ..KindSettings::new(KIND, SHARDS, true)
+            allocation: self.lives.allocation(),
+            ..KindSettings::new(KIND, SHARDS, self.lives.hosts(index))
         };
         self.command(
             process,
@@ -84,6 +90,7 @@ impl Sim {
             timeout,
             chain: AskChain::default(),
         });
+        self.arrives_for(process, at);
         self.command(process, Open::Ask(at), command);
         Some(at)
     }
@@ -97,6 +104,7 @@ impl Sim {
     /// Tells an entity something from the node at an address; `None` if nothing runs there.
     pub fn tell(&mut self, index: usize, entity: &str) -> Option<usize> {
         let (process, at, payload) = self.compose(index, entity, false)?;
+        self.arrives_for(process, at);
         self.trace.begin(self.now, process, b'M');
         self.trace.bytes(&payload);
         let input = Input::Tell {
@@ -170,8 +178,9 @@ impl Sim {
             // Its handler runs on all the same, and nobody hears that it has ended.
             return self.processes[process as usize].entities.runs_on(slot_of(&order));
         }
-        if let EntityOrder::Start { entity, .. } = &order {
+        if let EntityOrder::Start { entity, slot, .. } = &order {
             self.starts_remembered(process, entity);
+            self.watches.started(self.now, process, *slot, entity);
         }
         let slot = slot_of(&order);
         let number = match &order {
@@ -201,6 +210,7 @@ impl Sim {
             Obeyed::Killed(letters) => {
                 if let Some(name) = killed {
                     self.history.stopped(process, slot, &name);
+                    self.watches.stopped(process, slot, &name.1, None);
                 }
                 self.drop_letters(process, slot, letters);
             }
@@ -227,6 +237,7 @@ impl Sim {
         let slow = self.entity_chance.per_mille(20);
         let wait = self.entity_chance.between(10, if slow { 60_000 } else { 3_000 });
         if schedule {
+            let wait = wait + self.lives.slowness();
             self.queue
                 .push(self.now + wait, Happening::Turn { process, slot });
         }
@@ -246,7 +257,7 @@ impl Sim {
         if !host.runs() {
             return;
         }
-        if host.in_doubt || host.is_stuck {
+        if !host.may_begin(self.now) || host.is_stuck {
             let later = Happening::Turn { process, slot };
             return self.queue.push(self.now + LOOK_AGAIN, later);
         }
@@ -259,6 +270,7 @@ impl Sim {
             Turn::Stopped(entity) => {
                 self.history
                     .stopped(process, slot, &(entity.kind, entity.id.clone()));
+                self.watches.stopped(process, slot, &entity.id, None);
                 self.report_now(process, EntityReport::Stopped { slot });
             }
         }
@@ -286,6 +298,9 @@ impl Sim {
         if let Err(what) = result {
             return self.violated("I-44", process, what);
         }
+        if let Err(what) = self.checks.i52.on_handled(process, self.now) {
+            return self.violated("I-52", process, what);
+        }
         if let Err(swap) = self.checks.i43.on_handled(&self.history, process, at)
             && !self.is_left_behind(process, swap.home)
         {
@@ -294,12 +309,15 @@ impl Sim {
         if let Some(name) = &name {
             self.note_remembered(process, slot, name);
         }
+        let fate = self.lives.fate();
         if let Some(ask) = letter.reply_to {
-            let result = Ok(letter.payload);
-            self.report_now(process, EntityReport::Answered { ask, result });
+            self.answer(process, ask, letter.payload, fate);
+        }
+        if self.suffer(process, slot, fate) {
+            return;
         }
         if self.remembered.crashes() {
-            return self.crash_entity(process, slot);
+            return self.crash_entity(process, slot, End::Stopped);
         }
         if self.passivations.asks() || self.remembered.asks() {
             if let Some(name) = &name {
@@ -309,27 +327,7 @@ impl Sim {
         }
     }
 
-    /// An entity ends without having been told to, with all that waits for it.
-    fn crash_entity(&mut self, process: ProcessId, slot: Slot) {
-        let entities = &mut self.processes[process as usize].entities;
-        let Some(name) = entities.get(slot).map(|entity| (entity.kind, entity.id.clone())) else {
-            return;
-        };
-        let Obeyed::Killed(letters) = entities.obey(EntityOrder::Kill { slot }) else {
-            return;
-        };
-        self.history.stopped(process, slot, &name);
-        for letter in letters {
-            self.history.message_is(&letter.payload, Whereabouts::Destroyed);
-            if let Some(ask) = letter.reply_to {
-                let result = Err(AskFailure::EntityStoppedUnhandled);
-                self.report_now(process, EntityReport::Answered { ask, result });
-            }
-        }
-        self.report_now(process, EntityReport::Stopped { slot });
-    }
-
-    fn report_now(&mut self, process: ProcessId, report: EntityReport) {
+    pub(crate) fn report_now(&mut self, process: ProcessId, report: EntityReport) {
         self.trace.begin(self.now, process, b'E');
         self.trace.debug(&report);
         if self.trace.shows(Show::Everything) {
