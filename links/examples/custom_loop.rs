@@ -1,7 +1,10 @@
-//! A host in one file: the standard library, TCP, one thread for the nodes and two for every socket. It shows the whole contract
+//! A host in one file, its store beside it: the standard library, TCP, one thread for the nodes and two for every socket. It shows the whole contract
 //! between a host and a [`LinkedNode`]; the numbers are those of the steps in `docs/embedding.md`. Nodes on tokio could join its
 //! cluster. `cargo run -p quorate-links --example custom_loop`
 #![allow(clippy::disallowed_types, reason = "a host is where clocks are read")]
+
+#[path = "custom_loop/keeping.rs"]
+pub(crate) mod keeping;
 
 use std::collections::{BTreeMap, VecDeque, hash_map::RandomState};
 use std::hash::BuildHasher;
@@ -11,10 +14,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::spawn;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use quorate_core::config::Config;
+use keeping::{Keeper, Keeping};
 use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason};
 use quorate_core::event::{DetectorEvent, Event, SeedCause};
-use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, MembershipCommand, Token};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
@@ -39,6 +42,7 @@ pub(crate) struct Host {
     /// What each socket's threads wait for: bytes to write, a buffer to read into.
     sockets: BTreeMap<LinkId, (Sender<Vec<u8>>, Sender<Chunk>)>,
     entities: BTreeMap<Slot, EntityId>,
+    pub(crate) keeping: Keeping,
     in_doubt: bool,
     /// Step 3: what effects have caused, and what the program wants.
     pub(crate) inputs: VecDeque<Input<'static>>,
@@ -48,12 +52,12 @@ pub(crate) struct Host {
 
 impl Host {
     /// Steps 1 and 2: a clock that begins here, a port, a uid that no earlier process here had; a node and its links.
-    pub(crate) fn bind(name: &'static str) -> Result<Self, Failure> {
+    pub(crate) fn bind(name: &'static str, keeper: &Keeper) -> Result<Self, Failure> {
         let (listener, origin) = (TcpListener::bind("127.0.0.1:0")?, std::time::Instant::now());
         let address = Address::new("127.0.0.1", listener.local_addr()?.port())?;
         let random = || RandomState::new().hash_one("uid"); // good for an example, not for secrets
         let rngs = [(), ()].map(|()| ChaCha8Rng::seed_from_u64(random()));
-        let config = Config::fast(ClusterName::new("custom-loop")?).validate()?;
+        let config = keeping::config()?;
         let (reports, happened) = channel();
         let knocks = reports.clone();
         spawn(move || {
@@ -68,6 +72,7 @@ impl Host {
             happened,
             sockets: BTreeMap::new(),
             entities: BTreeMap::new(),
+            keeping: Keeping::new(keeper, random()),
             in_doubt: false,
             inputs: VecDeque::new(),
             answers: BTreeMap::new(),
@@ -82,6 +87,7 @@ impl Host {
         let first = self.happened.recv_timeout(timeout).ok();
         // Read after the sleep: so the node sees when its process stood still.
         self.linked.set_time(now(self.origin));
+        self.inputs.extend(self.keeping.renew());
         let more = self.happened.try_iter().take(256);
         let all: Vec<_> = first.into_iter().chain(more).collect();
         for happened in all {
@@ -121,17 +127,11 @@ impl Host {
             Effect::Reply { token, answer } => drop(self.answers.insert(token, answer)),
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.in_doubt = true,
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
-            Effect::Store(owner, request) => {
-                let report = request.without_a_store(); // step 9
-                self.inputs.push_back(Input::Stored(owner, report));
-            }
+            Effect::Store(owner, request) => self.inputs.push_back(self.keeping.obey(owner, &request)),
+            Effect::Lease(owner, order) => self.inputs.push_back(self.keeping.lease(owner, order)),
             Effect::Halt(reason) => self.halted = Some(reason),
-            // Facts for people; leases, which only lease-majority asks for; and what links have done.
-            Effect::Notify(_)
-            | Effect::Singleton(_)
-            | Effect::Lease(..)
-            | Effect::Send { .. }
-            | Effect::Quarantine(_) => {}
+            // Facts for people, singletons, which nobody registers here, and what links have done.
+            Effect::Notify(_) | Effect::Singleton(_) | Effect::Send { .. } | Effect::Quarantine(_) => {}
         }
     }
 
@@ -232,7 +232,9 @@ pub(crate) fn until(hosts: &mut [Host], what: &str, done: impl Fn(&[Host]) -> bo
 }
 
 fn main() -> Result<(), Failure> {
-    let mut hosts = [Host::bind("first")?, Host::bind("second")?, Host::bind("third")?];
+    let keeper = Keeper::default();
+    let bind = |name| Host::bind(name, &keeper);
+    let mut hosts = [bind("first")?, bind("second")?, bind("third")?];
     let seed = hosts[0].linked.node.view().me().address().clone();
     for host in &mut hosts {
         let command = Command::Membership(MembershipCommand::Join(seed.clone()));

@@ -12,6 +12,7 @@ mod custom_loop;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use custom_loop::keeping::Keeper;
 use custom_loop::{Host, until};
 use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
@@ -58,7 +59,9 @@ fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
 
 #[test]
 fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
-    let mut hosts = ["first", "second", "third"].map(|name| Host::bind(name).expect("the example works"));
+    let keeper = Keeper::default();
+    let bind = |name| Host::bind(name, &keeper).expect("the example works");
+    let mut hosts = ["first", "second", "third"].map(bind);
     let seed = hosts[0].linked.node.view().me().address().clone();
     for host in &mut hosts {
         let kind = KindSettings::new(KIND, 12, true);
@@ -98,6 +101,41 @@ fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
         (0, 0),
         "{stats:?}"
     );
+}
+
+#[test]
+fn homes_are_stored_and_who_has_the_lease_stays_when_a_host_dies() {
+    let keeper = Keeper::default();
+    let bind = |name| Host::bind(name, &keeper).expect("the example works");
+    let mut hosts = ["first", "second", "third"].map(bind);
+    let seed = hosts[0].linked.node.view().me().address().clone();
+    for host in &mut hosts {
+        let kind = KindSettings::new(KIND, 12, true);
+        command(host, 1, Command::Sharding(ShardingCommand::RegisterKind(kind)));
+        let join = MembershipCommand::Join(seed.clone());
+        command(host, 2, Command::Membership(join));
+    }
+    until(&mut hosts, "three members to be Up", |hosts| are_up(hosts, 3)).expect("the example works");
+    ask_all(&mut hosts);
+    // A majority of the stores has the homes.
+    let have = hosts
+        .iter()
+        .filter(|host| host.keeping.store.entries().count() > 1);
+    assert!(have.count() >= 2, "nothing was stored");
+    assert!(
+        keeper.lock().expect("nobody panicked").is_empty(),
+        "nobody needs a lease yet"
+    );
+    // The third is turned no more: what is left asks for the lease, and stays.
+    let two = &mut hosts[..2];
+    until(two, "the third to be removed", |hosts| are_up(hosts, 2)).expect("the example works");
+    assert!(two.iter().all(|host| host.halted.is_none()));
+    assert_eq!(
+        keeper.lock().expect("nobody panicked").len(),
+        1,
+        "somebody had the lease"
+    );
+    assert!(!ask_all(two).contains("third"));
 }
 
 #[test]

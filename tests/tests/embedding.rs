@@ -56,6 +56,7 @@ fn hosts_name_only_steps_that_the_page_has() {
         "examples/examples/mio_host/entities.rs",
         "examples/examples/mio_host/sockets.rs",
         "links/examples/custom_loop.rs",
+        "links/examples/custom_loop/keeping.rs",
         "examples/embedded/src/board.rs",
         "examples/embedded/src/board/lines.rs",
         "examples/embedded/src/lamps.rs",
