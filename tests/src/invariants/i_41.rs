@@ -1,6 +1,6 @@
 //! I-41: a coordinator allocates only once it has recovered, in its own term, and never a shard that still has a home;
-//! terms of one cluster grow; a region never goes back to an older term, and starts only shards that the term's
-//! coordinator gave it, or knows to be there.
+//! terms of one cluster grow, unless nobody lives who has been Up under the one before (numbers begin anew then); a region never goes
+//! back to an older term, and starts only shards that the term's coordinator gave it, or knows to be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,8 @@ type Scope = (ProcessId, KindId);
 pub(super) struct OneHome {
     /// The newest term of each kind in each cluster.
     newest: BTreeMap<Scope, Term>,
+    /// The newest term that each process has coordinated or registered under.
+    known: BTreeMap<(Scope, ProcessId), Term>,
     /// Terms whose coordinator has recovered.
     recovered: BTreeSet<(Scope, Term)>,
     /// The term each process coordinates under.
@@ -73,8 +75,11 @@ impl OneHome {
                 }
                 Ok(0)
             }
-            ShardingEvent::RegionRegistered { .. }
-            | ShardingEvent::KindRefused { .. }
+            ShardingEvent::RegionRegistered { term } => {
+                self.known.insert((scope, process), term.clone());
+                Ok(0)
+            }
+            ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::ShardStopped { .. }
             | ShardingEvent::ShardFailed { .. }
@@ -107,12 +112,27 @@ impl OneHome {
         }
         self.coordinates.insert((process, scope.1), term.clone());
         let newest = self.newest.entry(scope).or_insert_with(|| term.clone());
-        if *term < *newest {
+        if *term < *newest && Self::is_remembered(&self.known, scope, process, term, history) {
             let what = format!("coordinates under {term:?} after {newest:?}");
             return if safe { Err(what) } else { Ok(1) };
         }
         *newest = term.clone();
+        self.known.insert((scope, process), term.clone());
         Ok(0)
+    }
+
+    /// Whether the newcomer has been part of an earlier term, or somebody lives who knows a later one.
+    fn is_remembered(
+        known: &BTreeMap<(Scope, ProcessId), Term>,
+        scope: Scope,
+        process: ProcessId,
+        term: &Term,
+        history: &History,
+    ) -> bool {
+        known.contains_key(&(scope, process))
+            || known.iter().any(|((cluster, who), later)| {
+                *cluster == scope && later > term && history.processes[*who as usize].ended_at == u64::MAX
+            })
     }
 }
 
