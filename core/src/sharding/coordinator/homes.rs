@@ -181,7 +181,8 @@ impl Coordinator {
     }
 
     /// Whether as many regions have registered as there have to be before the first shard is given away, so that it is not all of them
-    /// to the first node of a cluster that starts. Once there were, nobody waits again in this term.
+    /// to the first node of a cluster that starts. Once there were, nobody waits again: a region that hosts a shard says that there were
+    /// enough under an earlier coordinator, of whose cluster nodes may have died since.
     pub(super) fn sees_enough(&mut self, cx: &Cx<'_>) -> bool {
         if !self.has_enough {
             let settings = &cx.config().membership;
@@ -197,7 +198,7 @@ impl Coordinator {
                 .regions
                 .values()
                 .filter(|region| !region.proxy && !region.lost);
-            self.has_enough = regions.count() >= needed;
+            self.has_enough = regions.count() >= needed || !self.homes.is_empty();
             if self.has_enough {
                 // What waits for its own node was passed over until now.
                 self.homeless.extend(self.returning.keys());

@@ -650,15 +650,23 @@ fn s_087_nothing_is_allocated_before_enough_regions_have_registered() {
     // Once is enough, in this term.
     rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
     assert_eq!(rig.asks_home(&a(), ShardId(5)), vec![allocated(ShardId(5), a())]);
-    // The next coordinator waits as well, and tells what it knows meanwhile.
-    rig.act(|coordinator, cx| coordinator.halt(cx));
-    rig.act(|coordinator, cx| coordinator.consider_takeover(cx));
-    rig.act(|coordinator, cx| coordinator.on_no_region(cx, &b(), &term()));
-    rig.register(&a(), &[S]);
-    assert!(rig.coordinator.is_active());
-    assert_eq!(rig.coordinator.homes.get(&S), Some(&a()));
+    // The next coordinator of a cluster in which nothing runs waits as well.
+    let mut rig = Rig::configured(a(), (64, StoreMode::Memory), change);
+    rig.view(&[(a(), Status::Up)]);
+    rig.register(&a(), &[]);
     rig.asks_home(&a(), ShardId(6));
     assert_eq!(rig.coordinator.homes.get(&ShardId(6)), None);
+}
+
+#[test]
+fn s_087_a_coordinator_that_follows_another_does_not_wait_for_the_dead() {
+    let change = |config: &mut Config| config.membership.min_nr_of_members = 2;
+    let mut rig = Rig::configured(a(), (64, StoreMode::Memory), change);
+    rig.view(&[(a(), Status::Up)]);
+    rig.register(&a(), &[S]);
+    assert!(rig.coordinator.is_active());
+    let other = ShardId(6);
+    assert_eq!(rig.asks_home(&a(), other), vec![allocated(other, a())]);
 }
 
 #[test]
