@@ -237,7 +237,7 @@ impl<M, R> EntityRef<M, R> {
     }
 
     /// Where the entity's shard is and why: its home, whether it is moving, and the last decisions of its coordinator about it
-    /// ([`Placement`](crate::Placement)). The same from every node, because it is the coordinator that is asked. Waits for `timeout` (1 ms
+    /// ([`Placement`](quorate_core::sharding::protocol::survey::Placement)). The same from every node, because it is the coordinator that is asked. Waits for `timeout` (1 ms
     /// to 60 s, clamped) at most and names who was asked then. The entity need not run, and is not started. Costs a message and its answer.
     ///
     /// # Errors
