@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{BufRead, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_channel::Receiver;
 use lexopt::prelude::*;
@@ -169,6 +169,21 @@ const NODE: &str = "node-process";
 const NOTHING: &str = "-";
 
 impl NodeOptions {
+    /// The first node's first process in a cluster of this run alone. Lives are counted from the clock: two runs with one store give out no
+    /// name twice.
+    pub(crate) fn first(program: &str, stage: &Stage) -> Self {
+        let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            transport: stage.name.to_owned(),
+            cluster: format!("{program}-{}", std::process::id()),
+            index: 0,
+            life: life.as_secs(),
+            bind: "127.0.0.1:0".to_owned(),
+            seed: None,
+            store: None,
+        }
+    }
+
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let seed = self.seed.clone().unwrap_or_else(|| NOTHING.to_owned());
         let store = self

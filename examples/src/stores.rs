@@ -7,7 +7,8 @@ use quorate_driver::{ClusterBuilder, Security};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 
-use crate::program::NodeOptions;
+use crate::ending::Folder;
+use crate::program::{NodeOptions, Options};
 
 /// What stands before a server in place of a file.
 const POSTGRES: &str = "postgres:";
@@ -23,6 +24,14 @@ pub(crate) enum Stores {
 }
 
 impl Stores {
+    /// The server that was named, or files in the run's folder.
+    pub(crate) fn of_run(options: &Options, folder: &Folder) -> Self {
+        match &options.postgres {
+            Some(server) => Self::Postgres(server.clone()),
+            None => Self::Files(folder.path().to_owned()),
+        }
+    }
+
     /// Whether writes go to a server, over something that may hold them up.
     pub(crate) const fn is_server(&self) -> bool {
         match self {

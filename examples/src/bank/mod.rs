@@ -9,7 +9,7 @@ mod node;
 mod stalled;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use self::fleet::Fleet;
 use self::ledger::Verdict;
@@ -77,21 +77,8 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let started = Instant::now();
     let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
     let screen = Screen::new(options.json, started, LINE_EVERY);
-    // Clients of a run are none of a run before.
-    let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let stores = match &options.postgres {
-        Some(server) => Stores::Postgres(server.clone()),
-        None => Stores::Files(folder.path().to_owned()),
-    };
-    let node = NodeOptions {
-        transport: stage.name.to_owned(),
-        cluster: format!("bank-{}", std::process::id()),
-        index: 0,
-        life: life.as_secs(),
-        bind: "127.0.0.1:0".to_owned(),
-        seed: None,
-        store: None,
-    };
+    let stores = Stores::of_run(options, folder);
+    let node = NodeOptions::first("bank", stage);
     let mut fleet = Fleet::new((node, stores), authority, screen);
     fleet.start_all()?;
     fleet

@@ -10,7 +10,7 @@ mod ledger;
 mod node;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use self::fleet::Fleet;
 use self::ledger::{Left, Verdict};
@@ -78,21 +78,8 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let started = Instant::now();
     let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
     let screen = Screen::new(options.json, started, LINE_EVERY);
-    // Commands of a run have higher numbers than those of the run before.
-    let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let stores = match &options.postgres {
-        Some(server) => Stores::Postgres(server.clone()),
-        None => Stores::Files(folder.path().to_owned()),
-    };
-    let node = NodeOptions {
-        transport: stage.name.to_owned(),
-        cluster: format!("counter-{}", std::process::id()),
-        index: 0,
-        life: life.as_secs(),
-        bind: "127.0.0.1:0".to_owned(),
-        seed: None,
-        store: None,
-    };
+    let stores = Stores::of_run(options, folder);
+    let node = NodeOptions::first("counter", stage);
     let mut fleet = Fleet::new((node, stores), authority, screen);
     fleet.start_all()?;
     fleet

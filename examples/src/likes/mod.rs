@@ -7,7 +7,7 @@ mod node;
 mod table;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use self::fleet::Fleet;
 use self::ledger::{Ledger, Verdict};
@@ -99,20 +99,7 @@ fn run(options: &Options, stage: &Stage) -> Result<Outcome, String> {
     let started = Instant::now();
     let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
     let screen = Screen::new(options.json, started, LINE_EVERY);
-    // Followers of two runs on one store must not have one name.
-    let life = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
-    let node = NodeOptions {
-        transport: stage.name.to_owned(),
-        cluster: format!("likes-{}", std::process::id()),
-        index: 0,
-        life,
-        bind: "127.0.0.1:0".to_owned(),
-        seed: None,
-        store: None,
-    };
+    let node = NodeOptions::first("likes", stage);
     let mut fleet = Fleet::new(node, options.store.clone(), authority, screen);
     fleet.start_all()?;
     fleet

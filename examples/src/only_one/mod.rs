@@ -9,7 +9,7 @@ mod ledger;
 mod node;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use self::book::Book;
 use self::fleet::Fleet;
@@ -60,17 +60,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let started = Instant::now();
     let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
     let screen = Screen::new(options.json, started, LINE_EVERY);
-    // Orders of two runs with one book must not have one name.
-    let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let node = NodeOptions {
-        transport: stage.name.to_owned(),
-        cluster: format!("only-one-{}", std::process::id()),
-        index: 0,
-        life: life.as_secs(),
-        bind: "127.0.0.1:0".to_owned(),
-        seed: None,
-        store: None,
-    };
+    let node = NodeOptions::first("only-one", stage);
     let book = Book::open(&folder.path().join("book.redb"))?;
     let stores = folder.stays().then(|| folder.path().to_owned());
     let mut fleet = Fleet::new((node, stores), authority, book, screen)?;
