@@ -3,6 +3,7 @@
 //! Spec: membership 2.4, 2.8, 2.9; the questions are those of 7.1 (U-03, U-04).
 
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -87,6 +88,13 @@ pub enum Finding {
     Downing(DowningReport),
     /// Members are unreachable and nobody will down them: there is no strategy.
     NoDowningStrategy,
+    /// The downing strategy lets both sides of a partition go on: each would run these kinds' entities.
+    MayRunTwice {
+        /// The strategy.
+        strategy: &'static str,
+        /// Names of the kinds, of which this node knows.
+        kinds: Vec<Arc<str>>,
+    },
 }
 
 /// What a member on its way in or out waits for.
@@ -167,6 +175,16 @@ pub(crate) fn explain(
         node: me.clone(),
         findings,
     }
+}
+
+/// What both sides of a partition would run, if there is anything.
+pub(crate) fn may_run_twice<'k>(
+    kinds: impl Iterator<Item = (&'static str, &'k Arc<str>)>,
+) -> Option<Finding> {
+    let mut kinds = kinds.peekable();
+    let (strategy, _) = *kinds.peek()?;
+    let kinds = kinds.map(|(_, name)| Arc::clone(name)).collect();
+    Some(Finding::MayRunTwice { strategy, kinds })
 }
 
 struct LeaderOutlook {
@@ -306,6 +324,11 @@ impl fmt::Display for Finding {
             Self::NoDowningStrategy => {
                 f.write_str("No downing strategy is set: an operator has to down what does not come back.")
             }
+            Self::MayRunTwice { strategy, kinds } => write!(
+                f,
+                "Under {strategy} both sides of a partition go on: each would run the entities of {}.",
+                kinds.join(", ")
+            ),
         }
     }
 }

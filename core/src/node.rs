@@ -280,13 +280,16 @@ impl<R: Rng> Node<R> {
         let has_strategy = !matches!(config.downing.strategy, DowningStrategy::Off);
         let confirmed = &self.machines.membership.exiting_confirmed;
         let downing = self.explain_downing();
-        explain::explain(
+        let mut explanation = explain::explain(
             &self.base.view,
             confirmed,
             &config.membership,
             has_strategy,
             downing,
-        )
+        );
+        let risk = self.machines.sharding.may_run_twice();
+        explanation.findings.extend(explain::may_run_twice(risk));
+        explanation
     }
 
     /// What its machines hold of messages to entities that cannot be passed on yet, all kinds together. Linear in the kinds.

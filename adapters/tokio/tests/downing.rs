@@ -9,12 +9,15 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use common::log::Log;
-use common::{all_up, node, until, within};
+use common::{LIMIT, all_up, node, until, within};
 use quorate_tokio::core::{
     Config, CustomStrategy, Decision, DowningEvent, DowningStrategy, DowningView, Event, HaltReason, Role,
     Setting, SettingError, Strategy,
 };
-use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Security, StartError, Termination, Tokio};
+use quorate_tokio::{
+    Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Kind, Security, StartError, Termination,
+    Tokio,
+};
 
 type Builder = ClusterBuilder<Tokio, Security>;
 
@@ -65,6 +68,17 @@ impl Strategy for KeepHost {
 
     fn settings(&self) -> Vec<Setting> {
         vec![Setting::new("host", self.0)]
+    }
+}
+
+struct Idle;
+
+impl Entity for Idle {
+    type Message = u64;
+    type Reply = u64;
+
+    async fn handle(&mut self, _: &EntityContext, message: u64) -> u64 {
+        message
     }
 }
 
@@ -245,6 +259,39 @@ async fn the_log_warns_of_a_stable_period_that_the_detector_cannot_keep_up_with(
     assert_eq!(LOG.find(&[marker, "60.007s"]), None);
     short.stop().await;
     long.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_and_explain_warn_of_kinds_that_both_sides_of_a_partition_would_run() {
+    let marker = r#"event="may_run_twice""#;
+    let kind = || Kind::<u64, u64>::new("ledger").shards(4);
+    let careless = first(downed_by(DowningStrategy::AutoDown)).await;
+    let ledger = careless.register(kind(), |_| Idle).await.unwrap();
+    let me = careless.address().to_string();
+    let line = LOG
+        .said(&["WARN", "cluster::sharding", marker, &me, "auto-down"])
+        .await;
+    assert!(
+        line.contains("ledger") && line.contains("both sides of a partition go on"),
+        "{line}"
+    );
+    assert_eq!(LOG.count(&[marker, &me]), 1, "once per kind");
+    let explained = within(careless.explain()).await.unwrap().to_string();
+    let warning = "Under auto-down both sides of a partition go on: each would run the entities of ledger.";
+    assert!(explained.contains(warning), "{explained}");
+    let explained = within(ledger.entity("a").explain(LIMIT)).await.unwrap();
+    assert_eq!(explained.may_run_twice, Some("auto-down"));
+    let kinds = within(careless.sharding_state()).await.unwrap();
+    assert_eq!(kinds[0].region.may_run_twice, Some("auto-down"));
+    careless.stop().await;
+
+    let careful = first(downed_by(DowningStrategy::KeepMajority { role: None })).await;
+    careful.register(kind(), |_| Idle).await.unwrap();
+    let me = careful.address().to_string();
+    assert_eq!(LOG.find(&[marker, &me]), None);
+    let explained = within(careful.explain()).await.unwrap().to_string();
+    assert!(!explained.contains("both sides"), "{explained}");
+    careful.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -278,6 +278,21 @@ impl DowningStrategy {
             Self::Custom(custom) => custom.0.name(),
         }
     }
+
+    /// Whether both sides of a partition may go on under it: auto-down, and what the application says of its own.
+    #[must_use]
+    pub fn lets_both_sides_go_on(&self) -> bool {
+        match self {
+            Self::AutoDown => true,
+            Self::Custom(custom) => custom.0.lets_both_sides_go_on(),
+            Self::Off
+            | Self::KeepMajority { .. }
+            | Self::StaticQuorum { .. }
+            | Self::KeepOldest { .. }
+            | Self::DownAll
+            | Self::LeaseMajority(_) => false,
+        }
+    }
 }
 
 impl FromStr for DowningStrategy {

@@ -18,6 +18,10 @@ impl Strategy for AutoDown {
         Decision::DownUnreachable
     }
 
+    fn lets_both_sides_go_on(&self) -> bool {
+        true
+    }
+
     fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
         (self.decide(view), "whoever is unreachable is taken for dead")
     }

@@ -321,6 +321,10 @@ impl Display for ShardingEvent {
                     "the kind of {node} is refused, 'here' is that node: {difference}"
                 )
             }
+            Self::MayRunTwice { strategy } => write!(
+                f,
+                "under {strategy} both sides of a partition go on, and each runs the kind's entities"
+            ),
             Self::CoordinatorStarted { term } => write!(f, "the coordinator on {} recovers", term.node),
             Self::CoordinatorRecovered { term, shards } => {
                 write!(

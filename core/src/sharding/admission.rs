@@ -175,7 +175,7 @@ impl Sharding {
         let passivation = settings.passivation.as_ref().unwrap_or(configured).clone();
         let remembers = fields.keeping.is_some_and(|keeping| keeping.remember_entities);
         let passivation = passivation.unless_remembered(remembers);
-        let kind = Kind { id, settings };
+        let kind = Kind::new(id, settings, &cx.config().downing.strategy);
         let mut machines = Machines {
             region: Region::new(kind.clone(), passivation),
             coordinator: Coordinator::new(kind),
@@ -231,6 +231,10 @@ impl Sharding {
 
     fn begin(&mut self, cx: &mut Cx<'_>, kind: KindId) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
+            let known = machines.region.kind();
+            if let Some(strategy) = known.may_run_twice.filter(|_| known.settings.hosts) {
+                cx.notify_sharding(kind, ShardingEvent::MayRunTwice { strategy });
+            }
             machines.coordinator.on_view_changed(cx);
             machines.region.on_kind_accepted(cx);
         }

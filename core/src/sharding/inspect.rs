@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use crate::buffered::{Buffered, Buffers};
 use crate::ident::UniqueAddress;
@@ -16,6 +17,12 @@ impl Sharding {
         self.kinds
             .iter()
             .map(|(id, machines)| (*id, &*machines.region.kind().settings.name))
+    }
+
+    /// Names of the kinds whose entities both sides of a partition may run, and the downing strategy that lets them.
+    pub(crate) fn may_run_twice(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
+        let kinds = self.kinds.values().map(|machines| machines.region.kind());
+        kinds.filter_map(|kind| Some((kind.may_run_twice?, &kind.settings.name)))
     }
 
     /// A kind's region on this node; `None` if the kind is not registered. Linear in the homes it knows.

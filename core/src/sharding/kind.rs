@@ -4,6 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::config::DowningStrategy;
 use crate::ident::UniqueAddress;
 use crate::input::KindSettings;
 use crate::membership::state::member::Status;
@@ -17,9 +18,21 @@ use crate::view::View;
 pub(crate) struct Kind {
     pub(crate) id: KindId,
     pub(crate) settings: KindSettings,
+    /// The downing strategy, if it lets both sides of a partition run the kind's entities.
+    pub(crate) may_run_twice: Option<&'static str>,
 }
 
 impl Kind {
+    /// The kind of these settings, in a cluster with this downing strategy. A lease per shard keeps one of two sides from hosting.
+    pub(crate) fn new(id: KindId, settings: KindSettings, downing: &DowningStrategy) -> Self {
+        let may_run_twice = !settings.lease && downing.lets_both_sides_go_on();
+        Self {
+            id,
+            settings,
+            may_run_twice: may_run_twice.then(|| downing.name()),
+        }
+    }
+
     /// Whether the kind has such a shard; one that remembers its entities may have had more once, whose entities have to be found.
     pub(crate) const fn has(&self, shard: ShardId) -> bool {
         let shards = match self.settings.remember_entities {

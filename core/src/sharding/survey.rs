@@ -200,6 +200,7 @@ impl Sharding {
             Ok(machines) => machines,
             Err(error) => return cx.reply(token, Answer::Refused(error)),
         };
+        let may_run_twice = machines.region.kind().may_run_twice;
         let coordinator = machines.region.coordinator().cloned();
         let is_here = coordinator.as_ref() == Some(cx.me());
         let placement = is_here.then(|| machines.coordinator.placement(shard)).flatten();
@@ -212,6 +213,7 @@ impl Sharding {
             shard,
             coordinator,
             placement,
+            may_run_twice,
         };
         let open = Open {
             token,

@@ -45,6 +45,7 @@ impl AfterTheMargin {
             ShardingEvent::RegionRegistered { .. }
             | ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
+            | ShardingEvent::MayRunTwice { .. }
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::ShardFailed { .. }

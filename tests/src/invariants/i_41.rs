@@ -81,6 +81,7 @@ impl OneHome {
             }
             ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
+            | ShardingEvent::MayRunTwice { .. }
             | ShardingEvent::ShardStopped { .. }
             | ShardingEvent::ShardFailed { .. }
             | ShardingEvent::ShardLeaseLost { .. }

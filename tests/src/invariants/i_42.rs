@@ -88,6 +88,7 @@ pub(super) fn on_event(
         ShardingEvent::RegionRegistered { .. }
         | ShardingEvent::KindRefused { .. }
         | ShardingEvent::KindRefusedOn { .. }
+        | ShardingEvent::MayRunTwice { .. }
         | ShardingEvent::CoordinatorStarted { .. }
         | ShardingEvent::CoordinatorRecovered { .. }
         | ShardingEvent::ShardAllocated { .. }

@@ -196,6 +196,7 @@ impl Sim {
             ShardingEvent::RegionRegistered { .. }
             | ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
+            | ShardingEvent::MayRunTwice { .. }
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::CoordinatorStateLate { .. }

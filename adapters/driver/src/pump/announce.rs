@@ -197,6 +197,9 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
             target: "cluster::sharding", event = "kind_refused_on", %me, %kind, %node, %difference,
             "another node's kind differs from the cluster's; 'here' is that node"
         ),
+        ShardingEvent::MayRunTwice { strategy } => tracing::warn!(
+            target: "cluster::sharding", event = "may_run_twice", %me, %kind, strategy, "{event}"
+        ),
         ShardingEvent::ShardFailed { shard } => tracing::warn!(
             target: "cluster::sharding", event = "shard_failed", %me, %kind, %shard,
             "the store failed to say or keep what the shard remembers; it begins again after a pause"

@@ -44,6 +44,13 @@ impl Log {
         line.unwrap_or_else(|_| panic!("nothing was said with {parts:?} in\n{}", self.text()))
     }
 
+    /// How many lines have all these parts.
+    pub(crate) fn count(&self, parts: &[&str]) -> usize {
+        let text = self.text();
+        let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+        text.lines().filter(has_all).count()
+    }
+
     pub(crate) fn find(&self, parts: &[&str]) -> Option<String> {
         let text = self.text();
         let mut lines = text.lines();

@@ -67,6 +67,12 @@ pub trait Strategy: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether both sides of a clean split may stay (default `false`, which is what a strategy promises). Operators are warned
+    /// then of every entity kind that each side would run.
+    fn lets_both_sides_go_on(&self) -> bool {
+        false
+    }
+
     /// How many members it can decide about; operators are warned when more are counted. `None` for any number.
     fn members_max(&self) -> Option<usize> {
         None

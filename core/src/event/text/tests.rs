@@ -132,6 +132,9 @@ fn sharding() -> Vec<ShardingEvent> {
             node: home.clone(),
             difference,
         },
+        ShardingEvent::MayRunTwice {
+            strategy: "auto-down",
+        },
         ShardingEvent::CoordinatorStarted { term: term.clone() },
         ShardingEvent::CoordinatorRecovered {
             term: term.clone(),

@@ -83,10 +83,7 @@ impl Rig {
             store_mode: Some(mode),
             ..KindSettings::new("files", shards, true)
         };
-        let kind = Kind {
-            id: KindId::of("files"),
-            settings,
-        };
+        let kind = Kind::new(KindId::of("files"), settings, &config.downing.strategy);
         Self {
             fixture: Fixture::with_config(me, config),
             coordinator: Coordinator::new(kind),

@@ -103,6 +103,8 @@ pub struct Explained {
     pub coordinator: Option<UniqueAddress>,
     /// What it said; `None` if it said nothing in time, or coordinates no more.
     pub placement: Option<Placement>,
+    /// The downing strategy, if it lets both sides of a partition go on: after one the entity may run on each side.
+    pub may_run_twice: Option<&'static str>,
 }
 
 /// What one node hosts of a kind.

@@ -32,6 +32,8 @@ pub struct RegionState {
     pub proxy: bool,
     /// Whether it is being emptied, or is empty for good.
     pub draining: bool,
+    /// The downing strategy, if it lets both sides of a partition run the kind's entities.
+    pub may_run_twice: Option<&'static str>,
 }
 
 impl Region {
@@ -52,6 +54,7 @@ impl Region {
             settling: self.marks.len(),
             proxy: !self.hosts,
             draining: self.lifecycle != super::RegionLifecycle::Working,
+            may_run_twice: self.kind.may_run_twice,
         }
     }
 

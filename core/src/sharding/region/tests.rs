@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, DowningStrategy};
 use crate::effect::{Effect, EntityOrder, PlacementToken};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
@@ -74,10 +74,7 @@ impl Rig {
         let members = [&a(), &me, &c()].map(|node| member(node, Status::Up));
         fixture.view = Arc::new(picture(&me, members, &[]));
         let settings = settings(8, hosts);
-        let kind = Kind {
-            id: KindId::of("files"),
-            settings,
-        };
+        let kind = Kind::new(KindId::of("files"), settings, &DowningStrategy::Off);
         Self {
             fixture,
             asks: Asks::default(),

@@ -1,6 +1,7 @@
 //! Sharding of a whole small cluster: who hosts what after which event. Each machine's own tests are beside it.
 
 mod failures;
+mod may_run_twice;
 mod pauses;
 mod same_kind;
 mod scale;

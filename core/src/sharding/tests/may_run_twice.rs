@@ -1,0 +1,117 @@
+//! Kinds in a cluster whose downing strategy lets both sides of a partition go on: who is warned, and how often.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::world::*;
+use super::*;
+use crate::config::{CustomStrategy, DowningStrategy};
+use crate::downing::decision::Decision;
+use crate::downing::strategy::Strategy;
+use crate::downing::view::DowningView;
+use crate::effect::{Answer, ShardingAnswer};
+use crate::input::{KindSettings, ShardingCommand};
+
+/// A strategy of an application that knows what it does.
+#[derive(Debug)]
+struct Reckless(bool);
+
+impl Strategy for Reckless {
+    fn name(&self) -> &'static str {
+        "reckless"
+    }
+
+    fn decide(&self, _: &DowningView) -> Decision {
+        Decision::DownUnreachable
+    }
+
+    fn lets_both_sides_go_on(&self) -> bool {
+        self.0
+    }
+}
+
+/// Two workers, which host the kind, and a proxy.
+fn under(strategy: DowningStrategy, change: impl Fn(&mut KindSettings)) -> World {
+    let mut config = config();
+    config.downing.strategy = strategy;
+    let mut world = World::bare(2, 1, &config);
+    world.set(&[(0, Status::Up), (1, Status::Up), (2, Status::Up)]);
+    for at in 0..3 {
+        let mut settings = settings(at < 2);
+        change(&mut settings);
+        world.register_as(at, settings);
+    }
+    world.run_for(secs(5));
+    world
+}
+
+fn warned(world: &World) -> Vec<usize> {
+    let warnings = |events: &Vec<ShardingEvent>| {
+        let of_it = |event: &&ShardingEvent| matches!(event, ShardingEvent::MayRunTwice { .. });
+        events.iter().filter(of_it).count()
+    };
+    world.peers.iter().map(|peer| warnings(&peer.events)).collect()
+}
+
+fn explained(world: &mut World, at: usize) -> Option<&'static str> {
+    world.with(at, |peer| {
+        peer.registered.clear();
+        let command = ShardingCommand::Explain {
+            kind: kind(),
+            entity: entity_in(1),
+            timeout: secs(1),
+        };
+        peer.sharding.on_command(&mut peer.fixture.cx(), 901, command);
+    });
+    world.run_for(secs(2));
+    match world.peers[at].registered.pop() {
+        Some(Answer::Sharding(ShardingAnswer::Explained(explained))) => explained.may_run_twice,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn under_auto_down_every_host_is_warned_once_and_explanations_say_so() {
+    let mut world = under(DowningStrategy::AutoDown, |_| ());
+    assert_eq!(warned(&world), [1, 1, 0], "a proxy runs nothing");
+    let strategy = "auto-down";
+    assert!(
+        world.peers[0]
+            .events
+            .contains(&ShardingEvent::MayRunTwice { strategy })
+    );
+    // Neither who comes and goes nor who registers again is a beginning.
+    world.set(&[(1, Status::Down)]);
+    world.register_as(0, settings(true));
+    world.run_for(secs(60));
+    assert_eq!(warned(&world)[0], 1);
+    for at in [0, 2] {
+        assert_eq!(explained(&mut world, at), Some(strategy));
+        let region = world.peers[at].sharding.region(kind()).unwrap();
+        assert_eq!(region.may_run_twice, Some(strategy));
+    }
+}
+
+#[test]
+fn nobody_is_warned_where_one_side_stays_or_one_side_holds_the_leases() {
+    let safe = DowningStrategy::KeepMajority { role: None };
+    for (strategy, lease) in [
+        (safe, false),
+        (DowningStrategy::Off, false),
+        (DowningStrategy::AutoDown, true),
+    ] {
+        let mut world = under(strategy, |settings| settings.lease = lease);
+        assert_eq!(warned(&world), [0, 0, 0]);
+        assert_eq!(explained(&mut world, 0), None);
+    }
+}
+
+#[test]
+fn a_strategy_of_the_application_says_of_itself_whether_both_sides_go_on() {
+    for reckless in [true, false] {
+        let strategy = DowningStrategy::Custom(CustomStrategy(Arc::new(Reckless(reckless))));
+        let mut world = under(strategy, |_| ());
+        assert_eq!(warned(&world)[..2], [usize::from(reckless); 2]);
+        assert_eq!(explained(&mut world, 0), reckless.then_some("reckless"));
+    }
+}
