@@ -18,7 +18,9 @@
 //!
 //! **Keys** are each node's own, under the name given to [`Postgres::new`]: give every node its own name, and the same one again
 //! when it is restarted. A node that is started twice under one name takes the keys from its earlier life, whose writes are
-//! refused from then on.
+//! refused from then on. A tool ([`Store::open_unused`](quorate_driver::Store::open_unused)) is refused while a session of that node is
+//! open: each session holds an advisory lock on the node's name. A node that has lost its connection is not seen; it counts as an
+//! earlier life afterwards.
 //!
 //! # What it guarantees
 //! - An order is acknowledged once its transaction is committed and flushed: `synchronous_commit` is turned on where it is `off` or
@@ -48,6 +50,7 @@ use std::time::Duration;
 use quorate_driver::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
 use quorate_driver::{Store, StoreFault, StoreScope};
 
+use schema::User;
 use session::Session;
 pub use tls::Tls;
 
@@ -128,6 +131,16 @@ impl Postgres {
     }
 }
 
+impl Postgres {
+    fn connect(&mut self, user: User) -> Result<StoreIdentity, StoreFault> {
+        self.session = None;
+        let session = Session::connect(&self.settings, user)?;
+        let identity = session.identity();
+        self.session = Some(session);
+        Ok(identity)
+    }
+}
+
 impl fmt::Debug for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Postgres")
@@ -140,11 +153,11 @@ impl fmt::Debug for Postgres {
 
 impl Store for Postgres {
     fn open(&mut self) -> Result<StoreIdentity, StoreFault> {
-        self.session = None;
-        let session = Session::connect(&self.settings)?;
-        let identity = session.identity();
-        self.session = Some(session);
-        Ok(identity)
+        self.connect(User::Node)
+    }
+
+    fn open_unused(&mut self) -> Result<StoreIdentity, StoreFault> {
+        self.connect(User::Tool)
     }
 
     fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {

@@ -39,6 +39,26 @@ pub(crate) async fn prepare_with(client: &mut Client, schema: &str, tables: &str
     Ok(transaction.commit().await?)
 }
 
+/// Who uses the keys of a node.
+#[derive(Clone, Copy)]
+pub(crate) enum User {
+    /// The node. A later life of it takes over from an earlier one, so that lives share the name.
+    Node,
+    /// A tool, which has the name alone or not at all.
+    Tool,
+}
+
+/// Holds the node's name for as long as the session lives; false if a tool finds that a session of the node has it.
+pub(crate) async fn hold(client: &Client, schema: &str, node: &str, user: User) -> Result<bool, Fault> {
+    // The schema's name has no blank: no two pairs give one text. A collision of the hash makes a tool refuse, or a node wait for it.
+    let name = format!("{schema} {node}");
+    let lock = match user {
+        User::Node => "SELECT pg_advisory_lock_shared(hashtextextended($1, 0)) IS NOT NULL",
+        User::Tool => "SELECT pg_try_advisory_lock(hashtextextended($1, 0))",
+    };
+    Ok(client.query_one(lock, &[&name]).await?.try_get(0)?)
+}
+
 /// Counts one more life of a node's store.
 pub(crate) async fn boot(client: &Client, node: &str) -> Result<StoreIdentity, Fault> {
     let new_id = new_store_id().map_err(Fault::Io)?.to_be_bytes().to_vec();

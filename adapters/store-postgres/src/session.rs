@@ -14,6 +14,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, Transaction};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::schema::User;
 use crate::{Settings, items, logs, schema};
 
 /// Two nodes whose groups want the same logs in another order stop each other: one of them begins again.
@@ -97,7 +98,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Connects, prepares the tables, and counts one more life.
-    pub(crate) fn connect(settings: &Settings) -> Result<Self, StoreFault> {
+    pub(crate) fn connect(settings: &Settings, user: User) -> Result<Self, StoreFault> {
         // The store has a thread of its own; the connection is driven while that thread waits.
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -107,6 +108,10 @@ impl Session {
             let mut client = connect(settings).await?;
             configure(&client, settings.timeout).await?;
             schema::prepare(&mut client, &settings.schema).await?;
+            if !schema::hold(&client, &settings.schema, &settings.node, user).await? {
+                let what = format!("node {} uses it", settings.node);
+                return Err(Fault::Io(io::Error::new(io::ErrorKind::ResourceBusy, what)));
+            }
             let identity = schema::boot(&client, &settings.node).await?;
             Ok::<_, Fault>((client, identity))
         };

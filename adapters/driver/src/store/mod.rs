@@ -36,6 +36,15 @@ pub trait Store: Debug + Send + 'static {
     /// It cannot be opened now. It is tried again, less and less often.
     fn open(&mut self) -> Result<StoreIdentity, StoreFault>;
 
+    /// As [`open`](Self::open), for a tool instead of a node: refuses while a node uses the store, and does nothing to that node.
+    /// (Default: `open`, which suits a store that one process has at a time, as a locked file.)
+    ///
+    /// # Errors
+    /// A node uses it, or it cannot be opened.
+    fn open_unused(&mut self) -> Result<StoreIdentity, StoreFault> {
+        self.open()
+    }
+
     /// Does the orders, in order, and returns once **all of it is durable**: one outcome for each. An order that is refused or
     /// beyond a limit has its error as outcome, changes nothing and does not keep the others from being done.
     ///

@@ -39,8 +39,8 @@ pub enum RemovalError {
 /// cluster.
 ///
 /// **Stop all nodes first, and do it to the store of every node**: of stores that disagree the next coordinator takes what one of them
-/// holds. A store that belongs to one process at a time, as `quorate-store-redb` does, refuses while its node lives; of others (a
-/// database, [`crate::MemoryStore`]) that is the caller's business. Blocks while the store works.
+/// holds. A store refuses while its node lives ([`Store::open_unused`]): the file of `quorate-store-redb` is locked, and
+/// `quorate-store-postgres` sees the node's connection. Blocks while the store works.
 ///
 /// Mirrors `RemoveInternalClusterShardingData`.
 ///
@@ -55,7 +55,7 @@ pub enum RemovalError {
 /// # Errors
 /// [`RemovalError`]; it may be done again.
 pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Result<Vec<String>, RemovalError> {
-    store.open().map_err(RemovalError::NotOpened)?;
+    store.open_unused().map_err(RemovalError::NotOpened)?;
     let mut removed = Vec::new();
     for kind in kinds {
         let log = coordinator_log(kind);
