@@ -94,6 +94,8 @@ fn main() -> io::Result<()> {
             ShardingMsg::MARK.kind,
             ShardingMsg::MARK_ACK.kind,
             ShardingMsg::WATCH.kind,
+            ShardingMsg::START.kind,
+            ShardingMsg::STARTED.kind,
         ]
         .iter()
         .position(|known| *known == number)

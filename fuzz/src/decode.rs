@@ -46,6 +46,8 @@ pub fn sharding(data: &[u8]) {
         ShardingMsg::MARK.kind,
         ShardingMsg::MARK_ACK.kind,
         ShardingMsg::WATCH.kind,
+        ShardingMsg::START.kind,
+        ShardingMsg::STARTED.kind,
     ];
     check_body(kinds[usize::from(*pick) % kinds.len()], body);
 }

@@ -45,7 +45,7 @@ pub const TARGETS: [Target; 11] = [
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.
-pub const KINDS: [u16; 25] = [
+pub const KINDS: [u16; 27] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -71,6 +71,8 @@ pub const KINDS: [u16; 25] = [
     ShardingMsg::MARK.kind,
     ShardingMsg::MARK_ACK.kind,
     ShardingMsg::WATCH.kind,
+    ShardingMsg::START.kind,
+    ShardingMsg::STARTED.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

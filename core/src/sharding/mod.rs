@@ -46,6 +46,7 @@ use crate::sharding::asks::{Asks, Stage};
 use crate::sharding::coordinator::{Coordinator, Registration};
 use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
+use crate::sharding::protocol::EntityStarts;
 use crate::sharding::region::Region;
 use crate::sharding::registry::{Registry, Standing};
 use crate::sharding::slots::Slots;
@@ -106,6 +107,8 @@ impl Sharding {
             ShardingMsg::Mark(mark) => self.on_mark(cx, from, mark),
             ShardingMsg::MarkAck(mark) => self.on_mark_ack(cx, from, mark),
             ShardingMsg::Watch(message) => self.on_watch(cx, from, message),
+            ShardingMsg::Start(starts) => self.on_starts(cx, from, starts, Region::on_start),
+            ShardingMsg::Started(starts) => self.on_starts(cx, from, starts, Region::on_started),
         }
     }
 
@@ -205,6 +208,22 @@ impl Sharding {
             machines.region.on_mark_ack(shared!(self, cx), from, mark);
         }
         self.say_if_drained(cx);
+    }
+
+    /// A region speaks about entities that it remembers and does not host. Of a kind that is not accepted here yet it says so again.
+    fn on_starts(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        starts: EntityStarts,
+        hear: impl FnOnce(&mut Region, &mut Shared<'_, '_>, &UniqueAddress, EntityStarts),
+    ) {
+        let kind = starts.kind;
+        if let Some(machines) = self.kinds.get_mut(&kind).filter(|_| !self.halted) {
+            hear(&mut machines.region, shared!(self, cx), from, starts);
+            self.after_kind(cx, kind);
+            self.say_if_drained(cx);
+        }
     }
 
     /// An answer to an ask of this node.

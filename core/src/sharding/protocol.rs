@@ -12,6 +12,7 @@ mod part;
 pub mod registry;
 mod rejection;
 mod shutdown;
+mod start;
 mod store_ask;
 pub mod survey;
 mod timers;
@@ -40,6 +41,7 @@ pub use mark::ShardMark;
 pub use part::Part;
 pub use rejection::Rejection;
 pub use shutdown::RegionShutdown;
+pub use start::{EntityStarts, STARTS_MAX};
 pub(crate) use store_ask::{StoreAsk, StoreUser};
 pub use timers::{CoordinatorTimer, RegionTimer, Timer};
 
@@ -64,6 +66,10 @@ pub enum Msg {
     MarkAck(ShardMark),
     /// Between who watches entities and who hosts them.
     Watch(WatchMsg),
+    /// A region that remembers entities of another one's shard to that one.
+    Start(EntityStarts),
+    /// They are remembered there.
+    Started(EntityStarts),
 }
 
 impl Msg {
@@ -86,6 +92,10 @@ impl Msg {
         MARK_ACK = 0x0107 on Reply;
         /// `Watch`; unstable.
         WATCH = 0x0108 on Control;
+        /// `Start`; unstable.
+        START = 0x0109 on Control;
+        /// `Started`; unstable.
+        STARTED = 0x010a on Control;
     }
 
     /// The message's tag.
@@ -101,6 +111,8 @@ impl Msg {
             Self::Mark(_) => Self::MARK,
             Self::MarkAck(_) => Self::MARK_ACK,
             Self::Watch(_) => Self::WATCH,
+            Self::Start(_) => Self::START,
+            Self::Started(_) => Self::STARTED,
         }
     }
 
@@ -113,7 +125,9 @@ impl Msg {
             | Self::Survey(_)
             | Self::Mark(_)
             | Self::MarkAck(_)
-            | Self::Watch(_) => 0,
+            | Self::Watch(_)
+            | Self::Start(_)
+            | Self::Started(_) => 0,
             Self::Entity(envelope) | Self::HandBack(envelope) => envelope.payload.len(),
             Self::AskReply(reply) => reply.result.as_ref().map_or(0, |payload| payload.len()),
         }

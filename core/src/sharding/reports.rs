@@ -23,7 +23,7 @@ impl Sharding {
             return;
         };
         match ask.user {
-            StoreUser::Shard(_) | StoreUser::Look(_) | StoreUser::Move { .. } => {
+            StoreUser::Shard(_) | StoreUser::Look(_) => {
                 machines.region.on_store_answer(shared!(self, cx), ask, answer);
             }
             StoreUser::Coordinator => machines.coordinator.on_store_answer(cx, ask, answer),

@@ -14,7 +14,7 @@ use crate::sharding::Cx;
 use crate::sharding::entity_state::{EntityState, Running, StateName, Told, is_legal};
 use crate::sharding::passivation::{Passivation, PassivationSettings};
 use crate::sharding::pending_message::{PendingMessage, Shared};
-pub(crate) use crate::sharding::shard::remembering::Remembered;
+pub(crate) use crate::sharding::shard::remembering::{Remembered, Starting};
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId, Slot, Term};

@@ -44,6 +44,8 @@ impl Sharding {
             | ShardingMsg::Registry(_)
             | ShardingMsg::Survey(_)
             | ShardingMsg::Watch(_)
+            | ShardingMsg::Start(_)
+            | ShardingMsg::Started(_)
             | ShardingMsg::MarkAck(_) => {}
         }
     }

@@ -73,6 +73,32 @@ pub(super) fn read_envelope(reader: &mut Reader<'_>, limits: &Limits) -> Result<
     })
 }
 
+/// The fewest bytes of an entity's id: its length, and one.
+pub(super) const ID_BYTES_MIN: usize = 3;
+
+/// An entity's id with its length in front.
+pub(super) fn put_id(entity: &EntityId, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let id = entity.as_bytes();
+    let bad_id = WireError::BadEntityId { bytes: id.len() };
+    let bytes = u16::try_from(id.len()).map_err(|_| bad_id.clone())?;
+    if bytes == 0 || id.len() > limits.entity_id_bytes_max {
+        return Err(bad_id);
+    }
+    out.extend_from_slice(&bytes.to_le_bytes());
+    out.extend_from_slice(id);
+    Ok(())
+}
+
+/// An entity's id that is not the only one of its message: one that is too long here is refused by who hears it, so that the others are
+/// heard.
+pub(super) fn read_id(reader: &mut Reader<'_>) -> Result<EntityId, WireError> {
+    let bytes = usize::from(reader.u16()?);
+    if bytes == 0 {
+        return Err(WireError::Malformed { what: "entity id" });
+    }
+    Ok(EntityId::new(reader.take(bytes)?))
+}
+
 /// The flags, and what travels with an ask; `chains`: the reader understands whose handlers wait.
 pub(super) fn put_ticket(ask: Option<&AskTicket>, chains: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
     let Some(ticket) = ask else {

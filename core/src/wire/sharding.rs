@@ -16,7 +16,7 @@ use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::membership::state::member::UpNumber;
 use crate::message::{ShardMark, ShardingBody, ShardingMessage, ShardingMsg as Msg, Tag};
-use crate::sharding::protocol::Part;
+use crate::sharding::protocol::{EntityStarts, Part, STARTS_MAX};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX, ShardId, Term};
 use crate::token::Token;
 
@@ -87,6 +87,7 @@ pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -
             Ok(())
         }
         Msg::Watch(body) => watch::put(body, limits, out),
+        Msg::Start(body) | Msg::Started(body) => put_starts(body, limits, out),
     }
 }
 
@@ -98,6 +99,8 @@ pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result
         Msg::REGISTRY => Msg::Registry(registry::read(reader)?),
         Msg::SURVEY => Msg::Survey(survey::read(reader)?),
         Msg::WATCH => Msg::Watch(watch::read(reader)?),
+        Msg::START => Msg::Start(read_starts(reader)?),
+        Msg::STARTED => Msg::Started(read_starts(reader)?),
         Msg::HAND_BACK => Msg::HandBack(entity::read_envelope(reader, limits)?),
         Msg::MARK => Msg::Mark(read_mark(reader)?),
         Msg::MARK_ACK => Msg::MarkAck(read_mark(reader)?),
@@ -110,6 +113,41 @@ fn read_mark(reader: &mut Reader<'_>) -> Result<ShardMark, WireError> {
         kind: KindId::from_raw(reader.u64()?),
         shard: read_shard(reader)?,
         number: reader.u64()?,
+    })
+}
+
+fn put_starts(starts: &EntityStarts, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let count = u16::try_from(starts.entities.len()).unwrap_or(u16::MAX);
+    if !(1..=STARTS_MAX).contains(&usize::from(count)) {
+        return Err(WireError::Unencodable { what: "starts" });
+    }
+    out.extend_from_slice(&starts.kind.raw().to_le_bytes());
+    put_shard(starts.from, out)?;
+    put_shard(starts.shard, out)?;
+    out.extend_from_slice(&count.to_le_bytes());
+    let mut ids = starts.entities.iter();
+    ids.try_for_each(|entity| entity::put_id(entity, limits, out))
+}
+
+fn read_starts(reader: &mut Reader<'_>) -> Result<EntityStarts, WireError> {
+    let kind = KindId::from_raw(reader.u64()?);
+    let (from, shard) = (read_shard(reader)?, read_shard(reader)?);
+    let count = usize::from(reader.u16()?);
+    if count == 0 {
+        return Err(WireError::Malformed { what: "starts" });
+    }
+    if count > STARTS_MAX || count > reader.rest().len() / entity::ID_BYTES_MIN {
+        return Err(WireError::LimitExceeded { what: "starts" });
+    }
+    let mut entities = Vec::with_capacity(count);
+    for _ in 0..count {
+        entities.push(entity::read_id(reader)?);
+    }
+    Ok(EntityStarts {
+        kind,
+        from,
+        shard,
+        entities,
     })
 }
 

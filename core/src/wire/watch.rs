@@ -8,10 +8,11 @@
 
 use alloc::vec::Vec;
 
+use super::entity::{put_id, read_id};
 use crate::bytes::{Reader, WireError};
 use crate::config::Limits;
 use crate::sharding::protocol::watch::{EntityEnd, STATEMENTS_MAX, WatchMsg, WatchStatement};
-use crate::sharding::state::ids::{EntityId, KindId};
+use crate::sharding::state::ids::KindId;
 
 const SAY: u8 = 1;
 const HEARD: u8 = 2;
@@ -89,16 +90,9 @@ fn put_statement(statement: &WatchStatement, limits: &Limits, out: &mut Vec<u8>)
         WatchStatement::Watch {
             kind, entity, known, ..
         } => {
-            let entity = entity.as_bytes();
-            let bad_id = WireError::BadEntityId { bytes: entity.len() };
-            let bytes = u16::try_from(entity.len()).map_err(|_| bad_id.clone())?;
-            if bytes == 0 || entity.len() > limits.entity_id_bytes_max {
-                return Err(bad_id);
-            }
             out.extend_from_slice(&kind.raw().to_le_bytes());
             out.push(u8::from(*known));
-            out.extend_from_slice(&bytes.to_le_bytes());
-            out.extend_from_slice(entity);
+            put_id(entity, limits, out)?;
         }
         WatchStatement::Ended { why, .. } => out.push(match why {
             EntityEnd::Stopped => STOPPED,
@@ -120,16 +114,10 @@ fn read_statement(reader: &mut Reader<'_>) -> Result<WatchStatement, WireError> 
         WATCH => {
             let kind = KindId::from_raw(reader.u64()?);
             let known = reader.bool("watch flags")?;
-            let bytes = usize::from(reader.u16()?);
-            if bytes == 0 {
-                return Err(WireError::Malformed { what: "entity id" });
-            }
-            // One that is too long here is refused by itself: the statements after it are none the less to be heard.
-            let entity = EntityId::new(reader.take(bytes)?);
             Ok(WatchStatement::Watch {
                 id,
                 kind,
-                entity,
+                entity: read_id(reader)?,
                 known,
             })
         }

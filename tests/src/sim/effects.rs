@@ -97,7 +97,9 @@ impl Sim {
                 | ShardingMsg::Survey(_)
                 | ShardingMsg::Mark(_)
                 | ShardingMsg::MarkAck(_)
-                | ShardingMsg::Watch(_),
+                | ShardingMsg::Watch(_)
+                | ShardingMsg::Start(_)
+                | ShardingMsg::Started(_),
             )
             | Message::Ddata(_)
             | Message::Journal(_) => {}

@@ -53,6 +53,8 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::Mark(_)) => "Mark",
         Message::Sharding(ShardingMsg::MarkAck(_)) => "MarkAck",
         Message::Sharding(ShardingMsg::Watch(_)) => "Watch",
+        Message::Sharding(ShardingMsg::Start(_)) => "Start",
+        Message::Sharding(ShardingMsg::Started(_)) => "Started",
         Message::Ddata(_) => "Ddata",
         Message::Singleton(_) => "Singleton",
         Message::Journal(_) => "Journal",

@@ -38,6 +38,8 @@ counters! {
     pub entities_recovered,
     /// Writes of which entities are remembered that were confirmed, each of one or many.
     pub remember_writes,
+    /// Messages that had entities started which another shard remembers, repeated ones included.
+    pub entity_starts_sent,
     /// Shards that began again because what they remember could not be read or stored.
     pub remember_failures,
     /// Steps of an entity that the rules do not know: a bug of this crate.

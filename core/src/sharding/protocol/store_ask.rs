@@ -22,11 +22,6 @@ pub(crate) enum StoreUser {
     Shard(ShardId),
     /// A shard, whether there are entities that it has not heard of.
     Look(ShardId),
-    /// A shard, about entities of it that belong to another one by now.
-    Move {
-        /// Where they were.
-        from: ShardId,
-    },
     /// The coordinator, about which shards there are.
     Coordinator,
     /// The coordinator, about its log: the request is who opened it.

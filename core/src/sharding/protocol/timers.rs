@@ -48,6 +48,8 @@ pub enum RegionTimer {
     Marks,
     /// Look for entities that shards here have and have not heard of.
     Look,
+    /// Homes of shards to which entities belong that others remember are told again.
+    Moves,
 }
 
 /// Timers of a shard coordinator.

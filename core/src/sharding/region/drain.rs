@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use super::starting::Starts;
 use super::{Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
@@ -10,6 +11,7 @@ use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
+use crate::sharding::remembered::Moves;
 use crate::sharding::state::errors::AskFailure;
 use crate::time::Instant;
 use crate::timer::RegionTimer;
@@ -66,6 +68,8 @@ impl Region {
         self.returning_for.clear();
         self.after_pause.clear();
         self.tokens.clear();
+        self.moves = Moves::default();
+        self.starts = Starts::default();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
         self.retirement.give_up(shared.cx);
         let kind = self.kind.id;
@@ -88,6 +92,7 @@ impl Region {
             RegionTimer::Recover,
             RegionTimer::Marks,
             RegionTimer::Look,
+            RegionTimer::Moves,
         ] {
             shared.cx.cancel(ShardingTimer::Region(kind, timer));
         }

@@ -206,6 +206,7 @@ impl Region {
         let has_stopped = here.has_stopped();
         self.buffers.gather(shard);
         self.recovery.forget(shard);
+        self.moves.forget(shard);
         self.tend(shared, shard);
         if !has_stopped {
             self.limit_stop(shared, shard);
@@ -278,6 +279,7 @@ impl Region {
             self.forget_home(shared.cx, shard);
         }
         self.cancel_timers_of(shared, shard);
+        self.starts.take_all(shard);
         shared.cx.counters().shards_stopped += 1;
         self.ended.insert(shard);
         let event = ShardingEvent::ShardStopped { shard };

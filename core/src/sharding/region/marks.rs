@@ -45,6 +45,7 @@ impl Region {
         }
         self.forget_home(cx, shard);
         self.homes.insert(shard, Home { node, used: false });
+        self.send_starts(cx, shard);
     }
 
     /// A shard does not live where this region thinks. What it sent there is settled before anything else is sent.

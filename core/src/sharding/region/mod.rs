@@ -3,7 +3,7 @@
 //!
 //! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `marks` and `returns` keep their
 //! order, `hosting` starts and stops shards, `passivation` takes entities out of memory, `remembering` has the store know them and
-//! starts them again, `fencing` knows with which tokens, `leasing` has leases for them, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
+//! starts them again, `starting` has those started that belong elsewhere, `fencing` knows with which tokens, `leasing` has leases for them, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
 
 mod buffers;
 mod delivery;
@@ -19,6 +19,7 @@ mod registration;
 mod remembering;
 mod retirement;
 mod returns;
+mod starting;
 mod watching;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -37,7 +38,8 @@ use crate::sharding::region::buffers::Buffers;
 use crate::sharding::region::leasing::ShardLease;
 use crate::sharding::region::marks::{Home, Mark};
 use crate::sharding::region::retirement::Retirement;
-use crate::sharding::remembered::Recovery;
+use crate::sharding::region::starting::Starts;
+use crate::sharding::remembered::{Moves, Recovery};
 use crate::sharding::shard::Shard;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
@@ -159,8 +161,10 @@ pub(crate) struct Region {
     /// Shards whose entities are being read, and those that wait for their turn.
     loading: BTreeSet<ShardId>,
     to_load: BTreeSet<ShardId>,
-    /// Shards to which entities were moved: they have to run.
-    wanted: BTreeSet<ShardId>,
+    /// Entities of shards here that belong to other shards.
+    moves: Moves,
+    /// Entities of shards here that others remember.
+    starts: Starts,
     /// Where the present look for entities that were not heard of goes on.
     look_from: Option<ShardId>,
     /// Counts questions to the store.
@@ -208,7 +212,8 @@ impl Region {
             recovery: Recovery::default(),
             loading: BTreeSet::new(),
             to_load: BTreeSet::new(),
-            wanted: BTreeSet::new(),
+            moves: Moves::default(),
+            starts: Starts::default(),
             look_from: None,
             requests: 0,
             answers_after_pause: Vec::new(),
@@ -280,6 +285,7 @@ impl Region {
             RegionTimer::Recover => self.on_recover(shared),
             RegionTimer::Marks => self.repeat_marks(shared.cx),
             RegionTimer::Look => self.on_look(shared),
+            RegionTimer::Moves => self.on_moves(shared.cx),
         }
     }
 

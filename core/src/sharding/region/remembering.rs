@@ -88,7 +88,6 @@ impl Region {
         match ask.user {
             StoreUser::Shard(shard) => self.on_own_answer(shared, shard, ask, answer),
             StoreUser::Look(shard) => self.on_looked(shared, shard, ask, answer),
-            StoreUser::Move { from } => self.on_move_answer(shared, from, ask, answer),
             StoreUser::Coordinator | StoreUser::CoordinatorLog => {}
         }
         self.flush(shared);
@@ -121,6 +120,7 @@ impl Region {
         };
         here.on_loaded();
         self.recall(shared, shard, names);
+        self.start_waiting(shared, shard);
         if !shared.cx.is_set(self.region_timer(RegionTimer::Look)) {
             let at = shared.cx.mono() + LOOK_INTERVAL;
             shared.cx.wake(self.region_timer(RegionTimer::Look), at);
@@ -142,61 +142,20 @@ impl Region {
 
     /// Has entities that are remembered started, or moved to the shard that they belong to.
     pub(super) fn recover(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entities: Vec<EntityId>) {
-        let Some(here) = self.shards.get_mut(&shard) else {
-            return;
-        };
         let mut own = Vec::new();
         for entity in entities {
             match self.kind.shard_of(&entity) {
                 home if home == shard => own.push(entity),
-                home => here.belongs_elsewhere(entity, home),
+                home => self.moves.add(shard, home, entity),
             }
         }
         self.recovery.add(shared.cx.mono(), shard, own);
         self.await_recovery(shared);
-        self.move_next(shared, shard);
-    }
-
-    /// Has the next entities remembered by the shard that they belong to.
-    fn move_next(&mut self, shared: &mut Shared<'_, '_>, from: ShardId) {
-        let Some(to) = self.shards.get(&from).and_then(Shard::next_move) else {
-            return;
-        };
-        let store = self.stored_set(to, StoreUser::Move { from });
-        if let (Some(here), Some(store)) = (self.shards.get_mut(&from), store) {
-            self.requests += 1;
-            here.move_to(shared.cx, self.requests, to, store);
-        }
-    }
-
-    /// Entities are remembered by the shard that they belong to, which has to run, and so forgotten by the one where they were.
-    fn on_move_answer(&mut self, shared: &mut Shared<'_, '_>, from: ShardId, ask: StoreAsk, answer: Answer) {
-        let Some(here) = self.shards.get_mut(&from) else {
-            return;
-        };
-        match here.on_move_answer(shared.cx, ask, answer) {
-            None => {}
-            Some(Err(())) => self.fail_shard(shared, from),
-            Some(Ok(to)) => {
-                if !self.homes.contains_key(&to) {
-                    self.wanted.insert(to);
-                    self.ask_home(shared.cx, to);
-                }
-                self.tend(shared, from);
-                self.move_next(shared, from);
-            }
-        }
-    }
-
-    /// Shards that have to run because entities were moved to them, and whose home is not known.
-    pub(super) fn wanted_shards(&self) -> impl Iterator<Item = ShardId> {
-        let unknown = |shard: &&ShardId| !self.homes.contains_key(shard);
-        self.wanted.iter().filter(unknown).copied()
+        self.begin_moves(shared.cx);
     }
 
     /// Looks for entities that shards here have not heard of: moved to them, or told late by replicas that were away.
     pub(super) fn on_look(&mut self, shared: &mut Shared<'_, '_>) {
-        self.wanted.retain(|shard| !self.homes.contains_key(shard));
         let from = self.look_from.take().unwrap_or(ShardId(0));
         let mut left = LOOKS_PER_STEP;
         for (id, shard) in self.shards.range_mut(from..) {
@@ -251,7 +210,7 @@ impl Region {
         let update = here.on_written(shared.cx);
         if here.is_running() {
             for entity in &update.stopped {
-                if self.buffers.has_for_entity(shard, entity) {
+                if self.buffers.has_for_entity(shard, entity) || self.starts.has(shard, entity) {
                     here.remember(shared.cx, entity.clone());
                 }
             }
@@ -262,6 +221,7 @@ impl Region {
                 }
             }
         }
+        self.on_stored(shared.cx, shard, update.started.iter());
         self.tend(shared, shard);
         self.end_if_stopped(shared, shard);
     }
@@ -302,6 +262,8 @@ impl Region {
         here.fail_over_store(shared.cx);
         self.buffers.gather(shard);
         self.recovery.forget(shard);
+        self.moves.forget(shard);
+        self.starts.take_all(shard);
         shared
             .cx
             .notify_sharding(self.kind.id, ShardingEvent::ShardFailed { shard });

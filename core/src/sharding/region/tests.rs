@@ -29,6 +29,7 @@ mod handed_back;
 mod leasing;
 mod passivation;
 mod remembering;
+mod starting;
 mod waiting;
 
 const SHARD: ShardId = ShardId(3);

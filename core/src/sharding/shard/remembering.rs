@@ -1,7 +1,7 @@
 //! A shard's part of what is remembered: which entities it has, and what is written about them, one write at a time. Spec: sharding 1.4
 //! (store batching), 1.5.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::{Shard, ShardLifecycle};
@@ -13,10 +13,7 @@ use crate::sharding::entity_state::EntityState;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::remembered::{Batches, Done, StoredSet, Update};
-use crate::sharding::state::ids::{EntityId, KindId, ShardId};
-
-/// Entities that are moved to another shard in one write: what fits into a message of replicated data with room to spare.
-const MOVES_AT_ONCE: usize = 1_000;
+use crate::sharding::state::ids::{EntityId, KindId};
 
 /// A shard's part of what is remembered.
 #[derive(Clone, Debug)]
@@ -25,20 +22,17 @@ pub(crate) struct Remembered {
     /// The same, as this node has it.
     look: StoredSet,
     pub(super) batches: Batches,
-    /// Entities that belong to other shards by now, because the number of shards or the extractor was changed while all nodes were
-    /// stopped.
-    moves: BTreeMap<ShardId, BTreeSet<EntityId>>,
-    /// Those that are being written to their shard. They are forgotten here when they are remembered there.
-    moving: Option<Move>,
     /// Everything that is remembered is known here, running or not.
     is_loaded: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Move {
-    store: StoredSet,
-    to: ShardId,
-    ids: BTreeSet<EntityId>,
+/// Whether an entity is stored that somebody else wants to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Starting {
+    /// It is, and so it runs or soon will.
+    IsStored,
+    /// It is being stored, or forgotten and then stored anew.
+    Waits,
 }
 
 impl Remembered {
@@ -48,8 +42,6 @@ impl Remembered {
             store,
             look,
             batches: Batches::default(),
-            moves: BTreeMap::new(),
-            moving: None,
             is_loaded: false,
         }
     }
@@ -58,8 +50,6 @@ impl Remembered {
         self.store.give_up();
         self.look.give_up();
         self.batches = Batches::default();
-        self.moves.clear();
-        self.moving = None;
         self.is_loaded = false;
     }
 
@@ -120,59 +110,32 @@ impl Shard {
         }
     }
 
-    /// An entity belongs to another shard: it is never started here.
-    pub(crate) fn belongs_elsewhere(&mut self, entity: EntityId, to: ShardId) {
-        if let Some(remembered) = &mut self.remembered {
-            remembered.moves.entry(to).or_default().insert(entity);
-        }
-    }
-
-    /// Where the next of them belong, if none is on the way.
-    pub(crate) fn next_move(&self) -> Option<ShardId> {
-        let remembered = self.remembered.as_ref().filter(|_| self.is_running())?;
-        let next = remembered.moves.keys().next().copied();
-        next.filter(|_| remembered.moving.is_none())
-    }
-
-    /// Writes those that belong to a shard into its set.
-    pub(crate) fn move_to(&mut self, cx: &mut Cx<'_>, request: u64, to: ShardId, mut store: StoredSet) {
-        let Some(remembered) = &mut self.remembered else {
-            return;
-        };
-        let Some(mut ids) = remembered.moves.remove(&to) else {
-            return;
-        };
-        if let Some(beyond) = ids.iter().nth(MOVES_AT_ONCE).cloned() {
-            remembered.moves.insert(to, ids.split_off(&beyond));
-        }
-        let names = ids.iter().cloned().map(Into::into).collect();
-        store.write(cx, request, names, Vec::new());
-        remembered.moving = Some(Move { store, to, ids });
-    }
-
-    /// The store answers about those that move: where they are remembered now, and so forgotten here.
-    pub(crate) fn on_move_answer(
-        &mut self,
-        cx: &mut Cx<'_>,
-        ask: StoreAsk,
-        answer: Answer,
-    ) -> Option<Result<ShardId, ()>> {
-        let remembered = self.remembered.as_mut()?;
-        let done = remembered.moving.as_mut()?.store.on_answer(cx, ask, answer)?;
-        let Move { to, ids, .. } = remembered.moving.take()?;
-        if done != Done::Written {
-            return Some(Err(()));
-        }
-        if !self.is_running() {
-            return Some(Ok(to));
-        }
-        for entity in ids {
-            if let Some(remembered) = &mut self.remembered {
-                remembered.batches.stop(entity.clone());
-            }
+    /// Another shard remembers this entity by now: it is forgotten here.
+    pub(crate) fn has_moved(&mut self, cx: &mut Cx<'_>, entity: EntityId) {
+        if let Some(remembered) = &mut self.remembered
+            && self.entities.get(&entity) == Some(&EntityState::RememberedButNotCreated)
+        {
+            remembered.batches.stop(entity.clone());
             self.enter(cx, &entity, EntityState::RememberingStop);
         }
-        Some(Ok(to))
+    }
+
+    /// Somebody else wants an entity of this shard to run: it is stored first, if it is not. One that passivates starts again afterwards.
+    pub(crate) fn start_for_another(&mut self, cx: &mut Cx<'_>, entity: &EntityId) -> Starting {
+        match self.entities.get(entity) {
+            None => {
+                self.remember(cx, entity.clone());
+                Starting::Waits
+            }
+            Some(
+                EntityState::RememberingStart | EntityState::RememberingStop | EntityState::Passivating(_),
+            ) => Starting::Waits,
+            Some(
+                EntityState::RememberedButNotCreated
+                | EntityState::WaitingForRestart
+                | EntityState::Active(_),
+            ) => Starting::IsStored,
+        }
     }
 
     /// Has an entity remembered, which is started afterwards.
@@ -202,10 +165,9 @@ impl Shard {
         let remembered = self.remembered.as_mut()?;
         match ask.user {
             StoreUser::Look(_) => remembered.look.on_answer(cx, ask, answer),
-            StoreUser::Shard(_)
-            | StoreUser::Move { .. }
-            | StoreUser::Coordinator
-            | StoreUser::CoordinatorLog => remembered.store.on_answer(cx, ask, answer),
+            StoreUser::Shard(_) | StoreUser::Coordinator | StoreUser::CoordinatorLog => {
+                remembered.store.on_answer(cx, ask, answer)
+            }
         }
     }
 

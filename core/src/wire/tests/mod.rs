@@ -31,6 +31,7 @@ use crate::message::{
     ShardingBody, ShardingMessage, ShardingMsg, SingletonMsg, Welcome,
 };
 use crate::reject::JoinRefusal;
+use crate::sharding::protocol::EntityStarts;
 use crate::sharding::protocol::Part;
 use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
 use crate::sharding::protocol::survey::{Decided, Placement, RegionCounts, ShardDecision, SurveyMsg};
@@ -147,6 +148,12 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         shard: ShardId(65_535),
         number: 0x0102_0304_0506_0708,
     };
+    let starts = EntityStarts {
+        kind: KindId::of("files"),
+        from: ShardId(7),
+        shard: ShardId(65_535),
+        entities: ["a file", "another"].map(EntityId::from).to_vec(),
+    };
     let reply = |result| AskReply {
         id: 77,
         to: to.clone(),
@@ -258,6 +265,8 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         ),
         ("mark", Message::Sharding(ShardingMsg::Mark(mark))),
         ("mark_ack", Message::Sharding(ShardingMsg::MarkAck(mark))),
+        ("start", Message::Sharding(ShardingMsg::Start(starts.clone()))),
+        ("started", Message::Sharding(ShardingMsg::Started(starts))),
         (
             "ask_reply",
             Message::Sharding(ShardingMsg::AskReply(reply(Ok(Box::from(*b"42"))))),

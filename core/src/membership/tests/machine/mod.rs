@@ -438,7 +438,9 @@ fn show_message(message: &Message) -> String {
             | ShardingMsg::Mark(_)
             | ShardingMsg::MarkAck(_)
             | ShardingMsg::Survey(_)
-            | ShardingMsg::Watch(_),
+            | ShardingMsg::Watch(_)
+            | ShardingMsg::Start(_)
+            | ShardingMsg::Started(_),
         )
         | Message::Singleton(_)
         | Message::Ddata(_)

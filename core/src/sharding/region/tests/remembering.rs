@@ -17,20 +17,20 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the store was asked, as one: all parts of one question.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+pub(super) enum Asked {
     Read,
     Write { add: Vec<String>, remove: Vec<String> },
 }
 
-fn config() -> Config {
+pub(super) fn config() -> Config {
     Config::lan(ClusterName::new("test").unwrap())
 }
 
-fn id(text: &str) -> EntityId {
+pub(super) fn id(text: &str) -> EntityId {
     EntityId::from(text)
 }
 
-fn ok() -> Answer {
+pub(super) fn ok() -> Answer {
     Answer::Ddata(DataAnswer::Written(Ok(())))
 }
 
@@ -63,7 +63,7 @@ fn set_of(ids: &[&str]) -> Answer {
 
 impl Rig {
     /// All entities of the kind belong to [`SHARD`].
-    fn remembering(config: Config) -> Self {
+    pub(super) fn remembering(config: Config) -> Self {
         let mut rig = Self::with_config(true, config);
         rig.region.kind.settings.remember_entities = Some(RememberStore::Data);
         let extractor = crate::sharding::state::extractor::ShardExtractor::custom("third", |_, _| SHARD.0);
@@ -74,13 +74,13 @@ impl Rig {
     }
 
     /// Loaded, with these.
-    fn recalling(ids: &[&str]) -> Self {
+    pub(super) fn recalling(ids: &[&str]) -> Self {
         let mut rig = Self::remembering(config());
         rig.load(ids);
         rig
     }
 
-    fn load(&mut self, ids: &[&str]) -> Vec<Effect> {
+    pub(super) fn load(&mut self, ids: &[&str]) -> Vec<Effect> {
         let (asks, asked) = self.asked();
         assert_eq!(asked, Asked::Read);
         let mut effects = Vec::new();
@@ -92,7 +92,7 @@ impl Rig {
     }
 
     /// Takes one question, which must be there.
-    fn asked(&mut self) -> (Vec<StoreAsk>, Asked) {
+    pub(super) fn asked(&mut self) -> (Vec<StoreAsk>, Asked) {
         let mut all: Vec<_> = self.fixture.outbox.asked.drain(..).collect();
         // Looks are between, and wait for nobody.
         if all.iter().any(|(_, command)| !is_look(command)) {
@@ -125,17 +125,17 @@ impl Rig {
         (asks, Asked::Write { add, remove })
     }
 
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         let mut asked = self.fixture.outbox.asked.iter();
         asked.any(|(_, command)| !is_look(command))
     }
 
-    fn answer(&mut self, ask: StoreAsk, answer: Answer) -> Vec<Effect> {
+    pub(super) fn answer(&mut self, ask: StoreAsk, answer: Answer) -> Vec<Effect> {
         self.act(|region, shared| region.on_store_answer(shared, ask, answer))
     }
 
     /// Confirms the write that is open; what it was, and what came of it.
-    fn confirm(&mut self) -> (Asked, Vec<Effect>) {
+    pub(super) fn confirm(&mut self) -> (Asked, Vec<Effect>) {
         let (asks, asked) = self.asked();
         let mut effects = Vec::new();
         for ask in asks {
@@ -144,23 +144,23 @@ impl Rig {
         (asked, effects)
     }
 
-    fn send(&mut self, entity: &str) -> Vec<Effect> {
+    pub(super) fn send(&mut self, entity: &str) -> Vec<Effect> {
         let mut pending = pending(entity, None, 0);
         pending.envelope.entity = id(entity);
         self.act(|region, shared| region.route(shared, pending))
     }
 
-    fn stop(&mut self, slot: Slot) -> Vec<Effect> {
+    pub(super) fn stop(&mut self, slot: Slot) -> Vec<Effect> {
         let tenant = self.slots.release(slot).unwrap();
         self.act(|region, shared| region.on_entity_stopped(shared, tenant.shard, &tenant.entity))
     }
 
-    fn passivates(&mut self, entity: &str, slot: Slot) -> Vec<Effect> {
+    pub(super) fn passivates(&mut self, entity: &str, slot: Slot) -> Vec<Effect> {
         self.act(|region, shared| region.on_passivate(shared, SHARD, &id(entity), slot))
     }
 
     /// Lets time pass, with this region's timers.
-    fn wait(&mut self, time: Duration) -> Vec<Effect> {
+    pub(super) fn wait(&mut self, time: Duration) -> Vec<Effect> {
         let until = self.fixture.mono() + time;
         let mut effects = Vec::new();
         while let Some(timer) = self.fixture.next_timer(until) {
@@ -177,7 +177,7 @@ fn is_look(command: &Command) -> bool {
     matches!(command, Command::Ddata(DataCommand::Get { consistency, .. }) if *consistency == local)
 }
 
-fn write(add: &[&str], remove: &[&str]) -> Asked {
+pub(super) fn write(add: &[&str], remove: &[&str]) -> Asked {
     let texts = |all: &[&str]| all.iter().map(|text| String::from(*text)).collect();
     Asked::Write {
         add: texts(add),
@@ -186,7 +186,7 @@ fn write(add: &[&str], remove: &[&str]) -> Asked {
 }
 
 /// Who started and who was given a message, in order.
-fn lives(effects: &[Effect]) -> Vec<String> {
+pub(super) fn lives(effects: &[Effect]) -> Vec<String> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let told = effects.iter().filter_map(|effect| match effect {
         Effect::Entity(EntityOrder::Start { entity, .. }) => Some(format!("start {entity}")),
@@ -198,7 +198,7 @@ fn lives(effects: &[Effect]) -> Vec<String> {
     told.collect()
 }
 
-fn slot_of(effects: &[Effect], wanted: &str) -> Slot {
+pub(super) fn slot_of(effects: &[Effect], wanted: &str) -> Slot {
     let started = effects.iter().find_map(|effect| match effect {
         Effect::Entity(EntityOrder::Start { slot, entity, .. }) if *entity == id(wanted) => Some(*slot),
         _ => None,
@@ -549,50 +549,6 @@ fn all_that_a_shard_escalated_start_again_after_the_pause() {
     rig.stop(b);
     assert_eq!(lives(&rig.wait(ENTITY_BACKOFF)), ["start a", "start b"]);
     assert!(!rig.is_asked());
-}
-
-/// The extractor is another one than when they were stored.
-#[test]
-fn who_belongs_to_another_shard_by_now_is_moved_there_in_the_store_and_never_started_here() {
-    let mut rig = Rig::remembering(config());
-    let there = ShardId(5);
-    let extractor = crate::sharding::state::extractor::ShardExtractor::custom("by name", |entity, _| {
-        if entity.as_bytes() == b"moved" { 5 } else { 3 }
-    });
-    rig.region.kind.settings.extractor = extractor;
-    rig.load(&["moved", "stays"]);
-    let (asks, asked) = rig.asked();
-    assert_eq!(asked, write(&["moved"], &[]));
-    let user = crate::sharding::protocol::StoreUser::Move { from: SHARD };
-    assert_eq!(asks[0].user, user);
-    assert_eq!(lives(&rig.wait(Duration::from_secs(1))), ["start stays"]);
-    let effects = rig.answer(asks[0], ok());
-    let question = says(a(), ShardingBody::GetShardHome { shard: there });
-    assert!(effects.contains(&question), "its shard has to run: {effects:?}");
-    assert_eq!(
-        rig.confirm().0,
-        write(&[], &["moved"]),
-        "only now is it forgotten here"
-    );
-    let retry = rig.wait(Duration::from_secs(2));
-    assert!(retry.contains(&question), "asked again until there is a home");
-    assert_eq!(lives(&rig.wait(Duration::from_secs(5))), [""; 0]);
-}
-
-#[test]
-fn who_could_not_be_moved_is_kept_and_moved_later() {
-    let mut rig = Rig::remembering(config());
-    rig.region.kind.settings.extractor =
-        crate::sharding::state::extractor::ShardExtractor::custom("fifth", |_, _| 5);
-    rig.load(&["moved"]);
-    let (asks, _) = rig.asked();
-    let full = Answer::Ddata(DataAnswer::Written(Err(WriteError::Full)));
-    let effects = rig.answer(asks[0], full);
-    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
-    assert!(!rig.is_asked(), "nothing is forgotten");
-    rig.wait(SHARD_BACKOFF);
-    rig.load(&["moved"]);
-    assert_eq!(rig.asked().1, write(&["moved"], &[]));
 }
 
 #[test]
