@@ -48,6 +48,7 @@
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`] | the machines; the `protocol` of each is what it says and hears |
 //! | [`daemons`] | how many daemons of a name there are, and what is next when that changes: values, used by nobody else here |
+//! | [`wakeups`] | when entities that may not run have to be woken, and by which clock: values, used by nobody else here |
 //! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
@@ -115,6 +116,7 @@ pub mod time;
 pub mod timer;
 pub mod token;
 pub mod view;
+pub mod wakeups;
 pub mod wire;
 
 mod buffered;

@@ -22,6 +22,7 @@ pub const FLOORS: [&[&str]; 6] = [
         "ddata::state",
         "delivery",
         "daemons",
+        "wakeups",
         "detector::protocol",
         "downing::protocol",
         "downing::state",

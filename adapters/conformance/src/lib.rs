@@ -102,11 +102,7 @@ pub use deliveries::{
 };
 pub use disk::FaultyDisk;
 pub use durable::*;
-pub use durable_faults::{
-    an_entity_goes_from_machine_to_machine_and_the_stale_one_is_refused,
-    i_80_no_acknowledged_event_of_an_entity_is_lost_and_none_counts_twice,
-    i_82_an_entity_goes_on_when_its_disk_is_well_again,
-};
+pub use durable_faults::*;
 pub use envelopes::{a_function_of_ones_own_places_entities, envelopes_find_their_entities};
 pub use keys::{
     an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
@@ -366,8 +362,10 @@ macro_rules! conformance_of_durable_entities {
             durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
             a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
             s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_restart,
-            a_reminder_outlives_its_entity_and_counts_once,
-            a_reminder_wakes_a_remembered_entity_after_a_restart,
+            a_reminder_wakes_its_entity_and_counts_once,
+            reminders_wake_entities_after_all_nodes_were_stopped,
+            reminders_wake_entities_of_a_node_that_has_died,
+            messages_that_nobody_has_confirmed_wake_their_sender,
             homes_are_found_again_after_all_nodes_were_killed,
             remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards,
         );

@@ -7,13 +7,17 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_driver::core::{Pattern, RememberStore};
 use quorate_driver::durable::{Decision, EventSourced, Retention, Versioned};
-use quorate_driver::{Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security};
+use quorate_driver::{
+    Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore,
+};
 use serde::{Deserialize, Serialize};
 
-use super::support::{eventually, first, node, sleep};
+use super::support::{all_up, eventually, first, joined_as, node};
 
-/// Due when the entity has left memory.
-const SOON_MS: u64 = 300;
+/// Due when the entity has left memory, or its node has died: longer where a machine is slow.
+const SOON_MS: [u64; 4] = [400, 2_000, 10_000, 40_000];
+/// Entities of nodes of which one dies: more than the shards of one node.
+const EGGS: usize = 12;
 /// Not in any test.
 const LATER: Duration = Duration::from_secs(36_000);
 
@@ -48,11 +52,25 @@ struct Clock {
 
 impl Versioned for Clock {}
 
-/// How often handlers have rung, by entity: not durable.
+/// How often handlers have rung, by entity and which of its incarnations: not durable.
 type Heard = Arc<Mutex<BTreeMap<String, u64>>>;
 
 struct Alarm {
     heard: Heard,
+    /// Its number among those of this entity on this node.
+    incarnation: u64,
+}
+
+impl Alarm {
+    fn new(context: &EntityContext, heard: &Heard) -> Self {
+        let mut counted = heard.lock().expect("nobody panicked");
+        let incarnation = counted.entry(format!("{}/made", context.id_text())).or_default();
+        *incarnation += 1;
+        Self {
+            incarnation: *incarnation,
+            heard: Arc::clone(heard),
+        }
+    }
 }
 
 fn names(context: &EntityContext) -> Vec<String> {
@@ -83,7 +101,8 @@ impl EventSourced for Alarm {
             Command::Ring(name) => {
                 let id = context.id_text().to_string();
                 let mut heard = self.heard.lock().expect("nobody panicked");
-                *heard.entry(format!("{id}/{name}")).or_default() += 1;
+                let incarnation = self.incarnation;
+                *heard.entry(format!("{id}/{name}@{incarnation}")).or_default() += 1;
                 let rung = Decision::persist(Event::Rung);
                 // One that comes again ends itself; it is over when it is handled.
                 let rung = rung.forget_reminder(name);
@@ -125,83 +144,166 @@ async fn begun<A: Adapter>(
     };
     let node = first(node::<A>(security).config(remembering).store(store.clone())).await;
     let heard = Heard::default();
+    let alarms = host(&node, remembers, &heard).await;
+    (node, alarms, heard)
+}
+
+async fn host<A: Adapter>(node: &Cluster<A>, remembers: bool, heard: &Heard) -> Region<Command, Answer> {
     let kind = Kind::new("alarm").shards(4);
     let kind = if remembers {
         kind.remember_entities(RememberStore::Data)
     } else {
         kind
     };
-    let rings = Arc::clone(&heard);
-    let make = move |_: EntityContext| Alarm {
-        heard: Arc::clone(&rings),
-    };
+    let heard = Arc::clone(heard);
+    let make = move |context: EntityContext| Alarm::new(&context, &heard);
     let alarms = node.register_event_sourced(kind, make).await;
-    (node, alarms.expect("it is registered"), heard)
+    alarms.expect("it is registered")
 }
 
-fn rings(heard: &Heard) -> Vec<(String, u64)> {
+/// What of an entity has rung, and in which incarnation.
+fn rings(heard: &Heard, id: &str) -> Vec<(String, u64)> {
     let heard = heard.lock().expect("nobody panicked");
-    heard.iter().map(|(name, rings)| (name.clone(), *rings)).collect()
+    let own = heard.iter().filter_map(|(name, rings)| {
+        let name = name.strip_prefix(id)?.strip_prefix('/')?;
+        (name != "made").then(|| (name.to_owned(), *rings))
+    });
+    own.collect()
 }
 
-/// What is due while the entity is not in memory is handled with its next command, before that, and once, also if it is stopped and started
-/// again afterwards; a reminder of the same name is replaced, and one that is forgotten never comes.
-pub async fn a_reminder_outlives_its_entity_and_counts_once<A: Adapter>(security: &Security) {
+/// An entity that has left memory is begun again when it is due, though nobody sends it anything; it handles its reminders once, also if it
+/// is stopped and started again afterwards. One of the same name is replaced, and one that is forgotten never comes.
+pub async fn a_reminder_wakes_its_entity_and_counts_once<A: Adapter>(security: &Security) {
     let store = MemoryStore::new();
     let (node, alarms, heard) = begun::<A>(security, &store, false).await;
+    let mut woken = None;
+    // Until one comes when it has left memory.
+    for after_ms in SOON_MS {
+        let id = format!("tea-{after_ms}");
+        let wind = Command::Wind {
+            after_ms,
+            leaves: true,
+        };
+        assert_eq!(alarms.entity(&id).ask(&wind).await, Ok((0, vec![])));
+        eventually::<A>("both have rung without a message", async || {
+            rings(&heard, &id).len() == 2
+        })
+        .await;
+        let second = [("again@2".to_owned(), 1), ("soon@2".to_owned(), 1)];
+        if rings(&heard, &id) == second {
+            woken = Some(id);
+            break;
+        }
+    }
+    let id = woken.expect("one was woken");
+    let stats = node.stats().await.expect("the node runs");
+    assert!(stats.host.entities_woken > 0);
     let ask = async |command: Command| {
-        let answer = alarms.entity("tea").ask(&command).await;
+        let answer = alarms.entity(&id).ask(&command).await;
         answer.expect("it answers")
     };
-    let wind = Command::Wind {
-        after_ms: SOON_MS,
-        leaves: true,
-    };
-    assert_eq!(ask(wind).await, (0, vec![]));
-    eventually::<A>("it has left memory", async || {
-        node.stats().await.expect("the node runs").host.entities == 0
-    })
-    .await;
-    sleep::<A>(Duration::from_millis(SOON_MS * 2)).await;
-    assert_eq!(rings(&heard), [], "nobody wakes it");
     let _ = ask(Command::Regret).await;
-    eventually::<A>("both have rung", async || {
-        ask(Command::Look).await == (2, vec!["later".to_owned()])
-    })
-    .await;
-    let both = [("tea/again".to_owned(), 1), ("tea/soon".to_owned(), 1)];
-    assert_eq!(rings(&heard), both);
+    let later = vec!["later".to_owned()];
+    assert_eq!(ask(Command::Look).await, (2, later.clone()));
     node.stop().await;
 
     // The next node knows what was handled, and what was not.
     let (node, alarms, heard) = begun::<A>(security, &store, false).await;
-    let answer = alarms.entity("tea").ask(&Command::Look).await;
-    assert_eq!(answer, Ok((2, vec!["later".to_owned()])));
-    assert_eq!(rings(&heard), []);
+    let answer = alarms.entity(&id).ask(&Command::Look).await;
+    assert_eq!(answer, Ok((2, later)));
+    assert_eq!(rings(&heard, &id), []);
     node.stop().await;
 }
 
-/// An entity of a kind that remembers is there when its reminder is due, without a message, on a node that was started afterwards.
-pub async fn a_reminder_wakes_a_remembered_entity_after_a_restart<A: Adapter>(security: &Security) {
-    let store = MemoryStore::new();
-    // Until one comes when its node has ended.
-    for after_ms in [1_000, 4_000, 16_000] {
-        let (node, alarms, heard) = begun::<A>(security, &store, true).await;
-        let id = format!("egg-{after_ms}");
-        let wind = Command::Wind {
-            after_ms,
-            leaves: false,
-        };
-        assert!(alarms.entity(&id).ask(&wind).await.is_ok());
-        node.stop().await;
-        if rings(&heard).iter().any(|(name, _)| name.starts_with(&id)) {
+/// An entity is there when its reminder is due, without a message, on a node that was started afterwards: whether its kind remembers its
+/// entities or not.
+pub async fn reminders_wake_entities_after_all_nodes_were_stopped<A: Adapter>(security: &Security) {
+    for remembers in [false, true] {
+        let store = MemoryStore::new();
+        let mut has_outlived = false;
+        // Until one comes when its node has ended.
+        for after_ms in SOON_MS {
+            let (node, alarms, heard) = begun::<A>(security, &store, remembers).await;
+            let id = format!("egg-{after_ms}");
+            let wind = Command::Wind {
+                after_ms,
+                leaves: !remembers,
+            };
+            assert!(alarms.entity(&id).ask(&wind).await.is_ok());
+            node.stop().await;
+            if !rings(&heard, &id).is_empty() {
+                continue;
+            }
+            let (node, alarms, heard) = begun::<A>(security, &store, remembers).await;
+            eventually::<A>("it rings without a message", async || {
+                rings(&heard, &id).len() == 2
+            })
+            .await;
+            let (rung, left) = alarms.entity(&id).ask(&Command::Look).await.expect("it answers");
+            assert_eq!((rung, left), (2, vec!["later".to_owned()]));
+            node.stop().await;
+            has_outlived = true;
+            break;
+        }
+        assert!(has_outlived, "no reminder outlived its node: {remembers}");
+    }
+}
+
+/// Four nodes share a store. Entities leave memory, then a node dies with its share of them and of their clocks, the oldest first and then
+/// another: the others ring, each once by what is kept, though nobody sends them anything.
+pub async fn reminders_wake_entities_of_a_node_that_has_died<A: Adapter>(security: &Security) {
+    let logs = SharedMemoryStore::new();
+    let quick = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
+    let builder = || node::<A>(security).config(quick).store(logs.node());
+    let mut nodes = vec![first(builder()).await];
+    let seed = nodes[0].address().address().clone();
+    for _ in 1..4 {
+        nodes.push(joined_as(builder(), &seed).await);
+    }
+    let heard = Heard::default();
+    let mut regions = Vec::new();
+    for node in &nodes {
+        all_up(node, 4).await;
+        regions.push(host(node, false, &heard).await);
+    }
+    let asked = regions.remove(1);
+    let oldest = nodes.remove(0);
+    outlive::<A>(&asked, &heard, "a", oldest).await;
+    // All clocks have begun elsewhere by now, a third of them where nobody sees to them.
+    let last = nodes.remove(2);
+    outlive::<A>(&asked, &heard, "b", last).await;
+}
+
+/// Entities whose names begin so outlive a node.
+async fn outlive<A: Adapter>(alarms: &Region<Command, Answer>, heard: &Heard, name: &str, node: Cluster<A>) {
+    let mut node = Some(node);
+    for after_ms in &SOON_MS[1..] {
+        let ids: Vec<String> = (0..EGGS)
+            .map(|number| format!("{name}-{after_ms}-{number}"))
+            .collect();
+        for id in &ids {
+            let wind = Command::Wind {
+                after_ms: *after_ms,
+                leaves: true,
+            };
+            assert!(alarms.entity(id).ask(&wind).await.is_ok());
+        }
+        let has_rung = ids.iter().any(|id| !rings(heard, id).is_empty());
+        if has_rung {
             continue;
         }
-        let (node, _, heard) = begun::<A>(security, &store, true).await;
-        let both = [(format!("{id}/again"), 1), (format!("{id}/soon"), 1)];
-        eventually::<A>("it rings without a message", async || rings(&heard) == both).await;
-        node.stop().await;
+        if let Some(node) = node.take() {
+            node.stop().await;
+        }
+        eventually::<A>("all ring without a message", async || {
+            ids.iter().all(|id| rings(heard, id).len() >= 2)
+        })
+        .await;
+        for id in &ids {
+            let answer = alarms.entity(id).ask(&Command::Look).await;
+            assert_eq!(answer, Ok((2, vec!["later".to_owned()])), "{id}");
+        }
         return;
     }
-    panic!("no reminder outlived its node");
+    panic!("all reminders were due before the node died");
 }

@@ -27,6 +27,8 @@ enum Order {
         amount: u64,
     },
     Look,
+    /// Leaves memory.
+    Leave,
 }
 
 /// What it has given, what came back, and how many messages are not confirmed.
@@ -50,8 +52,15 @@ struct Spending {
 
 impl Versioned for Spending {}
 
-struct Giver {
+struct Giver(Noticed);
+
+/// What the givers of a node have noticed.
+#[derive(Clone, Default)]
+struct Noticed {
+    /// Messages that they were warned of.
     warned: Arc<AtomicU64>,
+    /// Their incarnations.
+    made: Arc<AtomicU64>,
 }
 
 impl EventSourced for Giver {
@@ -62,8 +71,10 @@ impl EventSourced for Giver {
 
     async fn handle(&mut self, context: &EntityContext, spending: &Spending, order: Order) -> Decision<Self> {
         let purse = |spending: &Spending| (spending.given, spending.back, spending.open);
-        let Order::Give { vault, amount } = order else {
-            return Decision::reply(purse(spending));
+        let (vault, amount) = match order {
+            Order::Give { vault, amount } => (vault, amount),
+            Order::Look => return Decision::reply(purse(spending)),
+            Order::Leave => return Decision::reply(purse(spending)).and_passivate(),
         };
         let vault = match context.region::<Gift, Thanks>("vault") {
             Ok(vaults) => vaults.entity(vault),
@@ -111,7 +122,7 @@ impl EventSourced for Giver {
 
     fn on_overdue(&mut self, _: &EntityContext, _: &Spending, messages: &[Overdue]) {
         assert!(messages.iter().all(|message| message.attempts == 3));
-        self.warned.fetch_add(messages.len() as u64, Ordering::SeqCst);
+        self.0.warned.fetch_add(messages.len() as u64, Ordering::SeqCst);
     }
 }
 
@@ -191,17 +202,18 @@ fn vaults() -> Kind<Gift, Thanks> {
     Kind::new("vault").shards(8)
 }
 
-/// Registers purses; how many messages they were warned of.
-async fn with_purses<A: Adapter>(node: &Cluster<A>) -> (Region<Order, Purse>, Arc<AtomicU64>) {
-    let warned = Arc::<AtomicU64>::default();
-    let counted = Arc::clone(&warned);
-    let make = move |_: EntityContext| Giver {
-        warned: Arc::clone(&counted),
+/// Registers purses.
+async fn with_purses<A: Adapter>(node: &Cluster<A>) -> (Region<Order, Purse>, Noticed) {
+    let noticed = Noticed::default();
+    let counted = noticed.clone();
+    let make = move |_: EntityContext| {
+        counted.made.fetch_add(1, Ordering::SeqCst);
+        Giver(counted.clone())
     };
     let purses = node
         .register_event_sourced(Kind::new("purse").shards(8), make)
         .await;
-    (purses.expect("it is registered"), warned)
+    (purses.expect("it is registered"), noticed)
 }
 
 async fn look(purses: &Region<Order, Purse>, who: &str) -> Purse {
@@ -217,7 +229,7 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
     let builder = || node::<A>(security).store(logs.node());
     let giving = first(builder()).await;
     giving.register_proxy(vaults()).await.expect("it is registered");
-    let (purses, warned) = with_purses(&giving).await;
+    let (purses, noticed) = with_purses(&giving).await;
     let given = Order::Give {
         vault: "alpha".to_owned(),
         amount: 5,
@@ -227,7 +239,7 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
         assert_eq!(purse, Ok((15 * times, 0, 3 * times as usize)));
     }
     eventually::<A>("it is said that messages are not confirmed", async || {
-        warned.load(Ordering::SeqCst) >= 12
+        noticed.warned.load(Ordering::SeqCst) >= 12
     })
     .await;
     giving.stop().await;
@@ -276,4 +288,47 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
     let (purses, _) = with_purses(&last).await;
     assert_eq!(look(&purses, "ann").await, (99, 39, 0));
     last.stop().await;
+}
+
+/// A purse gives to a vault that nobody hosts, and leaves memory: it is woken, and sends again. It leaves again and its node ends: on the
+/// next one it goes on without a message, and the vault has each gift once.
+pub async fn messages_that_nobody_has_confirmed_wake_their_sender<A: Adapter>(security: &Security) {
+    let logs = SharedMemoryStore::new();
+    let builder = || node::<A>(security).store(logs.node());
+    let giving = first(builder()).await;
+    giving.register_proxy(vaults()).await.expect("it is registered");
+    let (purses, noticed) = with_purses(&giving).await;
+    let given = Order::Give {
+        vault: "beta".to_owned(),
+        amount: 5,
+    };
+    assert_eq!(purses.entity("bob").ask(&given).await, Ok((15, 0, 3)));
+    assert!(purses.entity("bob").ask(&Order::Leave).await.is_ok());
+    eventually::<A>("it was woken when it had left memory, and sends", async || {
+        let stats = giving.stats().await.expect("the node runs");
+        noticed.made.load(Ordering::SeqCst) >= 2 && stats.host.entities_woken >= 1
+    })
+    .await;
+    assert!(purses.entity("bob").ask(&Order::Leave).await.is_ok());
+    giving.stop().await;
+
+    let next = first(builder()).await;
+    let make = move |_: EntityContext| Vault {
+        again: 0,
+        door: Arc::new(AtomicU64::new(1)),
+        wait: Arc::new(|| Box::pin(sleep::<A>(LOOK_AGAIN))),
+    };
+    let vaults = next.register_event_sourced(vaults(), make).await;
+    let vaults = vaults.expect("it is registered");
+    let (purses, _) = with_purses(&next).await;
+    eventually::<A>("everything has come without a message", async || {
+        let holds = vaults.entity("beta").ask(&Gift::Look).await;
+        matches!(holds, Ok(Thanks::Holds(15, 3, _)))
+    })
+    .await;
+    eventually::<A>("everything is confirmed", async || {
+        look(&purses, "bob").await == (15, 0, 0)
+    })
+    .await;
+    next.stop().await;
 }

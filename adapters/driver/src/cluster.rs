@@ -347,7 +347,7 @@ impl<A: Adapter> Cluster<A> {
         let follows = settings.allocation == Some(AllocationSettings::External);
         let name = Arc::clone(&settings.name);
         let region = self.shared().register(kind, settings, Some(starter)).await?;
-        if follows && self.shared().follows_places_of(region.kind()) {
+        if follows && self.shared().follows(region.kind()) {
             let runtime = A::runtime().map_err(|error| ClusterError::NoRuntime(error.to_string()))?;
             runtime.spawn(places::follow(Arc::clone(self.shared()), name));
         }

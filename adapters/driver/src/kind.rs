@@ -195,6 +195,16 @@ impl<M, R> Kind<M, R> {
         self.single_host
     }
 
+    /// Another kind of this name, hosted by the same members and with its homes kept in the same way.
+    pub(crate) fn beside<M2, R2>(&self, name: String) -> Kind<M2, R2> {
+        Kind {
+            role: self.role.clone(),
+            store_mode: self.store_mode,
+            single_host: self.single_host,
+            ..Kind::new(name)
+        }
+    }
+
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     singletons: Kinds<SingletonId>,
     /// Envelopes that were for no entity.
     unmatched: AtomicU64,
-    /// Kinds whose wishes for shards are followed already.
+    /// Kinds that something of this node follows already: wishes for their shards, or their clocks.
     followed: Mutex<BTreeSet<KindId>>,
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
@@ -237,8 +237,8 @@ impl Shared {
         self.unmatched.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether the wishes for a kind's shards have to be followed from now on: nobody does so yet.
-    pub(crate) fn follows_places_of(&self, kind: KindId) -> bool {
+    /// Whether a kind has to be followed from now on, its wishes for shards or, of clocks, that they run: nobody does so yet.
+    pub(crate) fn follows(&self, kind: KindId) -> bool {
         sync::lock(&self.followed).insert(kind)
     }
 

@@ -64,6 +64,8 @@ pub struct HostStats {
     pub entity_messages_resent: u64,
     /// Confirmations of them that are durable.
     pub entity_messages_confirmed: u64,
+    /// How often durable entities here were woken, or asked while they ran, to do what is due: reminders, messages that nobody has confirmed.
+    pub entities_woken: u64,
     /// Lines that were not written because there were too many in their second.
     pub log_lines_left_out: u64,
     /// Gauge: entities that run here.

@@ -241,6 +241,18 @@ impl<M> AtLeastOnce<M> {
         self.counter
     }
 
+    /// How long is waited for the confirmation of a message that is sent for the first time.
+    #[must_use]
+    pub const fn redeliver_interval(&self) -> Duration {
+        self.settings.redeliver_interval
+    }
+
+    /// The longest that is waited for any confirmation at present; `None` if there is none to wait for. Looks at all of them.
+    #[must_use]
+    pub fn longest_wait(&self) -> Option<Duration> {
+        self.unconfirmed.values().map(Unconfirmed::wait).max()
+    }
+
     /// How often [`Self::redeliver`] should be called.
     #[must_use]
     pub fn tick(&self) -> Duration {

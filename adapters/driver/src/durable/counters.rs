@@ -28,6 +28,7 @@ pub(crate) struct DurableCounters {
     posted: AtomicU64,
     posted_again: AtomicU64,
     confirmed: AtomicU64,
+    woken: AtomicU64,
 }
 
 impl Default for DurableCounters {
@@ -43,6 +44,7 @@ impl Default for DurableCounters {
             posted: AtomicU64::default(),
             posted_again: AtomicU64::default(),
             confirmed: AtomicU64::default(),
+            woken: AtomicU64::default(),
         }
     }
 }
@@ -84,6 +86,10 @@ impl DurableCounters {
         self.confirmed.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn woken(&self) {
+        self.woken.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Writes them where users read them.
     pub(crate) fn show(&self, stats: &mut HostStats) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -95,6 +101,7 @@ impl DurableCounters {
         stats.entity_messages_sent = read(&self.posted);
         stats.entity_messages_resent = read(&self.posted_again);
         stats.entity_messages_confirmed = read(&self.confirmed);
+        stats.entities_woken = read(&self.woken);
         stats.log_lines_left_out += lock(&self.log).left_out_ever;
     }
 }

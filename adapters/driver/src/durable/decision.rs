@@ -123,8 +123,7 @@ impl<E: EventSourced> Persist<E> {
     /// Has the entity handle a command of its own after so long (milliseconds count, by the wall clock): [`EventSourced::handle`], whose
     /// answer is dropped. The reminder becomes durable with the events and outlives passivation, moves, crashes and a stop of all nodes; one of
     /// the same name is replaced. What its handler decides and that it was handled are one write, so however often it is begun with it
-    /// counts once. It is handled late if the entity does not run when it is due: with the entity's next command, or at once where the kind
-    /// remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities)).
+    /// counts once. An entity that does not run when it is due is woken for it.
     ///
     /// At most [`REMINDERS_MAX`](super::limits::REMINDERS_MAX) for an entity: past it the command fails with
     /// [`TooManyReminders`](super::DurableFailure::TooManyReminders). See [`EntityContext::reminders`](crate::EntityContext::reminders).

@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorate_core::sharding::ids::Payload;
 use quorate_core::store::Bytes;
 
+use super::clocks::Waker;
 use super::decision::{Answer, Decision, Persist, Then};
 use super::journal::Journal;
 use super::limits::{COMMAND_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_PER_COMMAND_MAX, STATE_BYTES_MAX};
@@ -36,7 +37,7 @@ pub(super) enum Flow {
 }
 
 /// Why something is not durable.
-enum Unkept {
+pub(super) enum Unkept {
     /// It is surely not, and the entity goes on.
     Failed(DurableFailure),
     Ended,
@@ -51,11 +52,16 @@ pub(super) struct Handling<E: EventSourced, J> {
     pub(super) writer: Writer<J>,
     pub(super) post: Post,
     pub(super) reminders: Reminders,
+    /// The way to who wakes it; `None` where nobody does.
+    pub(super) waker: Option<Waker>,
     pub(super) sleep: Sleep,
 }
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
     pub(super) async fn on_command(&mut self, life: &mut Life, payload: Payload) -> Flow {
+        if let Some(version) = self.call_in(&payload) {
+            return self.on_call(life, version).await;
+        }
         let Some(command) = codec::decode::<E::Command>(&payload) else {
             tracing::debug!(target: "cluster::sharding", entity = ?self.context, event = "message_undecodable");
             life.answer(Ok(codec::undecodable()));
@@ -114,12 +120,12 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         Some(left.min(NAP_MAX))
     }
 
-    fn unix_ms(&self) -> u64 {
+    pub(super) fn unix_ms(&self) -> u64 {
         self.context.shared().background.unix_ms()
     }
 
     /// Handles the first reminder that is due, if one is.
-    async fn on_reminder(&mut self, life: &mut Life) -> Flow {
+    pub(super) async fn on_reminder(&mut self, life: &mut Life) -> Flow {
         let now = self.unix_ms();
         let Some((reminder, note)) = self.reminders.due(now) else {
             return Flow::GoOn;
@@ -192,7 +198,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
     }
 
     /// Makes it durable, applies it, and sends what is to be sent.
-    async fn keep(
+    pub(super) async fn keep(
         &mut self,
         life: &mut Life,
         persist: Persist<E>,
@@ -215,7 +221,10 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         });
         let (written, letters, notes) = match ready {
             Ok((records, letters, notes)) => {
-                let written = self.writer.append(life, &self.sleep, records).await;
+                let written = match self.is_woken_for(life, &letters, &notes).await {
+                    Ok(()) => self.writer.append(life, &self.sleep, records).await,
+                    Err(unwritten) => unwritten,
+                };
                 (written, letters, notes)
             }
             Err(failure) => (Written::NotDone(failure), Vec::new(), Vec::new()),

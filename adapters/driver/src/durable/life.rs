@@ -7,6 +7,7 @@ use std::sync::Arc;
 use quorate_core::ident::Role;
 use quorate_core::membership::member::Member;
 
+use super::clocks::{Order, Said, Waker};
 use super::handling::{Flow, Handling};
 use super::journal::Journal;
 use super::obstacle::{Obstacle, Sleep, Trouble, Waited};
@@ -15,6 +16,7 @@ use super::recovery::{Recovered, recover};
 use super::writing::Writer;
 use super::{DurableFailure, EventSourced};
 use crate::entity::{Beside, EntityContext, Life, MESSAGES_PER_TURN};
+use crate::region::Region;
 use crate::sync::{Either, race, yield_now};
 
 /// What an entity needs beside its journal.
@@ -23,6 +25,8 @@ pub(super) struct Surroundings {
     pub(super) sleep: Sleep,
     /// The role of a kind that only this node may host; `None` in there: all members.
     pub(super) alone: Option<Option<Role>>,
+    /// The clocks that wake its kind; `None` where nobody does.
+    pub(super) clocks: Option<Region<Order, Said>>,
 }
 
 impl Surroundings {
@@ -87,6 +91,7 @@ pub(super) async fn run<E, F, J>(
     {
         return;
     }
+    let waker = around.clocks.as_ref().map(|clocks| Waker::new(clocks, &context));
     let handling = Handling {
         entity,
         state,
@@ -95,6 +100,7 @@ pub(super) async fn run<E, F, J>(
         writer: Writer::new(journal, extent, retention),
         post: Post::new(outbox),
         reminders,
+        waker,
         sleep: around.sleep,
     };
     handle(life, handling).await;

@@ -11,9 +11,11 @@
 //! | `life`, `handling`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
 //! | `outbox`, `post`, `note` | which messages an entity has to deliver, when they are sent again, how its log keeps that ([`DeliveryId`], [`Received`]) |
 //! | `reminders` | what an entity wants to be reminded of, and what of it is due |
+//! | `clocks`, `woken` | who wakes an entity that does not run, and what it says to them |
 //! | `name` | how a log is called |
 
 mod behaviour;
+mod clocks;
 mod counters;
 mod decision;
 mod failure;
@@ -38,6 +40,7 @@ mod starter;
 mod state;
 #[cfg(test)]
 mod tests;
+mod woken;
 mod writing;
 
 pub use behaviour::{DurableState, EventSourced};

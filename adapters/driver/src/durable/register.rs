@@ -4,6 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_core::sharding::ids::KindId;
+
+use super::clocks::{Clock, Order, Said, Seeing, kind_beside};
 use super::keeper::Keeper;
 use super::life::Surroundings;
 use super::state::Replacing;
@@ -50,13 +53,46 @@ impl<A: Adapter> Cluster<A> {
         } else {
             None
         };
+        let around = Surroundings {
+            sleep,
+            alone,
+            clocks: None,
+        };
+        let clocks = self.clocks_of(&kind, keeper.clone(), around.clone()).await?;
         let starter = DurableStarter {
             make: Arc::new(make),
             shared: Arc::clone(self.shared()),
             keeper,
-            around: Surroundings { sleep, alone },
+            around: Surroundings {
+                clocks: Some(clocks),
+                ..around
+            },
         };
         self.host(&kind, Arc::new(starter)).await
+    }
+
+    /// Hosts the clocks that wake the entities of a kind, and sees that they run.
+    async fn clocks_of<M, R>(
+        &self,
+        kind: &Kind<M, R>,
+        keeper: Keeper,
+        around: Surroundings,
+    ) -> Result<Region<Order, Said>, ClusterError> {
+        let entities = KindId::of(kind.name());
+        let clocks = kind_beside(kind);
+        let role = clocks.settings(true)?.role;
+        let starter = DurableStarter {
+            make: Arc::new(move |_| Clock::new(entities)),
+            shared: Arc::clone(self.shared()),
+            keeper,
+            around,
+        };
+        let region = self.host(&clocks, Arc::new(starter)).await?;
+        if self.shared().follows(region.kind()) {
+            let seeing = Seeing::new(&region, role);
+            self.shared().background.spawn(seeing.run());
+        }
+        Ok(region)
     }
 
     /// Hosts entities of a kind that keep their newest state in the node's store. Otherwise as [`Self::register_event_sourced`].

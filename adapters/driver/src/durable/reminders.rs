@@ -1,5 +1,5 @@
-//! What a durable entity wants to be reminded of: kept in its log, so it outlives passivation, moves and crashes. Says what is due; wakes
-//! nobody. Spec: issue "reminders".
+//! What a durable entity wants to be reminded of: kept in its log, so it outlives passivation, moves and crashes. Says what is due; who
+//! wakes the entity for it is `clocks`. Spec: issue "reminders".
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};

@@ -29,7 +29,11 @@ impl<F> DurableStarter<F> {
             make: Arc::new(make),
             shared,
             keeper: Keeper::Store(store),
-            around: Surroundings { sleep, alone: None },
+            around: Surroundings {
+                sleep,
+                alone: None,
+                clocks: None,
+            },
         }
     }
 }

@@ -131,6 +131,11 @@ impl<J: Journal> Writer<J> {
         Written::Durable
     }
 
+    /// The number of the last record.
+    pub(super) const fn last(&self) -> Sequence {
+        self.extent.last
+    }
+
     /// Whether the state is to be kept now, or what it has made needless deleted.
     pub(super) const fn is_due(&self) -> bool {
         let Extent {

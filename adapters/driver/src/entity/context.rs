@@ -371,6 +371,12 @@ impl EntityContext {
         lock(&self.inside.occasion).ask.take()
     }
 
+    /// Whether the handler of this name waits for the answer to what is being handled.
+    pub(crate) fn is_awaited_by(&self, name: u64) -> bool {
+        let occasion = lock(&self.inside.occasion);
+        occasion.ask.is_some() && occasion.chain.names().contains(&name)
+    }
+
     pub(super) fn is_asked(&self) -> bool {
         lock(&self.inside.occasion).ask.is_some()
     }

@@ -1,0 +1,86 @@
+//! Sees that the clocks of a kind run: the oldest member of the role looks at all of them when it becomes that, and whenever a member is
+//! gone, because nobody would send a message to those that ran there. One that has nobody to wake leaves memory again. Spec: issue
+//! "reminders"; `docs/adr/0016`.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quorate_core::ident::{Role, UniqueAddress};
+use quorate_core::view::View;
+use quorate_core::wakeups;
+
+use super::ringing::look_at;
+use super::{Order, Said};
+use crate::region::Region;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// How often the picture is looked at: a node that was lost has been waited for much longer.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(in crate::durable) struct Seeing {
+    shared: Arc<Shared>,
+    region: Region<Order, Said>,
+    role: Option<Role>,
+    /// Clocks that have been looked at and have not answered.
+    open: Arc<Mutex<BTreeSet<u32>>>,
+    /// Who hosted clocks when all were looked at last; nobody before.
+    seen: BTreeSet<UniqueAddress>,
+}
+
+impl Seeing {
+    /// Sees to the clocks behind a region.
+    pub(in crate::durable) fn new(region: &Region<Order, Said>, role: Option<Role>) -> Self {
+        Self {
+            shared: Arc::clone(region.shared()),
+            region: region.clone(),
+            role,
+            open: Arc::default(),
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Goes on until the node has ended.
+    pub(in crate::durable) async fn run(mut self) {
+        let background = self.shared.background.clone();
+        while self.shared.hub.termination().is_none() {
+            if self.is_time(&self.shared.hub.view()) {
+                self.look_at_all();
+            }
+            background.sleep_until(Some(background.now() + INTERVAL)).await;
+        }
+    }
+
+    /// Whether all clocks are to be looked at, by this picture.
+    fn is_time(&mut self, view: &View) -> bool {
+        let hosts = view.by_age(self.role.as_ref());
+        if hosts.first().is_none_or(|oldest| oldest.node != self.shared.me) {
+            self.seen.clear();
+            return false;
+        }
+        let now: BTreeSet<UniqueAddress> = hosts.iter().map(|host| host.node.clone()).collect();
+        let before = std::mem::replace(&mut self.seen, now);
+        before.is_empty() || !before.is_subset(&self.seen)
+    }
+
+    fn look_at_all(&self) {
+        for clock in wakeups::clocks() {
+            let Some(index) = wakeups::index_of(&clock) else {
+                continue;
+            };
+            // What it has not answered yet it answers after this.
+            if !lock(&self.open).insert(index) {
+                continue;
+            }
+            let (shared, open) = (Arc::clone(&self.shared), Arc::clone(&self.open));
+            let clock = self.region.entity(clock.as_bytes());
+            let background = shared.background.clone();
+            background.spawn(async move {
+                look_at(&shared, &clock).await;
+                lock(&open).remove(&index);
+            });
+        }
+    }
+}

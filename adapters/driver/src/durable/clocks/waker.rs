@@ -1,0 +1,96 @@
+//! What an entity says to its clock: that it has to be woken, before it keeps what for, and what is next when it was woken. What it knows of
+//! the clock only saves it questions: a clock never wakes later than somebody has wanted. Spec: issue "reminders"; `docs/adr/0016`.
+
+use std::time::Duration;
+
+use quorate_core::sharding::chain::AskChain;
+use quorate_core::wakeups;
+
+use super::{Order, Said};
+use crate::delivery::Bytes;
+use crate::durable::DurableFailure;
+use crate::entity::EntityContext;
+use crate::error::AskError;
+use crate::region::{EntityRef, Region};
+
+/// For so long an entity waits for its clock before a command fails: as long as it waits for a store.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the clock has said last, and nobody else has changed as far as is known. Its time is not later than this.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    version: u64,
+    at_ms: u64,
+}
+
+/// See the module.
+pub(in crate::durable) struct Waker {
+    clock: EntityRef<Order, Said>,
+    entity: Bytes,
+    /// The clock's name among those who wait for an answer.
+    name: u64,
+    known: Option<Known>,
+}
+
+impl Waker {
+    /// The way of an entity to its clock.
+    pub(in crate::durable) fn new(clocks: &Region<Order, Said>, context: &EntityContext) -> Self {
+        let clock = clocks.entity(wakeups::clock_of(context.id()).as_bytes());
+        Self {
+            name: AskChain::entity(clock.kind(), clock.id()),
+            entity: Bytes(context.id().as_bytes().into()),
+            clock,
+            known: None,
+        }
+    }
+
+    /// Whether it is the clock that waits for the answer to what is being handled.
+    pub(in crate::durable) fn asks(&self, context: &EntityContext) -> bool {
+        context.is_awaited_by(self.name)
+    }
+
+    /// The entity is woken at this time or before, from when this completes.
+    ///
+    /// # Errors
+    /// It is not known whether it is.
+    pub(in crate::durable) async fn wants(&mut self, at_ms: u64) -> Result<(), DurableFailure> {
+        if self.known.is_some_and(|known| known.at_ms <= at_ms) {
+            return Ok(());
+        }
+        let entity = self.entity.clone();
+        let asked = self.clock.ask(&Order::Wake { entity, at_ms });
+        match asked.timeout(PATIENCE).await {
+            Ok(Said::Kept { version, at_ms }) => {
+                self.known = Some(Known { version, at_ms });
+                Ok(())
+            }
+            Ok(Said::Full) => Err(DurableFailure::Full),
+            Ok(Said::Nothing | Said::Outdated) | Err(_) => Err(DurableFailure::Unavailable),
+        }
+    }
+
+    /// Whether this version is of what this incarnation has said last: then nobody else has said anything since.
+    pub(in crate::durable) fn knows(&self, version: u64) -> bool {
+        self.known.is_some_and(|known| known.version == version)
+    }
+
+    /// It was woken under this version, has done what was due, and is to be woken next at this time. Nothing is lost if that is not heard:
+    /// it is woken again.
+    pub(in crate::durable) async fn handled(
+        &mut self,
+        version: u64,
+        next_ms: Option<u64>,
+    ) -> Result<(), AskError> {
+        let entity = self.entity.clone();
+        let handled = Order::Handled {
+            entity,
+            version,
+            next_ms,
+        };
+        self.known = None;
+        if let Said::Kept { version, at_ms } = self.clock.ask(&handled).timeout(PATIENCE).await? {
+            self.known = Some(Known { version, at_ms });
+        }
+        Ok(())
+    }
+}

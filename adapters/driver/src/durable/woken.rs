@@ -1,0 +1,112 @@
+//! What an entity does about being woken: its clock knows of everything that it has to be woken for before that is kept, and it says what is
+//! next when it was woken. Only who surely owns the log says so. Spec: issue "reminders", sharding 1.15; `docs/adr/0016`.
+
+use std::time::Duration;
+
+use quorate_core::sharding::ids::Payload;
+
+use super::clocks::version_of;
+use super::decision::Persist;
+use super::handling::{Flow, Handling, Unkept};
+use super::journal::Journal;
+use super::note::Note;
+use super::outbox::Letter;
+use super::writing::Written;
+use super::{DurableFailure, EventSourced};
+use crate::codec;
+use crate::entity::Life;
+use crate::sync::{Either, race};
+
+/// The shortest time after which an entity with unconfirmed messages is woken: each is a write of its clock.
+const AWAKE_MIN: Duration = Duration::from_millis(100);
+
+impl<E: EventSourced, J: Journal> Handling<E, J> {
+    /// The version under which its clock wakes it, if that is what a message says.
+    pub(super) fn call_in(&self, payload: &Payload) -> Option<u64> {
+        let version = version_of(payload)?;
+        let waker = self.waker.as_ref()?;
+        waker.asks(&self.context).then_some(version)
+    }
+
+    /// Does what is due, and says what is next. The clock is answered at once: it asks again if nothing comes of it.
+    pub(super) async fn on_call(&mut self, life: &mut Life, version: u64) -> Flow {
+        life.answer(Ok(codec::encode_answer(&())));
+        if life.begun_by_itself().await.is_none() {
+            return Flow::Ended;
+        }
+        life.counters().woken();
+        let written = self.writer.last();
+        // One whose handler fails is not due any more: it is put off.
+        while self.next_reminder_in().is_some_and(|left| left.is_zero()) {
+            match self.on_reminder(life).await {
+                Flow::GoOn => {}
+                Flow::Ended => return Flow::Ended,
+            }
+        }
+        let is_sure = self.waker.as_ref().is_some_and(|waker| waker.knows(version));
+        if !is_sure && self.writer.last() == written {
+            // Another incarnation may own the log by now, and have wanted to be woken: then this is refused.
+            let number = self.post.outbox.rules().counter();
+            match self
+                .keep(life, Persist::nothing(), Some(Note::Given { number }))
+                .await
+            {
+                Ok(()) => {}
+                Err(Unkept::Failed(_)) => return Flow::GoOn,
+                Err(Unkept::Ended) => return Flow::Ended,
+            }
+        }
+        let next_ms = self.awake_ms();
+        if let Some(waker) = &mut self.waker
+            && let Either::Left(Err(error)) = race(waker.handled(version, next_ms), life.killed()).await
+        {
+            tracing::debug!(
+                target: "cluster::store", event = "clock_does_not_answer", entity = ?self.context, %error,
+                "the entity is woken again"
+            );
+        }
+        Flow::GoOn
+    }
+
+    /// When it has to be awake next, by what it has kept.
+    fn awake_ms(&self) -> Option<u64> {
+        let wait = self.post.outbox.rules().longest_wait();
+        let post = wait.map(|wait| self.in_ms(wait.max(AWAKE_MIN)));
+        self.reminders.next_ms().into_iter().chain(post).min()
+    }
+
+    fn in_ms(&self, time: Duration) -> u64 {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.unix_ms().saturating_add(millis)
+    }
+
+    /// Has its clock know when it has to be awake for what is about to be kept: messages, and notes among which reminders are.
+    ///
+    /// # Errors
+    /// What became of what was to be kept: nothing was written.
+    pub(super) async fn is_woken_for(
+        &mut self,
+        life: &Life,
+        letters: &[(u64, Letter)],
+        notes: &[Note],
+    ) -> Result<(), Written> {
+        let reminded = notes.iter().filter_map(|note| match note {
+            Note::Reminded { at_ms, .. } => Some(*at_ms),
+            Note::Sent { .. }
+            | Note::Confirmed { .. }
+            | Note::Given { .. }
+            // It comes later than before, and the clock knows of that.
+            | Note::Again { .. }
+            | Note::Forgotten { .. } => None,
+        });
+        let interval = self.post.outbox.rules().redeliver_interval();
+        let sent = (!letters.is_empty()).then(|| self.in_ms(interval.max(AWAKE_MIN)));
+        let (Some(at_ms), Some(waker)) = (reminded.chain(sent).min(), &mut self.waker) else {
+            return Ok(());
+        };
+        match race(waker.wants(at_ms), life.killed()).await {
+            Either::Left(wanted) => wanted.map_err(|failure: DurableFailure| Written::NotDone(failure)),
+            Either::Right(()) => Err(Written::Killed),
+        }
+    }
+}
