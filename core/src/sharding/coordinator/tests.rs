@@ -722,6 +722,16 @@ fn s_125_registration_tells_at_most_ten_times_five_hundred_homes() {
         rig.coordinator.set_home(ShardId(shard), &b());
     }
     assert_eq!(count(&rig.register(&c(), &[])), vec![500; 10]);
+    // What is being moved has no home that anybody should be told.
+    let mut rig = Rig::active();
+    for shard in 0..1200 {
+        let to = if shard < 4 { b() } else { c() };
+        rig.coordinator.set_home(ShardId(shard), &to);
+    }
+    rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
+    assert_eq!(rig.coordinator.hand_offs.len(), 4);
+    let told = rig.register(&c(), &[]);
+    assert_eq!(count(&told), vec![500, 500, 196]);
 }
 
 #[test]

@@ -157,19 +157,29 @@ fn s_084_a_node_joins_and_gets_its_share() {
 }
 
 #[test]
-fn s_108_a_leaving_node_hands_its_shards_over_before_it_is_drained() {
-    let mut world = World::formed(4, 1);
-    world.touch_all(4);
-    world.set(&[(2, Status::Leaving)]);
-    world.drain(2);
-    assert!(world.peers[2].drained);
-    assert_eq!(world.counts(), [4, 4, 0, 4, 0]);
-    world.touch_all(4);
+fn s_108_when_two_of_five_leave_what_the_others_host_does_not_move() {
+    let mut world = World::formed(5, 1);
+    world.touch_all(5);
+    let before = world.hosts();
+    world.set(&[(2, Status::Leaving), (4, Status::Leaving)]);
+    for leaving in [2, 4] {
+        world.drain(leaving);
+        assert!(world.peers[leaving].drained);
+    }
+    world.set(&[(2, Status::Exiting), (4, Status::Exiting)]);
+    world.remove(&[2, 4]);
+    world.run_for(secs(30));
+    let after = world.hosts();
+    for (shard, home) in &before {
+        if home[0] == 2 || home[0] == 4 {
+            assert_ne!(after[shard], *home, "{shard:?} was handed over");
+        } else {
+            assert_eq!(after[shard], *home, "{shard:?} stays");
+        }
+    }
+    assert_eq!(world.counts(), [4, 4, 0, 4, 0, 0]);
+    world.touch_all(5);
     assert_eq!(world.handled(), 24);
-    world.set(&[(2, Status::Exiting)]);
-    world.remove(&[2]);
-    world.run_for(secs(1));
-    assert_eq!(world.counts(), [4, 4, 0, 4, 0]);
 }
 
 #[test]
