@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod node;
+mod said;
 mod told;
 
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ use quorate_examples::process::ChildProcess;
 use quorate_examples::trust::Authority;
 use quorate_quinn::Quinn;
 use quorate_tokio::Tokio;
-use told::{Course, Told};
+use said::{Failed, Said, understood};
+use told::Told;
 
 const HELP: &str = "\
 Restarts nodes one after the other while they are asked, and measures.
@@ -53,8 +55,10 @@ Options:
 const NODES: std::ops::RangeInclusive<usize> = 2..=16;
 /// How long the slowest ask may wait.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// How long a restarted node may need to be Up, from its start.
+/// How long a restarted node of up to three may need to be Up, from its start; among more its news needs more rounds of gossip, of a
+/// second each.
 const UP_MAX: Duration = Duration::from_secs(3);
+const UP_MAX_OF_MANY: Duration = Duration::from_secs(5);
 /// How long a one-way message may be on its way at the end of a run.
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(10);
 /// When the program gives up waiting for a node.
@@ -106,29 +110,6 @@ const fn transport<H: Host>(name: &'static str, has_certificates: bool) -> Trans
 fn transport_named(name: &str) -> Result<Transport, String> {
     let found = TRANSPORTS.into_iter().find(|transport| transport.name == name);
     found.ok_or_else(|| format!("no transport `{name}`"))
-}
-
-/// What a node says.
-enum Said {
-    Up,
-    /// An ask ended: how long it took, and why it failed if it did.
-    Asked(Duration, Option<Failed>),
-    /// An entity handled an ask.
-    Handled(u64),
-    /// A region took a one-way message.
-    Sent(Course, u64),
-    /// A region did not take one.
-    Refused,
-    /// An entity handled one.
-    Told(Course, u64, u64),
-    Ended,
-}
-
-/// An ask that failed.
-struct Failed {
-    ask: u64,
-    may_have_been_handled: bool,
-    reason: String,
 }
 
 /// What has been seen so far.
@@ -447,6 +428,11 @@ impl Nodes {
             started.push((*node, ended, Instant::now()));
         }
         let mut is_kept = true;
+        let up_max = if self.options.nodes > 3 {
+            UP_MAX_OF_MANY
+        } else {
+            UP_MAX
+        };
         for (node, ended, start) in started {
             let up = self.wait_for(node, true)?.duration_since(start);
             println!(
@@ -460,40 +446,8 @@ impl Nodes {
                 self.tally.failed,
                 self.tally.slowest.as_secs_f64()
             );
-            is_kept &= up < UP_MAX || self.options.stubborn || self.options.kill;
+            is_kept &= up < up_max || self.options.stubborn || self.options.kill;
         }
         Ok(is_kept)
-    }
-}
-
-fn understood(line: &str) -> Option<Said> {
-    let mut words = line.splitn(5, ' ');
-    match words.next()? {
-        "up" => Some(Said::Up),
-        "refused" => Some(Said::Refused),
-        "sent" => {
-            let course = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some(Said::Sent(course, words.next()?.parse().ok()?))
-        }
-        "told" => {
-            let course = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some(Said::Told(
-                course,
-                words.next()?.parse().ok()?,
-                words.next()?.parse().ok()?,
-            ))
-        }
-        "handled" => Some(Said::Handled(words.next()?.parse().ok()?)),
-        "asked" => {
-            let took = Duration::from_micros(words.next()?.parse().ok()?);
-            let ask = words.next()?.parse().ok()?;
-            let failed = words.next().map(|may| Failed {
-                ask,
-                may_have_been_handled: may == "maybe",
-                reason: words.next().unwrap_or_default().to_owned(),
-            });
-            Some(Said::Asked(took, failed))
-        }
-        _ => None,
     }
 }
