@@ -365,6 +365,7 @@ macro_rules! conformance_of_durable_entities {
             a_reminder_wakes_its_entity_and_counts_once,
             reminders_wake_entities_after_all_nodes_were_stopped,
             reminders_wake_entities_of_a_node_that_has_died,
+            what_wakes_entities_runs_on_where_it_moves,
             messages_that_nobody_has_confirmed_wake_their_sender,
             homes_are_found_again_after_all_nodes_were_killed,
             remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_driver::core::{Pattern, RememberStore};
-use quorate_driver::durable::{Decision, EventSourced, Retention, Versioned};
+use quorate_driver::durable::{Change, Decision, DurableState, EventSourced, Retention, Versioned};
 use quorate_driver::{
     Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore,
 };
@@ -71,6 +71,12 @@ impl Alarm {
             heard: Arc::clone(heard),
         }
     }
+
+    fn ring(&self, context: &EntityContext, name: &str) {
+        let (id, incarnation) = (context.id_text(), self.incarnation);
+        let mut heard = self.heard.lock().expect("nobody panicked");
+        *heard.entry(format!("{id}/{name}@{incarnation}")).or_default() += 1;
+    }
 }
 
 fn names(context: &EntityContext) -> Vec<String> {
@@ -99,10 +105,7 @@ impl EventSourced for Alarm {
                 if leaves { wound.and_passivate() } else { wound }
             }
             Command::Ring(name) => {
-                let id = context.id_text().to_string();
-                let mut heard = self.heard.lock().expect("nobody panicked");
-                let incarnation = self.incarnation;
-                *heard.entry(format!("{id}/{name}@{incarnation}")).or_default() += 1;
+                self.ring(context, &name);
                 let rung = Decision::persist(Event::Rung);
                 // One that comes again ends itself; it is over when it is handled.
                 let rung = rung.forget_reminder(name);
@@ -132,11 +135,57 @@ impl EventSourced for Alarm {
     }
 }
 
+/// The same with its newest state alone.
+impl DurableState for Alarm {
+    type Command = Command;
+    type Reply = Answer;
+    type State = Clock;
+
+    async fn handle(&mut self, context: &EntityContext, clock: &Clock, command: Command) -> Change<Self> {
+        let answer = (clock.rung, names(context));
+        match command {
+            Command::Wind { after_ms, leaves } => {
+                let soon = Duration::from_millis(after_ms);
+                let again = Command::Ring("again".to_owned());
+                let wound = Change::nothing()
+                    .remind("soon", soon, &Command::Ring("soon".to_owned()))
+                    .remind("later", LATER, &Command::Look)
+                    .remind_every("again", soon, &again)
+                    .reply(answer);
+                if leaves { wound.and_passivate() } else { wound }
+            }
+            Command::Ring(name) => {
+                self.ring(context, &name);
+                let rung = clock.rung + 1;
+                Change::to(Clock { rung }).forget_reminder(name).reply(answer)
+            }
+            Command::Regret => Change::nothing()
+                .remind(
+                    "regretted",
+                    Duration::ZERO,
+                    &Command::Ring("regretted".to_owned()),
+                )
+                .forget_reminder("regretted")
+                .reply(answer),
+            Command::Look => Change::reply(answer),
+        }
+    }
+}
+
+/// What a kind's alarms keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Events,
+    /// Events, and the cluster remembers who there is.
+    Remembered,
+    State,
+}
+
 /// A node with this store, which alone keeps everything; the kind's alarms, and how often their handlers have rung.
 async fn begun<A: Adapter>(
     security: &Security,
     store: &MemoryStore,
-    remembers: bool,
+    style: Style,
 ) -> (Cluster<A>, Region<Command, Answer>, Heard) {
     let remembering = |config: &mut Config| {
         config.journal.voters = 1;
@@ -144,20 +193,22 @@ async fn begun<A: Adapter>(
     };
     let node = first(node::<A>(security).config(remembering).store(store.clone())).await;
     let heard = Heard::default();
-    let alarms = host(&node, remembers, &heard).await;
+    let alarms = host(&node, style, &heard).await;
     (node, alarms, heard)
 }
 
-async fn host<A: Adapter>(node: &Cluster<A>, remembers: bool, heard: &Heard) -> Region<Command, Answer> {
+async fn host<A: Adapter>(node: &Cluster<A>, style: Style, heard: &Heard) -> Region<Command, Answer> {
     let kind = Kind::new("alarm").shards(4);
-    let kind = if remembers {
-        kind.remember_entities(RememberStore::Data)
-    } else {
-        kind
-    };
     let heard = Arc::clone(heard);
     let make = move |context: EntityContext| Alarm::new(&context, &heard);
-    let alarms = node.register_event_sourced(kind, make).await;
+    let alarms = match style {
+        Style::Events => node.register_event_sourced(kind, make).await,
+        Style::Remembered => {
+            let kind = kind.remember_entities(RememberStore::Data);
+            node.register_event_sourced(kind, make).await
+        }
+        Style::State => node.register_durable_state(kind, make).await,
+    };
     alarms.expect("it is registered")
 }
 
@@ -174,8 +225,14 @@ fn rings(heard: &Heard, id: &str) -> Vec<(String, u64)> {
 /// An entity that has left memory is begun again when it is due, though nobody sends it anything; it handles its reminders once, also if it
 /// is stopped and started again afterwards. One of the same name is replaced, and one that is forgotten never comes.
 pub async fn a_reminder_wakes_its_entity_and_counts_once<A: Adapter>(security: &Security) {
+    for style in [Style::Events, Style::State] {
+        wakes_its_entity::<A>(security, style).await;
+    }
+}
+
+async fn wakes_its_entity<A: Adapter>(security: &Security, style: Style) {
     let store = MemoryStore::new();
-    let (node, alarms, heard) = begun::<A>(security, &store, false).await;
+    let (node, alarms, heard) = begun::<A>(security, &store, style).await;
     let mut woken = None;
     // Until one comes when it has left memory.
     for after_ms in SOON_MS {
@@ -208,33 +265,33 @@ pub async fn a_reminder_wakes_its_entity_and_counts_once<A: Adapter>(security: &
     node.stop().await;
 
     // The next node knows what was handled, and what was not.
-    let (node, alarms, heard) = begun::<A>(security, &store, false).await;
+    let (node, alarms, heard) = begun::<A>(security, &store, style).await;
     let answer = alarms.entity(&id).ask(&Command::Look).await;
     assert_eq!(answer, Ok((2, later)));
     assert_eq!(rings(&heard, &id), []);
     node.stop().await;
 }
 
-/// An entity is there when its reminder is due, without a message, on a node that was started afterwards: whether its kind remembers its
-/// entities or not.
+/// An entity is there when its reminder is due, without a message, on a node that was started afterwards: whatever its kind keeps, and
+/// whether that remembers its entities or not.
 pub async fn reminders_wake_entities_after_all_nodes_were_stopped<A: Adapter>(security: &Security) {
-    for remembers in [false, true] {
+    for style in [Style::Events, Style::Remembered, Style::State] {
         let store = MemoryStore::new();
         let mut has_outlived = false;
         // Until one comes when its node has ended.
         for after_ms in SOON_MS {
-            let (node, alarms, heard) = begun::<A>(security, &store, remembers).await;
+            let (node, alarms, heard) = begun::<A>(security, &store, style).await;
             let id = format!("egg-{after_ms}");
             let wind = Command::Wind {
                 after_ms,
-                leaves: !remembers,
+                leaves: style != Style::Remembered,
             };
             assert!(alarms.entity(&id).ask(&wind).await.is_ok());
             node.stop().await;
             if !rings(&heard, &id).is_empty() {
                 continue;
             }
-            let (node, alarms, heard) = begun::<A>(security, &store, remembers).await;
+            let (node, alarms, heard) = begun::<A>(security, &store, style).await;
             eventually::<A>("it rings without a message", async || {
                 rings(&heard, &id).len() == 2
             })
@@ -245,7 +302,7 @@ pub async fn reminders_wake_entities_after_all_nodes_were_stopped<A: Adapter>(se
             has_outlived = true;
             break;
         }
-        assert!(has_outlived, "no reminder outlived its node: {remembers}");
+        assert!(has_outlived, "no reminder outlived its node: {style:?}");
     }
 }
 
@@ -264,7 +321,7 @@ pub async fn reminders_wake_entities_of_a_node_that_has_died<A: Adapter>(securit
     let mut regions = Vec::new();
     for node in &nodes {
         all_up(node, 4).await;
-        regions.push(host(node, false, &heard).await);
+        regions.push(host(node, Style::Events, &heard).await);
     }
     let asked = regions.remove(1);
     let oldest = nodes.remove(0);
@@ -306,4 +363,29 @@ async fn outlive<A: Adapter>(alarms: &Region<Command, Answer>, heard: &Heard, na
         return;
     }
     panic!("all reminders were due before the node died");
+}
+
+/// Entities with reminders that are far away have left memory. A second node gets its share of the shards, and what will wake them runs there
+/// without having been sent anything.
+pub async fn what_wakes_entities_runs_on_where_it_moves<A: Adapter>(security: &Security) {
+    let logs = SharedMemoryStore::new();
+    let builder = || node::<A>(security).store(logs.node());
+    let one = first(builder()).await;
+    let heard = Heard::default();
+    let alarms = host(&one, Style::Events, &heard).await;
+    for number in 0..EGGS {
+        let wind = Command::Wind {
+            after_ms: u64::try_from(LATER.as_millis()).expect("some hours"),
+            leaves: true,
+        };
+        assert!(alarms.entity(format!("egg-{number}")).ask(&wind).await.is_ok());
+    }
+    let two = joined_as(builder(), one.address().address()).await;
+    let _alarms = host(&two, Style::Events, &heard).await;
+    eventually::<A>("some run on the other node", async || {
+        two.stats().await.expect("the node runs").host.entities >= 2
+    })
+    .await;
+    let made: u64 = heard.lock().expect("nobody panicked").values().sum();
+    assert_eq!(made, EGGS as u64, "nobody was woken for it");
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{
-    AtLeastOnceSettings, Change, Confirmed, Decision, Overdue, Persist, Recovery, Retention, Versioned,
+    AtLeastOnceSettings, Change, ChangeTo, Confirmed, Decision, Overdue, Persist, Recovery, Retention,
+    Versioned,
 };
 use crate::entity::EntityContext;
 
@@ -193,6 +194,31 @@ pub trait DurableState: Send + Sized + 'static {
         state: &Self::State,
         command: Self::Command,
     ) -> impl Future<Output = Change<Self>> + Send;
+
+    /// When messages of [`ChangeTo::deliver`] are sent again and how many there may be. As [`EventSourced::redelivery`].
+    fn redelivery(&self) -> AtLeastOnceSettings {
+        AtLeastOnceSettings::default()
+    }
+
+    /// A message of [`ChangeTo::deliver`] was answered, and is not sent again once what this decides is durable. As
+    /// [`EventSourced::on_confirmed`]. Nothing by default.
+    ///
+    /// # Cancel safety
+    /// As for [`EventSourced::handle`].
+    fn on_confirmed(
+        &mut self,
+        context: &EntityContext,
+        state: &Self::State,
+        confirmed: Confirmed,
+    ) -> impl Future<Output = ChangeTo<Self>> + Send {
+        let _ = (context, state, confirmed);
+        ready(Change::nothing())
+    }
+
+    /// These messages were sent often, and are not confirmed. As [`EventSourced::on_overdue`]. Nothing by default.
+    fn on_overdue(&mut self, context: &EntityContext, state: &Self::State, messages: &[Overdue]) {
+        let _ = (context, state, messages);
+    }
 
     /// Runs once, after the state was read and before the first command. Nothing by default.
     ///

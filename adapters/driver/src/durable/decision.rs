@@ -6,9 +6,9 @@ use std::time::Duration;
 use quorate_core::sharding::ids::Payload;
 use serde::Serialize;
 
+use super::EventSourced;
 use super::outbox::{DeliveryId, Recipient};
 use super::reminders::Wish;
-use super::{DurableState, EventSourced};
 use crate::codec;
 use crate::region::EntityRef;
 
@@ -85,6 +85,18 @@ pub(super) struct Draft {
     pub(super) make: Box<dyn FnOnce(DeliveryId) -> Option<Payload> + Send>,
 }
 
+impl Draft {
+    pub(super) fn new<M: Serialize, R>(
+        to: &EntityRef<M, R>,
+        message: impl FnOnce(DeliveryId) -> M + Send + 'static,
+    ) -> Self {
+        Self {
+            to: Recipient::new(to.kind(), to.id().clone()),
+            make: Box::new(move |id| codec::encode(&message(id))),
+        }
+    }
+}
+
 /// Events that have happened, messages that are sent because of them and reminders, before it is said what is answered.
 #[must_use = "say what is answered"]
 pub struct Persist<E: EventSourced> {
@@ -113,10 +125,7 @@ impl<E: EventSourced> Persist<E> {
         to: &EntityRef<M, R>,
         message: impl FnOnce(DeliveryId) -> M + Send + 'static,
     ) -> Self {
-        self.deliveries.push(Draft {
-            to: Recipient::new(to.kind(), to.id().clone()),
-            make: Box::new(move |id| codec::encode(&message(id))),
-        });
+        self.deliveries.push(Draft::new(to, message));
         self
     }
 
@@ -127,44 +136,30 @@ impl<E: EventSourced> Persist<E> {
     ///
     /// At most [`REMINDERS_MAX`](super::limits::REMINDERS_MAX) for an entity: past it the command fails with
     /// [`TooManyReminders`](super::DurableFailure::TooManyReminders). See [`EntityContext::reminders`](crate::EntityContext::reminders).
-    pub fn remind(self, name: impl Into<String>, after: Duration, command: &E::Command) -> Self
+    pub fn remind(mut self, name: impl Into<String>, after: Duration, command: &E::Command) -> Self
     where
         E::Command: Serialize,
     {
-        self.wish(name.into(), (after, None), command)
+        self.wishes
+            .push(Wish::remind(name.into(), (after, None), command));
+        self
     }
 
     /// As [`Self::remind`], again and again: first after `every` (at least 10 ms), then in step with that. What was missed, because the
     /// entity did not run, is handled once.
-    pub fn remind_every(self, name: impl Into<String>, every: Duration, command: &E::Command) -> Self
+    pub fn remind_every(mut self, name: impl Into<String>, every: Duration, command: &E::Command) -> Self
     where
         E::Command: Serialize,
     {
-        self.wish(name.into(), (every, Some(every)), command)
+        self.wishes
+            .push(Wish::remind(name.into(), (every, Some(every)), command));
+        self
     }
 
     /// Forgets a reminder, if there is one of this name.
     pub fn forget_reminder(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.wishes.push(Wish::Forget { name });
-        self
-    }
-
-    fn wish(
-        mut self,
-        name: String,
-        (after, every): (Duration, Option<Duration>),
-        command: &E::Command,
-    ) -> Self
-    where
-        E::Command: Serialize,
-    {
-        self.wishes.push(Wish::Remind {
-            name,
-            after,
-            every,
-            message: codec::encode(command),
-        });
         self
     }
 
@@ -193,82 +188,6 @@ impl<E: EventSourced> fmt::Debug for Persist<E> {
             .field("events", &self.events.len())
             .field("deliveries", &self.deliveries.len())
             .field("reminders", &self.wishes.len())
-            .finish()
-    }
-}
-
-/// What a [`DurableState`] entity has decided on a command.
-#[must_use = "a change does nothing unless the handler returns it"]
-pub struct Change<D: DurableState> {
-    /// `None`: it stays as it is. `Some(None)`: nothing is kept any more.
-    pub(super) state: Option<Option<D::State>>,
-    pub(super) reply: D::Reply,
-    pub(super) then: Then,
-}
-
-impl<D: DurableState> Change<D> {
-    /// This is the state from now on. Say next what is answered: [`ChangeTo::reply`].
-    pub fn to(state: D::State) -> ChangeTo<D> {
-        ChangeTo { state: Some(state) }
-    }
-
-    /// The state is forgotten: the entity is as if it had never been changed. Say next what is answered.
-    pub fn delete() -> ChangeTo<D> {
-        ChangeTo { state: None }
-    }
-
-    /// The state stays as it is; this is the answer.
-    pub fn reply(reply: D::Reply) -> Self {
-        Self {
-            state: None,
-            reply,
-            then: Then::GoOn,
-        }
-    }
-
-    /// The entity stops afterwards, as by [`EntityContext::stop`](crate::EntityContext::stop).
-    pub fn and_stop(mut self) -> Self {
-        self.then = Then::Stop;
-        self
-    }
-
-    /// The entity leaves memory afterwards, as by [`EntityContext::passivate`](crate::EntityContext::passivate).
-    pub fn and_passivate(mut self) -> Self {
-        self.then = Then::Passivate;
-        self
-    }
-}
-
-impl<D: DurableState> fmt::Debug for Change<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Change")
-            .field("changes", &self.state.is_some())
-            .field("then", &self.then)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A new state, before it is said what is answered.
-#[must_use = "say what is answered"]
-pub struct ChangeTo<D: DurableState> {
-    state: Option<D::State>,
-}
-
-impl<D: DurableState> ChangeTo<D> {
-    /// This is answered once the state is durable.
-    pub fn reply(self, reply: D::Reply) -> Change<D> {
-        Change {
-            state: Some(self.state),
-            reply,
-            then: Then::GoOn,
-        }
-    }
-}
-
-impl<D: DurableState> fmt::Debug for ChangeTo<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChangeTo")
-            .field("deletes", &self.state.is_none())
             .finish()
     }
 }

@@ -277,24 +277,44 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         if events.len() + letters.len() + notes.len() > EVENTS_PER_COMMAND_MAX {
             return Err(DurableFailure::TooLarge);
         }
-        let mut records = Records::default();
-        let event_bytes_max = match self.retention.keeps {
-            Keeps::Everything | Keeps::BehindSnapshot => EVENT_BYTES_MAX,
-            Keeps::Last => STATE_BYTES_MAX,
-        };
-        for event in events {
-            records.add(schema::to_bytes(event), event_bytes_max)?;
-        }
         let shared = self.context.shared();
-        for (number, letter) in letters {
+        for (_, letter) in letters {
             let checked = shared.check(&letter.to.id, &letter.payload);
             checked.map_err(|_| DurableFailure::TooLarge)?;
-            records.add(Note::sent(*number, letter).record(), EVENT_BYTES_MAX)?;
         }
-        for note in notes {
-            records.add(note.record(), EVENT_BYTES_MAX)?;
+        let mut records = Records::default();
+        match self.retention.keeps {
+            Keeps::Last => records.add(self.revision(events, letters, notes), STATE_BYTES_MAX)?,
+            Keeps::Everything | Keeps::BehindSnapshot => {
+                let sent = letters
+                    .iter()
+                    .map(|(number, letter)| Note::sent(*number, letter).record());
+                let events = events.iter().map(schema::to_bytes);
+                let notes = notes.iter().map(Note::record);
+                for record in events.chain(sent).chain(notes) {
+                    records.add(record, EVENT_BYTES_MAX)?;
+                }
+            }
         }
         Ok(records.all)
+    }
+
+    /// The one record that says everything: the newest state, which is an event of its own, with all notes in front.
+    fn revision(&self, events: &[E::Event], letters: &[(u64, Letter)], notes: &[Note]) -> Option<Bytes> {
+        let state = match events.last() {
+            Some(newest) => schema::to_bytes(newest),
+            None => schema::to_bytes(&self.state),
+        }?;
+        let mut reminders = self.reminders.clone();
+        for note in notes {
+            reminders.learn(note);
+        }
+        let mut all = self.post.outbox.notes_with(letters, notes);
+        all.extend(reminders.notes());
+        if all.is_empty() {
+            return Some(state);
+        }
+        note::in_front(&all, &state)
     }
 
     /// Keeps a snapshot if it is time for one.

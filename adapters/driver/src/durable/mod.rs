@@ -15,6 +15,7 @@
 //! | `name` | how a log is called |
 
 mod behaviour;
+mod change;
 mod clocks;
 mod counters;
 mod decision;
@@ -44,8 +45,9 @@ mod woken;
 mod writing;
 
 pub use behaviour::{DurableState, EventSourced};
+pub use change::{Change, ChangeTo};
 pub(crate) use counters::DurableCounters;
-pub use decision::{Change, ChangeTo, Decision, Persist};
+pub use decision::{Decision, Persist};
 pub use failure::{DurabilityError, DurableFailure};
 pub use golden::Golden;
 pub(crate) use journal::Journal;

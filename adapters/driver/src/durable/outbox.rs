@@ -226,11 +226,22 @@ impl Outbox {
 
     /// What a snapshot has to say of it; nothing if no message was ever sent.
     pub(super) fn notes(&self) -> Vec<Note> {
-        let number = self.rules.counter();
+        self.notes_with(&[], &[])
+    }
+
+    /// The same once these messages are taken, and these notes learned.
+    pub(super) fn notes_with(&self, letters: &[(u64, Letter)], notes: &[Note]) -> Vec<Note> {
+        let number = letters.last().map_or(self.rules.counter(), |(number, _)| *number);
         if number == 0 {
             return Vec::new();
         }
-        let unconfirmed = self.rules.unconfirmed();
+        let is_open = |number: u64| {
+            let confirms = |note: &Note| matches!(note, Note::Confirmed { number: of } if *of == number);
+            !notes.iter().any(confirms)
+        };
+        let new = letters.iter().map(|(number, letter)| (*number, letter));
+        let unconfirmed = self.rules.unconfirmed().chain(new);
+        let unconfirmed = unconfirmed.filter(|(number, _)| is_open(*number));
         let unconfirmed = unconfirmed.map(|(number, letter)| Note::sent(number, letter));
         std::iter::once(Note::Given { number })
             .chain(unconfirmed)
@@ -286,8 +297,10 @@ mod tests {
             sender.numbered("account/ann", vec![draft("bob")]).err(),
             Some(DurableFailure::TooManyUnconfirmed)
         );
+        let after = sender.notes_with(&[], &[Note::Confirmed { number: 1 }]);
         sender.confirm(1);
         sender.confirm(1);
+        assert_eq!(format!("{after:?}"), format!("{:?}", sender.notes()));
         let mut noted = Noted::default();
         sender.notes().into_iter().for_each(|note| noted.learn(note));
         let mut sender = outbox(noted);

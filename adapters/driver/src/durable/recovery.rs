@@ -76,6 +76,11 @@ pub(super) async fn recover<E: EventSourced, J: Journal>(
             match recorded::<E>(&record, next)? {
                 Recorded::Event(event) => life.enter(|| E::apply(&mut state, event)),
                 Recorded::Note(note) => noted.learn(note),
+                Recorded::Revision(notes, event) => {
+                    noted = Noted::default();
+                    notes.into_iter().for_each(|note| noted.learn(note));
+                    life.enter(|| E::apply(&mut state, event));
+                }
             }
             so_far.replayed += 1;
             so_far.sequence = next;
@@ -134,6 +139,8 @@ async fn snapshot<E: EventSourced, J: Journal>(
 enum Recorded<E> {
     Event(E),
     Note(Note),
+    /// The newest state, and all notes that there are.
+    Revision(Vec<Note>, E),
 }
 
 fn recorded<E: EventSourced>(record: &Record, expected: Sequence) -> Result<Recorded<E::Event>, Obstacle> {
@@ -144,8 +151,11 @@ fn recorded<E: EventSourced>(record: &Record, expected: Sequence) -> Result<Reco
     if let Some(note) = Note::read(&record.bytes).map_err(|_| Obstacle::Note { sequence })? {
         return Ok(Recorded::Note(note));
     }
-    let event = schema::from_bytes(&record.bytes);
-    event
-        .map(Recorded::Event)
-        .map_err(|error| Obstacle::Event { sequence, error })
+    let (notes, event) = note::split(&record.bytes).map_err(|_| Obstacle::Note { sequence })?;
+    let event = schema::from_bytes(event).map_err(|error| Obstacle::Event { sequence, error })?;
+    Ok(if notes.is_empty() {
+        Recorded::Event(event)
+    } else {
+        Recorded::Revision(notes, event)
+    })
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use quorate_core::sharding::ids::Payload;
+use serde::Serialize;
 
 use super::DurableFailure;
 use super::limits::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX};
 use super::note::Note;
+use crate::codec;
 use crate::delivery::Bytes;
 
 /// The shortest time between two of a reminder that comes again: each is a write.
@@ -26,6 +28,22 @@ pub(super) enum Wish {
     Forget {
         name: String,
     },
+}
+
+impl Wish {
+    /// To be reminded by this command.
+    pub(super) fn remind<M: Serialize>(
+        name: String,
+        (after, every): (Duration, Option<Duration>),
+        command: &M,
+    ) -> Self {
+        Self::Remind {
+            name,
+            after,
+            every,
+            message: codec::encode(command),
+        }
+    }
 }
 
 /// One reminder.

@@ -4,7 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::decision::Answer;
-use super::{Decision, DurableState, EventSourced, Recovery, Retention, SchemaError, Versioned};
+use super::{
+    AtLeastOnceSettings, ChangeTo, Confirmed, Decision, DurableState, EventSourced, Overdue, Persist,
+    Recovery, Retention, SchemaError, Versioned,
+};
 use crate::entity::EntityContext;
 
 /// See the module.
@@ -27,6 +30,16 @@ pub(super) struct Revision<S>(pub(super) Option<S>);
 impl<S> Default for Revision<S> {
     fn default() -> Self {
         Self(None)
+    }
+}
+
+impl<D: DurableState> From<ChangeTo<D>> for Persist<Replacing<D>> {
+    fn from(change: ChangeTo<D>) -> Self {
+        Self {
+            events: change.state.map(Revision).into_iter().collect(),
+            deliveries: change.deliveries,
+            wishes: change.wishes,
+        }
     }
 }
 
@@ -61,7 +74,7 @@ impl<D: DurableState> EventSourced for Replacing<D> {
         let current = Self::current(&self.nothing, state);
         let change = self.inner.handle(context, current, command).await;
         Decision {
-            persist: Decision::persist_all(change.state.map(Revision)),
+            persist: change.to.into(),
             answer: Answer::Now(change.reply),
             then: change.then,
         }
@@ -73,6 +86,25 @@ impl<D: DurableState> EventSourced for Replacing<D> {
 
     fn retention(&self) -> Retention {
         Retention::newest_state()
+    }
+
+    fn redelivery(&self) -> AtLeastOnceSettings {
+        self.inner.redelivery()
+    }
+
+    async fn on_confirmed(
+        &mut self,
+        context: &EntityContext,
+        state: &Self::State,
+        confirmed: Confirmed,
+    ) -> Persist<Self> {
+        let current = Self::current(&self.nothing, state);
+        self.inner.on_confirmed(context, current, confirmed).await.into()
+    }
+
+    fn on_overdue(&mut self, context: &EntityContext, state: &Self::State, messages: &[Overdue]) {
+        let current = Self::current(&self.nothing, state);
+        self.inner.on_overdue(context, current, messages);
     }
 
     async fn on_recovered(&mut self, context: &EntityContext, state: &Self::State, recovery: &Recovery) {

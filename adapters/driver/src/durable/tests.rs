@@ -3,6 +3,7 @@
 
 mod messages;
 mod schedules;
+mod states;
 
 use std::collections::VecDeque;
 use std::io;
