@@ -218,10 +218,7 @@ impl Sim {
 
     fn happen(&mut self, happening: Happening) {
         if let Some(until) = self.stands_still(&happening) {
-            if let Happening::Wake(process) = happening {
-                self.processes[process as usize].wake = Some(until);
-            }
-            return self.queue.push(until, happening);
+            return self.put_off(until, happening);
         }
         match happening {
             Happening::Wake(process) => self.on_wake(process),
@@ -243,6 +240,18 @@ impl Sim {
             Happening::Instance(happening) => self.on_instance(*happening),
             Happening::Stored { process, storing } => self.on_stored(process, *storing),
         }
+    }
+
+    /// A process stands still until then. A frame goes behind those that a slow process would have read by now.
+    fn put_off(&mut self, until: u64, happening: Happening) {
+        if let Happening::Frame(flight) = happening {
+            let at = self.processes[flight.to as usize].reads_at(self.now);
+            return self.queue.push(at.unwrap_or(until), Happening::Read(flight));
+        }
+        if let Happening::Wake(process) = happening {
+            self.processes[process as usize].wake = Some(until);
+        }
+        self.queue.push(until, happening);
     }
 
     /// Until when the process that something happens to stands still, if it does. What happens to it waits, in order.
