@@ -119,10 +119,16 @@ impl Sharding {
         let Some(Tenant { kind, shard, .. }) = self.slots.tenant(slot).cloned() else {
             return;
         };
-        if let Some(machines) = self.kinds.get_mut(&kind) {
-            machines.region.on_escalated(shared!(self, cx), shard, slot);
+        let Some(machines) = self.kinds.get_mut(&kind) else {
+            return;
+        };
+        let ending = machines.region.on_escalated(shared!(self, cx), shard, slot);
+        if ending.is_empty() {
+            // The shard stops: the others go on elsewhere.
+            self.on_entity_ends(slot, EntityEnd::Failed);
+        } else {
+            self.on_shard_failed(cx, kind, shard, &ending);
         }
-        self.on_shard_failed(cx, kind, shard);
         self.after_kind(cx, kind);
     }
 

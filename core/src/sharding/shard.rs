@@ -351,9 +351,10 @@ impl Shard {
         self.entities.get(entity).is_some_and(EntityState::holds_back)
     }
 
-    /// Whether it knows an entity: it runs, stops, or is remembered.
-    pub(crate) fn knows(&self, entity: &EntityId) -> bool {
-        self.entities.contains_key(entity)
+    /// Whether an entity runs, or is remembered and will: not one that has stopped and is being forgotten.
+    pub(crate) fn runs_or_will(&self, entity: &EntityId) -> bool {
+        let state = self.entities.get(entity);
+        state.is_some_and(|state| *state != EntityState::RememberingStop)
     }
 
     /// How many run and take no message any more. Linear in the entities.

@@ -66,6 +66,12 @@ impl Slots {
         (entry.generation == slot.generation).then_some(&entry.tenant)
     }
 
+    /// Whether somebody lives in a slot.
+    pub(crate) fn is_taken(&self, slot: Slot) -> bool {
+        let entry = self.entries.get(slot.index as usize);
+        entry.is_some_and(|entry| entry.taken && entry.generation == slot.generation)
+    }
+
     /// How many slots are in use.
     pub(crate) fn in_use(&self) -> usize {
         self.entries.len() - self.free.len()

@@ -2,7 +2,7 @@
 //! process itself stood still, unless unrest lasts too long; and no decision comes later than the stable period and the
 //! patience for unrest after unrest began. Under the cascade-safe rule patience may begin anew, as often as it ends before
 //! somebody came back: a side that would stay waits until losses end. A decision that waits for the lease counts from when it
-//! was made. Auto-down waits for each member by itself: whom it downs must have been silent for the stable period.
+//! was made, and nothing is late while only members that join are missing: nobody may be able to decide. Auto-down waits for each member by itself: whom it downs must have been silent for the stable period.
 //! Times are those of the process's own clock.
 
 use std::collections::BTreeMap;
@@ -154,7 +154,7 @@ impl InTime {
                 // It ends a moment after it is over.
                 unrest - (back - since) / (patience + 1) * (patience + 1)
             }
-            (_, None, _) if moment.stays_patiently => quiet,
+            (Some(_), None, _) if moment.stays_patiently => quiet,
             _ => unrest,
         };
         if latest.is_some_and(|latest| waited > latest) {
@@ -207,7 +207,10 @@ mod tests {
         };
         let mut checker = InTime(BTreeMap::from([(0, watch)]));
         checker.on_paused(0, 20 * SECOND);
-        let view = View::idle(me());
+        judge(&mut checker, second)
+    }
+
+    fn judge(checker: &mut InTime, second: u64) -> Result<(), String> {
         let moment = Moment {
             at: second * SECOND,
             mono: second * SECOND,
@@ -216,10 +219,34 @@ mod tests {
             stays_patiently: true,
             slack: SECOND,
             margin: 5 * SECOND,
-            view: &Arc::new(view),
+            view: &Arc::new(View::idle(me())),
             leases: &MemoryLeases::default(),
         };
         checker.on_downing(0, &decision(), &moment)
+    }
+
+    /// Somebody became unreachable in second 10, and this is decided in second 22.
+    fn decides_late(is_member_missing: bool) -> Result<(), String> {
+        let watch = Watch {
+            changed: 10 * SECOND,
+            unrest: is_member_missing.then_some(10 * SECOND),
+            ..Watch::default()
+        };
+        let mut checker = InTime(BTreeMap::from([(0, watch)]));
+        judge(&mut checker, 22)
+    }
+
+    #[test]
+    fn i_23_who_joins_is_not_decided_about_in_time() {
+        assert!(
+            decides_late(true).is_err(),
+            "twelve seconds after a member was lost"
+        );
+        assert_eq!(
+            decides_late(false),
+            Ok(()),
+            "nobody was Up until now who could decide"
+        );
     }
 
     #[test]

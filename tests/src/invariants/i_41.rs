@@ -1,13 +1,13 @@
 //! I-41: a coordinator allocates only once it has recovered, in its own term, and never a shard that still has a home;
-//! terms of one cluster grow, unless nobody lives who has been Up under the one before (numbers begin anew then); a region never goes
-//! back to an older term, and starts only shards that the term's coordinator gave it, or knows to be there.
+//! terms of one cluster grow, unless nobody lives who has been Up under the one before and to whom its node is a member (numbers begin
+//! anew where nobody remembers them, and fall when the youngest members leave); a region never goes back to an older term, and starts only shards that the term's coordinator gave it, or knows to be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::event::ShardingEvent;
 use quorate_core::sharding::ids::{KindId, ShardId, Term};
 
-use super::Said;
+use super::{Said, Step};
 use crate::sim::{History, ProcessId};
 
 /// A kind within one cluster.
@@ -18,7 +18,7 @@ type Scope = (ProcessId, KindId);
 pub(super) struct OneHome {
     /// The newest term of each kind in each cluster.
     newest: BTreeMap<Scope, Term>,
-    /// The newest term that each process has coordinated or registered under.
+    /// The newest term that each process has coordinated or registered under, until its node is removed there.
     known: BTreeMap<(Scope, ProcessId), Term>,
     /// Terms whose coordinator has recovered.
     recovered: BTreeSet<(Scope, Term)>,
@@ -36,6 +36,13 @@ impl OneHome {
     /// A fault is about to give a shard to somebody, in the name of this term's coordinator.
     pub(super) fn plant(&mut self, kind: KindId, term: Term, shard: ShardId, process: ProcessId) {
         self.planted.insert((kind, term, shard, process));
+    }
+
+    /// A node's picture changed: a region forgets the term of a node that is removed.
+    pub(super) fn on_step(&mut self, step: &Step<'_>) {
+        let is_over = |term: &Term| step.after.is_removed(&term.node);
+        self.known
+            .retain(|(_, who), term| *who != step.process || !is_over(term));
     }
 
     pub(super) fn on_event(

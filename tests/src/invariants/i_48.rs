@@ -1,6 +1,8 @@
 //! I-48: messages that arrive while an entity is being passivated reach its next incarnation in the order in which they came. Only
-//! those without an asker are looked at: an ask may be given up by its time in between. Where the shard begins to move, or messages are
-//! given up, nothing is said of what waited until then.
+//! those without an asker are looked at: an ask may be given up by its time in between. Where the shard begins to move or anew, or
+//! messages are given up, nothing is said of what waited until then: what waited for the entity waits for the shard then, with what
+//! others sent before what this node's users did. One that was handed back for want of room, and comes again, has its place where it
+//! comes the second time.
 
 use std::collections::BTreeMap;
 
@@ -41,6 +43,8 @@ impl KeptInOrder {
         if let Some(stopping) = self.stopping.get_mut(&(process, entity.clone()))
             && is_tell
         {
+            stopping.waiting.retain(|waits| *waits != at);
+            stopping.later.retain(|waits| *waits != at);
             let list = if stopping.runs_again {
                 &mut stopping.later
             } else {
@@ -50,7 +54,7 @@ impl KeptInOrder {
         }
     }
 
-    /// A shard begins to move, or something of it was given up.
+    /// A shard begins to move or anew, or something of it was given up.
     pub(crate) fn forget(&mut self, process: ProcessId, shard: Option<ShardId>) {
         let is_of = |entity: &EntityId| shard.is_none_or(|shard| ShardId::of(entity, SHARDS) == shard);
         self.stopping
@@ -128,5 +132,78 @@ impl KeptInOrder {
             self.kept += 1;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::effect::PlacementToken;
+    use quorate_core::sharding::chain::AskChain;
+    use quorate_core::sharding::ids::KindId;
+
+    use super::*;
+    use crate::sim::{KIND, MessageRecord};
+
+    const HERE: ProcessId = 0;
+
+    fn entity() -> EntityId {
+        EntityId::from("e1")
+    }
+
+    /// Two messages that are at a node, not handled.
+    fn history() -> History {
+        let message = MessageRecord {
+            sender: 1,
+            entity: entity(),
+            ask: false,
+            sent_at: 0,
+            timeout: None,
+            left_at: 0,
+            in_transit: 0,
+            whereabouts: Whereabouts::At(HERE),
+            handled: 0,
+            outcome: None,
+        };
+        let mut history = History::default();
+        history.messages.extend([message.clone(), message]);
+        history
+    }
+
+    /// The entity stops, messages come in this order, and it begins anew and is given the second one first.
+    fn second_first(arrivals: &[usize], fails_between: bool) -> Result<(), String> {
+        let (mut checker, history) = (KeptInOrder::default(), history());
+        let slots = [0, 1].map(|generation| Slot { index: 0, generation });
+        let start = |slot| EntityOrder::Start {
+            slot,
+            kind: KindId::of(KIND),
+            shard: ShardId::of(&entity(), SHARDS),
+            entity: entity(),
+            token: PlacementToken::default(),
+        };
+        checker.on_order(HERE, &start(slots[0]), &history)?;
+        checker.on_order(HERE, &EntityOrder::Stop { slot: slots[0] }, &history)?;
+        for at in arrivals {
+            checker.on_arrival(HERE, &entity(), *at, true);
+        }
+        if fails_between {
+            checker.forget(HERE, Some(ShardId::of(&entity(), SHARDS)));
+        }
+        checker.on_order(HERE, &start(slots[1]), &history)?;
+        let deliver = EntityOrder::Deliver {
+            slot: slots[1],
+            payload: 1_u64.to_le_bytes().to_vec().into(),
+            reply_to: None,
+            deadline: None,
+            chain: AskChain::default(),
+        };
+        checker.on_order(HERE, &deliver, &history)
+    }
+
+    #[test]
+    fn i_48_what_waited_first_is_given_first_unless_it_went_and_came_again() {
+        assert!(second_first(&[0, 1], false).is_err());
+        assert_eq!(second_first(&[1, 0], false), Ok(()));
+        assert_eq!(second_first(&[0, 1, 0], false), Ok(()), "it was handed back");
+        assert_eq!(second_first(&[0, 1], true), Ok(()), "its shard begins anew");
     }
 }

@@ -248,6 +248,7 @@ impl Checks {
         self.i23.on_step(step.process, step.mono, step.before, step.after);
         self.removals
             .on_step(step.process, step.mono, step.before, step.after);
+        self.i41.on_step(step);
         if facts.gossip_changed {
             named("I-01", i_01::check(after))?;
             named("I-02", i_02::check(before, after))?;

@@ -195,6 +195,9 @@ impl Sim {
                 record.dead_letters += 1;
                 self.checks.i48.forget(process, Some(*shard));
             }
+            ShardingEvent::ShardFailed { shard } | ShardingEvent::ShardLeaseLost { shard } => {
+                self.checks.i48.forget(process, Some(*shard));
+            }
             ShardingEvent::RegionRegistered { .. }
             | ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
@@ -205,8 +208,6 @@ impl Sim {
             | ShardingEvent::CoordinatorRefused { .. }
             | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardAllocated { .. }
-            | ShardingEvent::ShardFailed { .. }
-            | ShardingEvent::ShardLeaseLost { .. }
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }

@@ -122,6 +122,11 @@ impl Entities {
         self.running.get(&slot)
     }
 
+    /// Whether the entity in a slot was told to stop.
+    pub(crate) fn is_stopping(&self, slot: Slot) -> bool {
+        self.get(slot).is_some_and(|entity| entity.stopping)
+    }
+
     /// Entities that nobody has told to stop.
     pub(crate) fn unstopped(&self) -> usize {
         let was_told = |entity: &&Entity| entity.stopping || entity.runs_on;

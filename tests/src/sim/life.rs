@@ -97,6 +97,8 @@ pub(crate) struct Lives {
     proxy: Option<usize>,
     /// When somebody wants shards elsewhere.
     next_wish: u64,
+    /// An entity takes its shard with it just now: who is killed has failed.
+    pub(crate) escalates: bool,
     pub(crate) counts: LifeCounts,
 }
 
@@ -113,6 +115,7 @@ impl Lives {
             spread: Spread::Default,
             proxy: None,
             next_wish: 0,
+            escalates: false,
             counts: LifeCounts::default(),
         }
     }
@@ -302,13 +305,15 @@ impl Sim {
             }
         };
         self.watches.ends(self.now, &name, end);
+        self.lives.escalates = fate == Fate::Escalates;
         self.report_now(process, report);
-        self.crash_entity(process, slot, end);
+        self.lives.escalates = false;
+        self.crash_entity(process, slot, Some(end));
         true
     }
 
-    /// An entity ends without having been told to, with all that waits for it.
-    pub(crate) fn crash_entity(&mut self, process: ProcessId, slot: Slot, end: End) {
+    /// An entity ends at once, with all that waits for it; without an end of its own if it was told to stop and says nothing else.
+    pub(crate) fn crash_entity(&mut self, process: ProcessId, slot: Slot, end: Option<End>) {
         let entities = &mut self.processes[process as usize].entities;
         let Some(name) = entities.get(slot).map(|entity| (entity.kind, entity.id.clone())) else {
             return;
@@ -317,7 +322,7 @@ impl Sim {
             return;
         };
         self.history.stopped(process, slot, &name);
-        self.watches.stopped(process, slot, &name.1, Some(end));
+        self.watches.stopped(process, slot, &name.1, end);
         for letter in letters {
             self.history.message_is(&letter.payload, Whereabouts::Destroyed);
             if let Some(ask) = letter.reply_to {
@@ -325,7 +330,9 @@ impl Sim {
                 self.report_now(process, EntityReport::Answered { ask, result });
             }
         }
-        self.watches.ends(self.now, &name.1, end);
+        if let Some(end) = end {
+            self.watches.ends(self.now, &name.1, end);
+        }
         self.report_now(process, EntityReport::Stopped { slot });
     }
 

@@ -1,5 +1,6 @@
 //! Entities that are remembered: they crash, ask to be passivated and are forgotten, and all others have to run again. I-47: an id is
-//! stored before its first message is handled; at rest what is remembered runs, once. Spec: sharding 1.5; reliability I-47.
+//! stored before its first message is handled, unless an earlier home that is no more had begun to forget it, which may arrive between
+//! the reading of the store and the start; at rest what is remembered runs, once. Spec: sharding 1.5; reliability I-47.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub(crate) struct Remembered {
     required: BTreeSet<EntityId>,
     /// Instances that have asked to be passivated: whether they are forgotten is the node's affair.
     leaving: BTreeMap<ProcessId, BTreeSet<Slot>>,
+    /// Where an entity has ever asked to be passivated: an earlier home may be forgetting it still.
+    left: BTreeMap<EntityId, BTreeSet<ProcessId>>,
     /// Who was stored when it began on a process, whose shard has been there since, and that was not forgotten there.
     stored_once: BTreeSet<(ProcessId, EntityId)>,
     /// Runs in which all of them ran at rest, and how many those were.
@@ -46,6 +49,7 @@ impl Remembered {
             enabled: false,
             required: BTreeSet::new(),
             leaving: BTreeMap::new(),
+            left: BTreeMap::new(),
             stored_once: BTreeSet::new(),
             at_rest: 0,
         }
@@ -75,6 +79,7 @@ impl Remembered {
     /// An entity is about to ask to be passivated.
     pub(crate) fn may_be_forgotten(&mut self, process: ProcessId, slot: Slot, entity: &EntityId) {
         self.leaving.entry(process).or_default().insert(slot);
+        self.left.entry(entity.clone()).or_default().insert(process);
         self.required.remove(entity);
         self.stored_once.remove(&(process, entity.clone()));
     }
@@ -110,9 +115,16 @@ impl Sim {
             return;
         }
         let is_new = self.remembered.stored_once.insert((process, entity.clone()));
-        if is_new && !self.is_stored(process, entity) {
+        if is_new && !self.is_stored(process, entity) && !self.is_forgotten_late(process, entity) {
             self.violated("I-47", process, format!("{entity} starts and is not stored"));
         }
+    }
+
+    /// Whether an earlier home of an entity ended while it may have been forgetting it.
+    fn is_forgotten_late(&self, process: ProcessId, entity: &EntityId) -> bool {
+        let homes = self.remembered.left.get(entity);
+        let ended = |home: &ProcessId| *home != process && !self.processes[*home as usize].runs();
+        homes.is_some_and(|homes| homes.iter().any(ended))
     }
 
     /// An entity has handled a message: it has to run again from now on.

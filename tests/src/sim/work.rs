@@ -210,7 +210,8 @@ impl Sim {
             Obeyed::Killed(letters) => {
                 if let Some(name) = killed {
                     self.history.stopped(process, slot, &name);
-                    self.watches.stopped(process, slot, &name.1, None);
+                    let end = self.lives.escalates.then_some(End::Failed);
+                    self.watches.stopped(process, slot, &name.1, end);
                 }
                 self.drop_letters(process, slot, letters);
             }
@@ -317,7 +318,8 @@ impl Sim {
             return;
         }
         if self.remembered.crashes() {
-            return self.crash_entity(process, slot, End::Stopped);
+            let was_told = self.processes[process as usize].entities.is_stopping(slot);
+            return self.crash_entity(process, slot, (!was_told).then_some(End::Stopped));
         }
         if self.passivations.asks() || self.remembered.asks() {
             if let Some(name) = &name {

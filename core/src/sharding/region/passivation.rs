@@ -2,6 +2,7 @@
 //! region runs too many. What comes for one meanwhile waits for its next incarnation, which begins with it. Who goes is the
 //! strategy's decision. Spec: sharding 1.4, 1.6.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Region;
@@ -36,10 +37,17 @@ impl Region {
     }
 
     /// One of a shard's entities has failed, and all of them with it: they are stopped at once. What comes meanwhile waits for their
-    /// next incarnations, as after passivation. Nothing happens if the shard stops already.
-    pub(crate) fn on_escalated(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, over: Slot) {
-        if let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) {
-            here.fail(shared.cx, over);
+    /// next incarnations, as after passivation. Nothing happens if the shard stops already. Gives
+    /// the slots of who ends by it.
+    pub(crate) fn on_escalated(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        shard: ShardId,
+        over: Slot,
+    ) -> Vec<Slot> {
+        match self.shards.get_mut(&shard).filter(|here| here.is_running()) {
+            Some(here) => here.fail(shared.cx, over),
+            None => Vec::new(),
         }
     }
 

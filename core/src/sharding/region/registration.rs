@@ -8,6 +8,7 @@ use core::time::Duration;
 use super::{Acceptance, Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
+use crate::membership::state::member::Member;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::oldest::state::may_act;
 use crate::reject::{Rejection, ShardingRejection};
@@ -140,6 +141,19 @@ impl Region {
     /// Whether, as far as this node knows, no node hosts the kind: no member may, or its coordinator says so.
     pub(crate) fn nobody_hosts(&self, view: &View) -> bool {
         self.nobody_hosts || view.by_age(self.kind.settings.role.as_ref()).is_empty()
+    }
+
+    /// Whether it is certain that no node hosts the kind. Who is not Up may hear of others' being Up late, and a member that joins may
+    /// be Up by now.
+    pub(crate) fn nobody_can_host(&self, view: &View) -> bool {
+        let Some(me) = view.self_member().filter(|me| may_act(me.status)) else {
+            return false;
+        };
+        let role = self.kind.settings.role.as_ref();
+        let may_come = |member: &Member| {
+            member.data_center() == me.data_center() && role.is_none_or(|role| member.roles.contains(role))
+        };
+        self.nobody_hosts || !view.members().iter().any(may_come)
     }
 
     /// A coordinator that has just started asks whether this region hosts anything.

@@ -10,13 +10,13 @@ impl Region {
     /// Whether an entity runs here, or is remembered and will; `None` if its shard does not.
     pub(crate) fn runs(&self, shard: ShardId, entity: &EntityId) -> Option<bool> {
         let here = self.shards.get(&shard).filter(|here| here.is_running())?;
-        Some(here.knows(entity))
+        Some(here.runs_or_will(entity))
     }
 
     /// Whether an entity runs here and nobody has told it to stop.
     pub(crate) fn is_wanted(&self, shard: ShardId, entity: &EntityId) -> bool {
         let here = self.shards.get(&shard).filter(|here| here.is_running());
-        here.is_some_and(|here| here.knows(entity) && !here.holds_back(entity))
+        here.is_some_and(|here| here.runs_or_will(entity) && !here.holds_back(entity))
     }
 
     /// Shards that have stopped here, since this was asked last.

@@ -1,6 +1,8 @@
 //! How a shard stops: its entities are told to, or killed, and how it goes on when its hand-off is cancelled meanwhile. Decides neither
 //! when nor why. Spec: sharding 1.4 (hand-off), 10.14 g.
 
+use alloc::vec::Vec;
+
 use super::{Shard, ShardLifecycle};
 use crate::effect::EntityOrder;
 use crate::sharding::Cx;
@@ -134,9 +136,10 @@ impl Shard {
     }
 
     /// Has every entity stopped at once, and goes on: their next messages start new ones. Who is being passivated is stopped at once
-    /// as well; the one in this slot, over which it failed, ends by itself.
-    pub(crate) fn fail(&mut self, cx: &mut Cx<'_>, over: Slot) {
+    /// as well; the one in this slot, over which it failed, ends by itself. Gives the slots of all of them.
+    pub(crate) fn fail(&mut self, cx: &mut Cx<'_>, over: Slot) -> Vec<Slot> {
         cx.counters().shards_failed += 1;
+        let mut ending = Vec::new();
         for state in self.entities.values_mut() {
             let running = match state {
                 EntityState::Active(running) | EntityState::Passivating(running) => running,
@@ -149,11 +152,13 @@ impl Shard {
             if let (Some(passivation), Some(place)) = (&mut self.passivation, place) {
                 passivation.remove(place);
             }
+            ending.push(running.slot);
             let before = core::mem::replace(&mut running.told, Told::Kill);
             if before != Told::Kill && running.slot != over {
                 cx.order(EntityOrder::Kill { slot: running.slot });
             }
         }
+        ending
     }
 
     /// Whether it was told to stop.

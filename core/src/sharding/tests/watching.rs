@@ -278,6 +278,94 @@ fn an_escalation_ends_all_entities_of_the_shard() {
 }
 
 #[test]
+fn who_begins_to_watch_one_that_is_about_to_end_hears_how_it_does() {
+    let mut world = World::all_running(3, 1);
+    let (failing, escalating) = (entity_in(5), entity_in(6));
+    for (id, entity, report) in [
+        (
+            1,
+            &failing,
+            (|slot| EntityReport::Failed { slot }) as fn(Slot) -> EntityReport,
+        ),
+        (2, &escalating, |slot| EntityReport::Escalated { slot }),
+    ] {
+        let (at, slot) = world.runs_on(entity).unwrap();
+        world.with(at, |peer| {
+            peer.sharding.on_report(&mut peer.fixture.cx(), report(slot));
+        });
+        world.watch(3, id, entity);
+        assert_eq!(world.ends(3).len() as u64, id - 1, "it has not ended yet");
+        world.with(at, |peer| {
+            peer.running.remove(&slot);
+            peer.sharding
+                .on_report(&mut peer.fixture.cx(), EntityReport::Stopped { slot });
+        });
+        assert_eq!(world.ends(3).last(), Some(&(id, Termination::Failed)));
+    }
+}
+
+#[test]
+fn an_escalation_in_a_shard_that_goes_elsewhere_ends_one_entity() {
+    let mut world = World::all_running(2, 1);
+    let (over, other) = (entity_in(5), world::nth_entity_in(5, 1));
+    world.tell(2, &other, "begin");
+    let (home, slot) = world.runs_on(&over).unwrap();
+    world.watch(2, 1, &over);
+    world.watch(2, 2, &other);
+    world.peers[home].stubborn = true;
+    world.with(home, |peer| {
+        let (kind, timeout) = (kind(), Some(secs(2)));
+        let command = ShardingCommand::ShutDownRegion { kind, timeout };
+        peer.sharding.on_command(&mut peer.fixture.cx(), 77, command);
+    });
+    world.with(home, |peer| {
+        peer.running.remove(&slot);
+        for report in [EntityReport::Escalated { slot }, EntityReport::Stopped { slot }] {
+            peer.sharding.on_report(&mut peer.fixture.cx(), report);
+        }
+    });
+    world.run_for(secs(30));
+    assert_eq!(world.ends(2), [(1, Termination::Failed)]);
+}
+
+#[test]
+fn nobody_says_that_nobody_hosts_while_somebody_joins_who_may() {
+    for status in [Status::Joining, Status::Up] {
+        let mut world = World::new(1, 1);
+        world.set(&[(0, Status::Joining), (1, status)]);
+        world.watch(1, 1, &entity_in(5));
+        world.run_for(secs(5));
+        assert_eq!(
+            world.ends(1),
+            [],
+            "the other one may be Up by now, and this node hear so late"
+        );
+        world.all_up();
+        world.run_for(secs(5));
+        assert_eq!(world.ends(1), [(1, Termination::NotRunning)]);
+    }
+}
+
+#[test]
+fn that_nobody_hosts_holds_until_somebody_does() {
+    let mut world = World::bare(2, 1, &world::config());
+    world.register(0, false);
+    world.register(2, false);
+    world.all_up();
+    world.watch(2, 1, &entity_in(5));
+    world.run_for(secs(5));
+    assert_eq!(world.ends(2), [(1, Termination::NotRunning)]);
+    world.register(1, true);
+    world.run_for(secs(5));
+    world.tell(1, &entity_in(5), "begin");
+    world.watch(2, 2, &entity_in(5));
+    world.run_for(secs(5));
+    assert_eq!(world.ends(2).len(), 1, "it runs");
+    world.end(&entity_in(5), false);
+    assert_eq!(world.ends(2)[1..], [(2, Termination::Stopped)]);
+}
+
+#[test]
 fn entities_that_are_killed_on_the_way_to_another_node_have_not_ended() {
     let mut world = World::all_running(2, 1);
     let entity = entity_in(5);

@@ -41,7 +41,7 @@ pub(crate) struct Watches {
     seeking: BTreeSet<WatchId>,
     held: Held,
     peers: Peers,
-    /// Watched entities that have said why they end, and have not ended yet.
+    /// Entities that have said why they end, and have not ended yet: who begins to watch one of them hears of that end.
     ending: BTreeMap<Slot, EntityEnd>,
     /// Until when the end of this node waits for others to hear what was said.
     last_words_until: Option<Instant>,
@@ -335,10 +335,7 @@ impl Sharding {
 
     /// An entity says why it ends, before it has.
     pub(super) fn on_entity_ends(&mut self, slot: Slot, why: EntityEnd) {
-        let Some(Tenant { kind, shard, entity }) = self.slots.tenant(slot) else {
-            return;
-        };
-        if self.watches.held.has(*kind, *shard, entity) {
+        if self.slots.is_taken(slot) {
             self.watches.ending.insert(slot, why);
         }
     }
@@ -360,8 +357,11 @@ impl Sharding {
         self.watches.tell(cx, watchers, ended);
     }
 
-    /// All entities of a shard are no more, because one of them has failed.
-    pub(super) fn on_shard_failed(&mut self, cx: &mut Cx<'_>, kind: KindId, shard: ShardId) {
+    /// All entities of a shard are no more, because one of them has failed. Those in these slots are about to end.
+    pub(super) fn on_shard_failed(&mut self, cx: &mut Cx<'_>, kind: KindId, shard: ShardId, slots: &[Slot]) {
+        for slot in slots {
+            self.on_entity_ends(*slot, EntityEnd::Failed);
+        }
         let watchers = self.watches.held.take_shard(kind, shard);
         let why = EntityEnd::Failed;
         let ended = |id| WatchStatement::Ended { id, why };

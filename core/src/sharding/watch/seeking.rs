@@ -44,8 +44,7 @@ impl Sharding {
                 known,
             };
             self.watches.peers.say(cx, &home, watch);
-        } else if !known && cx.view().member(cx.me()).is_some() && machines.region.nobody_hosts(cx.view()) {
-            // Who is no member yet knows nothing of who hosts what.
+        } else if !known && machines.region.nobody_can_host(cx.view()) {
             self.watches.end(cx, id, Termination::NotRunning);
         } else {
             machines.region.seek(shared!(self, cx), of.shard);

@@ -571,11 +571,11 @@ fn a_shard_fails_with_one_of_its_entities_and_what_comes_meanwhile_starts_them_a
     rig.tell(SHARD, "c", "1");
     rig.passivate(SHARD, "c", slot(2));
     let kill = |index| Effect::Entity(EntityOrder::Kill { slot: slot(index) });
-    let failed = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(0)));
+    let failed = rig.act(|region, shared| drop(region.on_escalated(shared, SHARD, slot(0))));
     assert_eq!(failed, [kill(1), kill(2)], "the one that failed ends by itself");
     assert_eq!(rig.fixture.stats.sharding.shards_failed, 1);
     // Nobody is told twice.
-    let again = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(1)));
+    let again = rig.act(|region, shared| drop(region.on_escalated(shared, SHARD, slot(1))));
     assert_eq!(again, []);
     assert_eq!(rig.tell(SHARD, "a", "2"), [], "it waits");
     rig.stopped(slot(1));
@@ -588,6 +588,6 @@ fn a_shard_fails_with_one_of_its_entities_and_what_comes_meanwhile_starts_them_a
     // A shard that stops is told nothing more.
     rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 1)));
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
-    let stopping = rig.act(|region, shared| region.on_escalated(shared, SHARD, slot(0)));
+    let stopping = rig.act(|region, shared| drop(region.on_escalated(shared, SHARD, slot(0))));
     assert_eq!(stopping, []);
 }

@@ -352,6 +352,9 @@ fn one_that_is_passivated_or_ends_by_itself_is_forgotten() {
     rig.act(|region, shared| region.on_ending(shared.cx, SHARD, &id("q"), q));
     assert!(!rig.is_asked(), "only when it has stopped");
     rig.stop(p);
+    let runs = |rig: &Rig, entity| rig.region.runs(SHARD, &id(entity));
+    assert_eq!(runs(&rig, "p"), Some(false), "it has stopped for whoever asks");
+    assert_eq!(runs(&rig, "q"), Some(true), "it is about to");
     let (asked, _) = rig.confirm();
     assert_eq!(asked, write(&[], &["p"]));
     rig.stop(q);
@@ -543,7 +546,7 @@ fn all_that_a_shard_escalated_start_again_after_the_pause() {
     let mut rig = Rig::recalling(&["a", "b"]);
     let effects = rig.wait(Duration::from_millis(1));
     let [a, b] = ["a", "b"].map(|entity| slot_of(&effects, entity));
-    let effects = rig.act(|region, shared| region.on_escalated(shared, SHARD, a));
+    let effects = rig.act(|region, shared| drop(region.on_escalated(shared, SHARD, a)));
     assert_eq!(lives(&effects), ["kill"]);
     rig.stop(a);
     rig.stop(b);
