@@ -39,6 +39,7 @@ mod life;
 mod links;
 mod moves;
 mod outside;
+mod parting;
 mod passivation;
 mod placement;
 #[cfg(unix)]
@@ -122,10 +123,8 @@ pub use life::{
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
 pub use outside::*;
-pub use passivation::{
-    a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
-    entities_that_nobody_needs_are_taken_out_of_memory,
-};
+pub use parting::entities_handle_the_stop_message_of_their_kind_last;
+pub use passivation::*;
 pub use placement::s_050_a_shard_goes_where_it_is_wanted_from_outside;
 #[cfg(unix)]
 pub use processes::*;
@@ -205,6 +204,7 @@ macro_rules! conformance {
             an_entity_sees_how_long_somebody_waits,
             a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
             entities_that_nobody_needs_are_taken_out_of_memory,
+            entities_handle_the_stop_message_of_their_kind_last,
             s_050_a_shard_goes_where_it_is_wanted_from_outside,
             s_144_s_145_a_shard_runs_while_its_node_has_the_lease,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,

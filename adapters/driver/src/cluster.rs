@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::adapter::Adapter;
 use crate::builder::{ClusterBuilder, parse_address, parse_addresses};
 use crate::data::Data;
-use crate::entity::{Entity, EntityContext, Starter, TypedStarter};
+use crate::entity::{Entity, EntityContext, Parting, Starter, TypedStarter};
 use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
 use crate::kind::Kind;
@@ -344,6 +344,10 @@ impl<A: Adapter> Cluster<A> {
         starter: Arc<dyn Starter>,
     ) -> Result<Region<M, R>, ClusterError> {
         let settings = kind.settings(true)?;
+        let starter = match kind.last_message()? {
+            Some(last) => Arc::new(Parting { starter, last }) as Arc<dyn Starter>,
+            None => starter,
+        };
         let follows = settings.allocation == Some(AllocationSettings::External);
         let name = Arc::clone(&settings.name);
         let region = self.shared().register(kind, settings, Some(starter)).await?;

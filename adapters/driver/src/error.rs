@@ -87,6 +87,9 @@ pub enum ClusterError {
         /// What is wrong.
         error: NameError,
     },
+    /// The kind's stop message cannot be encoded.
+    #[error("the kind's stop message cannot be encoded")]
+    StopMessage,
     /// The node has stopped.
     #[error("this node has stopped")]
     Stopped,

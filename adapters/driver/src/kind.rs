@@ -9,15 +9,25 @@ use quorate_core::input::KindSettings;
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::fields::StoreMode;
+use quorate_core::sharding::ids::Payload;
 use quorate_core::sharding::passivation::PassivationSettings;
 use quorate_core::sharding::remember::RememberStore;
+use serde::Serialize;
 
+use crate::codec;
 use crate::entity::Supervision;
 use crate::error::ClusterError;
 use crate::extract::Extract;
 
 /// Shards of a kind unless [`Kind::shards`] says otherwise: ten or more per node up to a dozen nodes.
 pub const SHARDS_DEFAULT: u32 = 128;
+
+/// What an entity of a kind is to handle last.
+#[derive(Clone)]
+enum StopMessage {
+    Encoded(Payload),
+    Unencodable,
+}
 
 /// A kind of entities: its name, the type of its messages `M` and of their answers `R`. Name, shards and role must be the
 /// same on every node; both types must have the same postcard form everywhere.
@@ -34,6 +44,7 @@ pub struct Kind<M, R> {
     single_host: bool,
     extract: Option<Extract>,
     supervision: Option<Supervision>,
+    stop_message: Option<StopMessage>,
     types: PhantomData<fn(M) -> R>,
 }
 
@@ -54,6 +65,7 @@ impl<M, R> Kind<M, R> {
             single_host: false,
             extract: None,
             supervision: None,
+            stop_message: None,
             types: PhantomData,
         }
     }
@@ -180,6 +192,39 @@ impl<M, R> Kind<M, R> {
         self.supervision.clone().unwrap_or_default()
     }
 
+    /// What each entity of the kind handles last when it is told to stop: its shard moves, its node leaves, the region is shut down, or it is
+    /// taken out of memory (default: nothing). After it [`Entity::on_stop`](crate::Entity::on_stop) runs; its answer is dropped. One that
+    /// asks to be [passivated with a message](crate::EntityContext::passivate_with) gets that one instead. Not when it stops itself, after a
+    /// failure that ends it, nor when its node or its shard stops at once. May differ from node to node. Mirrors `handOffStopMessage` and
+    /// `withStopMessage`.
+    ///
+    /// ```
+    /// # use quorate_driver::Kind;
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// enum Order { Add(u64), Save }
+    ///
+    /// let carts = Kind::<Order, ()>::new("cart").stop_message(&Order::Save);
+    /// # let _ = carts;
+    /// ```
+    #[must_use]
+    pub fn stop_message(mut self, message: &M) -> Self
+    where
+        M: Serialize,
+    {
+        let encoded = codec::encode(message);
+        self.stop_message = Some(encoded.map_or(StopMessage::Unencodable, StopMessage::Encoded));
+        self
+    }
+
+    /// Its stop message as bytes, if it has one.
+    pub(crate) fn last_message(&self) -> Result<Option<Payload>, ClusterError> {
+        match &self.stop_message {
+            None => Ok(None),
+            Some(StopMessage::Encoded(payload)) => Ok(Some(payload.clone())),
+            Some(StopMessage::Unencodable) => Err(ClusterError::StopMessage),
+        }
+    }
+
     /// Says that exactly one member hosts this kind, the same one for ever: so that durable entities may keep their logs in a store
     /// that only this node reads, a file for instance ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)). Without it such a
     /// kind is refused, because its logs would stay behind whenever a shard moves. While another member has the kind's role its
@@ -247,6 +292,7 @@ impl<M, R> Clone for Kind<M, R> {
             single_host: self.single_host,
             extract: self.extract.clone(),
             supervision: self.supervision.clone(),
+            stop_message: self.stop_message.clone(),
             types: PhantomData,
         }
     }

@@ -123,7 +123,7 @@ struct Inside {
     queue: VecDeque<Delivery>,
     lifecycle: Lifecycle,
     waker: Option<Waker>,
-    /// The entity's own last message: handled when it has been told to stop and nothing else waits.
+    /// Its kind's or its own last message: handled when it has been told to stop and nothing else waits.
     last: Option<Payload>,
     /// The entity has said that it wants to be passivated, and has begun with no message since.
     has_asked: bool,
@@ -195,6 +195,11 @@ impl Mailbox {
             inside.last = last;
         }
         inside.lifecycle == Lifecycle::Open && !std::mem::replace(&mut inside.has_asked, true)
+    }
+
+    /// What it handles last unless it says something else, from its beginning.
+    pub(super) fn ends_with(&self, last: Payload) {
+        lock(&self.inside).last = Some(last);
     }
 
     /// Stops the entity now.
@@ -345,6 +350,28 @@ mod tests {
         let mailbox = Mailbox::default();
         mailbox.stop();
         assert!(!mailbox.passivate(Some(vec![0; 7].into())));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_kinds_last_message_gives_way_to_the_entitys_own_and_one_that_stops_itself_gets_none() {
+        let (mailbox, budget) = (Mailbox::default(), Budget::default());
+        mailbox.ends_with(vec![0; 5].into());
+        assert!(mailbox.push(delivery(1), &budget).is_ok());
+        assert!(mailbox.passivate(None));
+        mailbox.drain();
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(1)));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(5)));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None), "once");
+        let mailbox = Mailbox::default();
+        mailbox.ends_with(vec![0; 5].into());
+        assert!(mailbox.passivate(Some(vec![0; 6].into())));
+        mailbox.drain();
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(6)));
+        assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
+        let mailbox = Mailbox::default();
+        mailbox.ends_with(vec![0; 5].into());
+        mailbox.stop();
         assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
     }
 
