@@ -11,7 +11,8 @@ use quorate_driver::delivery::{
     Consumer, ConsumerSettings, Delivery, Parcel, Producer, Receipt, ToEntitiesSettings,
 };
 use quorate_driver::{
-    Adapter, Cluster, EntityContext, Kind, Region, Runtime, Security, SharedMemoryStore, WorkQueue,
+    Adapter, Cluster, ClusterError, EntityContext, Kind, Region, Runtime, Security, SharedMemoryStore,
+    WorkQueue,
 };
 
 use super::breaking::{BROKEN, Breaking};
@@ -383,6 +384,11 @@ pub async fn jobs_of_workers_that_die_are_done_by_others<A: Adapter>(security: &
         let queue = node.work_queue("jobs").start::<u64>().await;
         queues.push(queue.expect("it is started"));
     }
+    let other = nodes[0].work_queue("jobs").proxy::<String>().await;
+    assert!(
+        matches!(other, Err(ClusterError::Singleton(_))),
+        "its jobs are numbers"
+    );
     for (at, name) in NAMES.into_iter().enumerate() {
         let holds_after = if at < 2 { 5 } else { usize::MAX };
         runtime::<A>().spawn(labour(queues[at + 1].clone(), seen.clone(), name, holds_after));

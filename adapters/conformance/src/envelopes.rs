@@ -1,10 +1,11 @@
 //! Envelopes from which a kind takes the entity and the message, and shards that a function of the user's own says.
 
 use quorate_core::effect::{CommandError, ShardingCommandError};
+use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::sharding::extractor::ShardExtractor;
-use quorate_core::sharding::ids::EntityId;
+use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, Entity, EntityContext, Kind, Region, Security, TellError,
+    Adapter, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, Region, Security, TellError,
 };
 
 use super::support::{cluster, eventually, within};
@@ -87,7 +88,18 @@ pub async fn envelopes_find_their_entities<A: Adapter>(security: &Security) {
         .await;
     }
     let nobody = Scan { cart: None, item: 9 };
+    let mut events = nodes[0].events();
     assert_eq!(region.tell(nobody).await, Err(TellError::NoMatch));
+    within::<A, _>("those who listen hear of it", async {
+        let unmatched = ShardingEvent::EnvelopeUnmatched;
+        let kind = KindId::of("cart");
+        let expected = ClusterEvent::Event(Event::Sharding {
+            kind,
+            event: unmatched,
+        });
+        while events.next().await.expect("the node runs") != expected {}
+    })
+    .await;
     let stats = nodes[0].stats().await.expect("the node runs").host;
     assert_eq!(stats.messages_unmatched, 1);
     assert_eq!(region.tell(7_u64).await, Err(TellError::NoEnvelope));
@@ -119,6 +131,20 @@ pub async fn a_function_of_ones_own_places_entities<A: Adapter>(security: &Secur
                 .expect("an answer");
             assert_eq!(found, shard);
         }
+    }
+    // A function that panics ends no node: the first shard counts.
+    let bad = ShardExtractor::custom("panics", |id, _| match id.as_bytes() {
+        b"bad" => panic!("as it was told to"),
+        _ => 5,
+    });
+    let kind = Kind::<u64, (String, u32, Vec<u64>)>::new("panics").extractor(bad);
+    let region = host(&nodes[0], kind).await.expect("it is registered");
+    for (id, shard) in [("bad", 0), ("good", 5)] {
+        let asked = region.entity(id).ask(&0);
+        let (_, found, _) = within::<A, _>("an answer", asked.into_future())
+            .await
+            .expect("an answer");
+        assert_eq!(found, shard);
     }
     let long = carts().extractor(ShardExtractor::custom(&"l".repeat(58), |_, _| 0));
     let bad = CommandError::Sharding(ShardingCommandError::BadExtractorName);

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorate_core::ident::Role;
 use quorate_core::input::KindSettings;
@@ -266,7 +268,7 @@ impl<M, R> Kind<M, R> {
         };
         Ok(KindSettings {
             role,
-            extractor: self.extractor.clone(),
+            extractor: surviving(self.extractor.clone(), &self.name),
             passivation: self.passivation.clone(),
             remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
@@ -275,6 +277,24 @@ impl<M, R> Kind<M, R> {
             ..KindSettings::new(Arc::clone(&self.name), self.shards, hosts)
         })
     }
+}
+
+/// A function of the user's runs on the node's loop, which must not end by it. The first shard is as good as any for an id over which it
+/// panics, because it is the same on every node.
+fn surviving(extractor: ShardExtractor, kind: &Arc<str>) -> ShardExtractor {
+    let kind = Arc::clone(kind);
+    let is_said = AtomicBool::new(false);
+    extractor.around(move |id, shard_of| {
+        catch_unwind(AssertUnwindSafe(shard_of)).unwrap_or_else(|_| {
+            if !is_said.swap(true, Ordering::Relaxed) {
+                tracing::error!(
+                    target: "cluster::sharding", event = "extractor_panicked", kind = %kind.escape_debug(), %id,
+                    "the kind's extractor has panicked: the first shard counts; said once"
+                );
+            }
+            0
+        })
+    })
 }
 
 impl<M, R> Clone for Kind<M, R> {

@@ -152,7 +152,7 @@ impl<M: Serialize + 'static, R> Region<M, R> {
         let extract = self.extract.as_ref().ok_or(Unopened::OtherType)?;
         let (id, message) = extract.open::<E, M>(envelope).inspect_err(|unopened| {
             if *unopened == Unopened::NoMatch {
-                self.shared.unmatched();
+                self.shared.unmatched(self.kind);
             }
         })?;
         Ok((self.entity(id.as_bytes()), message))
@@ -163,7 +163,7 @@ impl<M: Serialize + 'static, R> Region<M, R> {
     ///
     /// # Errors
     /// [`TellError::NoEnvelope`] if this node's registration of the kind takes none of this type, [`TellError::NoMatch`] if the
-    /// envelope is for no entity (a dead letter, counted in `messages_unmatched`), and those of `EntityRef::tell`.
+    /// envelope is for no entity (a dead letter: event `EnvelopeUnmatched`, counted in `messages_unmatched`), and those of `EntityRef::tell`.
     ///
     /// # Cancel safety
     /// Dropping it before it completes sends nothing.
@@ -241,7 +241,8 @@ impl<M, R> EntityRef<M, R> {
     /// to 60 s, clamped) at most and names who was asked then. The entity need not run, and is not started. Costs a message and its answer.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already, [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already, with `BadEntityId`;
+    /// [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Safe: it only reads.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
+use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand, SingletonSettings};
@@ -24,7 +25,7 @@ use crate::data::Places;
 use crate::delivery::DeliveryCounters;
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, SingletonError, TellError};
-use crate::events::Hub;
+use crate::events::{ClusterEvent, Hub};
 use crate::kind::Kind;
 use crate::kinds::{Kinds, Types};
 use crate::region::Region;
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     limits: MessageLimits,
     kinds: Kinds<KindId>,
     singletons: Kinds<SingletonId>,
+    /// Queues of work by their singleton, with what a job is.
+    queues: Kinds<SingletonId>,
     /// Envelopes that were for no entity.
     unmatched: AtomicU64,
     /// Kinds that something of this node follows already: wishes for their shards, or their clocks.
@@ -147,6 +150,7 @@ impl Shared {
             },
             kinds: Kinds::default(),
             singletons: Kinds::default(),
+            queues: Kinds::default(),
             unmatched: AtomicU64::new(0),
             followed: Mutex::default(),
             user: user_in,
@@ -232,9 +236,25 @@ impl Shared {
         Ok(Singleton::new(Arc::clone(self), Arc::from(name)))
     }
 
-    /// An envelope is for no entity.
-    pub(crate) fn unmatched(&self) {
+    /// An envelope is for no entity: nobody else hears of it, so those who listen do.
+    pub(crate) fn unmatched(&self, kind: KindId) {
         self.unmatched.fetch_add(1, Ordering::Relaxed);
+        let event = ShardingEvent::EnvelopeUnmatched;
+        let event = ClusterEvent::Event(Event::Sharding { kind, event });
+        self.hub.publish(&event);
+    }
+
+    /// Notes that a queue's jobs are of this type; says whether it is new.
+    pub(crate) fn add_queue<J: 'static>(&self, singleton: &str) -> Result<bool, SingletonError> {
+        let added = self
+            .queues
+            .add(SingletonId::of(singleton), Types::of::<J, ()>(), None);
+        added.map_err(|mismatch| SingletonError::of(singleton, mismatch))
+    }
+
+    /// Such a queue was not registered.
+    pub(crate) fn remove_queue(&self, singleton: &str) {
+        self.queues.remove(SingletonId::of(singleton));
     }
 
     /// Whether a kind has to be followed from now on, its wishes for shards or, of clocks, that they run: nobody does so yet.

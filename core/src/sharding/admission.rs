@@ -17,7 +17,7 @@ use crate::sharding::region::Region;
 use crate::sharding::registry::{Change, Decided, Standing};
 use crate::sharding::remembered::NAME_BYTES_MAX;
 use crate::sharding::state::allocation::AllocationSettings;
-use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindFields, StoreMode};
+use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindDifference, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 use crate::sharding::{Machines, Sharding};
 use crate::view::Phase;
@@ -156,7 +156,12 @@ impl Sharding {
         let found = match (known, self.registry.standing(id)) {
             (Some(region), Some(Standing::Refused)) if region.runs_nothing() => Found::Nothing,
             (Some(region), _) if region.kind().settings != *settings => {
-                return Err(CommandError::Sharding(ShardingCommandError::KindConflict));
+                let known = KindFields::of(&region.kind().settings);
+                let error = match KindDifference::between(fields, &known) {
+                    Some(difference) => ShardingCommandError::KindDiffers { difference },
+                    None => ShardingCommandError::KindConflict,
+                };
+                return Err(CommandError::Sharding(error));
             }
             (Some(_), Some(Standing::Accepted { .. })) => Found::Accepted,
             (Some(_), Some(Standing::Pending | Standing::Refused)) => Found::Pending,

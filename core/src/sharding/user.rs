@@ -52,6 +52,11 @@ impl Sharding {
                 entity,
                 timeout,
             } => {
+                let length = entity.as_bytes().len();
+                if length == 0 || length > cx.config().limits.entity_id_bytes_max {
+                    cx.reply(token, answer(Err(ShardingCommandError::BadEntityId)));
+                    return;
+                }
                 let shard = self.shard_of(kind, &entity);
                 self.explain(cx, token, (kind, shard), timeout);
             }

@@ -58,6 +58,7 @@ impl AfterTheMargin {
             | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
             | ShardingEvent::DeadLetter { .. }
+            | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::BufferFull { .. }
             | ShardingEvent::Drained => {}
             // A later version's; its checker is still to be written.

@@ -100,6 +100,7 @@ impl OneHome {
             | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
             | ShardingEvent::DeadLetter { .. }
+            | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::BufferFull { .. }
             | ShardingEvent::Drained => Ok(0),
             // A later version's; its checker is still to be written.

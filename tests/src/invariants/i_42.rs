@@ -102,6 +102,7 @@ pub(super) fn on_event(
         | ShardingEvent::HandOffCancelled { .. }
         | ShardingEvent::ShardConflict { .. }
         | ShardingEvent::DeadLetter { .. }
+        | ShardingEvent::EnvelopeUnmatched
         | ShardingEvent::BufferFull { .. }
         | ShardingEvent::Drained => Ok(0),
         // A later version's; its checker is still to be written.

@@ -212,6 +212,7 @@ impl Sim {
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
+            | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::Drained => {}
             ShardingEvent::BufferFull { .. } => self.lives.counts.full += 1,
             // A later version's.

@@ -237,6 +237,7 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
         | ShardingEvent::ShardStopped { .. }
         | ShardingEvent::ShardConflict { .. }
         | ShardingEvent::DeadLetter { .. }
+        | ShardingEvent::EnvelopeUnmatched
         | ShardingEvent::Drained => {
             tracing::debug!(target: "cluster::sharding", event = "sharding", %me, %kind, what = ?event);
         }

@@ -179,7 +179,8 @@ impl WorkQueueBuilder {
     /// Holds it on this node, when this node is the oldest that may, and reaches it. Do it on every node with the role.
     ///
     /// # Errors
-    /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start); [`ClusterError::Durability`] for a durable one whose store no
+    /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start), [`ClusterError::Singleton`] also if this node has registered it for
+    /// other jobs; [`ClusterError::Durability`] for a durable one whose store no
     /// other node reads.
     ///
     /// # Cancel safety
@@ -193,8 +194,7 @@ impl WorkQueueBuilder {
         };
         let (shared, name) = (Arc::clone(&self.shared), Arc::<str>::from(self.internal_name()));
         let make = move |token| Desk::new(Arc::clone(&shared), Arc::clone(&name), token, keeper.clone());
-        let desk = self.singleton().start(make).await?;
-        Ok(WorkQueue::new(self.shared, desk))
+        self.registered(self.singleton().start(make)).await
     }
 
     /// Reaches it from this node without holding it.
@@ -205,8 +205,25 @@ impl WorkQueueBuilder {
     /// # Cancel safety
     /// Dropping it may or may not register.
     pub async fn proxy<J: 'static>(self) -> Result<WorkQueue<J>, ClusterError> {
-        let desk = self.singleton().proxy().await?;
-        Ok(WorkQueue::new(self.shared, desk))
+        self.registered(self.singleton().proxy()).await
+    }
+
+    /// The queue's singleton is the same whatever its jobs are: what they are is noted beside it.
+    async fn registered<J: 'static>(
+        &self,
+        desk: impl Future<Output = Result<Singleton<Order, Said>, ClusterError>>,
+    ) -> Result<WorkQueue<J>, ClusterError> {
+        let name = self.internal_name();
+        let is_new = self.shared.add_queue::<J>(&name)?;
+        match desk.await {
+            Ok(desk) => Ok(WorkQueue::new(Arc::clone(&self.shared), desk)),
+            Err(error) => {
+                if is_new {
+                    self.shared.remove_queue(&name);
+                }
+                Err(error)
+            }
+        }
     }
 
     fn internal_name(&self) -> String {

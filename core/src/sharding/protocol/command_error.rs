@@ -22,10 +22,13 @@ pub enum CommandError {
     /// The number of shards is out of range.
     #[error("a kind has 1 to 65536 shards")]
     BadShardCount,
-    /// Another kind has the same hash, or the same kind was registered with other settings.
-    #[error("the kind is already registered with other settings, or its name collides with another kind's")]
+    /// The kind is registered on this node with other settings of those that may differ from node to node: hosted here or not, passivation,
+    /// allocation, lease.
+    #[error(
+        "the kind is registered on this node already, as a proxy or a host, or with another passivation, allocation or lease"
+    )]
     KindConflict,
-    /// In the cluster the kind has other fields than here.
+    /// In the cluster, or in an earlier registration on this node, the kind has other fields.
     #[error("the kind differs from the cluster's: {difference}")]
     KindDiffers {
         /// What differs, with both values.

@@ -132,6 +132,8 @@ pub enum Event {
         /// Why.
         reason: AskFailure,
     },
+    /// An envelope of this node's was for no entity of the kind: its own function found none in it, and it was not sent. The host says so.
+    EnvelopeUnmatched,
     /// The region's buffer is full; said once until it has been flushed.
     BufferFull {
         /// Messages in it.

@@ -68,7 +68,8 @@ impl ShardExtractor {
     const CUSTOM: &'static str = "custom:";
 
     /// A function of the user's own: a pure one, with the same result for an id on every node and at any time. It is given the number
-    /// of shards, at least 1; of a larger result the remainder counts. Called for each message, by who sends it. The name has 1
+    /// of shards, at least 1; of a larger result the remainder counts. Called for each message, by the node that sends it, on the thread that
+    /// answers heartbeats: it must neither wait nor be long. Where it panics the first shard counts, and the log says so. The name has 1
     /// to 57 bytes, which registration checks.
     #[must_use]
     pub fn custom(name: &str, shard_of: impl Fn(&EntityId, u32) -> u32 + Send + Sync + 'static) -> Self {
@@ -76,6 +77,18 @@ impl ShardExtractor {
             name: alloc::format!("{}{name}", Self::CUSTOM),
             shard_of: Box::new(shard_of),
         })))
+    }
+
+    /// The same, with something of the host's around each call of a function of the user's own: what survives a panic in it, for instance.
+    #[must_use]
+    pub fn around(self, around: impl Fn(&EntityId, &dyn Fn() -> u32) -> u32 + Send + Sync + 'static) -> Self {
+        match self {
+            Self::SipHash | Self::Kafka => self,
+            Self::Custom(custom) => Self::Custom(CustomExtractor(Arc::new(Named {
+                name: custom.0.name.clone(),
+                shard_of: Box::new(move |id, shards| around(id, &|| (custom.0.shard_of)(id, shards))),
+            }))),
+        }
     }
 
     /// What nodes compare.
@@ -164,6 +177,17 @@ mod tests {
         assert!(custom("a", 1).is_legal() && custom(&"a".repeat(57), 1).is_legal());
         assert!(!custom("", 1).is_legal() && !custom(&"a".repeat(58), 1).is_legal());
         assert_eq!(custom("a", 5).shard_of(&EntityId::from("x"), 7), ShardId(5));
+    }
+
+    #[test]
+    fn what_is_around_an_extractor_changes_neither_its_name_nor_one_that_is_not_the_users() {
+        let seven = |_: &EntityId, of: &dyn Fn() -> u32| of() + 7;
+        let around = ShardExtractor::custom("a", |_, _| 1).around(seven);
+        assert_eq!(around, ShardExtractor::custom("a", |_, _| 1));
+        assert_eq!(around.shard_of(&EntityId::from("x"), 10), ShardId(8));
+        for own in [ShardExtractor::SipHash, ShardExtractor::Kafka] {
+            assert_eq!(own.clone().around(seven), own);
+        }
     }
 
     #[test]

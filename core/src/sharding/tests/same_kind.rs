@@ -203,3 +203,41 @@ fn a_kind_whose_entities_find_other_shards_is_refused_and_one_that_agrees_is_ser
     assert_eq!(hosted, [ShardExtractor::Kafka.shard_of(&entity, SHARDS)]);
     assert_ne!(hosted, [ShardId::of(&entity, SHARDS)]);
 }
+
+#[test]
+fn a_kind_that_is_registered_twice_on_a_node_is_the_same_or_the_field_is_named() {
+    let mut world = World::worker_second();
+    world.all_up();
+    world.register_as(1, settings(true));
+    world.register_as(1, settings(true));
+    assert_eq!(world.peers[1].registered, [Answer::Done, Answer::Done]);
+    let mut refused = |settings| {
+        world.register_as(1, settings);
+        match world.peers[1].registered.pop() {
+            Some(Answer::Refused(CommandError::Sharding(error))) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    let shards = settings(true).shards;
+    let more = KindSettings {
+        shards: shards + 1,
+        ..settings(true)
+    };
+    let ShardingCommandError::KindDiffers { difference } = refused(more) else {
+        panic!("its field is to be named");
+    };
+    let (ours, theirs) = (shards + 1, shards);
+    assert_eq!(difference.fields(), [FieldDifference::Shards { ours, theirs }]);
+    let ShardingCommandError::KindDiffers { difference } = refused(without_role()) else {
+        panic!("its field is to be named");
+    };
+    let (ours, theirs) = (None, role());
+    assert_eq!(difference.fields(), [FieldDifference::Role { ours, theirs }]);
+    // What need not be the same everywhere is not changed by a second registration either.
+    assert_eq!(refused(settings(false)), ShardingCommandError::KindConflict);
+    let leased = KindSettings {
+        lease: true,
+        ..settings(true)
+    };
+    assert_eq!(refused(leased), ShardingCommandError::KindConflict);
+}

@@ -132,7 +132,7 @@ fn there_are_no_more_surveys_than_there_may_be_and_a_node_that_ends_answers_them
     );
 }
 
-fn explain(world: &mut World, at: usize, entity: &str) -> Option<Explained> {
+fn explained(world: &mut World, at: usize, entity: &str) -> Option<Answer> {
     world.with(at, |peer| {
         peer.registered.clear();
         let command = ShardingCommand::Explain {
@@ -143,7 +143,11 @@ fn explain(world: &mut World, at: usize, entity: &str) -> Option<Explained> {
         peer.sharding.on_command(&mut peer.fixture.cx(), 901, command);
     });
     world.run_for(Duration::ZERO);
-    match world.peers[at].registered.pop() {
+    world.peers[at].registered.pop()
+}
+
+fn explain(world: &mut World, at: usize, entity: &str) -> Option<Explained> {
+    match explained(world, at, entity) {
         Some(Answer::Sharding(ShardingAnswer::Explained(explained))) => Some(explained),
         None => None,
         other => panic!("{other:?}"),
@@ -192,4 +196,19 @@ fn no_more_decisions_are_remembered_of_a_shard_than_may_be() {
         let decided = machines.coordinator.placement(ShardId(0)).unwrap().decided;
         assert_eq!(decided.len(), DECISIONS_MAX);
     });
+}
+
+#[test]
+fn an_id_that_no_entity_can_have_is_not_explained() {
+    let mut world = World::formed(1, 0);
+    let most = world.peers[0].fixture.config.limits.entity_id_bytes_max;
+    for (length, is_legal) in [(0, false), (1, true), (most, true), (most + 1, false)] {
+        let entity = "x".repeat(length);
+        let refused = Answer::Refused(CommandError::Sharding(ShardingCommandError::BadEntityId));
+        assert_eq!(
+            explained(&mut world, 0, &entity) != Some(refused),
+            is_legal,
+            "{length}"
+        );
+    }
 }
