@@ -36,6 +36,14 @@ impl<F> DurableStarter<F> {
             },
         }
     }
+
+    /// The same with the clocks of a kind of this name.
+    #[cfg(test)]
+    pub(crate) fn with_clocks(mut self, kind: &str) -> Self {
+        let clocks = quorate_core::sharding::ids::KindId::of(&quorate_core::wakeups::clocks_of(kind));
+        self.around.clocks = Some(crate::region::Region::new(Arc::clone(&self.shared), clocks, None));
+        self
+    }
 }
 
 impl<F, E> Starter for DurableStarter<F>

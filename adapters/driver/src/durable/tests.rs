@@ -4,6 +4,7 @@
 mod messages;
 mod schedules;
 mod states;
+mod waking;
 
 use std::collections::VecDeque;
 use std::io;

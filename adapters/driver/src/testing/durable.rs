@@ -16,7 +16,7 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{AskRef, EntityId, ShardId, Slot};
+use quorate_core::sharding::ids::{AskRef, EntityId, Payload, ShardId, Slot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,7 +38,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct DurableHost {
     stores: Stores,
     shared: Arc<Shared>,
-    _commands: Commands,
+    /// Nobody takes what is sent to other entities, but for tests of that.
+    #[cfg_attr(not(test), expect(dead_code, reason = "it keeps the queues open"))]
+    pub(crate) commands: Commands,
 }
 
 /// One incarnation of an entity.
@@ -75,7 +77,7 @@ impl DurableHost {
         Ok(Self {
             stores,
             shared,
-            _commands: commands,
+            commands,
         })
     }
 
@@ -90,6 +92,23 @@ impl DurableHost {
     ) -> DurableEntity<E::Command, E::Reply> {
         let store = self.stores.access().expect("invariant: the host runs");
         let starter = DurableStarter::new(make, Arc::clone(&self.shared), store, sleep());
+        self.begin((kind, id), &starter)
+    }
+
+    /// The same of one that has clocks, which the caller answers for.
+    #[cfg(test)]
+    pub(crate) fn entity_with_clocks<E: EventSourced>(
+        &self,
+        (kind, id): (&str, &[u8]),
+        make: impl Fn(EntityContext) -> E + Send + Sync + 'static,
+    ) -> DurableEntity<E::Command, E::Reply> {
+        let store = self.stores.access().expect("invariant: the host runs");
+        let shared = Arc::clone(&self.shared);
+        let starter = DurableStarter::new(make, shared, store, sleep()).with_clocks(kind);
+        self.begin((kind, id), &starter)
+    }
+
+    fn begin<M, R>(&self, (kind, id): (&str, &[u8]), starter: &dyn Starter) -> DurableEntity<M, R> {
         let (mailbox, reports) = (Arc::new(Mailbox::default()), Arc::<Reports>::default());
         let task = starter.start(Start {
             who: Who::entity(
@@ -136,15 +155,21 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
 
     /// Which command it is, if the mailbox takes it.
     fn put(&mut self, command: &M) -> Option<u64> {
+        let payload = codec::encode(command).expect("a command can be encoded");
+        self.put_bytes(payload, AskChain::default())
+    }
+
+    /// The same of these bytes, asked by these.
+    pub(crate) fn put_bytes(&mut self, payload: Payload, chain: AskChain) -> Option<u64> {
         self.asked += 1;
         let delivery = Delivery {
-            payload: codec::encode(command).expect("a command can be encoded"),
+            payload,
             reply_to: Some(AskRef {
                 asker: self.me.clone(),
                 id: self.asked,
             }),
             deadline: None,
-            chain: AskChain::default(),
+            chain,
         };
         let taken = self.mailbox.push(delivery, &self.reports.budget);
         taken.ok().map(|()| self.asked)

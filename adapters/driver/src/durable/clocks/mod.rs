@@ -68,7 +68,7 @@ pub(super) fn kind_beside<M, R>(kind: &Kind<M, R>) -> Kind<Order, Said> {
 const CALL: [u8; 16] = *b"\x00\xf5quorate wakeup";
 
 /// The question of a clock, under this version.
-fn call(version: u64) -> Payload {
+pub(super) fn call(version: u64) -> Payload {
     [&CALL[..], &version.to_le_bytes()].concat().into()
 }
 
