@@ -5,7 +5,7 @@
 //! | part | decides |
 //! |---|---|
 //! | [`EventSourced`], [`DurableState`], [`Decision`], [`Change`] | nothing: what users write |
-//! | [`Versioned`], [`Golden`] | how events and states become bytes, and which versions of them can be read |
+//! | [`Versioned`], [`AnyVersion`], [`Golden`] | how events, states and messages become bytes, and which versions of them can be read |
 //! | `keeper` | who keeps the logs of a kind |
 //! | `journal`, `quorum` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
 //! | `life`, `handling`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
@@ -14,6 +14,7 @@
 //! | `clocks`, `woken` | who wakes an entity that does not run, and what it says to them |
 //! | `name` | how a log is called |
 
+mod any_version;
 mod behaviour;
 mod change;
 mod clocks;
@@ -44,6 +45,7 @@ mod tests;
 mod woken;
 mod writing;
 
+pub use any_version::AnyVersion;
 pub use behaviour::{DurableState, EventSourced};
 pub use change::{Change, ChangeTo};
 pub(crate) use counters::DurableCounters;

@@ -14,7 +14,7 @@ const FORM: u8 = 1;
 /// What stands in front of the value.
 pub(crate) const HEADER_BYTES: usize = 5;
 
-/// An event or a state that is kept, and the versions of it that there ever were.
+/// An event or a state that is kept, or a message ([`AnyVersion`](super::AnyVersion)), and the versions of it that there ever were.
 ///
 /// Postcard writes fields by position and variants by number, so a kept type may grow **variants at its end** and change in no
 /// other way. For every other change: copy the type as it was under another name, raise [`Versioned::VERSION`], and say in
