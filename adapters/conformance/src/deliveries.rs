@@ -384,6 +384,8 @@ pub async fn jobs_of_workers_that_die_are_done_by_others<A: Adapter>(security: &
         let queue = node.work_queue("jobs").start::<u64>().await;
         queues.push(queue.expect("it is started"));
     }
+    let nameless = nodes[0].work_queue("").start::<u64>().await;
+    assert!(matches!(nameless, Err(ClusterError::Refused(_))), "no name");
     let other = nodes[0].work_queue("jobs").proxy::<String>().await;
     assert!(
         matches!(other, Err(ClusterError::Singleton(_))),

@@ -244,3 +244,33 @@ impl fmt::Debug for Daemons {
         f.debug_tuple("Daemons").field(&self.manager).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::running::Told;
+    use super::*;
+    use crate::codec::{decode, encode};
+
+    /// On their way between versions of the library, and in replicated data: variants are only appended.
+    #[test]
+    fn the_bytes_of_what_daemons_are_told_never_change() {
+        fn bytes<T: Serialize>(value: &T) -> Vec<u8> {
+            encode(value).unwrap().into_vec()
+        }
+        assert_eq!(bytes(&Order::State), [0]);
+        assert_eq!(bytes(&Order::Rescale { count: 300 }), [1, 0xac, 2]);
+        let state = DaemonsState {
+            count: 7,
+            revision: 2,
+            is_rescaling: true,
+        };
+        assert_eq!(bytes(&Said::State(state)), [0, 7, 2, 1]);
+        let others = [Said::InProgress, Said::Count, Said::NoMajority];
+        assert_eq!(others.map(|said| bytes(&said)), [[1], [2], [3]]);
+        assert_eq!([Told::KeepAlive, Told::End].map(|told| bytes(&told)), [[0], [1]]);
+        let kept: Kept = (2, 7, true);
+        assert_eq!(bytes(&kept), [2, 7, 1]);
+        assert_eq!(decode(&[2, 7, 1]), Some(kept));
+        assert!(matches!(decode(&[0, 7, 2, 1]), Some(Said::State(said)) if said == state));
+    }
+}

@@ -18,6 +18,8 @@
 
 mod consumer;
 mod counters;
+#[cfg(test)]
+mod frozen_tests;
 mod lines;
 mod orders;
 mod parcel;

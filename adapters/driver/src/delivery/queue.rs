@@ -47,11 +47,11 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    fn record(&self) -> Option<Record> {
+    pub(super) fn record(&self) -> Option<Record> {
         codec::encode_after(&[VERSION], self).map(Record::from)
     }
 
-    fn read(record: &[u8]) -> Option<Self> {
+    pub(super) fn read(record: &[u8]) -> Option<Self> {
         codec::decode(record.strip_prefix(&[VERSION])?)
     }
 }

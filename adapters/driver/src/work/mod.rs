@@ -8,13 +8,17 @@
 //! | `desk` | who waits, for room and for jobs; it runs in a singleton |
 
 mod desk;
+#[cfg(test)]
+mod frozen_tests;
 mod worker;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_core::effect::{CommandError, SingletonCommandError};
 use quorate_core::sharding::errors::AskFailure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -33,6 +37,9 @@ use crate::singleton::{Singleton, SingletonBuilder};
 
 /// Jobs that may wait for a worker. Mirrors the work pulling producer's `buffer-size`.
 pub const JOBS_WAITING_MAX: usize = 1_000;
+
+/// A name is as long, in bytes.
+const NAME_BYTES: RangeInclusive<usize> = 1..=200;
 
 /// Why a job was not taken, or is not known to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -213,6 +220,10 @@ impl WorkQueueBuilder {
         &self,
         desk: impl Future<Output = Result<Singleton<Order, Said>, ClusterError>>,
     ) -> Result<WorkQueue<J>, ClusterError> {
+        if !NAME_BYTES.contains(&self.name.len()) {
+            let error = CommandError::Singleton(SingletonCommandError::BadName);
+            return Err(ClusterError::Refused(error));
+        }
         let name = self.internal_name();
         let is_new = self.shared.add_queue::<J>(&name)?;
         match desk.await {

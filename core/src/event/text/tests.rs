@@ -173,6 +173,7 @@ fn sharding() -> Vec<ShardingEvent> {
             shard,
             reason: AskFailure::BufferFull,
         },
+        ShardingEvent::EnvelopeUnmatched,
         ShardingEvent::BufferFull { messages: 9 },
         ShardingEvent::Drained,
     ]

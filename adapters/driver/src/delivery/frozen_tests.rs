@@ -1,0 +1,74 @@
+//! The bytes of what producers and consumers say to each other and of what durable ones keep: on their way between versions of the library,
+//! and on disks. They never change; variants are only appended.
+
+use quorate_core::sharding::ids::Payload;
+
+use super::parcel::{Bytes, Inside, Origin, Parcel, Receipt, Wanted};
+use super::queue::Entry;
+use crate::codec::{decode, encode};
+
+fn origin() -> Origin {
+    Origin {
+        name: "p".to_owned(),
+        incarnation: 7,
+        is_alone: true,
+    }
+}
+
+fn two_bytes() -> Bytes {
+    Bytes(Payload::from([9, 8]))
+}
+
+#[test]
+fn the_bytes_of_parcels_and_receipts_never_change() {
+    let message = Inside::Message {
+        from: origin(),
+        seq: 300,
+        first: true,
+        begins: true,
+        ends: false,
+        payload: two_bytes(),
+    };
+    let said: [(Inside, &[u8]); 4] = [
+        (message, &[0, 1, b'p', 7, 1, 0xac, 2, 1, 1, 0, 2, 9, 8]),
+        (Inside::Line { from: origin() }, &[1, 1, b'p', 7, 1]),
+        (Inside::Bye { from: origin() }, &[2, 1, b'p', 7, 1]),
+        (Inside::Look, &[3]),
+    ];
+    for (inside, bytes) in said {
+        let parcel = Parcel::<u64>::new(inside);
+        assert_eq!(&*encode(&parcel).unwrap(), bytes, "{parcel:?}");
+        let back: Parcel<u64> = decode(bytes).unwrap();
+        assert_eq!(encode(&back), encode(&parcel));
+    }
+    let receipt = Receipt {
+        ack: Some(3),
+        request: Some(Wanted {
+            confirmed: 3,
+            up_to: 300,
+            support_resend: true,
+            via_timeout: false,
+        }),
+        resend: None,
+    };
+    let bytes = [1, 3, 1, 3, 0xac, 2, 1, 0, 0];
+    assert_eq!(*encode(&receipt).unwrap(), bytes);
+    assert_eq!(decode(&bytes), Some(receipt));
+}
+
+#[test]
+fn the_bytes_of_what_a_durable_producer_keeps_never_change() {
+    let sent = Entry::Sent {
+        seq: 300,
+        entity: b"e".to_vec(),
+        payload: two_bytes(),
+    };
+    for (entry, bytes) in [
+        (sent, &[1, 0, 0xac, 2, 1, b'e', 2, 9, 8][..]),
+        (Entry::Confirmed { seq: 3 }, &[1, 1, 3]),
+    ] {
+        assert_eq!(&*entry.record().unwrap(), bytes);
+        assert_eq!(Entry::read(bytes).unwrap().record(), entry.record());
+    }
+    assert!(Entry::read(&[2, 1, 3]).is_none(), "of a later version");
+}

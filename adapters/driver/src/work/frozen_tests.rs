@@ -1,0 +1,73 @@
+//! The bytes of what workers and a queue say to each other, on their way between versions of the library. They never change; variants
+//! are only appended.
+
+use std::fmt::Debug;
+
+use quorate_core::sharding::ids::Payload;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Order, Said, WorkState, WorkerId};
+use crate::codec::{decode, encode};
+use crate::delivery::Bytes;
+
+const WORKER: WorkerId = WorkerId { node: 1, number: 2 };
+
+fn nine() -> Bytes {
+    Bytes(Payload::from([9]))
+}
+
+fn assert_frozen<T: Serialize + DeserializeOwned + Debug>(values: &[(T, &[u8])]) {
+    for (value, bytes) in values {
+        assert_eq!(&*encode(value).unwrap(), *bytes, "{value:?}");
+        let back: T = decode(bytes).unwrap();
+        assert_eq!(encode(&back), encode(value));
+    }
+}
+
+#[test]
+fn the_bytes_of_orders_and_answers_never_change() {
+    let push = Order::Push {
+        payload: nine(),
+        waits: true,
+    };
+    let pull = Order::Pull {
+        worker: WORKER,
+        instance: 3,
+        turn: 4,
+        done: vec![5],
+        holds: vec![6, 7],
+    };
+    let settled = Order::Settled {
+        worker: WORKER,
+        instance: 3,
+        id: 5,
+        is_done: true,
+    };
+    assert_frozen(&[
+        (push, &[0, 1, 9, 1]),
+        (pull, &[1, 1, 2, 3, 4, 1, 5, 2, 6, 7]),
+        (settled, &[2, 1, 2, 3, 5, 1]),
+        (Order::Bye { worker: WORKER }, &[3, 1, 2]),
+        (Order::State, &[4]),
+        (Order::Look, &[5]),
+    ]);
+    let state = WorkState {
+        unfinished: 1,
+        waiting: 2,
+        workers: 3,
+    };
+    let job = Said::Job {
+        instance: 3,
+        job: Some((5, nine())),
+    };
+    assert_frozen(&[
+        (Said::Taken, &[0]),
+        (Said::Done, &[1]),
+        (job, &[2, 3, 1, 5, 1, 9]),
+        (Said::State(state), &[3, 1, 2, 3]),
+        (Said::Full, &[4]),
+        (Said::TooLarge, &[5]),
+        (Said::Store, &[6]),
+    ]);
+}
