@@ -77,6 +77,7 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
                 Effect::Entity(EntityOrder::Start { .. })
                 | Effect::Singleton(_)
                 | Effect::Send { .. }
+                | Effect::Offer { .. }
                 | Effect::Notify(_)
                 | Effect::Lease(..)
                 | Effect::Store(..)

@@ -51,6 +51,16 @@ pub enum Effect {
         /// What.
         message: Message,
     },
+    /// Send a message on its lane if the queue to its receiver has room. Without room, give it back with
+    /// [`DropReason::NoRoom`](crate::input::DropReason::NoRoom), and from then on whatever is sent or offered to entities at that
+    /// address as well, with whatever reason, until [`LinkEvent::Room`](crate::input::LinkEvent::Room) was said: what waits keeps
+    /// its order. A host whose queues have no bound sends it.
+    Offer {
+        /// Whom to.
+        to: Target,
+        /// What.
+        message: Message,
+    },
     /// Something happened that users may want to know.
     Notify(Event),
     /// The answer to a command.

@@ -111,6 +111,12 @@ pub enum LinkEvent {
         /// Why.
         reason: DropReason,
     },
+    /// The queue to this address, which had no room for something [offered](crate::effect::Effect::Offer), has room again. Said once,
+    /// behind everything that came back because of it.
+    Room {
+        /// Where to.
+        to: Address,
+    },
 }
 
 /// Why the host dropped a message.
@@ -122,6 +128,8 @@ pub enum DropReason {
     Unreachable,
     /// The message does not fit into a frame.
     TooLarge,
+    /// It was only offered, and the queue to the peer has no room for it at the moment. [`LinkEvent::Room`] follows.
+    NoRoom,
 }
 
 /// Whom a message is for.

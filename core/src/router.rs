@@ -5,7 +5,7 @@ use rand_core::Rng;
 use crate::admission::Proof;
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
-use crate::input::{Caller, Command, LinkEvent};
+use crate::input::{Caller, Command, DropReason, LinkEvent};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::machine::Membership;
 use crate::message::{Lane, Message};
@@ -182,8 +182,10 @@ impl<R: Rng> Node<R> {
                 machines.sharding.on_link_down(&mut base.cx(), &peer);
                 machines.singletons.on_link_down(&mut base.cx(), &peer);
             }
+            LinkEvent::Room { to } => machines.sharding.on_room(&mut base.cx(), &to),
             LinkEvent::Dropped { to, message, reason } => {
-                base.stats.node.messages_dropped_by_host += 1;
+                // What was only offered is not lost.
+                base.stats.node.messages_dropped_by_host += u64::from(reason != DropReason::NoRoom);
                 match message {
                     Message::Sharding(msg) => machines.sharding.on_dropped(&mut base.cx(), &to, msg, reason),
                     Message::Singleton(msg) => machines.singletons.on_dropped(&mut base.cx(), msg, reason),

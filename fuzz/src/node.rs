@@ -469,7 +469,7 @@ impl World {
         let speaks = !matches!(effect, Effect::Reply { .. });
         assert!(!self.halted || !speaks, "after the end: {effect:?}");
         match effect {
-            Effect::Send { to, message } => {
+            Effect::Send { to, message } | Effect::Offer { to, message } => {
                 let mut frame = Vec::new();
                 let written = self.encoder.encode(&message, 0, &LIMITS, &mut frame);
                 written.expect("what a node of eight says fits a frame");
@@ -518,9 +518,14 @@ impl World {
                 DropReason::QueueFull,
                 DropReason::Unreachable,
                 DropReason::TooLarge,
+                DropReason::NoRoom,
             ];
             let reason = reasons[usize::from(pick) % reasons.len()];
+            let address = to.address().clone();
             self.feed(Input::Link(LinkEvent::Dropped { to, message, reason }));
+            if pick & 16 != 0 {
+                self.feed(Input::Link(LinkEvent::Room { to: address }));
+            }
         }
     }
 

@@ -130,8 +130,8 @@ impl Host {
             Effect::Store(owner, request) => self.inputs.push_back(self.keeping.obey(owner, &request)),
             Effect::Lease(owner, order) => self.inputs.push_back(self.keeping.lease(owner, order)),
             Effect::Halt(reason) => self.halted = Some(reason),
-            // Facts for people, singletons, which nobody registers here, and what links have done.
-            Effect::Notify(_) | Effect::Singleton(_) | Effect::Send { .. } | Effect::Quarantine(_) => {}
+            Effect::Notify(_) | Effect::Singleton(_) => {} // facts for people, and what nobody registers here
+            Effect::Send { .. } | Effect::Offer { .. } | Effect::Quarantine(_) => {} // links have done it
         }
     }
 

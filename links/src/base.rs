@@ -118,6 +118,7 @@ impl Base {
             DropReason::QueueFull => &mut self.stats.dropped_queue_full,
             DropReason::Unreachable => &mut self.stats.dropped_unreachable,
             DropReason::TooLarge => &mut self.stats.dropped_too_large,
+            DropReason::NoRoom => &mut self.stats.offers_refused,
         };
         *counter += 1;
         self.tell(LinkEvent::Dropped { to, message, reason });

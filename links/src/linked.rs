@@ -79,6 +79,7 @@ impl<R: Rng + Send + 'static> LinkedNode<R> {
                         }
                         Effect::Halt(_) => self.links.stop(),
                         Effect::Send { .. }
+                        | Effect::Offer { .. }
                         | Effect::Quarantine(_)
                         | Effect::Notify(_)
                         | Effect::Entity(_)

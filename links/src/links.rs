@@ -199,6 +199,7 @@ impl Links {
     pub fn perform(&mut self, view: &View, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Send { to, message } => self.send(view, to, message),
+            Effect::Offer { to, message } => self.offer(view, to, message),
             Effect::Quarantine(node) => self.cut_off(node),
             Effect::Notify(event) => return Some(Effect::Notify(self.heed(event))),
             other @ (Effect::Entity(_)
@@ -240,6 +241,17 @@ impl Links {
         }
     }
 
+    /// Takes a message for a peer if there is room; if not, it comes back with
+    /// [`DropReason::NoRoom`](quorate_core::input::DropReason::NoRoom), and [`LinkEvent::Room`](quorate_core::input::LinkEvent::Room)
+    /// follows when less than half of the queue is taken.
+    pub fn offer(&mut self, view: &View, to: Target, message: Message) {
+        if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
+            self.base.drop_message(to, message, DropReason::Unreachable);
+        } else {
+            self.outbound.offer(&mut self.base, view, to, message);
+        }
+    }
+
     /// Whether senders on this node should wait, because some peer takes what is for its entities slowly.
     #[must_use]
     #[inline]
@@ -251,7 +263,7 @@ impl Links {
     /// Whether [`Self::next_event`] has one.
     #[must_use]
     pub fn has_events(&self) -> bool {
-        !self.base.news.is_empty()
+        !self.base.news.is_empty() || self.outbound.room(&self.base.limits).is_some()
     }
 
     /// Turns what was encoded into writes: once per turn, when the node wants nothing more.

@@ -8,11 +8,12 @@ mod bulk;
 mod causes;
 mod datagrams;
 mod dialing;
+mod offers;
 mod renewal;
 mod unsent;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quorate_core::event::SeedCause;
@@ -35,6 +36,7 @@ use crate::timers::Due;
 use bulk::is_unused;
 use datagrams::is_heartbeat;
 use dialing::jittered;
+pub(crate) use offers::Parcel;
 use quorate_core::wire::handshake::LinkKind;
 
 /// The links to one address.
@@ -74,6 +76,8 @@ pub(crate) struct Outbound {
     datagram_bytes_max: BTreeMap<LinkId, usize>,
     /// Some queue was long when last looked at.
     maybe_slow: bool,
+    /// Addresses whose queues had no room for something that was offered.
+    refusing: BTreeSet<Address>,
 }
 
 impl Outbound {
@@ -96,12 +100,17 @@ impl Outbound {
         if is_heartbeat(&message) && self.send_beside(base, &to, &message) {
             return;
         }
-        let lane = message.lane();
-        self.send_on(base, view, lane, to, message);
+        self.take(base, view, Parcel::of(to, message, false));
     }
 
     /// Takes a message for a lane.
-    pub(crate) fn send_on(&mut self, base: &mut Base, view: &View, lane: Lane, to: Target, message: Message) {
+    pub(crate) fn take(&mut self, base: &mut Base, view: &View, parcel: Parcel) {
+        let Parcel {
+            lane,
+            to,
+            message,
+            is_offer,
+        } = parcel;
         let kind = LinkKind::of(lane);
         if !self.peers.contains_key(to.address()) {
             self.peers.insert(to.address().clone(), Box::default());
@@ -120,11 +129,13 @@ impl Outbound {
                 }
                 // The members have replaced the incarnation that this link once reached.
                 let address = to.address().clone();
-                self.enqueue(base, lane, to, message);
+                self.enqueue(base, lane, (to, message), is_offer);
                 self.break_link(base, &address, kind);
             }
             (ConnectionState::Open { link, epoch, .. }, _)
-                if peer_link.queues.is_empty() && peer_link.has_room(base.out_bytes_max) =>
+                if peer_link.queues.is_empty()
+                    && peer_link.has_room(base.out_bytes_max)
+                    && !peer_link.queues.bars(&message) =>
             {
                 let (link, epoch) = (*link, *epoch);
                 let encoded = self.encoder.encode_for(
@@ -152,22 +163,26 @@ impl Outbound {
                 | ConnectionState::Dialing { .. }
                 | ConnectionState::Greeting { .. },
                 _,
-            ) => self.enqueue(base, lane, to, message),
+            ) => self.enqueue(base, lane, (to, message), is_offer),
         }
     }
 
-    fn enqueue(&mut self, base: &mut Base, lane: Lane, to: Target, message: Message) {
+    fn enqueue(&mut self, base: &mut Base, lane: Lane, (to, message): (Target, Message), is_offer: bool) {
         let (address, kind) = (to.address().clone(), LinkKind::of(lane));
         let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
         };
-        let queued = peer_link.queues.push(&base.limits, lane, to, message);
+        let queued = peer_link.queues.push(&base.limits, lane, (to, message), is_offer);
         self.maybe_slow |= peer_link.queues.is_slow(&base.limits);
         let idle = matches!(peer_link.state, ConnectionState::Idle);
         match queued {
             Queued::Kept => {}
             Queued::Shed => base.stats.gossip_shed += 1,
             Queued::Rejected(to, message) => base.drop_message(to, message, DropReason::QueueFull),
+            Queued::Refused(to, message) => {
+                self.refusing.insert(address.clone());
+                base.drop_message(to, message, DropReason::NoRoom);
+            }
             Queued::Overflow => return self.overflow(base, &address, kind),
         }
         match kind {

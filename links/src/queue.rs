@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use quorate_core::input::Target;
-use quorate_core::message::{Lane, Message};
+use quorate_core::message::{Lane, Message, ShardingMsg};
 
 use crate::settings::LinkLimits;
 
@@ -18,6 +18,8 @@ pub(crate) enum Queued {
     Shed,
     /// It was not taken.
     Rejected(Target, Message),
+    /// It was only offered, and was not taken.
+    Refused(Target, Message),
     /// It waits, and its lane is beyond its bound: the link has to go.
     Overflow,
 }
@@ -49,6 +51,14 @@ impl LaneQueue {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     lanes: [LaneQueue; Lane::ALL.len()],
+    /// Something that was offered has found no room, and its sender has not been told since that there is some. Until then no message to
+    /// an entity is taken: those behind would overtake it.
+    refuses: bool,
+}
+
+/// Whether it is a message to an entity.
+const fn is_for_entity(message: &Message) -> bool {
+    matches!(message, Message::Sharding(ShardingMsg::Entity(_)))
 }
 
 const fn position(lane: Lane) -> usize {
@@ -63,7 +73,16 @@ const fn position(lane: Lane) -> usize {
 
 impl Queues {
     /// Lets a message wait, under its lane's rule.
-    pub(crate) fn push(&mut self, limits: &LinkLimits, lane: Lane, to: Target, message: Message) -> Queued {
+    pub(crate) fn push(
+        &mut self,
+        limits: &LinkLimits,
+        lane: Lane,
+        (to, message): (Target, Message),
+        is_offer: bool,
+    ) -> Queued {
+        if self.bars(&message) {
+            return self.not_taken(to, message, is_offer);
+        }
         let queue = &mut self.lanes[position(lane)];
         let fits = match lane {
             Lane::Control | Lane::Gossip => true,
@@ -84,7 +103,7 @@ impl Queues {
             ),
         };
         if !fits {
-            return Queued::Rejected(to, message);
+            return self.not_taken(to, message, is_offer);
         }
         queue.push(to, message);
         match lane {
@@ -95,6 +114,29 @@ impl Queues {
             }
             Lane::Control | Lane::Gossip | Lane::Reply | Lane::User | Lane::Bulk => Queued::Kept,
         }
+    }
+
+    fn not_taken(&mut self, to: Target, message: Message, is_offer: bool) -> Queued {
+        if !is_offer {
+            return Queued::Rejected(to, message);
+        }
+        self.refuses = true;
+        Queued::Refused(to, message)
+    }
+
+    /// Whether this message may not be taken, even if there is room.
+    pub(crate) const fn bars(&self, message: &Message) -> bool {
+        self.refuses && is_for_entity(message)
+    }
+
+    /// Who was refused may be told that there is room.
+    pub(crate) fn has_room_again(&self, limits: &LinkLimits) -> bool {
+        !self.is_slow(limits)
+    }
+
+    /// Who was refused has been told that there is room.
+    pub(crate) const fn admits_again(&mut self) {
+        self.refuses = false;
     }
 
     /// The next message, in the order in which lanes are served.
@@ -170,7 +212,7 @@ mod tests {
     use super::*;
     use alloc::vec;
     use quorate_core::ident::{Address, UniqueAddress};
-    use quorate_core::message::{EntityEnvelope, ShardingMsg};
+    use quorate_core::message::EntityEnvelope;
     use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 
     /// Queues with room for eight messages or for 80 bytes, and these messages' payloads in the user lane.
@@ -191,7 +233,7 @@ mod tests {
                 ask: None,
                 hops: 0,
             }));
-            let queued = queues.push(&limits, Lane::User, Target::Node(to.clone()), message);
+            let queued = queues.push(&limits, Lane::User, (Target::Node(to.clone()), message), false);
             assert!(matches!(queued, Queued::Kept), "{queued:?}");
         }
         queues.is_slow(&limits)

@@ -70,6 +70,8 @@ pub struct LinkStats {
     pub dropped_queue_full: u64,
     pub dropped_unreachable: u64,
     pub dropped_too_large: u64,
+    /// Messages that went on waiting in the node because a queue was full.
+    pub offers_refused: u64,
     pub user_reads_paused: u64,
     /// Reports that nobody took in time.
     pub reports_left_out: u64,

@@ -59,6 +59,17 @@ impl<'a, W: Words> Cx<'a, W> {
         });
     }
 
+    /// Sends a message to another incarnation unless the queue to it is full: then it comes back at once, and this machine hears when there
+    /// is room.
+    pub(crate) fn offer(&mut self, to: &UniqueAddress, message: W::Msg) {
+        debug_assert!(to != self.me, "nothing of this node waits for a link to itself");
+        self.stats.node.messages_sent += 1;
+        self.push(Effect::Offer {
+            to: Target::Node(to.clone()),
+            message: message.into(),
+        });
+    }
+
     /// Sends a message to whoever listens at an address.
     pub(crate) fn send_to_address(&mut self, to: &Address, message: W::Msg) {
         debug_assert!(to != self.me.address(), "a node knows its own incarnation");

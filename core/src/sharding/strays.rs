@@ -1,11 +1,11 @@
 //! What is answered to messages that belong to no kind of this node, or came back unsent. Decides nothing about entities and
 //! keeps nothing. Spec: sharding 10.2, 10.4.
 
-use crate::ident::UniqueAddress;
+use crate::ident::{Address, UniqueAddress};
 use crate::input::{DropReason, Target};
-use crate::message::{AskReply, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::pending_message::fail;
+use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
 use crate::sharding::{Cx, Sharding};
@@ -16,17 +16,54 @@ impl Sharding {
         self.asks.on_node_lost(cx, peer);
     }
 
+    /// A message that was offered to a link found no room there. It waits again, unless its asker has been answered in the meantime.
+    fn on_refused(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress, envelope: EntityEnvelope) {
+        let Some(machines) = self.kinds.get_mut(&envelope.kind) else {
+            return fail(cx, &mut self.asks, envelope, AskFailure::MailboxFull);
+        };
+        let mut deadline = None;
+        if let Some(ticket) = &envelope.ask {
+            match self.asks.take_back(ticket.ask.id, node) {
+                Ok(at) => deadline = Some(at),
+                Err(_) => {
+                    cx.counters().entity_messages_expired += 1;
+                    machines.region.has_no_room(node.address());
+                    return;
+                }
+            }
+        }
+        let pending = PendingMessage {
+            envelope,
+            deadline,
+            from: None,
+            is_admitted: true,
+        };
+        machines.region.on_refused(shared!(self, cx), node, pending);
+    }
+
+    /// The queue to an address has room again.
+    pub(crate) fn on_room(&mut self, cx: &mut Cx<'_>, to: &Address) {
+        for machines in self.kinds.values_mut() {
+            machines.region.on_room(shared!(self, cx), to);
+        }
+        self.say_if_drained(cx);
+    }
+
     /// The host gives a message back that it did not send. What regions and coordinators say to each other is repeated by
     /// itself.
     pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: ShardingMsg, reason: DropReason) {
         match msg {
+            ShardingMsg::Entity(envelope) if reason == DropReason::NoRoom && !self.halted => match to {
+                Target::Node(node) => self.on_refused(cx, node, envelope),
+                Target::Address(_) => fail(cx, &mut self.asks, envelope, AskFailure::MailboxFull),
+            },
             ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope) => {
                 let failure = match reason {
                     DropReason::TooLarge => AskFailure::TooLarge,
-                    DropReason::QueueFull | DropReason::Unreachable if self.halted => {
+                    DropReason::QueueFull | DropReason::Unreachable | DropReason::NoRoom if self.halted => {
                         AskFailure::NodeStoppedUnsent
                     }
-                    DropReason::QueueFull => AskFailure::MailboxFull,
+                    DropReason::QueueFull | DropReason::NoRoom => AskFailure::MailboxFull,
                     DropReason::Unreachable => AskFailure::Unreachable,
                 };
                 fail(cx, &mut self.asks, envelope, failure);
@@ -37,7 +74,10 @@ impl Sharding {
                 (Target::Node(node), DropReason::TooLarge) => self.on_mark_ack(cx, node, mark),
                 (
                     Target::Node(_) | Target::Address(_),
-                    DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable,
+                    DropReason::TooLarge
+                    | DropReason::QueueFull
+                    | DropReason::Unreachable
+                    | DropReason::NoRoom,
                 ) => {}
             },
             ShardingMsg::Kind(_)
@@ -100,7 +140,7 @@ pub(super) fn answer_again(cx: &mut Cx<'_>, to: &Target, reply: AskReply, reason
         }
         (
             Target::Node(_) | Target::Address(_),
-            DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable,
+            DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable | DropReason::NoRoom,
         ) => {}
     }
 }

@@ -397,7 +397,7 @@ impl Singletons {
         match msg {
             Msg::Delivery(delivery) => {
                 let failure = match reason {
-                    DropReason::QueueFull => AskFailure::MailboxFull,
+                    DropReason::QueueFull | DropReason::NoRoom => AskFailure::MailboxFull,
                     DropReason::TooLarge => AskFailure::TooLarge,
                     DropReason::Unreachable => AskFailure::Unreachable,
                 };

@@ -223,7 +223,7 @@ impl Board {
                 self.inputs.push_back(Input::Stored(owner, report));
             }
             Effect::Halt(reason) => self.halted = Some(reason),
-            Effect::Send { .. } | Effect::Quarantine(_) => {} // links have done it
+            Effect::Send { .. } | Effect::Offer { .. } | Effect::Quarantine(_) => {} // links have done it
         }
     }
 

@@ -204,7 +204,7 @@ impl Host {
                 self.inputs.push_back(Input::Stored(owner, report));
             }
             Effect::Halt(reason) => self.halted = Some(reason),
-            Effect::Send { .. } | Effect::Quarantine(_) => {} // the links have done it
+            Effect::Send { .. } | Effect::Offer { .. } | Effect::Quarantine(_) => {} // the links have done it
         }
     }
 

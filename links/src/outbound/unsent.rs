@@ -75,7 +75,10 @@ impl Links {
     /// answer that is was on its way is missed when its time is over. A peer that is gone has no user link for long.
     pub fn next_event(&mut self) -> Option<LinkEvent> {
         let event = loop {
-            match self.base.news.pop_front()? {
+            let Some(news) = self.base.news.pop_front() else {
+                return self.next_room();
+            };
+            match news {
                 News::Event(event) => break event,
                 News::ControlLost(peer) if self.outbound.asks_reach(&peer) => {}
                 News::ControlLost(peer) => break LinkEvent::Down { peer },
@@ -84,7 +87,7 @@ impl Links {
         let peer = match &event {
             LinkEvent::Down { peer } => peer,
             LinkEvent::WrongIncarnation { expected, .. } => expected,
-            LinkEvent::QuarantinedBy { .. } | LinkEvent::Dropped { .. } => {
+            LinkEvent::QuarantinedBy { .. } | LinkEvent::Dropped { .. } | LinkEvent::Room { .. } => {
                 return Some(event);
             }
         };
@@ -100,6 +103,13 @@ impl Links {
             self.base.news.push_front(News::Event(dropped));
         }
         self.next_event()
+    }
+
+    /// Where there is room again. Said when nothing else is to be said: everything that found none has come back by then.
+    fn next_room(&mut self) -> Option<LinkEvent> {
+        let to = self.outbound.room(&self.base.limits)?.clone();
+        self.outbound.admits_again(&to);
+        Some(LinkEvent::Room { to })
     }
 
     /// A node is no member any more: this node's asks that wait for a link to it come back, before the node takes them for lost.

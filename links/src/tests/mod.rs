@@ -4,6 +4,7 @@
 mod bulk;
 mod datagram;
 mod leak;
+mod offers;
 mod pair;
 mod renewal;
 mod stranger;

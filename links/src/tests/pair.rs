@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
 use quorate_core::config::Config;
-use quorate_core::effect::Output;
+use quorate_core::effect::{Effect, Output};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, Input, MembershipCommand};
 use quorate_core::membership::member::Status;
@@ -30,22 +30,26 @@ struct Pipe {
     from: (usize, LinkId),
 }
 
-struct Place {
-    node: Node<ChaCha8Rng>,
-    links: Links,
+pub(super) struct Place {
+    pub(super) node: Node<ChaCha8Rng>,
+    pub(super) links: Links,
     wake: Option<Instant>,
     pipes: BTreeMap<LinkId, Pipe>,
+    /// What was written of links and their peers have not read: the next write waits for that.
+    unread: Vec<(LinkId, Vec<u8>)>,
+    /// What the node ordered beside what its links do.
+    pub(super) ordered: Vec<Effect>,
 }
 
-struct World {
-    places: Vec<Place>,
+pub(super) struct World {
+    pub(super) places: Vec<Place>,
     millis: u64,
     /// Most bytes of a read.
     piece: usize,
 }
 
 impl World {
-    fn of_two(piece: usize) -> Self {
+    pub(super) fn of_two(piece: usize) -> Self {
         let config = Config::fast(ClusterName::new("pair").unwrap());
         let config = config.validate().unwrap();
         let place = |number: u16| {
@@ -56,6 +60,8 @@ impl World {
                 links: Links::new(config.clone(), me, rng(2), Now::default()),
                 wake: None,
                 pipes: BTreeMap::new(),
+                unread: Vec::new(),
+                ordered: Vec::new(),
             }
         };
         let mut world = Self {
@@ -76,7 +82,7 @@ impl World {
         world
     }
 
-    fn now(&self) -> Now {
+    pub(super) fn now(&self) -> Now {
         Now {
             mono: Instant::from_millis(self.millis),
             unix_ms: 0,
@@ -98,6 +104,7 @@ impl World {
                 place.drive();
             }
             self.read(at);
+            self.take_written(at);
             let place = &mut self.places[at];
             place.links.flush(&place.node);
             while let Some(order) = self.places[at].links.next_order() {
@@ -157,7 +164,7 @@ impl World {
                 if let Some(pipe) = self.other_end(at, link) {
                     pipe.bytes.extend(&bytes);
                 }
-                self.places[at].input(LinkInput::Written(link, bytes));
+                self.places[at].unread.push((link, bytes));
             }
             Order::Resume { link, chunk } => {
                 if let Some(pipe) = self.places[at].pipes.get_mut(&link) {
@@ -170,6 +177,19 @@ impl World {
                     pipe.ended = true;
                 }
                 self.places[at].pipes.remove(&link);
+            }
+        }
+    }
+
+    /// Writes end when the other side has read them.
+    fn take_written(&mut self, at: usize) {
+        for (link, bytes) in core::mem::take(&mut self.places[at].unread) {
+            let is_read = self.other_end(at, link).is_none_or(|pipe| pipe.bytes.is_empty());
+            let place = &mut self.places[at];
+            if is_read {
+                place.input(LinkInput::Written(link, bytes));
+            } else {
+                place.unread.push((link, bytes));
             }
         }
     }
@@ -188,7 +208,7 @@ impl World {
         }
     }
 
-    fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+    pub(super) fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
         let begun = self.millis;
         while !done(self) {
             assert!(self.millis - begun < 60_000, "waited for {what}");
@@ -196,7 +216,7 @@ impl World {
         }
     }
 
-    fn are_up(&self) -> bool {
+    pub(super) fn are_up(&self) -> bool {
         let is_up = |place: &Place| {
             let members = place.node.view().members();
             members.len() == 2 && members.iter().all(|member| member.status == Status::Up)
@@ -214,11 +234,12 @@ impl Place {
         self.drive();
     }
 
-    fn drive(&mut self) {
+    pub(super) fn drive(&mut self) {
         loop {
             match self.node.poll() {
                 Output::Effect(effect) => {
-                    let _ = self.links.perform(self.node.view(), effect);
+                    let other = self.links.perform(self.node.view(), effect);
+                    self.ordered.extend(other);
                 }
                 Output::Sleep(wake) => {
                     self.wake = wake.map(|wake| wake.at);

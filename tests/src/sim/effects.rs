@@ -44,7 +44,10 @@ impl Sim {
     /// Does what a node says.
     pub(crate) fn carry_out(&mut self, process: ProcessId, effect: Effect) {
         match effect {
-            Effect::Send { to, message } => self.on_send(process, to, message),
+            // Queues of the simulated network have no bound.
+            Effect::Send { to, message } | Effect::Offer { to, message } => {
+                self.on_send(process, to, message)
+            }
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Entity(order) => self.on_order(process, order),

@@ -18,7 +18,7 @@ use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
 use super::leases::{LeaseAnswer, LeaseKeeper};
 use super::life::Lives;
-use super::links::{Flight, LinkName, entity_message};
+use super::links::{Flight, LinkName, dropped_message};
 use super::network::Network;
 use super::passivation::Passivations;
 use super::process::{Clock, Open, Process};
@@ -348,12 +348,7 @@ impl Sim {
     }
 
     pub(crate) fn tell_link(&mut self, to: ProcessId, event: LinkEvent) {
-        let dropped = match &event {
-            LinkEvent::Dropped { message, .. } => entity_message(message),
-            LinkEvent::WrongIncarnation { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Down { .. } => {
-                None
-            }
-        };
+        let dropped = dropped_message(&event);
         let runs = self.processes[to as usize].runs();
         if let Some(at) = dropped.filter(|at| *at < self.history.messages.len()) {
             if runs {

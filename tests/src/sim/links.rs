@@ -468,9 +468,23 @@ impl core::fmt::Debug for LinkName<'_> {
                 let kind = name(message);
                 write!(f, "Dropped {kind} to {to:?}: {reason:?}")
             }
-            LinkEvent::WrongIncarnation { .. } | LinkEvent::QuarantinedBy { .. } | LinkEvent::Down { .. } => {
+            LinkEvent::WrongIncarnation { .. }
+            | LinkEvent::QuarantinedBy { .. }
+            | LinkEvent::Down { .. }
+            | LinkEvent::Room { .. } => {
                 write!(f, "{:?}", self.0)
             }
         }
+    }
+}
+
+/// The message that a host gives back, if it is one of those that the history knows.
+pub(super) fn dropped_message(event: &LinkEvent) -> Option<usize> {
+    match event {
+        LinkEvent::Dropped { message, .. } => entity_message(message),
+        LinkEvent::WrongIncarnation { .. }
+        | LinkEvent::QuarantinedBy { .. }
+        | LinkEvent::Down { .. }
+        | LinkEvent::Room { .. } => None,
     }
 }

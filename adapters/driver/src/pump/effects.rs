@@ -58,7 +58,8 @@ impl<M: Machine> Pump<M> {
             Effect::Send { to, message } => self.links.send(self.node.view(), to, message),
             Effect::Entity(order) => self.order_entity(order),
             Effect::Reply { token, answer } => self.reply(token, answer),
-            other @ (Effect::Notify(_)
+            other @ (Effect::Offer { .. }
+            | Effect::Notify(_)
             | Effect::Singleton(_)
             | Effect::Lease(..)
             | Effect::Store(..)
@@ -122,7 +123,11 @@ impl<M: Machine> Pump<M> {
                 self.stop();
                 self.base.act(Action::Halt(reason));
             }
-            Effect::Send { .. } | Effect::Entity(_) | Effect::Reply { .. } | Effect::Quarantine(_) => {}
+            Effect::Send { .. }
+            | Effect::Offer { .. }
+            | Effect::Entity(_)
+            | Effect::Reply { .. }
+            | Effect::Quarantine(_) => {}
         }
     }
 

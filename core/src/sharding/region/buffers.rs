@@ -31,6 +31,8 @@ struct Queue {
     messages: VecDeque<PendingMessage>,
     /// So many at the front were handed back since the last mark was acknowledged: they are older than the rest.
     handed_back: usize,
+    /// So many behind those had been offered to a link that had no room.
+    refused: usize,
 }
 
 impl Queue {
@@ -41,13 +43,22 @@ impl Queue {
 
     fn pop(&mut self) -> Option<PendingMessage> {
         self.handed_back = self.handed_back.saturating_sub(1);
+        // Nothing is taken before everything has come back that found no room.
+        self.refused = 0;
         self.messages.pop_front()
+    }
+
+    fn insert_refused(&mut self, pending: PendingMessage) {
+        self.messages.insert(self.handed_back + self.refused, pending);
+        self.refused += 1;
     }
 
     fn remove_first(&mut self, is_it: impl Fn(&PendingMessage) -> bool) -> Option<PendingMessage> {
         let at = self.messages.iter().position(is_it)?;
         if at < self.handed_back {
             self.handed_back -= 1;
+        } else if at < self.handed_back + self.refused {
+            self.refused -= 1;
         }
         self.messages.remove(at)
     }
@@ -81,10 +92,19 @@ impl Buffers {
         queue.insert_handed_back(pending);
     }
 
+    /// Puts a message that a link had no room for before those that have not been offered yet, and behind those that came back before
+    /// it. It has been admitted once and is kept in any case: one step offers a bounded number.
+    pub(super) fn push_refused(&mut self, pending: PendingMessage) {
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(pending.bytes());
+        let queue = self.by_shard.entry(pending.envelope.shard).or_default();
+        queue.insert_refused(pending);
+    }
+
     /// Nothing more comes back of what was sent for a shard so far: what comes back from here on is older than all of it.
     pub(super) fn settle(&mut self, shard: ShardId) {
         if let Some(queue) = self.by_shard.get_mut(&shard) {
-            queue.handed_back = 0;
+            (queue.handed_back, queue.refused) = (0, 0);
         }
     }
 
@@ -237,7 +257,7 @@ impl Buffers {
             if !own.is_empty() {
                 // Nothing of this node's comes back while its messages are delivered here, so all of it is newer than what did.
                 let queue = self.by_shard.entry(shard).or_default();
-                let mut newer = queue.messages.split_off(queue.handed_back);
+                let mut newer = queue.messages.split_off(queue.handed_back + queue.refused);
                 prepend(&mut newer, own);
                 queue.messages.append(&mut newer);
             }
@@ -390,8 +410,9 @@ impl Buffers {
             return Err(String::from("buffers: an empty queue is kept"));
         }
         let handed_back = |queue: &Queue| {
-            let mut first = queue.messages.iter().take(queue.handed_back);
-            queue.handed_back <= queue.messages.len() && !first.any(PendingMessage::is_foreign)
+            let came_back = queue.handed_back + queue.refused;
+            let mut first = queue.messages.iter().take(came_back);
+            came_back <= queue.messages.len() && !first.any(PendingMessage::is_foreign)
         };
         if !queues().all(handed_back) {
             return Err(String::from("buffers: others' messages count as handed back"));

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::buffers::Overflow;
 use super::{Region, RegionLifecycle};
 use crate::event::ShardingEvent;
-use crate::ident::UniqueAddress;
+use crate::ident::{Address, UniqueAddress};
 use crate::message::{AskTicket, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::pending_message::{PendingMessage, Shared};
@@ -37,7 +37,7 @@ impl Region {
         } else if self.buffers.has(shard) || self.is_settling(shard) {
             self.buffer(shared, pending);
         } else {
-            self.pass(shared, pending);
+            self.pass(shared, pending, false);
         }
     }
 
@@ -84,6 +84,58 @@ impl Region {
         self.stops_sending_to(cx, shard, from);
     }
 
+    /// The queue to a home has no room for a message that waited here. It goes on waiting, before everything that has not been offered.
+    pub(crate) fn on_refused(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        home: &UniqueAddress,
+        pending: PendingMessage,
+    ) {
+        self.has_no_room(home.address());
+        if self.acceptance.is_refused() {
+            return pending.fail(shared, AskFailure::KindRefused);
+        }
+        if self.lifecycle == RegionLifecycle::Stopped {
+            return pending.fail(shared, AskFailure::NodeStoppedUnsent);
+        }
+        let shard = pending.envelope.shard;
+        let is_first = !self.buffers.has(shard);
+        self.buffers.push_refused(pending);
+        if self.is_settling(shard) {
+            return;
+        }
+        if self.can_pass(shared.cx, shard) {
+            self.flushing.insert(shard);
+            self.flush(shared);
+        } else if is_first && !self.homes.contains_key(&shard) {
+            self.ask_home(shared.cx, shard);
+        }
+    }
+
+    /// Nothing that waits is offered there before there is room.
+    pub(crate) fn has_no_room(&mut self, address: &Address) {
+        if !self.full.contains(address) {
+            self.full.insert(address.clone());
+        }
+    }
+
+    /// There is room again: what waits for shards there goes on.
+    pub(crate) fn on_room(&mut self, shared: &mut Shared<'_, '_>, address: &Address) {
+        if !self.full.remove(address) {
+            return;
+        }
+        for shard in self.buffers.shards() {
+            if self
+                .homes
+                .get(&shard)
+                .is_some_and(|home| home.node.address() == address)
+            {
+                self.flushing.insert(shard);
+            }
+        }
+        self.flush(shared);
+    }
+
     /// Whether the home of a shard's oldest message may be asked for now: it has not come back too often.
     pub(super) fn may_ask_at_once(&self, shard: ShardId) -> bool {
         self.buffers.first_hops(shard) <= HOPS_AT_ONCE
@@ -126,7 +178,7 @@ impl Region {
             match self.buffers.pop(shard) {
                 Some(pending) => {
                     budget -= 1;
-                    self.pass(shared, pending);
+                    self.pass(shared, pending, true);
                 }
                 None => {
                     self.flushing.remove(&shard);
@@ -171,13 +223,14 @@ impl Region {
             Some(home) if home == cx.me() => {
                 !self.paused && self.shards.get(&shard).is_some_and(|here| here.is_running())
             }
-            Some(_) => true,
+            Some(home) => self.full.is_empty() || !self.full.contains(home.address()),
             None => false,
         }
     }
 
-    /// Moves one message of this node's user whose shard has nothing buffered before it.
-    fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    /// Moves one message of this node's user whose shard has nothing buffered before it. One that has `waited` goes on waiting if the
+    /// queue to its home is full; a new one is refused then, as its sender had to expect.
+    fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage, waited: bool) {
         if pending.is_expired(shared.cx) {
             return pending.expire(shared);
         }
@@ -189,7 +242,7 @@ impl Region {
                     // What comes back from here on is older than all that waits. Before, a lost home's last words may still come.
                     self.buffers.settle(shard);
                 }
-                send(shared, &home.node, pending);
+                send(shared, &home.node, pending, waited);
             }
             None => self.buffer(shared, pending),
         }
@@ -228,7 +281,7 @@ impl Region {
 }
 
 /// Sends a message of this node's user to its home.
-fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessage) {
+fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessage, waited: bool) {
     let PendingMessage {
         mut envelope,
         deadline,
@@ -242,5 +295,10 @@ fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessa
         }
     }
     shared.cx.counters().entity_messages_forwarded += 1;
-    shared.cx.send(home, ShardingMsg::Entity(envelope));
+    let message = ShardingMsg::Entity(envelope);
+    if waited {
+        shared.cx.offer(home, message);
+    } else {
+        shared.cx.send(home, message);
+    }
 }

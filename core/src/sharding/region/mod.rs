@@ -28,7 +28,7 @@ use core::time::Duration;
 
 use crate::buffered::Buffered;
 use crate::effect::Answer;
-use crate::ident::UniqueAddress;
+use crate::ident::{Address, UniqueAddress};
 use crate::input::StoreAsk;
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
@@ -140,6 +140,8 @@ pub(crate) struct Region {
     buffers: Buffers,
     /// Shards whose home is known and whose buffered messages are on their way, a bounded number per step.
     flushing: BTreeSet<ShardId>,
+    /// Addresses to which the queues are full: what waits for shards there waits on until there is room.
+    full: BTreeSet<Address>,
     /// When entities are passivated.
     passivation: PassivationSettings,
     /// How many entities may run, if somebody has changed what the settings say.
@@ -201,6 +203,7 @@ impl Region {
             shards: BTreeMap::new(),
             buffers: Buffers::default(),
             flushing: BTreeSet::new(),
+            full: BTreeSet::new(),
             passivation,
             entity_limit: None,
             entities_each: 0,

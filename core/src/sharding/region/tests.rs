@@ -28,6 +28,7 @@ mod fencing;
 mod handed_back;
 mod leasing;
 mod passivation;
+mod queues;
 mod remembering;
 mod starting;
 mod waiting;
@@ -202,6 +203,14 @@ fn sends(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
     }
 }
 
+/// The same of a message that has waited.
+fn offers(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
+    Effect::Offer {
+        to: Target::Node(to),
+        message: Message::Sharding(ShardingMsg::Entity(envelope)),
+    }
+}
+
 fn event(event: ShardingEvent) -> Effect {
     let kind = KindId::of("files");
     Effect::Notify(Event::Sharding { kind, event })
@@ -307,8 +316,8 @@ fn the_first_message_for_an_unknown_shard_asks_for_its_home_once() {
     assert_eq!(again, vec![asks]);
     let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let both = vec![
-        sends(c(), envelope("1", None, 0)),
-        sends(c(), envelope("2", None, 0)),
+        offers(c(), envelope("1", None, 0)),
+        offers(c(), envelope("2", None, 0)),
     ];
     assert_eq!(flushed, both);
     assert!(!rig.timer(RegionTimer::Retry), "nothing is left to repeat");
@@ -336,7 +345,7 @@ fn s_098_the_fifth_message_does_not_fit_into_a_buffer_of_four() {
     });
     let four: Vec<Effect> = ["1", "2", "3", "4"]
         .iter()
-        .map(|text| sends(c(), envelope(text, None, 0)))
+        .map(|text| offers(c(), envelope(text, None, 0)))
         .collect();
     assert_eq!(flushed, four);
 }
@@ -363,7 +372,7 @@ fn a_step_flushes_256_messages_and_later_ones_keep_their_order() {
     assert_eq!(rig.route("300"), vec![], "waits behind the rest");
     let rest = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Flush));
     let expected: Vec<Effect> = (256..=300)
-        .map(|text| sends(c(), envelope(&alloc::format!("{text}"), None, 0)))
+        .map(|text| offers(c(), envelope(&alloc::format!("{text}"), None, 0)))
         .collect();
     assert_eq!(rest, expected);
 }
@@ -465,8 +474,8 @@ fn s_097_what_waits_at_the_owner_when_the_hand_off_comes_is_given_back() {
     assert_eq!(stopped, vec![gone, says(a(), body), home]);
     let flushed = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let both = vec![
-        sends(c(), envelope("4", None, 0)),
-        sends(c(), envelope("5", None, 0)),
+        offers(c(), envelope("4", None, 0)),
+        offers(c(), envelope("5", None, 0)),
     ];
     assert_eq!(flushed, both);
 }

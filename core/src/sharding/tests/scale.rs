@@ -189,6 +189,10 @@ impl Wide {
                     Effect::Send {
                         to: Target::Node(to),
                         message,
+                    }
+                    | Effect::Offer {
+                        to: Target::Node(to),
+                        message,
                     } => {
                         let message = self.through_a_frame(&message);
                         self.wire.push_back((at, self.places[&to], message));

@@ -89,7 +89,7 @@ struct Schedule {
     handled: BTreeSet<usize>,
     /// The last message that an entity handled of each sender.
     last: BTreeMap<(usize, u32, usize), usize>,
-    /// What was refused at once because a buffer was full.
+    /// What was refused at once because a buffer or a queue was full.
     refused: BTreeSet<usize>,
     /// How many events of each node were looked at.
     told: Vec<usize>,
@@ -102,6 +102,7 @@ struct Schedule {
     /// What was done, for somebody who looks for a mistake.
     moves: usize,
     breaks: usize,
+    emptied: usize,
     /// What handlers asked: on which node, and the message.
     asks: Vec<(usize, Token, usize)>,
 }
@@ -171,6 +172,7 @@ impl Schedule {
             seen: alloc::vec![0; NODES],
             moves: 0,
             breaks: 0,
+            emptied: 0,
             asks: Vec::new(),
             chance,
         }
@@ -213,12 +215,20 @@ impl Schedule {
         }
     }
 
-    /// Whether a full buffer has refused what this node said last.
+    /// Whether a full buffer or queue has refused what this node said last.
     fn is_refused(&mut self, at: usize) -> bool {
         let events = &self.world.peers[at].events;
         let new = &events[self.told[at]..];
         self.told[at] = events.len();
-        let full = |event: &ShardingEvent| matches!(event, ShardingEvent::DeadLetter { reason, .. } if *reason == AskFailure::BufferFull);
+        let full = |event: &ShardingEvent| {
+            matches!(
+                event,
+                ShardingEvent::DeadLetter {
+                    reason: AskFailure::BufferFull | AskFailure::MailboxFull,
+                    ..
+                }
+            )
+        };
         new.iter().any(full)
     }
 
@@ -269,6 +279,8 @@ impl Schedule {
                 32..35 if self.is_early => self.lose_sight(),
                 29 | 30 if self.faults != Faults::None => self.link_breaks(),
                 31 if self.faults == Faults::Crashes => self.node_dies(),
+                35 => self.queue_fills(),
+                36 | 37 => self.queue_empties(),
                 _ => self.entity_acts(),
             }
         }
@@ -386,6 +398,26 @@ impl Schedule {
                 peer.sharding.on_command(&mut peer.fixture.cx(), 0, command);
             });
         }
+    }
+
+    /// The queue from one node to another takes few messages more, or none.
+    fn queue_fills(&mut self) {
+        let (living, room) = (self.living(), self.chance.below(3));
+        if let (Some(from), Some(to)) = (self.chance.pick(&living), self.chance.pick(&living)) {
+            self.world.room.entry((from, to)).or_insert(room);
+        }
+    }
+
+    fn queue_empties(&mut self) {
+        let bounded: Vec<_> = self.world.room.keys().copied().collect();
+        if let Some(link) = self.chance.pick(&bounded) {
+            self.empties(link);
+        }
+    }
+
+    fn empties(&mut self, link: (usize, usize)) {
+        self.world.make_room(link);
+        self.emptied += 1;
     }
 
     /// Some senders cannot be reached, as others find, or can again. What they say arrives all the same, some time.
@@ -512,6 +544,10 @@ impl Schedule {
     fn come_to_rest(&mut self) {
         let end = self.world.now() + REST;
         self.world.suspect(&[]);
+        while let Some((link, _)) = self.world.room.first_key_value() {
+            let link = *link;
+            self.empties(link);
+        }
         loop {
             self.sort();
             let full = self.queues.iter().find(|(_, queue)| !queue.is_empty());
@@ -577,7 +613,8 @@ impl Schedule {
             match self.world.peers[*at].answers.get(token) {
                 None | Some(Ok(_)) => {}
                 Some(Err(reason)) => {
-                    let explained = *reason == AskFailure::BufferFull || self.faults != Faults::None;
+                    let full = matches!(reason, AskFailure::BufferFull | AskFailure::MailboxFull);
+                    let explained = full || self.faults != Faults::None;
                     assert!(explained, "ask {number} of node {at} failed: {reason:?}");
                     self.refused.insert(*number);
                 }

@@ -12,7 +12,7 @@ use crate::effect::{Answer, Effect, EntityOrder, ShardingAnswer};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
-use crate::input::{EntityReport, KindSettings, ShardingCommand, Target, Token};
+use crate::input::{DropReason, EntityReport, KindSettings, ShardingCommand, Target, Token};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::{Message, ShardingMsg};
@@ -107,6 +107,10 @@ pub(super) struct World {
     pub(super) cut: BTreeSet<(usize, usize)>,
     /// Kinds of messages that are lost, as a predicate.
     pub(super) lose: fn(&Message) -> bool,
+    /// How many messages the queue from the first to the second still takes, where it is bounded.
+    pub(super) room: BTreeMap<(usize, usize), usize>,
+    /// Queues that had no room for something that was offered.
+    refusing: BTreeSet<(usize, usize)>,
     /// One in so many messages between nodes is lost, if any.
     pub(super) lose_one_in: Option<u64>,
     lottery: u64,
@@ -189,6 +193,8 @@ impl World {
             holds: false,
             cut: BTreeSet::new(),
             lose: |_| false,
+            room: BTreeMap::new(),
+            refusing: BTreeSet::new(),
             lose_one_in: None,
             lottery: 1,
             now,
@@ -528,20 +534,74 @@ impl World {
             if effects.is_empty() {
                 return;
             }
+            let mut came_back = Vec::new();
             for effect in effects {
+                let is_offer = matches!(effect, Effect::Offer { .. });
                 match effect {
                     Effect::Send {
                         to: Target::Node(to),
                         message,
+                    }
+                    | Effect::Offer {
+                        to: Target::Node(to),
+                        message,
                     } => {
                         let found = (0..self.peers.len()).find(|other| address(*other) == to);
-                        if self.peers[at].alive {
-                            self.wire.push_back((at, found.unwrap(), message));
+                        let link = (at, found.unwrap());
+                        if !self.peers[at].alive {
+                        } else if self.takes(link, &message, is_offer) {
+                            self.wire.push_back((link.0, link.1, message));
+                        } else {
+                            came_back.push((to, message, is_offer));
                         }
                     }
                     other => self.peers[at].take(other),
                 }
             }
+            for (to, message, is_offer) in came_back {
+                let reason = if is_offer {
+                    DropReason::NoRoom
+                } else {
+                    DropReason::QueueFull
+                };
+                let Message::Sharding(msg) = message else {
+                    panic!("{message:?}")
+                };
+                let peer = &mut self.peers[at];
+                let cx = &mut peer.fixture.cx();
+                peer.sharding.on_dropped(cx, &Target::Node(to), msg, reason);
+            }
+        }
+    }
+
+    /// Whether a queue takes a message: like those of links, and only messages to entities need room.
+    fn takes(&mut self, link: (usize, usize), message: &Message, is_offer: bool) -> bool {
+        if !matches!(message, Message::Sharding(ShardingMsg::Entity(_))) {
+            return true;
+        }
+        let is_full = match self.room.get_mut(&link) {
+            Some(0) => true,
+            Some(room) => {
+                *room -= 1;
+                false
+            }
+            None => false,
+        };
+        let bars = is_full || self.refusing.contains(&link);
+        if bars && is_offer {
+            self.refusing.insert(link);
+        }
+        !bars
+    }
+
+    /// A queue has room again, without a bound.
+    pub(super) fn make_room(&mut self, link: (usize, usize)) {
+        self.room.remove(&link);
+        if self.refusing.remove(&link) && self.peers[link.0].alive {
+            let to = address(link.1);
+            self.with(link.0, |peer| {
+                peer.sharding.on_room(&mut peer.fixture.cx(), to.address());
+            });
         }
     }
 }

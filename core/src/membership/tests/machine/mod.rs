@@ -338,7 +338,7 @@ fn is_event(effect: &Effect) -> bool {
 /// role, which always changes with the leader, is left out.
 fn show(effect: &Effect) -> Option<String> {
     Some(match effect {
-        Effect::Send { to, message } => {
+        Effect::Send { to, message } | Effect::Offer { to, message } => {
             let to = match to {
                 Target::Node(node) => names([node]),
                 Target::Address(address) => String::from(address.host()),

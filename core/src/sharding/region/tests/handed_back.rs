@@ -116,7 +116,7 @@ fn what_comes_back_goes_out_again_in_order_and_before_what_came_later() {
     let again = [("1", 2), ("2", 2), ("3", 2), ("4", 0)];
     let again: Vec<Effect> = again
         .iter()
-        .map(|(text, hops)| sends(a(), envelope(text, None, *hops)))
+        .map(|(text, hops)| offers(a(), envelope(text, None, *hops)))
         .collect();
     assert_eq!(rig.acknowledged(c(), 1), again);
 }
@@ -164,8 +164,8 @@ fn another_home_is_used_only_when_the_one_before_has_acknowledged_everything() {
     assert_eq!(rig.route("2"), vec![]);
     assert_eq!(comes_back(&mut rig, "1", 2, c()), vec![]);
     let both = vec![
-        sends(a(), envelope("1", None, 2)),
-        sends(a(), envelope("2", None, 0)),
+        offers(a(), envelope("1", None, 2)),
+        offers(a(), envelope("2", None, 0)),
     ];
     assert_eq!(rig.acknowledged(c(), 1), both);
 }
@@ -209,7 +209,7 @@ fn a_mark_is_repeated_until_it_is_acknowledged_or_its_node_is_lost() {
     assert_eq!(again, vec![sends_mark(c(), 1)], "with the same number");
     rig.route("2");
     let lost = rig.act(|region, shared| region.settle_marks_at(shared, &c()));
-    assert_eq!(lost, vec![sends(a(), envelope("2", None, 0))]);
+    assert_eq!(lost, vec![offers(a(), envelope("2", None, 0))]);
     let late = comes_back(&mut rig, "1", 2, c());
     let dead = ShardingEvent::DeadLetter {
         shard: SHARD,

@@ -278,7 +278,7 @@ fn a_shard_that_moves_gives_back_what_waits_for_its_entities_before_what_waits_f
     assert_eq!(effects, [hands_back(c(), theirs)], "it was told to stop before");
     rig.stopped(slot(0));
     let home = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
-    let mine = |text| sends(c(), envelope(text, None, 0));
+    let mine = |text| offers(c(), envelope(text, None, 0));
     assert_eq!(home, [mine("2"), mine("3")]);
 }
 

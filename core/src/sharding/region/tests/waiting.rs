@@ -130,7 +130,7 @@ fn a_draining_region_ends_only_when_what_it_buffers_has_gone() {
     let drained = event(ShardingEvent::Drained);
     assert_eq!(
         effects,
-        vec![sends(c(), envelope("1", None, 0)), sends_mark(c(), 1)],
+        vec![offers(c(), envelope("1", None, 0)), sends_mark(c(), 1)],
         "it may come back"
     );
     assert!(!rig.region.is_drained());
