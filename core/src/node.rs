@@ -437,6 +437,7 @@ impl<R: Rng> Node<R> {
                 )
                 | Command::Sharding(
                     ShardingCommand::RegisterKind(_)
+                    | ShardingCommand::Tell { .. }
                     | ShardingCommand::SetEntityLimit { .. }
                     | ShardingCommand::ShutDownRegion { .. }
                     | ShardingCommand::Watch { .. }

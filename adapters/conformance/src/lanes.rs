@@ -1,6 +1,8 @@
 //! Lanes do not wait for each other: user links that stand still hold up neither heartbeats nor replicated data, and what hangs on
 //! both comes to its end. Spec: sharding 10.2, 10.3, I-95; reliability 3c.
 
+mod waiting;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,6 +11,8 @@ use quorate_driver::data::{Read, Write};
 use quorate_driver::{Adapter, Cluster, EntityContext, Kind, Region, Security};
 
 use super::support::{cluster, eventually, suspected, within};
+
+pub use waiting::a_full_buffer_has_callers_wait_and_loses_nothing;
 
 /// Bytes of a message: few of them fill the mailboxes of a node, which hold 64 MiB.
 const MESSAGE_BYTES: usize = 1 << 20;

@@ -109,7 +109,7 @@ pub use keys::{
     an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
     wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
 };
-pub use lanes::full_mailboxes_whose_handlers_await_majority_writes_go_on;
+pub use lanes::*;
 pub use leases::{
     LEASE_TIME_TO_LIVE, a_lease_given_back_is_free_and_its_token_grows,
     a_stopped_holder_does_not_block_for_ever_and_a_resumed_one_has_lost_it,
@@ -453,6 +453,7 @@ macro_rules! conformance_of_lanes {
     ($adapter:ty, $security:expr, $block_on:expr) => {
         $crate::conformance!(@ $adapter, $security, $block_on,
             full_mailboxes_whose_handlers_await_majority_writes_go_on,
+            a_full_buffer_has_callers_wait_and_loses_nothing,
         );
     };
 }

@@ -45,6 +45,12 @@ pub(crate) enum UserCommand {
         to: Recipient,
         payload: Payload,
     },
+    /// The same, of a caller who waits to hear that there was room for it.
+    TellInTime {
+        to: Recipient,
+        payload: Payload,
+        reply: sync::Sender<Answer>,
+    },
     Ask {
         to: Recipient,
         payload: Payload,
@@ -58,14 +64,14 @@ pub(crate) enum UserCommand {
 impl UserCommand {
     pub(crate) const fn to(&self) -> &Recipient {
         match self {
-            Self::Tell { to, .. } | Self::Ask { to, .. } => to,
+            Self::Tell { to, .. } | Self::TellInTime { to, .. } | Self::Ask { to, .. } => to,
         }
     }
 
     /// Whose handlers wait for its answer.
     pub(crate) fn waited_for_by(&mut self, waiting: AskChain) {
         match self {
-            Self::Tell { .. } => {}
+            Self::Tell { .. } | Self::TellInTime { .. } => {}
             Self::Ask { chain, .. } => *chain = waiting,
         }
     }
@@ -73,7 +79,8 @@ impl UserCommand {
     /// The node does not take it any more.
     pub(crate) fn refuse(self, failure: AskFailure) {
         match self {
-            Self::Tell { .. } => {}
+            // Who waits learns it from the closed end.
+            Self::Tell { .. } | Self::TellInTime { .. } => {}
             Self::Ask { reply, .. } => reply.send(Err(failure)),
         }
     }

@@ -274,8 +274,8 @@ pub enum TellError {
     /// The envelope is for no entity.
     #[error("the envelope is for no entity")]
     NoMatch,
-    /// The queue into the node is full (only from `try_tell`; `tell` waits).
-    #[error("the node's command queue is full")]
+    /// The queue into the node or the kind's buffer is full (only from `try_tell`; `tell` waits), or too many wait for room in the buffer.
+    #[error("the node's command queue or the kind's buffer is full")]
     Full,
     /// The node has stopped.
     #[error("this node has stopped")]

@@ -36,6 +36,7 @@ mod entity;
 mod error;
 mod events;
 mod extract;
+mod full;
 mod kind;
 mod kinds;
 mod lease;

@@ -169,9 +169,9 @@ impl<M: Serialize + 'static, R> Region<M, R> {
     /// Dropping it before it completes sends nothing.
     pub async fn tell<E: 'static>(&self, envelope: E) -> Result<(), TellError> {
         let (entity, message) = self.opened(envelope)?;
-        let command = entity.tell_command(&message)?;
+        let payload = entity.tell_payload(&message)?;
         drop(message);
-        self.shared.user(command).await
+        entity.tell_payload_in_time(payload).await
     }
 }
 
@@ -254,35 +254,55 @@ impl<M, R> EntityRef<M, R> {
 }
 
 impl<M: Serialize, R> EntityRef<M, R> {
-    fn tell_command(&self, message: &M) -> Result<UserCommand, TellError> {
+    fn tell_payload(&self, message: &M) -> Result<Payload, TellError> {
         let payload = codec::encode(message).ok_or(TellError::Encode)?;
         self.shared.check(&self.id, &payload)?;
-        Ok(UserCommand::Tell {
-            to: Recipient::Entity(self.kind, self.id.clone()),
-            payload,
-        })
+        Ok(payload)
     }
 
-    /// Sends a message at most once and does not learn what became of it. Waits only while the node's command queue is
-    /// full, which is how fast peers slow fast senders down.
+    /// Sends a message at most once and does not learn what became of it. Waits while the node's command queue is full, which is how
+    /// fast peers slow fast senders down, and while the kind's buffer on this node is: then until it has room
+    /// ([`ShardingEvent::BufferHasRoom`](crate::core::ShardingEvent::BufferHasRoom)) or the entity's shard has a home.
     ///
     /// # Errors
-    /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`].
+    /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`]; [`TellError::Full`] if
+    /// `sharding.buffer_waiting_max` callers wait for room in the buffer already.
     ///
     /// # Cancel safety
-    /// Dropping it before it completes sends nothing.
+    /// Dropping it before it completes sends nothing, unless it waits for room in the kind's buffer: then it may have been sent.
     pub async fn tell(&self, message: &M) -> Result<(), TellError> {
-        let command = self.tell_command(message)?;
-        self.shared.user(command).await
+        let payload = self.tell_payload(message)?;
+        self.tell_payload_in_time(payload).await
     }
 
     /// Like [`Self::tell`], but fails instead of waiting.
     ///
     /// # Errors
-    /// [`TellError::Full`] besides those of `tell`.
+    /// [`TellError::Full`] besides those of `tell`: the command queue is full, or the kind's buffer.
     pub fn try_tell(&self, message: &M) -> Result<(), TellError> {
-        let command = self.tell_command(message)?;
+        let payload = self.tell_payload(message)?;
+        if self.shared.full.has(self.kind) {
+            return Err(TellError::Full);
+        }
+        let command = self.tell_command(payload);
         self.shared.try_user(command).map_err(|(error, _)| error)
+    }
+}
+
+impl<M, R> EntityRef<M, R> {
+    fn tell_command(&self, payload: Payload) -> UserCommand {
+        UserCommand::Tell {
+            to: Recipient::Entity(self.kind, self.id.clone()),
+            payload,
+        }
+    }
+
+    async fn tell_payload_in_time(&self, payload: Payload) -> Result<(), TellError> {
+        if self.shared.full.has(self.kind) {
+            let to = Recipient::Entity(self.kind, self.id.clone());
+            return self.shared.tell_in_time(to, payload).await;
+        }
+        self.shared.user(self.tell_command(payload)).await
     }
 }
 

@@ -26,6 +26,7 @@ use crate::delivery::DeliveryCounters;
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, SingletonError, TellError};
 use crate::events::{ClusterEvent, Hub};
+use crate::full::FullKinds;
 use crate::kind::Kind;
 use crate::kinds::{Kinds, Types};
 use crate::region::Region;
@@ -79,6 +80,8 @@ pub(crate) struct Shared {
     queues: Kinds<SingletonId>,
     /// Envelopes that were for no entity.
     unmatched: AtomicU64,
+    /// Kinds whose buffers are full.
+    pub(crate) full: FullKinds,
     /// Kinds that something of this node follows already: wishes for their shards, or their clocks.
     followed: Mutex<BTreeSet<KindId>>,
     user: Sender<UserCommand>,
@@ -152,6 +155,7 @@ impl Shared {
             singletons: Kinds::default(),
             queues: Kinds::default(),
             unmatched: AtomicU64::new(0),
+            full: FullKinds::default(),
             followed: Mutex::default(),
             user: user_in,
             control: control_in,

@@ -21,6 +21,10 @@ pub struct ShardingConfig {
     /// Payload bytes one region may buffer (default 64 MiB, >= 1). From three quarters of it on, all regions of the node
     /// together, user links are not read.
     pub buffer_bytes_max: usize,
+    /// Messages without an answer that one region keeps beyond its buffer: their callers wait for room, or they were on their way when the
+    /// buffer became full (default 8,192, >= 0: twice what waits between callers and the node). Past it the newest is refused. Asks
+    /// wait too; they are bounded by `open_asks_max`.
+    pub buffer_waiting_max: usize,
     /// How long a hand-off may take before the shard keeps its old home (default 60 s, > 0). Mirrors `handoff-timeout`.
     pub handoff_timeout: Duration,
     /// A region that does not confirm a shard within this time is told again (default 10 s, > 0). Mirrors
@@ -103,6 +107,7 @@ impl Default for ShardingConfig {
             retry_interval: Duration::from_secs(2),
             buffer_messages_max: 100_000,
             buffer_bytes_max: 64 << 20,
+            buffer_waiting_max: 8_192,
             handoff_timeout: Duration::from_secs(60),
             shard_start_timeout: Duration::from_secs(10),
             rebalance_interval: Duration::from_secs(10),

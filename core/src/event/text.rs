@@ -405,6 +405,7 @@ impl Display for ShardingEvent {
             Self::DeadLetter { shard, reason } => write!(f, "a message for shard {shard} is lost: {reason}"),
             Self::EnvelopeUnmatched => f.write_str("an envelope is for no entity, and is not sent"),
             Self::BufferFull { messages } => write!(f, "the buffer is full with {messages} messages"),
+            Self::BufferHasRoom => f.write_str("the buffer has room again"),
             Self::Drained => f.write_str("everything is handed over"),
         }
     }

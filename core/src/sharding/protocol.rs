@@ -273,6 +273,17 @@ pub enum Command {
         /// Whose handlers wait for the answer: that of the host's own, if one of its handlers asks.
         chain: AskChain,
     },
+    /// A message to an entity that expects no answer, of a caller who wants to hear when the region has taken it: at once, unless it
+    /// would be beyond what the region may buffer; then when there is room. The way of callers who heard
+    /// [`BufferFull`](Event::BufferFull); [`Input::Tell`](crate::input::Input::Tell) is the fast one.
+    Tell {
+        /// The entity's kind.
+        kind: KindId,
+        /// The entity.
+        entity: EntityId,
+        /// The bytes.
+        payload: Payload,
+    },
     /// Where shards of a kind with external allocation should be, from now on: all that is wanted, what is not named may be
     /// anywhere. Heard by the coordinator of this node, so every node that may become the oldest has to be told. Shards that
     /// the kind does not have are passed over.

@@ -34,6 +34,11 @@ impl Sharding {
                 let envelope = self.envelope(kind, entity, payload);
                 self.ask(cx, token, envelope, Wait { timeout, chain });
             }
+            ShardingCommand::Tell {
+                kind,
+                entity,
+                payload,
+            } => self.tell_and_wait(cx, token, (kind, entity), payload),
             ShardingCommand::ShutDownRegion { kind, timeout } => match self.kinds.get_mut(&kind) {
                 Some(machines) => {
                     machines.region.retire(shared!(self, cx), token, timeout);
@@ -116,6 +121,32 @@ impl Sharding {
                 },
             ),
             Err(reason) => fail(cx, &mut self.asks, envelope, reason),
+        }
+    }
+
+    /// The same, of a caller who waits to hear that it was taken.
+    fn tell_and_wait(&mut self, cx: &mut Cx<'_>, token: Token, to: (KindId, EntityId), payload: Payload) {
+        let (kind, entity) = to;
+        let envelope = self.envelope(kind, entity, payload);
+        let checked = self.check_outgoing(cx, &envelope);
+        match (checked, self.kinds.get_mut(&kind)) {
+            (Ok(()), Some(machines)) => {
+                let pending = PendingMessage {
+                    envelope,
+                    deadline: None,
+                    from: None,
+                    is_admitted: false,
+                };
+                machines.region.tell(shared!(self, cx), token, pending);
+            }
+            (Err(_), _) if self.halted => cx.reply(token, Answer::Refused(CommandError::Stopped)),
+            (Ok(()), None) | (Err(AskFailure::UnknownKind), _) => {
+                cx.reply(token, answer(Err(ShardingCommandError::NotRegistered)));
+            }
+            (Err(reason), _) => {
+                fail(cx, &mut self.asks, envelope, reason);
+                cx.reply(token, Answer::Done);
+            }
         }
     }
 

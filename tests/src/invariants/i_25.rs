@@ -60,6 +60,7 @@ impl AfterTheMargin {
             | ShardingEvent::DeadLetter { .. }
             | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::BufferFull { .. }
+            | ShardingEvent::BufferHasRoom
             | ShardingEvent::Drained => {}
             // A later version's; its checker is still to be written.
             _ => {}

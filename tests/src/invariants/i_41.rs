@@ -102,6 +102,7 @@ impl OneHome {
             | ShardingEvent::DeadLetter { .. }
             | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::BufferFull { .. }
+            | ShardingEvent::BufferHasRoom
             | ShardingEvent::Drained => Ok(0),
             // A later version's; its checker is still to be written.
             _ => Ok(0),

@@ -104,6 +104,7 @@ pub(super) fn on_event(
         | ShardingEvent::DeadLetter { .. }
         | ShardingEvent::EnvelopeUnmatched
         | ShardingEvent::BufferFull { .. }
+        | ShardingEvent::BufferHasRoom
         | ShardingEvent::Drained => Ok(0),
         // A later version's; its checker is still to be written.
         _ => Ok(0),

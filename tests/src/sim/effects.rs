@@ -217,6 +217,7 @@ impl Sim {
             | ShardingEvent::ShardConflict { .. }
             | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::Drained => {}
+            ShardingEvent::BufferHasRoom => {}
             ShardingEvent::BufferFull { .. } => self.lives.counts.full += 1,
             // A later version's.
             _ => {}

@@ -223,6 +223,7 @@ impl Sim {
         if self.lives.chance.per_mille(300) {
             // Small, so that it is full at times.
             self.config.sharding.buffer_messages_max = 8;
+            self.config.sharding.buffer_waiting_max = 4;
         }
         if self.lives.chance.per_mille(250) {
             self.remembered.enable();
@@ -377,7 +378,9 @@ impl Sim {
             return;
         };
         let sharding = &node.config().sharding;
-        let bounds = (region.buffered, sharding.buffer_messages_max);
+        // Asks wait with their callers.
+        let beyond = sharding.buffer_waiting_max + node.sharding().open_asks();
+        let bounds = (region.buffered, sharding.buffer_messages_max + beyond);
         let result = self.checks.i45.on_step(process, cause, bounds);
         if let Err(what) = result {
             return self.violated("I-45", process, what);

@@ -220,6 +220,9 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
         ShardingEvent::BufferFull { messages } => {
             tracing::warn!(target: "cluster::sharding", event = "buffer_full", %me, %kind, messages);
         }
+        ShardingEvent::BufferHasRoom => {
+            tracing::info!(target: "cluster::sharding", event = "buffer_has_room", %me, %kind);
+        }
         ShardingEvent::CoordinatorStateDamaged => tracing::error!(
             target: "cluster::sharding", event = "coordinator_state_damaged", %me, %kind, "{event}"
         ),

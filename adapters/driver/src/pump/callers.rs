@@ -14,6 +14,19 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn user(&mut self, command: UserCommand) {
         let input = match command {
             UserCommand::Tell { to, payload } => self.tell(to, payload),
+            UserCommand::TellInTime { to, payload, reply } => Input::Command {
+                token: self.replies.insert(Waiting::Owner(reply)),
+                command: match to {
+                    Recipient::Entity(kind, entity) => Command::Sharding(ShardingCommand::Tell {
+                        kind,
+                        entity,
+                        payload,
+                    }),
+                    Recipient::Singleton(singleton) => {
+                        Command::Singleton(SingletonCommand::Tell { singleton, payload })
+                    }
+                },
+            },
             UserCommand::Ask {
                 to,
                 payload,

@@ -23,7 +23,7 @@ pub(crate) enum Waiting {
     Ask(Sender<Result<Payload, AskFailure>>),
     /// An operation on replicated data.
     Data(Sender<DdataAnswer>),
-    /// An owner of a log, or of a watch.
+    /// An owner of a log, or of a watch, or a caller who waits for room.
     Owner(Sender<Answer>),
     /// A subscription.
     Subscription(Arc<Inbox>),
@@ -57,7 +57,8 @@ pub(crate) enum Follows {
     DeadLetter(SingletonId, AskFailure),
 }
 
-/// The table. Bounded by the core: it refuses asks beyond its own limit and answers every other command at once, but those of a log's owner, who has one open.
+/// The table. Bounded by the core: it refuses asks beyond its own limit, and callers who wait for room, and answers every other command at once,
+/// but those of a log's owner, who has one open.
 #[derive(Default)]
 pub(crate) struct Replies {
     next: Token,

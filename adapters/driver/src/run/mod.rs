@@ -261,6 +261,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 Action::Answer(reply, answer) => reply.send(answer),
                 Action::Publish(event) => {
                     self.shared.life.heed(&event);
+                    self.shared.full.heed(&event);
                     self.shared.hub.publish(&ClusterEvent::Event(event));
                 }
                 Action::Halt(reason) => {

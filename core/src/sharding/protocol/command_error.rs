@@ -58,6 +58,9 @@ pub enum CommandError {
     /// A node without the role cannot host; it may register as a proxy.
     #[error("this node lacks the role that hosts the kind")]
     RoleMissing,
+    /// The region's buffer is full, and as many callers wait for room as may (`sharding.buffer_waiting_max`).
+    #[error("the region's buffer is full, and too many wait for room")]
+    BufferFull,
     /// The kind is not registered on this node.
     #[error("the kind is not registered on this node")]
     NotRegistered,

@@ -134,11 +134,13 @@ pub enum Event {
     },
     /// An envelope of this node's was for no entity of the kind: its own function found none in it, and it was not sent. The host says so.
     EnvelopeUnmatched,
-    /// The region's buffer is full; said once until it has been flushed.
+    /// The region's buffer is full: this node's users should wait. Said once until it has room.
     BufferFull {
         /// Messages in it.
         messages: usize,
     },
+    /// Less than three quarters of a buffer that was full are taken, and nobody waits for room.
+    BufferHasRoom,
     /// This region has handed over everything.
     Drained,
 }

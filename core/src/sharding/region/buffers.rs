@@ -22,7 +22,6 @@ pub(super) struct Buffers {
     arrived: BTreeMap<ShardId, VecDeque<PendingMessage>>,
     messages: usize,
     bytes: usize,
-    overflow_told: bool,
 }
 
 /// What waits for one shard or entity.
@@ -64,18 +63,15 @@ impl Queue {
     }
 }
 
-/// A message that did not fit.
-pub(super) struct Overflow {
-    pub(super) pending: PendingMessage,
-    /// The first since the buffer was flushed: worth a warning.
-    pub(super) first: bool,
-}
-
 impl Buffers {
     /// Appends a message to its shard's queue; what did not fit.
-    pub(super) fn push(&mut self, limits: &ShardingConfig, mut pending: PendingMessage) -> Option<Overflow> {
+    pub(super) fn push(
+        &mut self,
+        limits: &ShardingConfig,
+        mut pending: PendingMessage,
+    ) -> Option<PendingMessage> {
         if !self.count_in(limits, &mut pending) {
-            return Some(self.overflow(pending));
+            return Some(pending);
         }
         let queue = self.by_shard.entry(pending.envelope.shard).or_default();
         queue.messages.push_back(pending);
@@ -119,9 +115,9 @@ impl Buffers {
         &mut self,
         limits: &ShardingConfig,
         mut pending: PendingMessage,
-    ) -> Option<Overflow> {
+    ) -> Option<PendingMessage> {
         if !self.count_in(limits, &mut pending) {
-            return Some(self.overflow(pending));
+            return Some(pending);
         }
         let queue = self.arrived.entry(pending.envelope.shard).or_default();
         queue.push_back(pending);
@@ -202,9 +198,9 @@ impl Buffers {
         &mut self,
         limits: &ShardingConfig,
         mut pending: PendingMessage,
-    ) -> Option<Overflow> {
+    ) -> Option<PendingMessage> {
         if !self.count_in(limits, &mut pending) {
-            return Some(self.overflow(pending));
+            return Some(pending);
         }
         let key = (pending.envelope.shard, pending.envelope.entity.clone());
         let queue = self.by_entity.entry(key).or_default();
@@ -212,22 +208,21 @@ impl Buffers {
         None
     }
 
+    /// Whether there is room for a message.
+    pub(super) fn fits(&self, limits: &ShardingConfig, pending: &PendingMessage) -> bool {
+        let bytes = self.bytes.saturating_add(pending.bytes());
+        self.messages < limits.buffer_messages_max && bytes <= limits.buffer_bytes_max
+    }
+
     /// Counts a message in, if there is room for it, or it was admitted before and only waits elsewhere from now on: what was handed back
     /// may have taken its place.
     fn count_in(&mut self, limits: &ShardingConfig, pending: &mut PendingMessage) -> bool {
-        let bytes = self.bytes.saturating_add(pending.bytes());
-        let fits = self.messages < limits.buffer_messages_max && bytes <= limits.buffer_bytes_max;
-        if fits || pending.is_admitted {
+        if self.fits(limits, pending) || pending.is_admitted {
             pending.is_admitted = true;
             self.messages += 1;
-            self.bytes = bytes;
+            self.bytes = self.bytes.saturating_add(pending.bytes());
         }
         pending.is_admitted
-    }
-
-    fn overflow(&mut self, pending: PendingMessage) -> Overflow {
-        let first = !core::mem::replace(&mut self.overflow_told, true);
-        Overflow { pending, first }
     }
 
     /// Takes the oldest message of an entity.
@@ -448,7 +443,6 @@ impl Buffers {
         for pending in messages {
             self.messages -= 1;
             self.bytes -= pending.bytes();
-            self.overflow_told = false;
         }
     }
 }

@@ -3,9 +3,7 @@
 
 use core::time::Duration;
 
-use super::buffers::Overflow;
 use super::{Region, RegionLifecycle};
-use crate::event::ShardingEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::message::{AskTicket, ShardingMsg};
 use crate::sharding::Cx;
@@ -150,7 +148,7 @@ impl Region {
     }
 
     /// An ask of this node expired in the buffer: its message may not be delivered any more.
-    pub(crate) fn on_ask_expired(&mut self, cx: &Cx<'_>, shard: ShardId, id: u64) {
+    pub(crate) fn on_ask_expired(&mut self, cx: &mut Cx<'_>, shard: ShardId, id: u64) {
         let removed = self
             .buffers
             .remove_ask(shard, |pending| pending.own_ask(cx) == Some(id));
@@ -158,11 +156,17 @@ impl Region {
         if !self.buffers.has(shard) {
             self.flushing.remove(&shard);
         }
+        self.admit_waiting(cx);
     }
 
     /// Moves buffered messages of entities that run again and of shards with a known home, oldest first, at most
     /// [`FLUSH_PER_STEP`]; asks to be woken at once if more are waiting.
     pub(super) fn flush(&mut self, shared: &mut Shared<'_, '_>) {
+        self.flush_some(shared);
+        self.admit_waiting(shared.cx);
+    }
+
+    fn flush_some(&mut self, shared: &mut Shared<'_, '_>) {
         let mut budget = FLUSH_PER_STEP;
         if !self.flush_entities(shared, &mut budget) || !self.flush_arrived(shared, &mut budget) {
             return self.flush_soon(shared);
@@ -212,6 +216,7 @@ impl Region {
             }
         }
         self.flushing.clear();
+        self.admit_waiting(shared.cx);
     }
 
     /// Whether the next message of a shard would leave the buffer for good.
@@ -248,12 +253,13 @@ impl Region {
         }
     }
 
-    pub(super) fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    pub(super) fn buffer(&mut self, shared: &mut Shared<'_, '_>, mut pending: PendingMessage) {
         if self.lifecycle == RegionLifecycle::Stopped {
             return pending.fail(shared, AskFailure::NodeStoppedUnsent);
         }
         let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);
+        self.admit(shared, &mut pending);
         match self.buffers.push(&shared.cx.config().sharding, pending) {
             None => {
                 shared.cx.counters().entity_messages_buffered += 1;
@@ -261,19 +267,14 @@ impl Region {
                     self.ask_home(shared.cx, shard);
                 }
             }
-            Some(overflow) => self.overflow(shared, overflow),
+            Some(pending) => self.overflow(shared, pending),
         }
     }
 
     /// There is no room for a message. This node's user hears so; what another node sent goes back there and waits in its buffer.
-    pub(super) fn overflow(&mut self, shared: &mut Shared<'_, '_>, overflow: Overflow) {
-        if overflow.first {
-            let messages = self.buffers.len();
-            let event = ShardingEvent::BufferFull { messages };
-            shared.cx.notify_sharding(self.kind.id, event);
-        }
-        let pending = overflow.pending;
+    pub(super) fn overflow(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         match pending.from.clone() {
+            None if self.refuse_caller(shared.cx) => {}
             None => pending.fail(shared, AskFailure::BufferFull),
             Some(from) => self.hand_back_overflow(shared, from, pending),
         }

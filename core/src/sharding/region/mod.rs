@@ -1,10 +1,11 @@
 //! A kind's region on this node: finds the home of each message's shard, buffers while it is unknown, hosts the shards it
 //! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
 //!
-//! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `marks` and `returns` keep their
+//! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `admission` has callers wait for room, `marks` and `returns` keep their
 //! order, `hosting` starts and stops shards, `passivation` takes entities out of memory, `remembering` has the store know them and
 //! starts them again, `starting` has those started that belong elsewhere, `fencing` knows with which tokens, `leasing` has leases for them, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
 
+mod admission;
 mod buffers;
 mod delivery;
 mod drain;
@@ -34,6 +35,7 @@ use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
+use crate::sharding::region::admission::Admissions;
 use crate::sharding::region::buffers::Buffers;
 use crate::sharding::region::leasing::ShardLease;
 use crate::sharding::region::marks::{Home, Mark};
@@ -138,6 +140,8 @@ pub(crate) struct Region {
     /// Shards on this node, stopping ones included.
     shards: BTreeMap<ShardId, Shard>,
     buffers: Buffers,
+    /// Who waits for room in them.
+    admissions: Admissions,
     /// Shards whose home is known and whose buffered messages are on their way, a bounded number per step.
     flushing: BTreeSet<ShardId>,
     /// Addresses to which the queues are full: what waits for shards there waits on until there is room.
@@ -202,6 +206,7 @@ impl Region {
             hurries: false,
             shards: BTreeMap::new(),
             buffers: Buffers::default(),
+            admissions: Admissions::default(),
             flushing: BTreeSet::new(),
             full: BTreeSet::new(),
             passivation,

@@ -191,13 +191,14 @@ impl Region {
         true
     }
 
-    fn keep_for_entity(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    fn keep_for_entity(&mut self, shared: &mut Shared<'_, '_>, mut pending: PendingMessage) {
+        self.admit(shared, &mut pending);
         match self
             .buffers
             .push_for_entity(&shared.cx.config().sharding, pending)
         {
             None => shared.cx.counters().entity_messages_buffered += 1,
-            Some(overflow) => self.overflow(shared, overflow),
+            Some(pending) => self.overflow(shared, pending),
         }
     }
 

@@ -101,6 +101,7 @@ impl Region {
         for pending in self.buffers.take_from(shard, from, only) {
             pending.hand_back(shared);
         }
+        self.admit_waiting(shared.cx);
     }
 
     /// Gives everything that other nodes sent for a shard back to them, what waits for its entities included.
@@ -111,6 +112,7 @@ impl Region {
                 .extend(pending.from.clone().map(|from| (shard, from)));
             pending.hand_back(shared);
         }
+        self.admit_waiting(shared.cx);
     }
 
     /// Delivers others' messages that waited for the end of a pause or for a shard to begin, as long as `budget` lasts; `false` if it
@@ -149,10 +151,11 @@ impl Region {
         self.returning_for.retain(|(_, from, _)| from != node);
     }
 
-    fn keep_arrived(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    fn keep_arrived(&mut self, shared: &mut Shared<'_, '_>, mut pending: PendingMessage) {
+        self.admit(shared, &mut pending);
         match self.buffers.push_arrived(&shared.cx.config().sharding, pending) {
             None => shared.cx.counters().entity_messages_buffered += 1,
-            Some(overflow) => self.overflow(shared, overflow),
+            Some(pending) => self.overflow(shared, pending),
         }
     }
 }

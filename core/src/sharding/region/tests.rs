@@ -24,6 +24,7 @@ use crate::sharding::state::fields::{KindDifference, KindFields};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
 use crate::timer::{ShardingTimer, Timer};
 
+mod admission;
 mod fencing;
 mod handed_back;
 mod leasing;
@@ -328,6 +329,7 @@ fn the_first_message_for_an_unknown_shard_asks_for_its_home_once() {
 fn s_098_the_fifth_message_does_not_fit_into_a_buffer_of_four() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.sharding.buffer_messages_max = 4;
+    config.sharding.buffer_waiting_max = 0;
     let mut rig = Rig::with_config(true, config);
     for text in ["1", "2", "3", "4"] {
         assert_eq!(rig.route(text), vec![]);
@@ -343,10 +345,11 @@ fn s_098_the_fifth_message_does_not_fit_into_a_buffer_of_four() {
     let flushed = rig.act(|region, shared| {
         region.on_shard_homes(shared, &a(), term(), homes(c()));
     });
-    let four: Vec<Effect> = ["1", "2", "3", "4"]
+    let mut four: Vec<Effect> = ["1", "2", "3", "4"]
         .iter()
         .map(|text| offers(c(), envelope(text, None, 0)))
         .collect();
+    four.push(event(ShardingEvent::BufferHasRoom));
     assert_eq!(flushed, four);
 }
 
@@ -354,6 +357,7 @@ fn s_098_the_fifth_message_does_not_fit_into_a_buffer_of_four() {
 fn i_45_the_buffer_is_bounded_by_bytes_too() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.sharding.buffer_bytes_max = 10;
+    config.sharding.buffer_waiting_max = 0;
     let mut rig = Rig::with_config(true, config);
     assert_eq!(rig.route("12345678"), vec![], "eight bytes and an id of one");
     assert_eq!(rig.route("12").len(), 2);

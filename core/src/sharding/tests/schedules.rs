@@ -17,6 +17,7 @@ use core::time::Duration;
 
 use super::world::{self, World, address, kind, nth_entity_in};
 use super::{MARGIN, secs};
+use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::{EntityReport, KindSettings, ShardingCommand, Token};
 use crate::membership::state::member::Status;
@@ -103,6 +104,7 @@ struct Schedule {
     moves: usize,
     breaks: usize,
     emptied: usize,
+    waited: usize,
     /// What handlers asked: on which node, and the message.
     asks: Vec<(usize, Token, usize)>,
 }
@@ -141,6 +143,7 @@ impl Schedule {
         config.sharding.rebalance_interval = secs(3);
         if chance.below(4) == 0 {
             config.sharding.buffer_messages_max = 1 + chance.below(6);
+            config.sharding.buffer_waiting_max = chance.below(4);
         }
         let mut world = World::bare(WORKERS, PROXIES, &config);
         let late: Vec<usize> = (WORKERS..NODES).filter(|_| chance.below(2) == 0).collect();
@@ -173,6 +176,7 @@ impl Schedule {
             moves: 0,
             breaks: 0,
             emptied: 0,
+            waited: 0,
             asks: Vec::new(),
             chance,
         }
@@ -370,8 +374,17 @@ impl Schedule {
                 number.to_string()
             };
             self.is_refused(at);
-            self.world.tell(at, &nth_entity_in(shard, nth), &text);
-            if self.is_refused(at) {
+            let entity = nth_entity_in(shard, nth);
+            let mut is_refused = false;
+            if self.chance.below(2) == 0 {
+                let token = self.world.tell_in_time(at, &entity, &text);
+                let taken = self.world.peers[at].taken.get(&token);
+                is_refused = taken.is_some_and(|answer| *answer != Answer::Done);
+                self.waited += usize::from(taken.is_none());
+            } else {
+                self.world.tell(at, &entity, &text);
+            }
+            if self.is_refused(at) || is_refused {
                 self.refused.insert(number);
             }
         }
@@ -596,6 +609,10 @@ impl Schedule {
             if let Some(region) = region.filter(|region| region.buffered > 0 || region.settling > 0) {
                 return Some(alloc::format!("node {at} waits: {region:?}"));
             }
+            let telling = self.world.peers[at].telling.len();
+            if telling > 0 {
+                return Some(alloc::format!("{telling} callers of node {at} wait for room"));
+            }
             let waiting = self.world.peers[at].waiting();
             if waiting > 0 {
                 return Some(alloc::format!("{waiting} handlers of node {at} wait"));
@@ -663,6 +680,9 @@ struct Tally {
     asked: usize,
     refused: usize,
     taken_back: usize,
+    /// Queues that had room again, and callers who waited for room in a buffer.
+    emptied: usize,
+    waited: usize,
 }
 
 fn run(seed: u64, tally: &mut Tally) {
@@ -679,6 +699,8 @@ fn run(seed: u64, tally: &mut Tally) {
     tally.faults += schedule.breaks;
     tally.asked += schedule.asks.len();
     tally.refused += schedule.refused.len();
+    tally.emptied += schedule.emptied;
+    tally.waited += schedule.waited;
     for peer in &schedule.world.peers {
         let counters = &peer.fixture.stats.sharding;
         tally.handed_back += counters.entity_messages_handed_back;
@@ -719,6 +741,8 @@ fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
         tally.asked += of_one.asked;
         tally.refused += of_one.refused;
         tally.taken_back += of_one.taken_back;
+        tally.emptied += of_one.emptied;
+        tally.waited += of_one.waited;
     }
     std::println!("{seeds:?}: {tally:?}");
     if seeds.end - seeds.start >= 120 {
@@ -731,6 +755,8 @@ fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
             tally.asked as u64,
             tally.refused as u64,
             tally.taken_back as u64,
+            tally.emptied as u64,
+            tally.waited as u64,
         ];
         assert!(
             many.iter().all(|count| *count > 100),

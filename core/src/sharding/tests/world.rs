@@ -71,6 +71,9 @@ pub(super) struct Peer {
     pub(super) events: Vec<ShardingEvent>,
     pub(super) rejected: Vec<Rejection>,
     pub(super) drained: bool,
+    /// Callers who wait to hear that their message was taken, and what others heard.
+    pub(super) telling: BTreeSet<Token>,
+    pub(super) taken: BTreeMap<Token, Answer>,
     /// Ends that were watched, by token.
     pub(super) terminated: Vec<(Token, Answer)>,
     /// Ignores Stop, obeys Kill.
@@ -173,6 +176,8 @@ impl World {
                 events: Vec::new(),
                 rejected: Vec::new(),
                 drained: false,
+                telling: BTreeSet::new(),
+                taken: BTreeMap::new(),
                 terminated: Vec::new(),
                 stubborn: false,
                 mailboxes: None,
@@ -278,6 +283,22 @@ impl World {
             peer.sharding
                 .tell(&mut peer.fixture.cx(), kind(), entity.clone(), payload);
         });
+    }
+
+    /// As [`World::tell`], of a caller who waits to hear that the message was taken.
+    pub(super) fn tell_in_time(&mut self, at: usize, entity: &EntityId, text: &str) -> Token {
+        self.tokens += 1;
+        let token = self.tokens;
+        let command = ShardingCommand::Tell {
+            kind: kind(),
+            entity: entity.clone(),
+            payload: Payload::from(text.as_bytes()),
+        };
+        self.peers[at].telling.insert(token);
+        self.with(at, |peer| {
+            peer.sharding.on_command(&mut peer.fixture.cx(), token, command);
+        });
+        token
     }
 
     pub(super) fn ask(&mut self, at: usize, entity: &EntityId, timeout: Duration) -> Token {
@@ -621,6 +642,9 @@ impl Peer {
             } => {
                 let twice = self.answers.insert(token, result);
                 assert_eq!(twice, None, "ask {token} is answered twice");
+            }
+            Effect::Reply { token, answer } if self.telling.remove(&token) => {
+                self.taken.insert(token, answer);
             }
             Effect::Reply { answer, .. } => self.registered.push(answer),
             Effect::Entity(order) => self.obey(order),

@@ -299,6 +299,7 @@ fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_even_if_it_starts_he
 fn what_another_node_sent_and_does_not_fit_goes_back_and_what_is_of_this_node_is_refused() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.sharding.buffer_messages_max = 1;
+    config.sharding.buffer_waiting_max = 0;
     let mut rig = Rig::with_config(true, config);
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
     rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
@@ -309,9 +310,10 @@ fn what_another_node_sent_and_does_not_fit_goes_back_and_what_is_of_this_node_is
     );
     let full = event(ShardingEvent::BufferFull { messages: 1 });
     let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
-    let both = ["1", "2"].map(|text| hands_back(c(), envelope(text, None, 1)));
-    assert_eq!(effects.first(), Some(&full));
-    assert_eq!(effects[1..], both, "what was there before goes back first");
+    let [one, two] = ["1", "2"].map(|text| hands_back(c(), envelope(text, None, 1)));
+    let room = event(ShardingEvent::BufferHasRoom);
+    let all = [full.clone(), one, room, two];
+    assert_eq!(effects, all, "what was there before goes back first");
     assert_eq!(rig.route("0"), vec![], "there is room again");
     let dead = ShardingEvent::DeadLetter {
         shard: SHARD,
@@ -328,6 +330,7 @@ fn what_another_node_sent_and_does_not_fit_goes_back_and_what_is_of_this_node_is
 fn what_does_not_fit_for_one_entity_does_not_hold_up_the_others() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.sharding.buffer_messages_max = 1;
+    config.sharding.buffer_waiting_max = 0;
     let mut rig = Rig::with_config(true, config);
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
     rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
@@ -354,6 +357,7 @@ fn what_does_not_fit_for_one_entity_does_not_hold_up_the_others() {
 fn what_waits_for_a_shard_is_kept_for_its_entity_although_the_buffer_is_full_by_then() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.sharding.buffer_messages_max = 1;
+    config.sharding.buffer_waiting_max = 0;
     let mut rig = Rig::with_config(true, config);
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
     rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));

@@ -358,6 +358,7 @@ fn a_node_that_ends_says_of_each_message_that_waits_for_an_entity_that_it_was_no
 fn what_waits_for_entities_is_bounded_with_everything_else_that_waits() {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.sharding.buffer_messages_max = 2;
+    config.sharding.buffer_waiting_max = 0;
     let mut rig = Rig::with_strategy(true, config, PassivationSettings::off());
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
     rig.host(SHARD);

@@ -497,6 +497,7 @@ fn s_148_an_impossible_step_is_counted_and_the_shard_fails_if_that_is_wanted() {
 fn s_150_what_waits_for_the_store_is_bounded_and_the_newest_is_refused() {
     let mut config = config();
     config.sharding.buffer_messages_max = 2;
+    config.sharding.buffer_waiting_max = 0;
     let mut rig = Rig::remembering(config);
     rig.load(&[]);
     rig.send("e");

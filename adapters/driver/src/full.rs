@@ -1,0 +1,61 @@
+//! Kinds whose buffers on this node are full: their callers wait for room instead of having messages refused. The loop notes them, handles
+//! ask. Decides nothing. Spec: sharding 10.14 b.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::sharding::ids::{KindId, Payload};
+
+use crate::error::{ClusterError, TellError};
+use crate::shared::{Recipient, Shared, UserCommand, outcome};
+use crate::sync::{self, lock};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct FullKinds {
+    /// How many: nearly always none, and then nobody waits for the lock.
+    count: AtomicUsize,
+    kinds: Mutex<BTreeSet<KindId>>,
+}
+
+impl FullKinds {
+    /// What the node says of its buffers.
+    pub(crate) fn heed(&self, event: &Event) {
+        let Event::Sharding { kind, event } = event else {
+            return;
+        };
+        let is_full = matches!(event, ShardingEvent::BufferFull { .. });
+        if !is_full && *event != ShardingEvent::BufferHasRoom {
+            return;
+        }
+        let mut kinds = lock(&self.kinds);
+        if is_full {
+            kinds.insert(*kind);
+        } else {
+            kinds.remove(kind);
+        }
+        self.count.store(kinds.len(), Ordering::Release);
+    }
+
+    /// Whether a kind's buffer is.
+    #[inline]
+    pub(crate) fn has(&self, kind: KindId) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && lock(&self.kinds).contains(&kind)
+    }
+}
+
+impl Shared {
+    /// Hands a message in for a kind whose buffer is full, behind those that were handed in before, and waits until there is room for it.
+    pub(crate) async fn tell_in_time(&self, to: Recipient, payload: Payload) -> Result<(), TellError> {
+        let (reply, answer) = sync::oneshot();
+        let command = UserCommand::TellInTime { to, payload, reply };
+        self.user(command).await?;
+        match outcome(answer.await) {
+            Ok(()) => Ok(()),
+            Err(ClusterError::Refused(_)) => Err(TellError::Full),
+            Err(_) => Err(TellError::Stopped),
+        }
+    }
+}
