@@ -6,7 +6,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::agreement::{Differences, JoinCheckers, SettingDifference};
+use crate::agreement::{Differences, HAND_OFF, JoinCheckers, MARKS, SettingDifference};
+use crate::config::ValidConfig;
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
 use crate::event::{JoinFailure, MembershipEvent, SeedCause, SeedFailure};
 use crate::ident::{Address, UniqueAddress};
@@ -189,7 +190,7 @@ impl Membership {
     /// Whether a joiner's settings fit, said to it and, if they do not, to the users here.
     fn compare(&mut self, cx: &mut Cx<'_>, joiner: &UniqueAddress, ask: &InitJoin) -> InitJoinAck {
         let differences = if ask.settings.is_empty() {
-            digests_differ(cx.config().compatibility_digest(), ask.config_digest)
+            digests_differ(cx.config(), ask.config_digest)
         } else {
             cx.config().differences(&ask.settings)
         };
@@ -310,9 +311,18 @@ fn differences_with_seed(cx: &Cx<'_>, ack: &InitJoinAck) -> Option<Differences> 
 }
 
 /// What can be said of a joiner that does not tell its settings.
-fn digests_differ(own: u64, other: u64) -> Differences {
+fn digests_differ(config: &ValidConfig, other: u64) -> Differences {
+    let own = config.compatibility_digest();
     if own == other {
         return Differences::default();
+    }
+    if other == config.digest_without_marks() {
+        let missing = SettingDifference {
+            key: HAND_OFF.into(),
+            own: Some(MARKS.into()),
+            other: None,
+        };
+        return alloc::vec![missing].into();
     }
     let shown = |digest: u64| Some(alloc::format!("#{digest:016x}"));
     let difference = SettingDifference {

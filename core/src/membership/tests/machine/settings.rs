@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::{Rig, answer, n, secs, state};
-use crate::agreement::{JoinChecker, Setting, Settings};
+use crate::agreement::{HAND_OFF, JoinChecker, Setting, Settings};
 use crate::config::{Config, CustomStrategy, DowningStrategy, LeaseMajorityConfig};
 use crate::ddata::crdt::{CustomChange, CustomError, CustomType, Minting};
 use crate::ddata::state::key::Pattern;
@@ -296,11 +296,46 @@ fn the_table_has_every_setting_that_a_node_compares() {
             keys.extend(rig.f.config.shared_settings().iter().map(|s| s.key().to_string()));
         }
     }
+    // Not the user's to change.
+    keys.retain(|key| key != HAND_OFF);
     keys.sort();
     keys.dedup();
     let mut listed: Vec<&str> = TABLE.iter().map(|(key, ..)| *key).collect();
     listed.sort_unstable();
     assert_eq!(keys, listed);
+}
+
+/// A version that neither marks nor hands back is refused by name: whether it tells its settings or not, whichever of the two joins.
+#[test]
+fn a_version_that_does_not_keep_the_order_of_messages_when_shards_move_is_refused() {
+    let mut seed = member(no_change);
+    let ours = seed.f.config.shared_settings().clone();
+    let older = ours.iter().filter(|setting| setting.key() != HAND_OFF).cloned();
+    let ask = InitJoin {
+        config_digest: seed.f.config.digest_without_marks(),
+        settings: Settings::new(older).unwrap(),
+    };
+    let silent = InitJoin {
+        settings: Settings::default(),
+        ..ask.clone()
+    };
+    for (joiner, ask) in [("b", &ask), ("c", &silent)] {
+        assert!(!asked(&mut seed, joiner, ask).compatible);
+        let differences = heard(&mut seed);
+        assert!(
+            differences.starts_with("sharding.hand_off marks|"),
+            "{differences}"
+        );
+        assert_eq!(differences.matches('|').count(), 1, "nothing else: {differences}");
+    }
+    let differences = seed.f.config.differences(&ask.settings);
+    let found: Vec<&str> = differences.iter().map(|it| it.key.as_str()).collect();
+    assert_eq!(found, [HAND_OFF], "of a seed of that version");
+    assert_ne!(
+        silent.config_digest,
+        seed.f.config.compatibility_digest(),
+        "it refuses us"
+    );
 }
 
 #[test]
