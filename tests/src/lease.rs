@@ -56,6 +56,12 @@ impl MemoryLeases {
         true
     }
 
+    /// Somebody ends a lease in its owner's place, who hears of it when it renews it. Whether anybody had it.
+    pub fn take_away(&mut self, name: &str) -> bool {
+        let held = self.leases.get_mut(name);
+        held.is_some_and(|held| held.owner.take().is_some())
+    }
+
     /// Who holds a lease, and with which token.
     #[must_use]
     pub fn holder(&self, now: u64, name: &str) -> Option<(&UniqueAddress, u64)> {

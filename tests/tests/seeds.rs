@@ -172,7 +172,7 @@ fn i_40_to_i_44_hold_in_forty_seeds_of_stored_homes_and_every_fault_of_stores_fi
 }
 
 #[test]
-fn i_40_to_i_53_hold_in_thirty_mixed_seeds_of_entities_that_go_through_everything() {
+fn i_40_to_i_54_hold_in_thirty_mixed_seeds_of_entities_that_go_through_everything() {
     let mut plan = Plan::of(Profile::Life, 5, &Profile::Life.faults());
     plan.mixed = true;
     let report = campaign::run(0..30, &plan, 2, true, &|_: &Outcome| {});
@@ -195,6 +195,11 @@ fn i_40_to_i_53_hold_in_thirty_mixed_seeds_of_entities_that_go_through_everythin
         ("watches of what did not run", 200),
         ("watches that ended with a node", 30),
         ("watches open at rest", 50),
+        ("leases of shards granted", 100),
+        ("leases of shards denied", 30),
+        ("leases of shards unanswered", 30),
+        ("leases of shards lost", 20),
+        ("entities started with a lease", 200),
     ] {
         let count = totals.branches.0[branch];
         assert!(count >= least, "{branch}: {count}");

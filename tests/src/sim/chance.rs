@@ -33,6 +33,8 @@ pub enum Purpose {
     Lives,
     /// Who watches what, and for how long.
     Watches,
+    /// Which seeds have a lease per shard, and what happens to it.
+    ShardLeases,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -53,6 +55,7 @@ impl Purpose {
             Self::Remembered => 11,
             Self::Lives => 12,
             Self::Watches => 13,
+            Self::ShardLeases => 14,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

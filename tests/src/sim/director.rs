@@ -110,6 +110,7 @@ impl Director<'_> {
             }
             self.pass(LOOK);
             self.sim.wish_homes(self.plan.nodes);
+            self.sim.trouble_shard_leases(self.plan.nodes);
             self.go_on();
             self.conflict.go_on(self.sim);
             self.supervise();
@@ -128,6 +129,7 @@ impl Director<'_> {
         self.later.clear();
         self.sim.repair_stores(self.plan.nodes);
         self.sim.lease_keeper = LeaseKeeper::default();
+        self.sim.lives.leases.repair();
         self.sim.singletons.calm_down();
         if self.sim.is_shutting_down() {
             self.sim.blackout(self.plan.nodes);

@@ -28,6 +28,8 @@ pub(crate) struct LeaseKeeper {
     pub(crate) late: u64,
     /// Addresses that do not reach it.
     pub(crate) cut_off: BTreeSet<usize>,
+    /// It grants nobody anything.
+    pub(crate) refuses: bool,
 }
 
 impl LeaseKeeper {
@@ -76,18 +78,36 @@ impl Sim {
             }
         };
         let index = host.index;
-        if let LeaseOrder::Release { name, .. } = &order
-            && let Err((invariant, what)) = self.checks.i34.on_release(process, name, &self.history)
-        {
-            return self.violated(invariant, process, what);
+        if let LeaseOrder::Release { name, .. } = &order {
+            if let Err((invariant, what)) = self.checks.i34.on_release(process, name, &self.history) {
+                return self.violated(invariant, process, what);
+            }
+            self.judge_end_of_lease(process, name, "gives back");
         }
-        if !self.lease_keeper.is_reached_by(index) {
+        let keeper = self.keeper_for(owner);
+        let (late, refuses) = (keeper.late, keeper.refuses);
+        if !keeper.is_reached_by(index) {
+            self.lives.leases.counts.unanswered += u64::from(owner == Owner::Sharding);
             return;
         }
-        let report = self.leases.obey(self.now, order);
+        let report = match order {
+            LeaseOrder::Acquire { name, .. } if refuses => LeaseReport {
+                name,
+                outcome: LeaseOutcome::Denied,
+            },
+            LeaseOrder::Acquire { .. } | LeaseOrder::Release { .. } => self.leases.obey(self.now, order),
+        };
         let answer = Box::new(LeaseAnswer { owner, report, asked });
-        let at = self.now + ANSWER_AFTER + self.lease_keeper.late;
+        let at = self.now + ANSWER_AFTER + late;
         self.queue.push(at, Happening::LeaseAnswered { process, answer });
+    }
+
+    fn keeper_for(&self, owner: Owner) -> &LeaseKeeper {
+        if owner == Owner::Sharding {
+            &self.lives.leases.keeper
+        } else {
+            &self.lease_keeper
+        }
     }
 
     pub(crate) fn on_lease_answered(&mut self, process: ProcessId, answer: LeaseAnswer) {
@@ -141,17 +161,17 @@ impl Sim {
         let host = &mut self.processes[process as usize];
         let now = host.now(self.now).mono.as_micros();
         let (runs, index, me) = (host.runs(), host.index, host.me.clone());
-        let Some(held) = host.leases.get_mut(name).filter(|held| held.number == number) else {
+        let held = host.leases.get(name).filter(|held| held.number == number);
+        let Some(owner) = held.map(|held| held.owner).filter(|_| runs) else {
             return;
         };
-        if !runs {
+        let is_reached = self.keeper_for(owner).is_reached_by(index);
+        let Some(held) = self.processes[process as usize].leases.get_mut(name) else {
             return;
-        }
-        let is_reached = self.lease_keeper.is_reached_by(index);
+        };
         // Whatever the keeper says: somebody else may have had it meanwhile.
         let is_lost = now >= held.lost_at || (is_reached && !self.leases.renew(self.now, &me, name));
         if is_lost {
-            let owner = held.owner;
             return self.lose(process, LeaseName::clone(name), owner);
         }
         let wait = if is_reached {
@@ -192,11 +212,14 @@ impl Sim {
             process,
             format_args!("lease {}: {:?}", report.name, report.outcome),
         );
-        self.feed(process, &Cause::Command, Input::Lease(owner, report));
-        if let Some(name) = lost
-            && let Err((invariant, what)) = self.checks.i34.on_lost(process, &name, &self.history)
-        {
-            self.violated(invariant, process, what);
+        if owner == Owner::Sharding {
+            self.lives.leases.count(report.outcome);
         }
+        self.feed(process, &Cause::Command, Input::Lease(owner, report));
+        let Some(name) = lost else { return };
+        if let Err((invariant, what)) = self.checks.i34.on_lost(process, &name, &self.history) {
+            return self.violated(invariant, process, what);
+        }
+        self.judge_end_of_lease(process, &name, "lost");
     }
 }

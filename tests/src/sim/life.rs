@@ -19,6 +19,7 @@ use super::entities::Obeyed;
 use super::history::{ProcessId, Whereabouts};
 use super::plan::{Plan, SECOND};
 use super::process::Open;
+use super::shard_leases::ShardLeases;
 use super::watches::End;
 use super::work::{KIND, SHARDS};
 use crate::invariants::{Cause, i_46, i_49};
@@ -99,6 +100,7 @@ pub(crate) struct Lives {
     next_wish: u64,
     /// An entity takes its shard with it just now: who is killed has failed.
     pub(crate) escalates: bool,
+    pub(crate) leases: ShardLeases,
     pub(crate) counts: LifeCounts,
 }
 
@@ -116,6 +118,7 @@ impl Lives {
             proxy: None,
             next_wish: 0,
             escalates: false,
+            leases: ShardLeases::new(seed),
             counts: LifeCounts::default(),
         }
     }
@@ -220,6 +223,7 @@ impl Sim {
         self.lives.enable(plan.nodes);
         self.watches.enabled = true;
         self.passivations.configure(&mut self.config.sharding);
+        self.lives.leases.configure(&mut self.config.sharding);
         if self.lives.chance.per_mille(300) {
             // Small, so that it is full at times.
             self.config.sharding.buffer_messages_max = 8;
@@ -410,10 +414,15 @@ impl Sim {
 
     /// A shard starts where it was when its coordinator took over, and stopped since: that one knows it as its home.
     pub(crate) fn note_known_home(&mut self, process: ProcessId, event: &ShardingEvent) {
+        let moment = (self.now, self.assumptions.safe());
+        let begins_anew = self.lives.leases.begins_anew(moment, process, event);
         let ShardingEvent::ShardStarted { shard, term } = event else {
             return;
         };
         let kind = KindId::of(KIND);
+        if begins_anew {
+            self.checks.plant_home(kind, term.clone(), *shard, process);
+        }
         let coordinator = self.lives(&term.node);
         let state = coordinator.and_then(|at| self.processes[at as usize].node.sharding().coordinator(kind));
         let home = (*shard, self.processes[process as usize].me.clone());

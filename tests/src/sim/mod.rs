@@ -28,6 +28,7 @@ mod queue;
 mod remembered;
 mod safety;
 mod script;
+mod shard_leases;
 mod singletons;
 mod store;
 mod trace;

@@ -69,6 +69,7 @@ impl Sim {
             role: differs.then(role_of_one).or(self.lives.role()),
             remember_entities: self.remembered.store(),
             allocation: self.lives.allocation(),
+            lease: self.lives.leases.enabled,
             ..KindSettings::new(KIND, SHARDS, self.lives.hosts(index))
         };
         self.command(
@@ -173,6 +174,9 @@ impl Sim {
         match result {
             Ok(overlaps) => self.assumptions.overlaps += overlaps,
             Err((invariant, what)) => return self.violated(invariant, process, what),
+        }
+        if let Err(what) = self.judge_lease(process, &order) {
+            return self.violated("I-54", process, what);
         }
         if self.processes[process as usize].is_stuck && matches!(order, EntityOrder::Kill { .. }) {
             // Its handler runs on all the same, and nobody hears that it has ended.

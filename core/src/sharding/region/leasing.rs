@@ -54,8 +54,14 @@ impl Region {
     pub(crate) fn on_lease(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, outcome: LeaseOutcome) {
         match outcome {
             LeaseOutcome::Granted { .. } => {
-                if self.shards.get(&shard).is_none_or(Shard::is_stopping) {
+                let Some(here) = self.shards.get(&shard) else {
                     return self.order_release(shared.cx, shard);
+                };
+                if here.is_stopping() {
+                    // An answer to an earlier question. Something may run still: it is given back when the shard has stopped.
+                    self.leases.insert(shard, ShardLease::Held);
+                    shared.cx.cancel(self.lease_timer(shard));
+                    return;
                 }
                 if self.leases.insert(shard, ShardLease::Held) != Some(ShardLease::Held) {
                     shared.cx.cancel(self.lease_timer(shard));

@@ -165,6 +165,30 @@ fn a_lease_that_is_granted_to_a_shard_that_has_gone_is_given_back() {
 }
 
 #[test]
+fn a_lease_that_is_granted_once_more_is_not_given_back_while_something_runs() {
+    let mut rig = Rig::leasing();
+    rig.hosts();
+    rig.lease(GRANTED);
+    rig.route("1");
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+    assert_eq!(rig.lease(GRANTED), [], "a late answer to a question asked twice");
+    assert!(rig.ends(slot(0)).contains(&releases()));
+    // One that was lost, and is granted while what was killed ends: the next incarnation has it.
+    let mut rig = Rig::leasing();
+    rig.hosts();
+    rig.lease(GRANTED);
+    rig.route("1");
+    assert_eq!(rig.lease(LeaseOutcome::Lost), [lost(), kills(slot(0))]);
+    assert_eq!(rig.lease(GRANTED), []);
+    let effects = rig.ends(slot(0));
+    assert!(
+        !effects.contains(&releases()) && !effects.contains(&acquires()),
+        "{effects:?}"
+    );
+    assert_eq!(starts_in(&rig.route("2")), 1);
+}
+
+#[test]
 fn a_shard_that_stops_for_a_hand_off_when_its_lease_is_lost_is_killed_and_handed_off() {
     let mut rig = Rig::leasing();
     rig.hosts();
