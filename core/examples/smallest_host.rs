@@ -81,6 +81,7 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
                 | Effect::Notify(_)
                 | Effect::Lease(..)
                 | Effect::Store(..)
+                | Effect::Allocate(_)
                 | Effect::Quarantine(_) => {}
             },
             // Then the next input. Without one: sleep until then, and say so. This clock is a number, so it jumps.

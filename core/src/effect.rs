@@ -1,5 +1,6 @@
 //! What the node tells its host to do. The host does all of it, in order.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 pub use crate::ddata::protocol::Answer as DdataAnswer;
@@ -12,8 +13,8 @@ pub use crate::membership::protocol::CommandError as MembershipCommandError;
 use crate::message::Message;
 use crate::owner::Owner;
 pub use crate::sharding::protocol::{
-    Answer as ShardingAnswer, CommandError as ShardingCommandError, EntityOrder, PlacementToken,
-    RegionShutdown,
+    AllocationNeed, AllocationQuestion, Answer as ShardingAnswer, CommandError as ShardingCommandError,
+    EntityOrder, PlacementToken, RegionShutdown,
 };
 pub use crate::singleton::protocol::{
     Answer as SingletonAnswer, CommandError as SingletonCommandError, Order as SingletonOrder, StopOutcome,
@@ -78,6 +79,10 @@ pub enum Effect {
     Lease(Owner, LeaseOrder),
     /// Something for the node's store; answered with [`crate::input::Input::Stored`] once it is durable.
     Store(Owner, StoreRequest),
+    /// Ask the application where shards of a kind should be; answered with
+    /// [`ShardingCommand::AnswerAllocation`](crate::input::ShardingCommand::AnswerAllocation). Only kinds with
+    /// [`AllocationSettings::Asked`](crate::sharding::allocation::AllocationSettings::Asked) ask.
+    Allocate(Box<AllocationQuestion>),
     /// Refuse links from and to this incarnation from now on.
     Quarantine(UniqueAddress),
     /// The node is finished; flush what was sent, then close the links. No effect follows.

@@ -444,7 +444,8 @@ impl<R: Rng> Node<R> {
                     | ShardingCommand::Unwatch { .. }
                     | ShardingCommand::Survey { .. }
                     | ShardingCommand::Explain { .. }
-                    | ShardingCommand::SetDesiredHomes { .. },
+                    | ShardingCommand::SetDesiredHomes { .. }
+                    | ShardingCommand::AnswerAllocation(_),
                 )
                 | Command::Ddata(_)
                 | Command::Journal(_) => Answer::Refused(CommandError::Stopped),

@@ -489,6 +489,7 @@ impl World {
             | Effect::Singleton(_)
             | Effect::Notify(_)
             | Effect::Reply { .. }
+            | Effect::Allocate(_)
             | Effect::Quarantine(_) => {}
         }
     }

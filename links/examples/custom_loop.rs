@@ -60,10 +60,8 @@ impl Host {
         let config = keeping::config()?;
         let (reports, happened) = channel();
         let knocks = reports.clone();
-        spawn(move || {
-            let mut streams = listener.incoming().filter_map(Result::ok);
-            streams.all(|stream| knocks.send(Happened::Knock(stream)).is_ok())
-        });
+        let knock = move |stream| knocks.send(Happened::Knock(stream)).is_ok();
+        spawn(move || listener.incoming().filter_map(Result::ok).all(knock));
         Ok(Self {
             name,
             linked: LinkedNode::new(config, UniqueAddress::new(address, random()), rngs, now(origin)),
@@ -129,6 +127,7 @@ impl Host {
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
             Effect::Store(owner, request) => self.inputs.push_back(self.keeping.obey(owner, &request)),
             Effect::Lease(owner, order) => self.inputs.push_back(self.keeping.lease(owner, order)),
+            Effect::Allocate(question) => self.inputs.push_back(keeping::allocate(*question)),
             Effect::Halt(reason) => self.halted = Some(reason),
             Effect::Notify(_) | Effect::Singleton(_) => {} // facts for people, and what nobody registers here
             Effect::Send { .. } | Effect::Offer { .. } | Effect::Quarantine(_) => {} // links have done it

@@ -86,7 +86,8 @@ impl<R: Rng + Send + 'static> LinkedNode<R> {
                         | Effect::Singleton(_)
                         | Effect::Reply { .. }
                         | Effect::Lease(..)
-                        | Effect::Store(..) => {}
+                        | Effect::Store(..)
+                        | Effect::Allocate(_) => {}
                     }
                     return Next::Effect(effect);
                 }

@@ -208,6 +208,7 @@ impl Links {
             | Effect::Reply { .. }
             | Effect::Lease(..)
             | Effect::Store(..)
+            | Effect::Allocate(_)
             | Effect::Halt(_)) => return Some(other),
         }
         None

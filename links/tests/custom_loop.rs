@@ -17,6 +17,7 @@ use custom_loop::{Host, until};
 use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
 use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
+use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 
@@ -46,7 +47,8 @@ fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
         };
         command(&mut hosts[0], token, Command::Sharding(ask));
     }
-    until(hosts, "thirty answers", |hosts| hosts[0].answers.len() == 30).expect("the example works");
+    let are_there = |hosts: &[Host]| hosts[0].answers.range(100..130).count() == 30;
+    until(hosts, "thirty answers", are_there).expect("the example works");
     let node = |answer: &Answer| {
         let Answer::Sharding(ShardingAnswer::Asked(Ok(text))) = answer else {
             panic!("{answer:?}")
@@ -54,7 +56,8 @@ fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
         let text = String::from_utf8(text.to_vec()).expect("the example works");
         text.split(' ').nth(2).expect("the example works").to_owned()
     };
-    hosts[0].answers.values().map(node).collect()
+    let answers = hosts[0].answers.range(100..130);
+    answers.map(|(_, answer)| node(answer)).collect()
 }
 
 #[test]
@@ -136,6 +139,42 @@ fn homes_are_stored_and_who_has_the_lease_stays_when_a_host_dies() {
         "somebody had the lease"
     );
     assert!(!ask_all(two).contains("third"));
+}
+
+#[test]
+fn the_host_says_where_the_shards_of_a_kind_with_a_strategy_of_its_own_go() {
+    let keeper = Keeper::default();
+    let bind = |name| Host::bind(name, &keeper).expect("the example works");
+    let mut hosts = ["first", "second", "third"].map(bind);
+    let seed = hosts[0].linked.node.view().me().address().clone();
+    for host in &mut hosts {
+        let kind = KindSettings {
+            allocation: Some(AllocationSettings::Asked("in turn".into())),
+            ..KindSettings::new(KIND, 12, true)
+        };
+        command(host, 1, Command::Sharding(ShardingCommand::RegisterKind(kind)));
+        let join = MembershipCommand::Join(seed.clone());
+        command(host, 2, Command::Membership(join));
+    }
+    until(&mut hosts, "three members to be Up", |hosts| are_up(hosts, 3)).expect("the example works");
+    ask_all(&mut hosts);
+    let mut nodes: Vec<_> = hosts
+        .iter()
+        .map(|host| host.linked.node.view().me().clone())
+        .collect();
+    nodes.sort();
+    // Whoever coordinates knows all of them; a shard that began while fewer regions were there went to one of those.
+    let coordinator = hosts
+        .iter()
+        .find_map(|host| host.linked.node.sharding().coordinator(KindId::of(KIND)));
+    let homes = coordinator.expect("there is a coordinator").homes;
+    assert!(homes.len() >= 10, "thirty entities in twelve shards: {homes:?}");
+    let in_turn = |regions: usize| {
+        homes
+            .iter()
+            .all(|(shard, home)| *home == nodes[shard.0 as usize % regions])
+    };
+    assert!(in_turn(3), "{homes:?}");
 }
 
 #[test]

@@ -125,7 +125,7 @@ pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_
 pub use outside::*;
 pub use parting::entities_handle_the_stop_message_of_their_kind_last;
 pub use passivation::*;
-pub use placement::s_050_a_shard_goes_where_it_is_wanted_from_outside;
+pub use placement::*;
 #[cfg(unix)]
 pub use processes::*;
 pub use regions::*;
@@ -205,7 +205,7 @@ macro_rules! conformance {
             a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
             entities_that_nobody_needs_are_taken_out_of_memory,
             entities_handle_the_stop_message_of_their_kind_last,
-            s_050_a_shard_goes_where_it_is_wanted_from_outside,
+            s_050_a_shard_goes_where_it_is_wanted_from_outside, a_strategy_of_ones_own_may_take_its_time,
             s_144_s_145_a_shard_runs_while_its_node_has_the_lease,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,
             a_link_carries_bytes_both_ways_and_ends,

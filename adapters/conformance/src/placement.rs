@@ -1,8 +1,17 @@
-//! Shards whose place is said from outside.
+//! Shards whose place is said from outside, or by a strategy of the application.
 
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_channel::Receiver;
+use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::ids::{EntityId, ShardId};
-use quorate_driver::{Adapter, EntityContext, Kind, Security};
+use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
+use quorate_driver::{Adapter, AllocationFailure, AsyncAllocationStrategy, EntityContext, Kind, Security};
 
 use super::support::{cluster_with, eventually, within};
 
@@ -54,4 +63,123 @@ pub async fn s_050_a_shard_goes_where_it_is_wanted_from_outside<A: Adapter>(secu
     places.forget(shard).await.expect("a majority knows");
     assert_eq!(nodes[0].shard_places("parcel").places().await, Ok(vec![]));
     assert_eq!(ask().await, Ok(there.to_string()), "it stays");
+}
+
+/// Says what the test tells it to, about shard after shard of [`SHARDS`].
+struct Whimsical {
+    /// Where everything is wanted.
+    there: UniqueAddress,
+    /// An answer to the first question is given when this says so.
+    may_answer: Receiver<()>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl AsyncAllocationStrategy for Whimsical {
+    fn name(&self) -> &str {
+        "whimsical"
+    }
+
+    async fn allocate(
+        &self,
+        wanted: &[HomeWanted],
+        regions: &[RegionShards],
+    ) -> Result<Vec<(ShardId, UniqueAddress)>, AllocationFailure> {
+        assert!(
+            regions.iter().any(|region| region.node == self.there),
+            "both may have shards"
+        );
+        match self.asked.fetch_add(1, Ordering::SeqCst) {
+            0 => drop(self.may_answer.recv().await),
+            1 => panic!("a strategy that panics"),
+            2 => return Err("it has lost its map".into()),
+            3 => pending().await,
+            _ => {}
+        }
+        Ok(wanted
+            .iter()
+            .map(|wanted| (wanted.shard, self.there.clone()))
+            .collect())
+    }
+
+    async fn rebalance(
+        &self,
+        regions: &[RegionShards],
+        in_progress: &BTreeSet<ShardId>,
+    ) -> Result<Vec<ShardId>, AllocationFailure> {
+        // Once, when everything else is done, all that is elsewhere.
+        if self.asked.load(Ordering::SeqCst) < 5 {
+            return Ok(Vec::new());
+        }
+        let elsewhere = regions.iter().filter(|region| region.node != self.there);
+        let shards = elsewhere.flat_map(|region| region.shards.iter().copied());
+        Ok(shards.filter(|shard| !in_progress.contains(shard)).collect())
+    }
+}
+
+/// A strategy of the application is waited for; one that panics, fails or never ends counts as one that said nothing, and the shard begins
+/// where it was asked for. What it wants to move moves.
+pub async fn a_strategy_of_ones_own_may_take_its_time<A: Adapter>(security: &Security) {
+    let nodes = cluster_with::<A>(2, security, |config| {
+        config.sharding.rebalance_interval = Duration::from_millis(200);
+        config.sharding.allocation_timeout = Duration::from_millis(700);
+    })
+    .await;
+    let there = nodes[1].address().clone();
+    let (answer, may_answer) = async_channel::bounded(1);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let mut regions = Vec::new();
+    // The younger one first: a question is asked when both can have shards.
+    for node in nodes.iter().rev() {
+        let me = node.address().to_string();
+        let strategy = Whimsical {
+            there: there.clone(),
+            may_answer: may_answer.clone(),
+            asked: Arc::clone(&asked),
+        };
+        let kind = Kind::<(), String>::new("parcel")
+            .shards(SHARDS)
+            .allocation_by(strategy);
+        let handle = move |_: EntityContext, (): ()| {
+            let me = me.clone();
+            async move { me }
+        };
+        regions.push(
+            node.register_fn(kind, handle)
+                .await
+                .expect("the kind is registered"),
+        );
+    }
+    let region = &regions[1];
+    eventually::<A>("both are there", async || {
+        let state = nodes[0].sharding_state().await.expect("the node runs");
+        let coordinator = state.iter().find_map(|kind| kind.coordinator.as_ref());
+        coordinator.is_some_and(|coordinator| coordinator.regions.len() == 2)
+    })
+    .await;
+    // One entity in each of five shards.
+    let mut ids = (0_u32..).map(|number| format!("ada-{number}"));
+    let mut id_in = |shard| {
+        let of = |id: &String| ShardId::of(&EntityId::from(id.as_str()), SHARDS) == ShardId(shard);
+        ids.find(of).expect("there is one")
+    };
+    let ids: Vec<String> = (0..5).map(&mut id_in).collect();
+    let ask = async |at: usize| {
+        let asked = region.entity(&ids[at]).ask(&()).timeout(Duration::from_secs(20));
+        within::<A, _>("an answer", asked.into_future())
+            .await
+            .expect("it is answered")
+    };
+    let (here, there) = (nodes[0].address().to_string(), there.to_string());
+    answer.send(()).await.expect("it is waited for");
+    assert_eq!(ask(0).await, there, "the strategy has said so");
+    for at in 1..4 {
+        assert_eq!(ask(at).await, here, "it has said nothing: where it was asked for");
+        assert_eq!(asked.load(Ordering::SeqCst), at + 1);
+    }
+    let stats = nodes[0].stats().await.expect("the node runs");
+    assert!(stats.core.sharding.allocations_unanswered >= 3);
+    assert_eq!(ask(4).await, there);
+    for at in 1..4 {
+        eventually::<A>("what it wants to move has moved", async || ask(at).await == there).await;
+    }
 }

@@ -13,6 +13,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::watch::{WatchId, WatchTarget};
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 
+use crate::allocating::Decider;
 use crate::data::{Inbox, Place};
 use crate::entity::Starter;
 use crate::error::ClusterError;
@@ -120,6 +121,7 @@ pub(crate) enum ControlCommand {
     Register {
         settings: KindSettings,
         starter: Option<Arc<dyn Starter>>,
+        decider: Option<Decider>,
         reply: sync::Sender<Answer>,
     },
     Singleton {

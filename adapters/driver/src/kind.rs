@@ -16,6 +16,7 @@ use quorate_core::sharding::passivation::PassivationSettings;
 use quorate_core::sharding::remember::RememberStore;
 use serde::Serialize;
 
+use crate::allocating::{Asked, AsyncAllocationStrategy};
 use crate::codec;
 use crate::entity::Supervision;
 use crate::error::ClusterError;
@@ -41,6 +42,7 @@ pub struct Kind<M, R> {
     passivation: Option<PassivationSettings>,
     remember_entities: Option<RememberStore>,
     allocation: Option<AllocationSettings>,
+    asked: Option<Arc<dyn Asked>>,
     store_mode: Option<StoreMode>,
     lease: bool,
     single_host: bool,
@@ -62,6 +64,7 @@ impl<M, R> Kind<M, R> {
             passivation: None,
             remember_entities: None,
             allocation: None,
+            asked: None,
             store_mode: None,
             lease: false,
             single_host: false,
@@ -132,7 +135,21 @@ impl<M, R> Kind<M, R> {
     #[must_use]
     pub fn allocation(mut self, settings: AllocationSettings) -> Self {
         self.allocation = Some(settings);
+        self.asked = None;
         self
+    }
+
+    /// Has a strategy of the application say where the kind's shards go that may take its time, in the place of
+    /// [`Self::allocation`]. Only the oldest member of the kind's role asks it: say the same on every node.
+    #[must_use]
+    pub fn allocation_by(mut self, strategy: impl AsyncAllocationStrategy) -> Self {
+        self.allocation = Some(AllocationSettings::Asked(Arc::from(strategy.name())));
+        self.asked = Some(Arc::new(strategy));
+        self
+    }
+
+    pub(crate) fn asked(&self) -> Option<Arc<dyn Asked>> {
+        self.asked.clone()
     }
 
     /// Where the coordinator keeps which shard lives where (default: `sharding.state_store_mode` of the configuration, which is in
@@ -307,6 +324,7 @@ impl<M, R> Clone for Kind<M, R> {
             passivation: self.passivation.clone(),
             remember_entities: self.remember_entities,
             allocation: self.allocation.clone(),
+            asked: self.asked.clone(),
             store_mode: self.store_mode,
             lease: self.lease,
             single_host: self.single_host,

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod allocating;
 mod authentication;
 mod background;
 mod builder;
@@ -75,6 +76,7 @@ mod watch;
 mod work;
 
 pub use adapter::Adapter;
+pub use allocating::{AllocationFailure, AsyncAllocationStrategy};
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
 pub use cluster::Cluster;
@@ -159,6 +161,7 @@ pub mod core {
         Decided, Explained, Placement, RegionCounts, ShardDecision, Survey,
     };
     pub use quorate_core::sharding::protocol::watch::Termination;
+    pub use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
     pub use quorate_core::sharding::remember::{EntityRecovery, RememberStore};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};

@@ -19,6 +19,7 @@ use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
 use quorate_core::view::View;
 
+use crate::allocating::Decider;
 use crate::background::Background;
 pub(crate) use crate::commands::{ControlCommand, DataCommand, Recipient, UserCommand};
 use crate::data::Places;
@@ -341,9 +342,11 @@ impl Shared {
         let added = self.kinds.add(id, Types::of::<M, R>(), kind.extracts());
         let is_new = added.map_err(|mismatch| RegionError::of(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
+        let decider = kind.asked().map(|asked| Decider::new(asked, Arc::clone(self)));
         let command = ControlCommand::Register {
             settings,
             starter,
+            decider,
             reply,
         };
         self.control(command).await?;

@@ -45,6 +45,9 @@ pub struct ShardingConfig {
     /// With the older algorithm so many shards move at once (default 3, >= 1). Mirrors
     /// `least-shard-allocation-strategy.max-simultaneous-rebalance`.
     pub rebalance_max_simultaneous: usize,
+    /// How long a strategy of the application that is asked (`AllocationSettings::Asked`) may take to say where shards go, or which
+    /// should move (default 5 s, > 0). After it shards go to who asked for them, and nothing moves. The reference waits for ever.
+    pub allocation_timeout: Duration,
     /// When entities are taken out of memory (default after 120 s without a message, looked at every 60 s; no limit). A kind may
     /// have settings of its own. Mirrors `passivation.strategy`, and with `LimitSettings::default()`
     /// `passivation.default-strategy`.
@@ -115,6 +118,7 @@ impl Default for ShardingConfig {
             rebalance_relative_limit: 0.1,
             rebalance_threshold: SimultaneousLimits::default().threshold,
             rebalance_max_simultaneous: SimultaneousLimits::default().simultaneous,
+            allocation_timeout: Duration::from_secs(5),
             passivation: PassivationSettings::default(),
             entity_recovery: EntityRecovery::All,
             entity_restart_backoff: Duration::from_secs(10),
@@ -171,6 +175,7 @@ impl ShardingConfig {
         )?;
         positive("sharding.home_return_timeout", self.home_return_timeout)?;
         at_least_one("sharding.snapshot_after", self.snapshot_after)?;
+        positive("sharding.allocation_timeout", self.allocation_timeout)?;
         positive("sharding.lease_retry_interval", self.lease_retry_interval)?;
         positive("sharding.lease_time_to_live", self.lease_time_to_live)?;
         positive(

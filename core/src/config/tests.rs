@@ -39,7 +39,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 48] = [
+    let keys: [(&str, Set<Duration>); 49] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -150,6 +150,9 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         }),
         ("sharding.home_return_timeout", |c, v| {
             c.sharding.home_return_timeout = v
+        }),
+        ("sharding.allocation_timeout", |c, v| {
+            c.sharding.allocation_timeout = v
         }),
         ("sharding.lease_retry_interval", |c, v| {
             c.sharding.lease_retry_interval = v

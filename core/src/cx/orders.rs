@@ -1,12 +1,13 @@
 //! What only one machine may do: say its statements to the others, and have the host do what is its business. A machine that
 //! is not named here cannot. Decides nothing.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use super::{Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton};
 use crate::drain::DrainPart;
-use crate::effect::{Effect, EntityOrder, SingletonOrder};
+use crate::effect::{AllocationQuestion, Effect, EntityOrder, SingletonOrder};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{Command, StoreAsk};
@@ -117,6 +118,11 @@ impl Cx<'_, OfSharding> {
     /// Has the host do something with an entity.
     pub(crate) fn order(&mut self, order: EntityOrder) {
         self.push(Effect::Entity(order));
+    }
+
+    /// Asks the application where shards should be; its answer is a command.
+    pub(crate) fn ask_allocation(&mut self, question: Box<AllocationQuestion>) {
+        self.push(Effect::Allocate(question));
     }
 }
 

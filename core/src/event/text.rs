@@ -347,6 +347,13 @@ impl Display for ShardingEvent {
                 "the coordinator's stored state is damaged; nothing is allocated until it is removed",
             ),
             Self::ShardAllocated { shard, home } => write!(f, "shard {shard} has its home on {home}"),
+            Self::AllocationUnanswered { shards: 0 } => {
+                f.write_str("the kind's own strategy has not said which shards should move: none does")
+            }
+            Self::AllocationUnanswered { shards } => write!(
+                f,
+                "the kind's own strategy has not said where {shards} shards go: they go to who asked for them"
+            ),
             Self::ShardStarted { shard, term } => write!(
                 f,
                 "shard {shard} runs here, by order of the coordinator on {}",

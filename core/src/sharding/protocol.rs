@@ -1,6 +1,7 @@
 //! What regions, coordinators and the ask table say and hear: messages between nodes, commands, orders to the host of the
 //! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
 
+mod allocation;
 mod ask;
 mod command_error;
 pub mod counters;
@@ -32,6 +33,9 @@ use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
 use crate::token::Token;
 
+pub use allocation::{
+    AllocationAnswer, AllocationDecided, AllocationNeed, AllocationQuestion, HomeWanted, RegionShards,
+};
 pub use ask::{AskReply, AskTicket};
 pub use command_error::CommandError;
 pub use entity::{EntityEnvelope, EntityOrder, EntityReport, PlacementToken};
@@ -293,6 +297,8 @@ pub enum Command {
         /// Shards and the address of the node, each shard once.
         homes: Vec<(ShardId, Address)>,
     },
+    /// The answer to an [`AllocationQuestion`]. One that comes too late is counted and changes nothing.
+    AnswerAllocation(AllocationAnswer),
     /// How many entities of a kind this node may run, from now on. Those that are too many are passivated.
     SetEntityLimit {
         /// The kind.

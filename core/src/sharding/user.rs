@@ -69,6 +69,16 @@ impl Sharding {
                 let done = self.set_entity_limit(cx, kind, per_region);
                 cx.reply(token, answer(done));
             }
+            ShardingCommand::AnswerAllocation(said) => {
+                let done = match self.kinds.get_mut(&said.kind) {
+                    Some(machines) => {
+                        machines.coordinator.on_allocation_answer(cx, said);
+                        Ok(())
+                    }
+                    None => Err(ShardingCommandError::NotRegistered),
+                };
+                cx.reply(token, answer(done));
+            }
             ShardingCommand::SetDesiredHomes { kind, homes } => {
                 let done = match self.kinds.get_mut(&kind) {
                     Some(machines) => {

@@ -197,6 +197,7 @@ impl Host {
             }
             Effect::Notify(_) => {}    // facts for people
             Effect::Singleton(_) => {} // no singleton is registered here
+            Effect::Allocate(_) => {}  // no kind has a strategy that is asked
             Effect::Lease(..) => {}    // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
                 // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.

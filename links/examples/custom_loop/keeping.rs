@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quorate_core::config::{Config, DowningStrategy, LeaseMajorityConfig, ValidConfig};
+use quorate_core::effect::{AllocationNeed, AllocationQuestion};
 use quorate_core::ident::{ClusterName, UniqueAddress};
-use quorate_core::input::Input;
+use quorate_core::input::{Command, Input, ShardingCommand, Token};
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::owner::Owner;
 use quorate_core::sharding::fields::StoreMode;
+use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{StoreReport, StoreRequest};
 
@@ -31,6 +33,39 @@ pub(crate) fn config() -> Result<ValidConfig, Failure> {
     config.sharding.state_store_mode = StoreMode::Events;
     config.journal.voters = 3;
     Ok(config.validate()?)
+}
+
+/// Commands of the host itself, whose answers nobody waits for.
+const NOBODY: Token = Token::MAX;
+
+/// Where shards of a kind with `AllocationSettings::Asked` go (step 8): one node after the other, and nothing moves. A host that has to
+/// look it up somewhere answers later, before the question's deadline.
+pub(crate) fn allocate(question: AllocationQuestion) -> Input<'static> {
+    let AllocationQuestion { kind, number, .. } = question;
+    let decided = match question.need {
+        AllocationNeed::Homes(wanted) => {
+            let node_of = |shard: u32| {
+                question.regions[shard as usize % question.regions.len()]
+                    .node
+                    .clone()
+            };
+            let homes = wanted
+                .iter()
+                .map(|wanted| (wanted.shard, node_of(wanted.shard.0)));
+            AllocationDecided::Homes(homes.collect())
+        }
+        AllocationNeed::Moves { .. } => AllocationDecided::Moves(Vec::new()),
+    };
+    let answer = AllocationAnswer {
+        kind,
+        number,
+        decided,
+    };
+    let (token, command) = (
+        NOBODY,
+        Command::Sharding(ShardingCommand::AnswerAllocation(answer)),
+    );
+    Input::Command { token, command }
 }
 
 /// Who holds each lease until when, and its token, which grows with every change of hands.

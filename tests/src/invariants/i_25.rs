@@ -46,6 +46,7 @@ impl AfterTheMargin {
             | ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::MayRunTwice { .. }
+            | ShardingEvent::AllocationUnanswered { .. }
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::ShardFailed { .. }

@@ -89,6 +89,7 @@ impl OneHome {
             ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::MayRunTwice { .. }
+            | ShardingEvent::AllocationUnanswered { .. }
             | ShardingEvent::ShardStopped { .. }
             | ShardingEvent::ShardFailed { .. }
             | ShardingEvent::ShardLeaseLost { .. }

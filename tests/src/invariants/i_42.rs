@@ -89,6 +89,7 @@ pub(super) fn on_event(
         | ShardingEvent::KindRefused { .. }
         | ShardingEvent::KindRefusedOn { .. }
         | ShardingEvent::MayRunTwice { .. }
+        | ShardingEvent::AllocationUnanswered { .. }
         | ShardingEvent::CoordinatorStarted { .. }
         | ShardingEvent::CoordinatorRecovered { .. }
         | ShardingEvent::ShardAllocated { .. }

@@ -54,6 +54,7 @@ impl Sim {
             Effect::Singleton(order) => self.on_instance_order(process, order),
             Effect::Lease(owner, order) => self.on_lease_order(process, owner, order),
             Effect::Store(owner, request) => self.on_store_order(process, owner, request),
+            Effect::Allocate(_) => {} // no kind here has a strategy that is asked
             Effect::Quarantine(node) => {
                 self.trace.begin(self.now, process, b'Q');
                 self.trace.number(node.uid());
@@ -205,6 +206,7 @@ impl Sim {
             | ShardingEvent::KindRefused { .. }
             | ShardingEvent::KindRefusedOn { .. }
             | ShardingEvent::MayRunTwice { .. }
+            | ShardingEvent::AllocationUnanswered { .. }
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::CoordinatorStateLate { .. }

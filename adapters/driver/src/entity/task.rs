@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -90,6 +90,17 @@ impl Reports {
             gate: Arc::clone(&self.gate),
             sleep: self.sleep.clone(),
             ..Self::default()
+        }
+    }
+
+    /// Waits for a time of the users' runtime; for ever where there is none.
+    pub(crate) fn until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
+        let sleeping = self.sleep.as_ref().map(|sleep| sleep.at(at));
+        async move {
+            match sleeping {
+                Some(sleeping) => sleeping.await,
+                None => pending().await,
+            }
         }
     }
 

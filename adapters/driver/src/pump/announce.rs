@@ -200,6 +200,9 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
         ShardingEvent::MayRunTwice { strategy } => tracing::warn!(
             target: "cluster::sharding", event = "may_run_twice", %me, %kind, strategy, "{event}"
         ),
+        ShardingEvent::AllocationUnanswered { shards } => tracing::warn!(
+            target: "cluster::sharding", event = "allocation_unanswered", %me, %kind, shards, "{event}"
+        ),
         ShardingEvent::ShardFailed { shard } => tracing::warn!(
             target: "cluster::sharding", event = "shard_failed", %me, %kind, %shard,
             "the store failed to say or keep what the shard remembers; it begins again after a pause"

@@ -7,6 +7,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::EntityReport;
 use quorate_core::lease::protocol::LeaseReport;
 use quorate_core::owner::Owner;
+use quorate_core::sharding::protocol::AllocationAnswer;
 use quorate_core::store::StoreReport;
 use quorate_core::time::{Instant, Now};
 
@@ -21,6 +22,7 @@ pub(crate) enum Feedback {
     Instance(EntityReport),
     Lease(Owner, LeaseReport),
     Stored(Owner, StoreReport),
+    Allocated(AllocationAnswer),
 }
 
 /// See the module.

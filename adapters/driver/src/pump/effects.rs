@@ -3,14 +3,14 @@
 
 use quorate_core::effect::{Answer, Effect, EntityOrder, Output};
 use quorate_core::event::{Event, MembershipEvent};
-use quorate_core::input::{EntityReport, Input, Token};
+use quorate_core::input::{Command, EntityReport, Input, ShardingCommand, Token};
 
 use super::Pump;
 use super::action::Action;
 use super::base::Feedback;
 use super::limits::FEEDBACK_PER_TURN;
 use super::machine::Machine;
-use super::replies::Follows;
+use super::replies::{Follows, Waiting};
 use super::{announce, policy};
 
 impl<M: Machine> Pump<M> {
@@ -41,6 +41,10 @@ impl<M: Machine> Pump<M> {
         let event = self.links.next_event().map(Input::Link);
         let feedback = || {
             self.base.feedback.pop_front().map(|feedback| match feedback {
+                Feedback::Allocated(answer) => Input::Command {
+                    token: self.replies.insert(Waiting::Nobody),
+                    command: Command::Sharding(ShardingCommand::AnswerAllocation(answer)),
+                },
                 Feedback::Lease(owner, report) => Input::Lease(owner, report),
                 Feedback::Stored(owner, report) => Input::Stored(owner, report),
                 Feedback::Entity(report) => Input::Entity(report),
@@ -63,6 +67,7 @@ impl<M: Machine> Pump<M> {
             | Effect::Singleton(_)
             | Effect::Lease(..)
             | Effect::Store(..)
+            | Effect::Allocate(_)
             | Effect::Quarantine(_)
             | Effect::Halt(_)) => self.apply_other(other),
         }
@@ -118,6 +123,10 @@ impl<M: Machine> Pump<M> {
                 let answer = self.stores.order(owner, request);
                 self.not_stored(answer);
             }
+            Effect::Allocate(question) => match self.entities.decide(*question) {
+                Ok(task) => self.base.act(Action::Start(task)),
+                Err(answer) => self.base.feedback.push_back(Feedback::Allocated(answer)),
+            },
             Effect::Halt(reason) => {
                 self.halted = Some(reason);
                 self.stop();

@@ -51,7 +51,10 @@ impl<M: Machine> Pump<M> {
             match feedback {
                 Feedback::Entity(report) => said.push_back(report),
                 // Nobody is there any more for whom the node asked, and asks to singletons were answered when it ended.
-                Feedback::Lease(..) | Feedback::Stored(..) | Feedback::Instance(_) => {}
+                Feedback::Lease(..)
+                | Feedback::Stored(..)
+                | Feedback::Instance(_)
+                | Feedback::Allocated(_) => {}
             }
         }
         self.instances.kill_all();

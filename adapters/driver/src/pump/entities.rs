@@ -5,19 +5,23 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use quorate_core::effect::{EntityOrder, PlacementToken};
+use quorate_core::effect::{AllocationQuestion, EntityOrder, PlacementToken};
 use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
+use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 
 use super::action::EntityTask;
 use super::slots::Slots;
+use crate::allocating::Decider;
 use crate::durable::DurableCounters;
 use crate::entity::{Delivery, FailureCounters, Mailbox, Reports, Start, Starter, Who};
 
 struct Registered {
     name: Arc<str>,
     starter: Option<Arc<dyn Starter>>,
+    /// Who says where its shards go, where the application does.
+    decider: Option<Decider>,
 }
 
 /// The table of a node's entities.
@@ -36,17 +40,46 @@ impl Entities {
 
     /// Notes how entities of a kind are started; says whether the kind is new. A kind that can be started stays so when
     /// it is registered again as a proxy.
-    pub(crate) fn register(&mut self, name: &Arc<str>, starter: Option<Arc<dyn Starter>>) -> Option<KindId> {
+    pub(crate) fn register(
+        &mut self,
+        name: &Arc<str>,
+        starter: Option<Arc<dyn Starter>>,
+        decider: Option<Decider>,
+    ) -> Option<KindId> {
         let kind = KindId::of(name);
         if let Some(known) = self.kinds.get_mut(&kind) {
             if known.name == *name && known.starter.is_none() {
                 known.starter = starter;
             }
+            if known.name == *name && known.decider.is_none() {
+                known.decider = decider;
+            }
             return None;
         }
         let name = Arc::clone(name);
-        self.kinds.insert(kind, Registered { name, starter });
+        let registered = Registered {
+            name,
+            starter,
+            decider,
+        };
+        self.kinds.insert(kind, registered);
         Some(kind)
+    }
+
+    /// The task that has the application say where shards of a kind go; the answer at once if there is nobody to ask.
+    pub(crate) fn decide(&self, question: AllocationQuestion) -> Result<EntityTask, AllocationAnswer> {
+        let registered = self.kinds.get(&question.kind);
+        match registered.and_then(|registered| registered.decider.as_ref()) {
+            Some(decider) => {
+                let too_late = self.slots.reports().until(question.deadline);
+                Ok(decider.task(question, too_late))
+            }
+            None => Err(AllocationAnswer {
+                kind: question.kind,
+                number: question.number,
+                decided: AllocationDecided::Failed,
+            }),
+        }
     }
 
     pub(crate) fn forget(&mut self, kind: KindId) {

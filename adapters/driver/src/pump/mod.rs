@@ -242,13 +242,14 @@ impl<M: Machine> Pump<M> {
             ControlCommand::Register {
                 settings,
                 starter,
+                decider,
                 reply,
             } => {
                 if settings.hosts && settings.lease && !self.leases.has_keeper() {
                     let refused = ShardingCommandError::NoLeaseKeeper;
                     return reply.send(Answer::Refused(CommandError::Sharding(refused)));
                 }
-                let forget = self.entities.register(&settings.name, starter);
+                let forget = self.entities.register(&settings.name, starter, decider);
                 let token = self.replies.insert(Waiting::Register { reply, forget });
                 let command = ShardingCommand::RegisterKind(settings);
                 (token, Command::Sharding(command))

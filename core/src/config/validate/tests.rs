@@ -172,6 +172,9 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("sharding.rebalance_interval", |c| {
             c.sharding.rebalance_interval = Duration::ZERO
         }),
+        ("sharding.allocation_timeout", |c| {
+            c.sharding.allocation_timeout = Duration::ZERO
+        }),
         ("sharding.lease_retry_interval", |c| {
             c.sharding.lease_retry_interval = Duration::ZERO
         }),

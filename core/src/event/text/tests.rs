@@ -153,6 +153,8 @@ fn sharding() -> Vec<ShardingEvent> {
             shard,
             home: home.clone(),
         },
+        ShardingEvent::AllocationUnanswered { shards: 0 },
+        ShardingEvent::AllocationUnanswered { shards: 3 },
         ShardingEvent::ShardStarted { shard, term },
         ShardingEvent::ShardStopped { shard },
         ShardingEvent::ShardFailed { shard },

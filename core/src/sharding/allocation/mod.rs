@@ -49,7 +49,8 @@ impl AllocationSettings {
         desired: &DesiredHomes,
     ) -> Option<usize> {
         let chosen = match self {
-            Self::LeastShards(_) | Self::LeastShardsOneByOne(_) => None,
+            // Who is asked answers later, and may leave it to this.
+            Self::LeastShards(_) | Self::LeastShardsOneByOne(_) | Self::Asked(_) => None,
             Self::ConsistentHashing(limits) => hashing::allocate(regions, shard, *limits),
             Self::External => external::allocate(requester, desired.get(&shard), regions),
             Self::Custom(_) if regions.is_empty() => None,
@@ -78,6 +79,7 @@ impl AllocationSettings {
             }
             Self::ConsistentHashing(limits) => hashing::rebalance(regions, in_progress, *limits),
             Self::External => external::rebalance(regions, in_progress, desired),
+            Self::Asked(_) => Vec::new(),
             Self::Custom(custom) => {
                 let wanted = custom.strategy().rebalance(regions, in_progress);
                 let there: BTreeSet<ShardId> =

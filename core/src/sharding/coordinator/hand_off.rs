@@ -11,7 +11,6 @@ use crate::handoff::Barrier;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
-use crate::sharding::allocation::{is_good_time, neighbours};
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -119,34 +118,6 @@ impl Coordinator {
         };
         if hand_off.stage == Stage::Stopping && hand_off.owners.remove(from) {
             self.advance(cx, shard);
-        }
-    }
-
-    /// Looks at the balance, and moves what should move.
-    pub(super) fn on_rebalance_tick(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_active() {
-            return;
-        }
-        let at = cx.mono() + cx.config().sharding.rebalance_interval;
-        cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
-        if self.paused {
-            return;
-        }
-        if !self.unheard.is_empty() {
-            return;
-        }
-        let loads = self.loads(cx);
-        if cx.view().is_shutting_down() || !is_good_time(&loads, neighbours(cx.view())) {
-            return;
-        }
-        let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
-        let chosen = self.strategy(cx).rebalance(&loads, &moving, &self.desired);
-        let now = cx.mono();
-        self.resting.retain(|_, until| *until > now);
-        for shard in chosen {
-            if !self.resting.contains_key(&shard) {
-                self.begin_hand_off(cx, shard);
-            }
         }
     }
 
@@ -323,7 +294,7 @@ impl Coordinator {
         }
     }
 
-    fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+    pub(super) fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         if let Some(home) = self.homes.get(&shard).cloned() {
             self.note(cx, shard, ShardDecision::Moves { from: home.clone() });
             let owners = BTreeSet::from([home]);

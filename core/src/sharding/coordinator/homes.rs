@@ -28,7 +28,7 @@ const AROUND_SHARDS_BYTES: usize = 4;
 const AROUND_HOMES_BYTES: usize = 32;
 
 /// Shards that one step may allocate, each a handful of messages: as many as a region may flush.
-const ALLOCATIONS_PER_STEP: usize = 256;
+pub(super) const ALLOCATIONS_PER_STEP: usize = 256;
 
 /// When the next step follows: after the host has had its turn, and before anything else is due.
 const STEP: Duration = Duration::from_micros(1);
@@ -177,6 +177,7 @@ impl Coordinator {
                 self.homeless.clear();
             }
         }
+        self.ask_for_homes(cx);
         self.store(cx);
     }
 
@@ -207,7 +208,7 @@ impl Coordinator {
         self.has_enough
     }
 
-    /// Chooses the most suitable region for a shard without a home; `false` if there is none.
+    /// Chooses the most suitable region for a shard without a home, or has the application asked; `false` if there is none.
     fn allocate(&mut self, cx: &mut Cx<'_>, shard: ShardId) -> bool {
         assert!(
             self.is_active() && !self.paused,
@@ -224,11 +225,15 @@ impl Coordinator {
             }
             return true;
         }
+        let strategy = self.strategy(cx);
+        if matches!(strategy, AllocationSettings::Asked(_)) {
+            let may_go_somewhere = !loads.is_empty();
+            self.will_ask_for(shard);
+            return may_go_somewhere;
+        }
         let requesters = self.requesters.get(&shard);
         let requester = requesters.and_then(|requesters| requesters.first());
-        let chosen = self
-            .strategy(cx)
-            .allocate(requester, shard, &loads, &self.desired);
+        let chosen = strategy.allocate(requester, shard, &loads, &self.desired);
         let Some(home) = chosen.and_then(|at| loads.get(at)).map(|load| load.node.clone()) else {
             return false;
         };

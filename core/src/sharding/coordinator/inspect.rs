@@ -109,6 +109,11 @@ impl Coordinator {
                 "coordinator: shards wait to be allocated before it recovered",
             ));
         }
+        if !self.asking.is_idle() && !self.is_active() {
+            return Err(String::from(
+                "coordinator: the application is asked before it recovered",
+            ));
+        }
         if let Some(id) = self.unconfirmed.iter().find(|id| !self.homes.contains_key(id)) {
             return Err(format!("coordinator: shard {id} starts nowhere"));
         }

@@ -1,10 +1,12 @@
 //! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only one who does.
 //! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
 //!
-//! `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts together what one frame could not hold), `homes` answers and allocates, `decisions` has a home
+//! `asking` has the application decide where it wants to, `balance` looks at what should move, `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts together what one frame could not hold), `homes` answers and allocates, `decisions` has a home
 //! stored before anybody hears of it (`storing` asks, `ledger` knows what the log holds, `record` its bytes), `hand_off` moves shards,
 //! `tokens` knows which placement came later, `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
 
+mod asking;
+mod balance;
 mod decisions;
 mod hand_off;
 mod history;
@@ -27,6 +29,7 @@ use crate::ident::{Address, UniqueAddress};
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::allocation::DesiredHomes;
+use crate::sharding::coordinator::asking::Asking;
 use crate::sharding::coordinator::hand_off::HandOff;
 use crate::sharding::coordinator::history::History;
 use crate::sharding::coordinator::ledger::Ledger;
@@ -102,6 +105,7 @@ pub(crate) struct Coordinator {
     /// How often the store has refused to serve this coordinator since it last allocated.
     rejections: u32,
     history: History,
+    asking: Asking,
 }
 
 /// Where a coordinator is in its life.
@@ -149,6 +153,7 @@ impl Coordinator {
             requesters: BTreeMap::new(),
             desired: DesiredHomes::new(),
             history: History::default(),
+            asking: Asking::default(),
         }
     }
 
@@ -185,6 +190,8 @@ impl Coordinator {
             CoordinatorTimer::RegionLost(node) => self.on_margin_passed(cx, node),
             CoordinatorTimer::State => self.on_state_timer(cx),
             CoordinatorTimer::Returning => self.on_returning_timer(cx),
+            CoordinatorTimer::Homes => self.on_homes_unanswered(cx),
+            CoordinatorTimer::Moves => self.on_moves_unanswered(cx),
         }
     }
 

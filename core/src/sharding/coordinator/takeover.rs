@@ -63,6 +63,8 @@ impl Coordinator {
             CoordinatorTimer::Remembered,
             CoordinatorTimer::State,
             CoordinatorTimer::Returning,
+            CoordinatorTimer::Homes,
+            CoordinatorTimer::Moves,
         ] {
             cx.cancel(self.timer(timer));
         }
@@ -82,7 +84,10 @@ impl Coordinator {
         }
         self.give_up_log(cx);
         let rejections = self.rejections;
+        let mut asking = core::mem::take(&mut self.asking);
+        asking.forget();
         *self = Self::new(self.kind.clone());
+        self.asking = asking;
         (self.paused, self.rejections) = (paused, rejections);
         (self.desired, self.remembered) = (desired, remembered);
     }

@@ -23,6 +23,7 @@ use crate::sharding::state::ids::KindId;
 use crate::timer::Timer;
 use crate::token::Token;
 
+mod asking;
 mod conflicts;
 mod durable;
 mod parts;

@@ -56,6 +56,10 @@ counters! {
     pub coordinators_refused,
     /// Shards whose stored home did not come back in time.
     pub homes_given_up,
+    /// Questions to strategies of the application that were not answered in time, or failed.
+    pub allocations_unanswered,
+    /// Answers of such strategies to questions that are not open any more.
+    pub allocation_answers_late,
     pub watches_opened,
     /// Watches that the entity's home has confirmed, and each new home after a move.
     pub watches_confirmed,

@@ -73,6 +73,11 @@ pub enum Event {
         /// Its home.
         home: UniqueAddress,
     },
+    /// The kind's own strategy has not said in time where shards should go, or has failed.
+    AllocationUnanswered {
+        /// So many went to who asked for them, or to the most suitable region. 0: it was asked which should move, and none does.
+        shards: usize,
+    },
     /// This node has begun to host a shard.
     ShardStarted {
         /// The shard.

@@ -73,4 +73,8 @@ pub enum CoordinatorTimer {
     State,
     /// Shards have waited long enough for the home that is stored.
     Returning,
+    /// The application has not said where shards should go.
+    Homes,
+    /// The application has not said which shards should move.
+    Moves,
 }

@@ -45,8 +45,11 @@ pub enum AllocationSettings {
     /// ([`Command::SetDesiredHomes`](crate::sharding::protocol::Command::SetDesiredHomes)). A shard that nobody wants anywhere
     /// starts at the region that asks for it and stays.
     External,
-    /// The application decides.
+    /// The application decides, at once.
     Custom(CustomAllocation),
+    /// The application decides, and may take its time: the host is asked
+    /// ([`Effect::Allocate`](crate::effect::Effect::Allocate)). Named for people.
+    Asked(Arc<str>),
 }
 
 /// How much one round of rebalancing may move.
@@ -208,7 +211,7 @@ impl AllocationSettings {
             Self::ConsistentHashing(limits) => {
                 at_least_one("a region's points on the ring", usize::from(limits.virtual_nodes))
             }
-            Self::External | Self::Custom(_) => Ok(()),
+            Self::External | Self::Custom(_) | Self::Asked(_) => Ok(()),
         }
     }
 }

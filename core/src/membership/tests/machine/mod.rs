@@ -404,6 +404,7 @@ fn show(effect: &Effect) -> Option<String> {
         | Effect::Singleton(_)
         | Effect::Lease(..)
         | Effect::Store(..)
+        | Effect::Allocate(_)
         | Effect::Halt(_) => unreachable!("not membership's: {effect:?}"),
     })
 }

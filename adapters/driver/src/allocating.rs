@@ -1,0 +1,185 @@
+//! Strategies of the application that may take their time to say where shards go: a task of the users' executor asks them, and its
+//! answer goes back to the core as a command, which looks at all of it anew. Decides nothing. Spec: sharding 1.7.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use quorate_core::effect::{AllocationNeed, AllocationQuestion};
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::{Command, ShardingCommand};
+use quorate_core::sharding::ids::ShardId;
+use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided, HomeWanted, RegionShards};
+
+use crate::pump::action::EntityTask;
+use crate::shared::Shared;
+use crate::sync::{Either, race};
+
+/// Why a strategy could not say it.
+pub type AllocationFailure = Box<dyn Error + Send + Sync>;
+
+/// Where the application wants its shards, if it cannot say so at once: because it asks another service, for instance. Given to a kind
+/// with [`Kind::allocation_by`](crate::Kind::allocation_by). One that can answer at once is an
+/// [`AllocationStrategy`](crate::core::AllocationStrategy), which costs less.
+///
+/// The oldest member of the kind's role asks, on the application's executor: at most one question of each sort at a time. While one is
+/// open messages for the shards in it wait, and everything else goes on. An answer is looked at anew: a region that has
+/// gone, a shard that has got a home or has moved meanwhile are passed over. One that fails, panics or takes longer than
+/// `sharding.allocation_timeout` (5 s) counts as none, and is dropped: the shards go to who asked for them, or nothing moves, and the event
+/// `AllocationUnanswered` says so.
+///
+/// ```
+/// use std::collections::BTreeSet;
+/// use quorate_driver::core::{HomeWanted, RegionShards, ShardId, UniqueAddress};
+/// use quorate_driver::{AllocationFailure, AsyncAllocationStrategy};
+/// # async fn node_with_most_room() -> Result<String, AllocationFailure> { Ok(String::new()) }
+///
+/// /// Everything where an inventory says that there is room.
+/// struct Roomy;
+///
+/// impl AsyncAllocationStrategy for Roomy {
+///     fn name(&self) -> &str {
+///         "roomy"
+///     }
+///
+///     async fn allocate(
+///         &self,
+///         wanted: &[HomeWanted],
+///         regions: &[RegionShards],
+///     ) -> Result<Vec<(ShardId, UniqueAddress)>, AllocationFailure> {
+///         let host = node_with_most_room().await?;
+///         let found = regions.iter().find(|region| region.node.address().host() == host);
+///         let homes = found.map(|region| wanted.iter().map(|wanted| (wanted.shard, region.node.clone())));
+///         Ok(homes.into_iter().flatten().collect())
+///     }
+///
+///     async fn rebalance(
+///         &self,
+///         _regions: &[RegionShards],
+///         _in_progress: &BTreeSet<ShardId>,
+///     ) -> Result<Vec<ShardId>, AllocationFailure> {
+///         Ok(Vec::new())
+///     }
+/// }
+/// ```
+pub trait AsyncAllocationStrategy: Send + Sync + 'static {
+    /// What an operator reads.
+    fn name(&self) -> &str;
+
+    /// Homes for shards that have none, at most 256 in one question. What is left out goes to the most suitable region. `regions` are
+    /// those that may have shards, sorted by node and not empty.
+    ///
+    /// # Errors
+    /// As for an answer that does not come: the shards go to who asked for them.
+    ///
+    /// # Cancel safety
+    /// It is dropped when its time is over.
+    fn allocate(
+        &self,
+        wanted: &[HomeWanted],
+        regions: &[RegionShards],
+    ) -> impl Future<Output = Result<Vec<(ShardId, UniqueAddress)>, AllocationFailure>> + Send;
+
+    /// Shards that should be taken from their regions now; those in progress are moving already. Asked at every look at the balance
+    /// (`sharding.rebalance_interval`) while all members of the data center are reachable and settled and have one version.
+    ///
+    /// # Errors
+    /// As for an answer that does not come: nothing moves.
+    ///
+    /// # Cancel safety
+    /// It is dropped when its time is over.
+    fn rebalance(
+        &self,
+        regions: &[RegionShards],
+        in_progress: &BTreeSet<ShardId>,
+    ) -> impl Future<Output = Result<Vec<ShardId>, AllocationFailure>> + Send;
+}
+
+type Deciding<'s> = Pin<Box<dyn Future<Output = Result<AllocationDecided, AllocationFailure>> + Send + 's>>;
+
+/// An [`AsyncAllocationStrategy`] of any type.
+pub(crate) trait Asked: Send + Sync {
+    fn decide<'s>(&'s self, need: &'s AllocationNeed, regions: &'s [RegionShards]) -> Deciding<'s>;
+}
+
+impl<S: AsyncAllocationStrategy> Asked for S {
+    fn decide<'s>(&'s self, need: &'s AllocationNeed, regions: &'s [RegionShards]) -> Deciding<'s> {
+        Box::pin(async move {
+            match need {
+                AllocationNeed::Homes(wanted) => {
+                    let homes = self.allocate(wanted, regions).await?;
+                    Ok(AllocationDecided::Homes(homes))
+                }
+                AllocationNeed::Moves { in_progress } => {
+                    let shards = self.rebalance(regions, in_progress).await?;
+                    Ok(AllocationDecided::Moves(shards))
+                }
+            }
+        })
+    }
+}
+
+/// A kind's strategy and the way back to its node.
+pub(crate) struct Decider {
+    strategy: Arc<dyn Asked>,
+    shared: Arc<Shared>,
+}
+
+impl Decider {
+    pub(crate) fn new(strategy: Arc<dyn Asked>, shared: Arc<Shared>) -> Self {
+        Self { strategy, shared }
+    }
+
+    /// The task that asks, until the time is over, and answers.
+    pub(crate) fn task(
+        &self,
+        question: AllocationQuestion,
+        too_late: impl Future<Output = ()> + Send + 'static,
+    ) -> EntityTask {
+        let (strategy, shared) = (Arc::clone(&self.strategy), Arc::clone(&self.shared));
+        Box::pin(async move {
+            let AllocationQuestion {
+                kind, number, need, ..
+            } = &question;
+            let deciding = guarded(|| strategy.decide(need, &question.regions));
+            let decided = match race(deciding, too_late).await {
+                Either::Left(Ok(decided)) => decided,
+                Either::Left(Err(error)) => {
+                    tracing::warn!(
+                        target: "cluster::sharding", event = "allocation_failed", ?kind, %error,
+                        "the kind's own strategy could not say where shards should be"
+                    );
+                    AllocationDecided::Failed
+                }
+                // The node knows by its own clock.
+                Either::Right(()) => return,
+            };
+            let answer = AllocationAnswer {
+                kind: *kind,
+                number: *number,
+                decided,
+            };
+            let command = Command::Sharding(ShardingCommand::AnswerAllocation(answer));
+            // An error says that the node has ended.
+            let _ended = shared.core(command).await;
+        })
+    }
+}
+
+/// Runs a strategy to its end; a panic of it is a failure. Nothing that it has touched is looked at afterwards but by itself.
+async fn guarded<'s>(begin: impl FnOnce() -> Deciding<'s>) -> Result<AllocationDecided, AllocationFailure> {
+    let panicked = |_| AllocationFailure::from("it has panicked");
+    let deciding = catch_unwind(AssertUnwindSafe(begin)).map_err(panicked)?;
+    let mut deciding = pin!(deciding);
+    poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| deciding.as_mut().poll(cx))) {
+            Ok(polled) => polled,
+            Err(panic) => Poll::Ready(Err(panicked(panic))),
+        },
+    )
+    .await
+}

@@ -1,0 +1,51 @@
+//! Which shards move for balance: when it is looked at, and what has to be so. Never moves anything itself; `hand_off` does. Spec:
+//! sharding 1.7, 10.12.
+
+use alloc::collections::BTreeSet;
+
+use super::Coordinator;
+use crate::sharding::Cx;
+use crate::sharding::allocation::{AllocationSettings, is_good_time, neighbours};
+use crate::sharding::state::ids::ShardId;
+use crate::timer::CoordinatorTimer;
+
+impl Coordinator {
+    /// Looks at the balance, and moves what should move.
+    pub(super) fn on_rebalance_tick(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_active() {
+            return;
+        }
+        let at = cx.mono() + cx.config().sharding.rebalance_interval;
+        cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        if !self.may_balance(cx) {
+            return;
+        }
+        let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
+        let strategy = self.strategy(cx);
+        if matches!(strategy, AllocationSettings::Asked(_)) {
+            return self.ask_for_moves(cx, moving);
+        }
+        let chosen = strategy.rebalance(&self.loads(cx), &moving, &self.desired);
+        self.begin_moves(cx, chosen);
+    }
+
+    /// Whether anything may be moved for balance now.
+    pub(super) fn may_balance(&self, cx: &Cx<'_>) -> bool {
+        self.is_active()
+            && !self.paused
+            && self.unheard.is_empty()
+            && !cx.view().is_shutting_down()
+            && is_good_time(&self.loads(cx), neighbours(cx.view()))
+    }
+
+    /// Begins to move these, but not what was cancelled a while ago, or moves already.
+    pub(super) fn begin_moves(&mut self, cx: &mut Cx<'_>, chosen: impl IntoIterator<Item = ShardId>) {
+        let now = cx.mono();
+        self.resting.retain(|_, until| *until > now);
+        for shard in chosen {
+            if !self.resting.contains_key(&shard) && !self.hand_offs.contains_key(&shard) {
+                self.begin_hand_off(cx, shard);
+            }
+        }
+    }
+}
