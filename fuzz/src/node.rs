@@ -219,7 +219,7 @@ fn fields(shards: u32, hosts: bool) -> KindFields {
         extractor: "siphash-1-3".into(),
         keeping: hosts.then_some(Keeping {
             store: StoreMode::Memory,
-            remember_entities: false,
+            remember_entities: None,
         }),
     }
 }

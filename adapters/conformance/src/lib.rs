@@ -369,6 +369,7 @@ macro_rules! conformance_of_durable_entities {
             messages_that_nobody_has_confirmed_wake_their_sender,
             homes_are_found_again_after_all_nodes_were_killed,
             remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards,
+            entities_remembered_as_events_run_again_after_all_were_killed_and_once_with_other_shards,
         );
     };
 }

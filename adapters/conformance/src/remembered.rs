@@ -77,15 +77,25 @@ async fn host<A: Adapter>(node: &Cluster<A>, kind: Kind<bool, ()>, table: &Table
         let table = table.clone();
         Alarm { id, table }
     };
-    let registered = node.register(kind.remember_entities(RememberStore::Data), make);
+    let registered = node.register(kind, make);
     registered.await.expect("it is registered")
 }
 
 /// All nodes at once: nobody is up before all are, so that no node takes its own copy for that of a majority.
-async fn start<A: Adapter>(security: &Security, stores: &[MemoryStore; NODES]) -> Vec<Cluster<A>> {
-    let remembering = |config: &mut Config| {
+async fn start<A: Adapter>(
+    security: &Security,
+    remember: RememberStore,
+    stores: &[MemoryStore; NODES],
+) -> Vec<Cluster<A>> {
+    let remembering = move |config: &mut Config| {
         config.membership.min_nr_of_members = NODES;
-        config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("it is short")];
+        if remember == RememberStore::Events {
+            config.journal.voters = NODES;
+            // So that snapshots take the place of events in so short a life.
+            config.sharding.snapshot_after = 2;
+        } else {
+            config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("it is short")];
+        }
         config.sharding.updating_state_timeout = Duration::from_secs(10);
     };
     let mut nodes: Vec<Cluster<A>> = Vec::new();
@@ -122,10 +132,23 @@ async fn ask<A: Adapter>(region: &Region<bool, ()>, id: &str, stops: bool) {
 pub async fn remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards<A: Adapter>(
     security: &Security,
 ) {
+    live_four_times::<A>(security, RememberStore::Data).await;
+}
+
+/// The same where it is kept as events which entities there are.
+pub async fn entities_remembered_as_events_run_again_after_all_were_killed_and_once_with_other_shards<
+    A: Adapter,
+>(
+    security: &Security,
+) {
+    live_four_times::<A>(security, RememberStore::Events).await;
+}
+
+async fn live_four_times<A: Adapter>(security: &Security, remember: RememberStore) {
     let stores = [(); NODES].map(|()| MemoryStore::new());
     let mut expected: Vec<String> = (0..ENTITIES).map(|number| format!("a/{number:02}")).collect();
     for life in 0..4 {
-        let nodes = start::<A>(security, &stores).await;
+        let nodes = start::<A>(security, remember, &stores).await;
         let table = Table::default();
         let mut regions = Vec::new();
         for node in &nodes {
@@ -134,7 +157,7 @@ pub async fn remembered_entities_run_again_after_all_were_killed_and_once_with_o
                 2 | 3 => Kind::new("alarm").shards(5).extractor(ShardExtractor::Kafka),
                 _ => unreachable!("four lives"),
             };
-            regions.push(host(node, kind, &table).await);
+            regions.push(host(node, kind.remember_entities(remember), &table).await);
         }
         if life == 0 {
             for (number, id) in expected.iter().enumerate() {

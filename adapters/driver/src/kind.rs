@@ -114,7 +114,8 @@ impl<M, R> Kind<M, R> {
     /// is stored, which costs its first message a write to a majority. Nobody is passivated for being idle, or because there are
     /// many.
     ///
-    /// The same on every node that hosts the kind, whose name then has at most 230 bytes. Mirrors `remember-entities` and
+    /// [`RememberStore::Data`] keeps that in replicated data, [`RememberStore::Events`] in a log per shard on a majority of the nodes' own
+    /// stores (`journal.voters`), which an earlier home of the shard cannot write any more. The same on every node that hosts the kind, whose name then has at most 230 bytes. Mirrors `remember-entities` and
     /// `remember-entities-store`.
     ///
     /// ```

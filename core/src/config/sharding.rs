@@ -77,9 +77,12 @@ pub struct ShardingConfig {
     /// A coordinator that its store has refused, because another one has written, begins anew after this time (default 5 s, > 0);
     /// refused again, after up to five times as much, and a fifth by chance. Mirrors `coordinator-failure-backoff`.
     pub coordinator_failure_backoff: Duration,
-    /// Changes of a coordinator's state that are kept before a snapshot takes their place (default 1000, >= 1), where they are kept as
-    /// events. Mirrors `snapshot-after`.
+    /// Changes of a coordinator's state, and of which entities a shard has, that are kept before a snapshot takes their place (default 1000,
+    /// >= 1), where they are kept as events. Mirrors `snapshot-after`.
     pub snapshot_after: usize,
+    /// Ids of entities in one write, where they are remembered as events (default 100, >= 1); what waits beyond that is the next write.
+    /// Mirrors `event-sourced-remember-entities-store.max-updates-per-write`.
+    pub remember_updates_per_write: usize,
     /// How long shards that nobody runs wait for their stored home when its node is no member yet, before another one is chosen
     /// (default 10 s, > 0; the removal margin if that is longer). After all nodes were killed it is the time for them to come back.
     pub home_return_timeout: Duration,
@@ -129,6 +132,7 @@ impl Default for ShardingConfig {
             state_store_mode: StoreMode::Memory,
             coordinator_failure_backoff: Duration::from_secs(5),
             snapshot_after: 1000,
+            remember_updates_per_write: 100,
             home_return_timeout: Duration::from_secs(10),
             lease_retry_interval: Duration::from_secs(5),
             lease_time_to_live: Duration::from_secs(120),
@@ -176,6 +180,10 @@ impl ShardingConfig {
         positive("sharding.home_return_timeout", self.home_return_timeout)?;
         at_least_one("sharding.snapshot_after", self.snapshot_after)?;
         positive("sharding.allocation_timeout", self.allocation_timeout)?;
+        at_least_one(
+            "sharding.remember_updates_per_write",
+            self.remember_updates_per_write,
+        )?;
         positive("sharding.lease_retry_interval", self.lease_retry_interval)?;
         positive("sharding.lease_time_to_live", self.lease_time_to_live)?;
         positive(

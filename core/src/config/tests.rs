@@ -207,7 +207,7 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
 #[test]
 fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
     const FRAME: (usize, usize) = (1 << 10, 16 << 20);
-    let keys: [(&str, Set<usize>, (usize, usize)); 20] = [
+    let keys: [(&str, Set<usize>, (usize, usize)); 21] = [
         (
             "membership.min_nr_of_members",
             |c, v| c.membership.min_nr_of_members = v,
@@ -264,6 +264,11 @@ fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
         (
             "sharding.snapshot_after",
             |c, v| c.sharding.snapshot_after = v,
+            (1, usize::MAX),
+        ),
+        (
+            "sharding.remember_updates_per_write",
+            |c, v| c.sharding.remember_updates_per_write = v,
             (1, usize::MAX),
         ),
         (

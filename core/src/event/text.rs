@@ -364,6 +364,12 @@ impl Display for ShardingEvent {
                 f,
                 "the store failed to say or keep what shard {shard} remembers; it begins again after a pause"
             ),
+            Self::RememberedDamaged { shard: Some(shard) } => {
+                write!(f, "what is stored of which entities shard {shard} has is damaged")
+            }
+            Self::RememberedDamaged { shard: None } => {
+                f.write_str("what is stored of which shards have remembered entities is damaged")
+            }
             Self::ShardLeaseLost { shard } => write!(
                 f,
                 "the lease of shard {shard} was lost; its entities were stopped at once and wait for it"

@@ -19,6 +19,7 @@ use crate::sharding::remembered::NAME_BYTES_MAX;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindDifference, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
+use crate::sharding::state::remember::RememberStore;
 use crate::sharding::{Machines, Sharding};
 use crate::view::Phase;
 
@@ -136,6 +137,10 @@ impl Sharding {
                 ShardingCommandError::NameTooLongToRemember,
             ));
         }
+        if settings.remember_entities == Some(RememberStore::Events) && cx.config().journal.voters == 0 {
+            let error = ShardingCommandError::RememberStoreUnavailable;
+            return Err(CommandError::Sharding(error));
+        }
         if let Some(Err(error)) = settings.allocation.as_ref().map(AllocationSettings::check) {
             return Err(CommandError::Sharding(ShardingCommandError::BadAllocation(error)));
         }
@@ -178,7 +183,9 @@ impl Sharding {
         self.drop_machines(cx, id);
         let configured = &cx.config().sharding.passivation;
         let passivation = settings.passivation.as_ref().unwrap_or(configured).clone();
-        let remembers = fields.keeping.is_some_and(|keeping| keeping.remember_entities);
+        let remembers = fields
+            .keeping
+            .is_some_and(|keeping| keeping.remember_entities.is_some());
         let passivation = passivation.unless_remembered(remembers);
         let kind = Kind::new(id, settings, &cx.config().downing.strategy);
         let mut machines = Machines {

@@ -63,7 +63,7 @@ impl KindFields {
             shards: settings.shards,
             extractor: Arc::from(settings.extractor.name()),
             keeping: settings.hosts.then_some(Keeping {
-                remember_entities: settings.remember_entities.is_some(),
+                remember_entities: settings.remember_entities,
                 store: settings.store_mode.unwrap_or(StoreMode::Memory),
             }),
         }

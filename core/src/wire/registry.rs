@@ -17,6 +17,7 @@ use crate::ident::Role;
 use crate::sharding::protocol::registry::{Announced, KINDS_PER_NODE_MAX, RegistryMsg, Verdict};
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::KindId;
+use crate::sharding::state::remember::RememberStore;
 
 const ANNOUNCE: u8 = 1;
 const VERDICTS: u8 = 2;
@@ -31,6 +32,10 @@ const FLAG_RUNNING: u8 = 2;
 
 const FLAG_KEEPS: u8 = 1;
 const FLAG_REMEMBERS: u8 = 2;
+
+/// In the number of the store mode of a kind that remembers its entities: in logs. A reader of an earlier version takes that for a mode
+/// that it does not know, and so for another kind than one that does not.
+const IN_EVENTS: u8 = 1 << 7;
 
 pub(super) fn put(message: &RegistryMsg, out: &mut Vec<u8>) -> Result<(), WireError> {
     match message {
@@ -99,20 +104,47 @@ pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), W
     };
     out.push(
         FLAG_KEEPS
-            | if keeping.remember_entities {
+            | if keeping.remember_entities.is_some() {
                 FLAG_REMEMBERS
             } else {
                 0
             },
     );
-    out.push(match keeping.store {
+    let mode = match keeping.store {
         StoreMode::Memory => 0,
         StoreMode::DistributedData => 1,
         StoreMode::Events => 2,
         StoreMode::Other { code: 0..=2 } => return Err(WireError::Unencodable { what: "store mode" }),
         StoreMode::Other { code } => code,
+    };
+    out.push(match keeping.remember_entities {
+        None => mode,
+        Some(RememberStore::Data) if mode & IN_EVENTS == 0 => mode,
+        Some(RememberStore::Events) if mode & IN_EVENTS == 0 => mode | IN_EVENTS,
+        Some(RememberStore::Data | RememberStore::Events) => {
+            return Err(WireError::Unencodable { what: "store mode" });
+        }
     });
     Ok(())
+}
+
+/// The store mode, and where a kind that remembers its entities does so.
+fn read_keeping(remembers: bool, code: u8) -> Keeping {
+    let in_events = remembers && code & IN_EVENTS != 0;
+    let mode = if in_events { code & !IN_EVENTS } else { code };
+    Keeping {
+        remember_entities: remembers.then_some(if in_events {
+            RememberStore::Events
+        } else {
+            RememberStore::Data
+        }),
+        store: match mode {
+            0 => StoreMode::Memory,
+            1 => StoreMode::DistributedData,
+            2 => StoreMode::Events,
+            code => StoreMode::Other { code },
+        },
+    }
 }
 
 pub(super) fn read_fields(reader: &mut Reader<'_>) -> Result<KindFields, WireError> {
@@ -125,15 +157,9 @@ pub(super) fn read_fields(reader: &mut Reader<'_>) -> Result<KindFields, WireErr
     let extractor = Arc::from(reader.text("extractor")?);
     let keeping = match reader.u8()? {
         0 => None,
-        flags if flags & FLAG_KEEPS != 0 && flags & !(FLAG_KEEPS | FLAG_REMEMBERS) == 0 => Some(Keeping {
-            remember_entities: flags & FLAG_REMEMBERS != 0,
-            store: match reader.u8()? {
-                0 => StoreMode::Memory,
-                1 => StoreMode::DistributedData,
-                2 => StoreMode::Events,
-                code => StoreMode::Other { code },
-            },
-        }),
+        flags if flags & FLAG_KEEPS != 0 && flags & !(FLAG_KEEPS | FLAG_REMEMBERS) == 0 => {
+            Some(read_keeping(flags & FLAG_REMEMBERS != 0, reader.u8()?))
+        }
         _ => return Err(WireError::Malformed { what: "kind flags" }),
     };
     let fields = KindFields {

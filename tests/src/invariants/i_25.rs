@@ -50,6 +50,7 @@ impl AfterTheMargin {
             | ShardingEvent::CoordinatorStarted { .. }
             | ShardingEvent::CoordinatorRecovered { .. }
             | ShardingEvent::ShardFailed { .. }
+            | ShardingEvent::RememberedDamaged { .. }
             | ShardingEvent::ShardLeaseLost { .. }
             | ShardingEvent::CoordinatorStateLate { .. }
             | ShardingEvent::CoordinatorRefused { .. }

@@ -92,6 +92,7 @@ impl OneHome {
             | ShardingEvent::AllocationUnanswered { .. }
             | ShardingEvent::ShardStopped { .. }
             | ShardingEvent::ShardFailed { .. }
+            | ShardingEvent::RememberedDamaged { .. }
             | ShardingEvent::ShardLeaseLost { .. }
             | ShardingEvent::CoordinatorStateLate { .. }
             | ShardingEvent::CoordinatorRefused { .. }

@@ -94,6 +94,7 @@ pub(super) fn on_event(
         | ShardingEvent::CoordinatorRecovered { .. }
         | ShardingEvent::ShardAllocated { .. }
         | ShardingEvent::ShardFailed { .. }
+        | ShardingEvent::RememberedDamaged { .. }
         | ShardingEvent::ShardLeaseLost { .. }
         | ShardingEvent::CoordinatorStateLate { .. }
         | ShardingEvent::CoordinatorRefused { .. }

@@ -213,6 +213,7 @@ impl Sim {
             | ShardingEvent::CoordinatorRefused { .. }
             | ShardingEvent::CoordinatorStateDamaged
             | ShardingEvent::ShardAllocated { .. }
+            | ShardingEvent::RememberedDamaged { .. }
             | ShardingEvent::ShardStopTimeout { .. }
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }

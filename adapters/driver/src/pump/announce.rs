@@ -226,6 +226,9 @@ fn sharding(me: &UniqueAddress, kind: &dyn std::fmt::Display, event: &ShardingEv
         ShardingEvent::BufferHasRoom => {
             tracing::info!(target: "cluster::sharding", event = "buffer_has_room", %me, %kind);
         }
+        ShardingEvent::RememberedDamaged { .. } => tracing::error!(
+            target: "cluster::sharding", event = "remembered_damaged", %me, %kind, "{event}"
+        ),
         ShardingEvent::CoordinatorStateDamaged => tracing::error!(
             target: "cluster::sharding", event = "coordinator_state_damaged", %me, %kind, "{event}"
         ),

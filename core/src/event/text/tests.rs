@@ -158,6 +158,8 @@ fn sharding() -> Vec<ShardingEvent> {
         ShardingEvent::ShardStarted { shard, term },
         ShardingEvent::ShardStopped { shard },
         ShardingEvent::ShardFailed { shard },
+        ShardingEvent::RememberedDamaged { shard: Some(shard) },
+        ShardingEvent::RememberedDamaged { shard: None },
         ShardingEvent::ShardLeaseLost { shard },
         ShardingEvent::ShardStopTimeout { shard },
         ShardingEvent::HandOffTimeout {

@@ -7,24 +7,31 @@ use alloc::vec::Vec;
 use super::Coordinator;
 use crate::ddata::crdt::Element;
 use crate::effect::Answer;
+use crate::event::ShardingEvent;
 use crate::input::StoreAsk;
+use crate::journal::state::Claim;
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
-use crate::sharding::remembered::{Done, StoredSet, coordinator_keys, coordinator_part};
+use crate::sharding::remembered::{
+    Done, NameStore, StoredLog, StoredSet, coordinator_keys, coordinator_part, shards_log,
+};
 use crate::sharding::state::ids::ShardId;
+use crate::sharding::state::remember::RememberStore;
 use crate::timer::CoordinatorTimer;
 
 /// The shards of a kind that remembers its entities.
 #[derive(Clone, Debug)]
 pub(super) struct RememberedShards {
-    store: StoredSet,
+    store: NameStore,
     /// `None` until the store has said so.
     known: Option<BTreeSet<ShardId>>,
     /// Being written.
     adding: BTreeSet<ShardId>,
     /// To be written next.
     waiting: BTreeSet<ShardId>,
+    /// It was said that what the store has is damaged.
+    is_damaged: bool,
     /// Counts questions to the store, over all tenures of this node: an answer to an earlier one is passed over.
     requests: u64,
 }
@@ -32,10 +39,20 @@ pub(super) struct RememberedShards {
 impl RememberedShards {
     /// Those of a kind, if it remembers any.
     pub(super) fn of(kind: &Kind) -> Option<Self> {
-        kind.settings.remember_entities?;
-        let keys = coordinator_keys(&kind.settings.name)?;
+        let (user, name) = (StoreUser::Coordinator, &kind.settings.name);
+        let store = match kind.settings.remember_entities? {
+            RememberStore::Data => {
+                let keys = coordinator_keys(name)?;
+                NameStore::Data(StoredSet::new(kind.id, user, keys, part_of))
+            }
+            // Shards only come, whoever says so: of two that coordinate the later one has the log, and the other tries again.
+            RememberStore::Events => {
+                NameStore::Log(StoredLog::new(kind.id, user, shards_log(name), Claim::Term))
+            }
+        };
         Some(Self {
-            store: StoredSet::new(kind.id, StoreUser::Coordinator, keys, part_of),
+            store,
+            is_damaged: false,
             known: None,
             adding: BTreeSet::new(),
             waiting: BTreeSet::new(),
@@ -44,8 +61,9 @@ impl RememberedShards {
     }
 
     /// This node coordinates no more: what it knows may change.
-    pub(super) fn forget(&mut self) {
-        self.store.give_up();
+    pub(super) fn forget(&mut self, cx: &mut Cx<'_>) {
+        self.store.give_up(cx);
+        self.is_damaged = false;
         self.known = None;
         self.adding.clear();
         self.waiting.clear();
@@ -116,7 +134,11 @@ impl Coordinator {
         };
         match remembered.store.on_answer(cx, ask, answer) {
             None => return,
-            Some(Done::Failed) => {
+            Some(done @ (Done::Failed | Done::Damaged)) => {
+                if done == Done::Damaged && !core::mem::replace(&mut remembered.is_damaged, true) {
+                    let event = ShardingEvent::RememberedDamaged { shard: None };
+                    cx.notify_sharding(kind.id, event);
+                }
                 let again = core::mem::take(&mut remembered.adding);
                 remembered.waiting.extend(again);
                 let at = cx.mono() + cx.config().sharding.retry_interval;

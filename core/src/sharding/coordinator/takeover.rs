@@ -80,7 +80,7 @@ impl Coordinator {
         let (paused, desired) = (self.paused, core::mem::take(&mut self.desired));
         let mut remembered = self.remembered.take();
         if let Some(remembered) = &mut remembered {
-            remembered.forget();
+            remembered.forget(cx);
         }
         self.give_up_log(cx);
         let rejections = self.rejections;

@@ -77,6 +77,9 @@ pub enum CommandError {
         /// The mode.
         mode: StoreMode,
     },
+    /// Which entities the kind has is to be remembered in logs, and this node keeps none on several stores (`journal.voters` is 0).
+    #[error("remembering entities as events needs journal.voters, which is 0")]
+    RememberStoreUnavailable,
     /// A number of the kind's allocation strategy is out of range.
     #[error("the kind's allocation strategy: {0}")]
     BadAllocation(AllocationError),

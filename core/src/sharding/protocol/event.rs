@@ -96,6 +96,12 @@ pub enum Event {
         /// The shard.
         shard: ShardId,
     },
+    /// What a log holds of which entities a shard has, or of which shards have any (`None`), is none of what is written there. The shard
+    /// tries again and again; without the shards only those begin that run already.
+    RememberedDamaged {
+        /// The shard.
+        shard: Option<ShardId>,
+    },
     /// The lease of a shard was lost: its entities were stopped at once, and begin again when it is granted once more.
     ShardLeaseLost {
         /// The shard.

@@ -272,9 +272,10 @@ impl Region {
         if !self.shards.get(&shard).is_some_and(Shard::has_stopped) {
             return;
         }
-        let Some(gone) = self.shards.remove(&shard) else {
+        let Some(mut gone) = self.shards.remove(&shard) else {
             return;
         };
+        gone.give_up_store(shared.cx);
         if self.lives_here(shared.cx, shard) {
             self.forget_home(shared.cx, shard);
         }

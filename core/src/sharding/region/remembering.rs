@@ -11,12 +11,16 @@ use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::StoreAsk;
+use crate::journal::state::Claim;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
-use crate::sharding::remembered::{Done, READ_ATTEMPTS, StoredSet, by_hash, shard_keys};
+use crate::sharding::remembered::{
+    Done, NameStore, READ_ATTEMPTS, StoredLog, StoredSet, by_hash, shard_keys, shard_log,
+};
 use crate::sharding::shard::{Remembered, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
+use crate::sharding::state::remember::RememberStore;
 use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
 
@@ -35,15 +39,20 @@ const STEP: Duration = Duration::from_micros(1);
 impl Region {
     /// What a shard remembers, if the kind does.
     pub(super) fn remembered(&self, shard: ShardId) -> Option<Remembered> {
-        self.kind.settings.remember_entities?;
-        let store = self.stored_set(shard, StoreUser::Shard(shard))?;
-        let look = self.stored_set(shard, StoreUser::Look(shard))?;
-        Some(Remembered::new(store, look))
-    }
-
-    fn stored_set(&self, shard: ShardId, user: StoreUser) -> Option<StoredSet> {
-        let keys = shard_keys(&self.kind.settings.name, shard)?;
-        Some(StoredSet::new(self.kind.id, user, keys, by_hash))
+        let (id, name) = (self.kind.id, &self.kind.settings.name);
+        match self.kind.settings.remember_entities? {
+            RememberStore::Data => {
+                let keys = shard_keys(name, shard)?;
+                let set = |user| StoredSet::new(id, user, keys.clone(), by_hash);
+                let store = NameStore::Data(set(StoreUser::Shard(shard)));
+                Some(Remembered::new(store, Some(set(StoreUser::Look(shard)))))
+            }
+            RememberStore::Events => {
+                let log = shard_log(name, shard);
+                let log = StoredLog::new(id, StoreUser::Shard(shard), log, Claim::Count);
+                Some(Remembered::new(NameStore::Log(log), None))
+            }
+        }
     }
 
     /// Reads which entities a shard has, at once or when others have been read, and not before it has its lease.
@@ -100,6 +109,11 @@ impl Region {
         match here.on_store_answer(shared.cx, ask, answer) {
             None => {}
             Some(Done::Failed) => self.fail_shard(shared, shard),
+            Some(Done::Damaged) => {
+                let event = ShardingEvent::RememberedDamaged { shard: Some(shard) };
+                shared.cx.notify_sharding(self.kind.id, event);
+                self.fail_shard(shared, shard);
+            }
             Some(Done::Read(ids)) => self.on_loaded(shared, shard, ids),
             Some(Done::Written) => self.on_written(shared, shard),
         }

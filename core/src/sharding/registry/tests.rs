@@ -21,6 +21,7 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::protocol::registry::{Announced, Verdict};
 use crate::sharding::state::fields::{FieldDifference, Keeping, KindDifference, StoreMode};
 use crate::sharding::state::ids::Term;
+use crate::sharding::state::remember::RememberStore;
 use crate::timer::Timer;
 
 fn a() -> UniqueAddress {
@@ -35,6 +36,10 @@ fn c() -> UniqueAddress {
     node("c", 3)
 }
 
+fn d() -> UniqueAddress {
+    node("d", 4)
+}
+
 fn age(number: u32) -> UpNumber {
     UpNumber::new(number)
 }
@@ -47,7 +52,7 @@ fn fields(shards: u32) -> KindFields {
         extractor: Arc::from("siphash-1-3"),
         keeping: Some(Keeping {
             store: StoreMode::Memory,
-            remember_entities: false,
+            remember_entities: None,
         }),
     }
 }
@@ -129,7 +134,7 @@ fn every_field_that_differs_is_named_with_both_values() {
         extractor: Arc::from("murmur2"),
         keeping: Some(Keeping {
             store: StoreMode::Other { code: 3 },
-            remember_entities: true,
+            remember_entities: Some(RememberStore::Events),
         }),
         ..fields(9)
     };
@@ -137,7 +142,7 @@ fn every_field_that_differs_is_named_with_both_values() {
     let expected = "role is none here and worker in the cluster; shards is 8 here and 9 in the cluster; \
                     extractor is siphash-1-3 here and murmur2 in the cluster; \
                     store mode is memory here and number 3 of a later version in the cluster; \
-                    remember-entities is false here and true in the cluster";
+                    remember-entities is off here and events in the cluster";
     assert_eq!(text, expected);
     assert_eq!(KindDifference::between(&ours, &ours), None);
     let other = KindFields {
@@ -159,8 +164,9 @@ fn a_proxy_agrees_with_every_way_of_keeping_and_the_first_host_says_which() {
     };
     let claims = [
         (a(), old(proxy(8), 1, false)),
-        (b(), new(kept(true))),
-        (c(), new(kept(false))),
+        (b(), new(kept(Some(RememberStore::Data)))),
+        (c(), new(kept(None))),
+        (d(), new(kept(Some(RememberStore::Events)))),
     ];
     assert_eq!(accepted(&claims), [a(), b()]);
     let claims = [(a(), old(proxy(8), 1, false)), (b(), new(proxy(9)))];

@@ -1,11 +1,14 @@
-//! How what is remembered is called in replicated data: one name for each kind, shard and part. Ids of entities are elements there, byte
+//! How what is remembered is called: in replicated data one name for each kind, shard and part, and a log for each kind and shard. Ids of entities are elements there, byte
 //! for byte, and need no name. These names are on disks: they never change. Spec: sharding 1.5; "keys are injective in kind and id".
 
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ddata::state::key::{KEY_BYTES_MAX, Key};
+use crate::journal::protocol::LOG_NAME_BYTES_MAX;
 use crate::sharding::state::ids::ShardId;
+use crate::store::LogName;
 
 /// Keys per shard: a set of 10,000 ids of 36 bytes stays far below what one message carries.
 const PARTS: u8 = 5;
@@ -42,6 +45,20 @@ pub(crate) const fn coordinator_part(shard: ShardId) -> u8 {
         _ => 3,
     }
 }
+
+/// The log of a shard's entities. What stands behind the last `/` is a number, and what a coordinator has is called otherwise: whoever
+/// reads such a name finds exactly one kind and shard.
+pub(crate) fn shard_log(kind: &str, shard: ShardId) -> LogName {
+    Arc::from(format!("/sharding/{kind}/shard/{}", shard.0))
+}
+
+/// The log of a kind's shards.
+pub(crate) fn shards_log(kind: &str) -> LogName {
+    Arc::from(format!("/sharding/{kind}/shards"))
+}
+
+/// Every one of them is a name that a log may have.
+const _: () = assert!(NAME_BYTES_MAX + "/sharding//shard/4294967295".len() <= LOG_NAME_BYTES_MAX);
 
 fn key(kind: &str, before: &str) -> Option<Key> {
     if kind.len() > NAME_BYTES_MAX {
@@ -85,6 +102,32 @@ mod tests {
             }
         }
         assert!(seen.len() > 20_000, "{}", seen.len());
+    }
+
+    #[test]
+    fn logs_are_injective_in_kind_and_shard_and_no_other_log_is_called_so() {
+        let parts = ["a", "/shard/7", "/shards", "/coordinator", "/", "/sharding/a"];
+        let mut kinds: Vec<String> = parts.map(String::from).to_vec();
+        for first in parts {
+            kinds.extend(parts.map(|second| format!("{first}{second}")));
+        }
+        kinds.sort();
+        kinds.dedup();
+        let mut seen = BTreeMap::new();
+        for kind in &kinds {
+            let shards =
+                [0, 7, 77, SHARDS_MAX - 1].map(|shard| (Some(shard), shard_log(kind, ShardId(shard))));
+            let others = [
+                (None, shards_log(kind)),
+                (Some(u32::MAX), crate::sharding::coordinator_log(kind)),
+            ];
+            for (what, log) in shards.into_iter().chain(others) {
+                let other = seen.insert(log.clone(), (kind, what));
+                assert_eq!(other, None, "{log} is also {kind:?}, {what:?}");
+            }
+        }
+        assert_eq!(&*shard_log("cart", ShardId(7)), "/sharding/cart/shard/7");
+        assert_eq!(&*shards_log("cart"), "/sharding/cart/shards");
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) enum Done {
     Written,
     /// Nobody knows.
     Failed,
+    /// What is there nobody here wrote.
+    Damaged,
 }
 
 /// A part of a question that has no answer yet.

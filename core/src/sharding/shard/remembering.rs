@@ -8,19 +8,20 @@ use super::{Shard, ShardLifecycle};
 use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::input::StoreAsk;
+use crate::journal::state::Claim;
 use crate::sharding::Cx;
 use crate::sharding::entity_state::EntityState;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
-use crate::sharding::remembered::{Batches, Done, StoredSet, Update};
+use crate::sharding::remembered::{Batches, Done, NameStore, StoredSet, Update};
 use crate::sharding::state::ids::{EntityId, KindId};
 
 /// A shard's part of what is remembered.
 #[derive(Clone, Debug)]
 pub(crate) struct Remembered {
-    store: StoredSet,
-    /// The same, as this node has it.
-    look: StoredSet,
+    store: NameStore,
+    /// The same, as this node has it; `None` where nobody else writes it, so that there is nothing to look for.
+    look: Option<StoredSet>,
     pub(super) batches: Batches,
     /// Everything that is remembered is known here, running or not.
     is_loaded: bool,
@@ -36,8 +37,8 @@ pub(crate) enum Starting {
 }
 
 impl Remembered {
-    /// What lies in these sets; the second is for looking, so that a look never waits for a write.
-    pub(crate) fn new(store: StoredSet, look: StoredSet) -> Self {
+    /// What lies there; the second is for looking, so that a look never waits for a write.
+    pub(crate) fn new(store: NameStore, look: Option<StoredSet>) -> Self {
         Self {
             store,
             look,
@@ -46,9 +47,11 @@ impl Remembered {
         }
     }
 
-    fn give_up(&mut self) {
-        self.store.give_up();
-        self.look.give_up();
+    fn give_up(&mut self, cx: &mut Cx<'_>) {
+        self.store.give_up(cx);
+        if let Some(look) = &mut self.look {
+            look.give_up();
+        }
         self.batches = Batches::default();
         self.is_loaded = false;
     }
@@ -66,7 +69,9 @@ impl Shard {
             self.lifecycle = ShardLifecycle::Loading;
             self.killed = false;
             self.entities.clear();
-            remembered.give_up();
+            remembered.give_up(cx);
+            let claim = self.token.stored().map_or(Claim::Count, Claim::Placed);
+            remembered.store.claim_with(claim);
             remembered.store.read(cx, request);
         }
     }
@@ -81,8 +86,8 @@ impl Shard {
 
     /// Asks this node whether there are entities that it has not heard of.
     pub(crate) fn look(&mut self, cx: &mut Cx<'_>, request: u64) {
-        if let Some(remembered) = &mut self.remembered {
-            remembered.look.look(cx, request);
+        if let Some(look) = self.remembered.as_mut().and_then(|it| it.look.as_mut()) {
+            look.look(cx, request);
         }
     }
 
@@ -164,7 +169,7 @@ impl Shard {
     pub(crate) fn on_store_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: Answer) -> Option<Done> {
         let remembered = self.remembered.as_mut()?;
         match ask.user {
-            StoreUser::Look(_) => remembered.look.on_answer(cx, ask, answer),
+            StoreUser::Look(_) => remembered.look.as_mut()?.on_answer(cx, ask, answer),
             StoreUser::Shard(_) | StoreUser::Coordinator | StoreUser::CoordinatorLog => {
                 remembered.store.on_answer(cx, ask, answer)
             }
@@ -238,15 +243,22 @@ impl Shard {
         }
     }
 
+    /// It has ended: what it remembers is its next home's.
+    pub(crate) fn give_up_store(&mut self, cx: &mut Cx<'_>) {
+        if let Some(remembered) = &mut self.remembered {
+            remembered.store.give_up(cx);
+        }
+    }
+
     fn drop_unstarted(&mut self, entity: &EntityId) {
         if self.entities.get(entity) == Some(&EntityState::RememberingStart) {
             self.entities.remove(entity);
         }
     }
 
-    pub(super) fn give_up_writing(&mut self) {
+    pub(super) fn give_up_writing(&mut self, cx: &mut Cx<'_>) {
         if let Some(remembered) = &mut self.remembered {
-            remembered.give_up();
+            remembered.give_up(cx);
         }
         self.entities.retain(|_, state| state.running().is_some());
     }

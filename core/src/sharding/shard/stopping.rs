@@ -38,7 +38,7 @@ impl Shard {
             }
             ShardLifecycle::Failed | ShardLifecycle::Stopping { .. } => {}
         }
-        self.give_up_writing();
+        self.give_up_writing(cx);
     }
 
     fn tell_all_to_stop(&mut self, cx: &mut Cx<'_>) {
@@ -128,7 +128,7 @@ impl Shard {
         if core::mem::replace(&mut self.killed, true) {
             return;
         }
-        self.give_up_writing();
+        self.give_up_writing(cx);
         let running = self.entities.values().filter_map(EntityState::running);
         for running in running.filter(|running| running.told != Told::Kill) {
             cx.order(EntityOrder::Kill { slot: running.slot });

@@ -8,6 +8,7 @@ use core::fmt;
 
 use crate::ident::Role;
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
+use crate::sharding::state::remember::RememberStore;
 
 /// Longest name of a kind in bytes: names appear in messages to operators.
 pub(crate) const KIND_NAME_BYTES_MAX: usize = 255;
@@ -54,8 +55,8 @@ impl fmt::Display for StoreMode {
 pub struct Keeping {
     /// Where the coordinator keeps which shard lives where.
     pub store: StoreMode,
-    /// Whether entities are started again without a message.
-    pub remember_entities: bool,
+    /// Where it is kept which entities there are, so that they are started again without a message; `None`: nowhere.
+    pub remember_entities: Option<RememberStore>,
 }
 
 /// The fields of a kind that must be the same on every node of the cluster.
@@ -170,18 +171,22 @@ pub enum FieldDifference {
         /// The cluster's.
         theirs: StoreMode,
     },
-    /// Whether entities are remembered.
+    /// Where it is kept which entities there are; `None`: nowhere.
     RememberEntities {
         /// This node's.
-        ours: bool,
+        ours: Option<RememberStore>,
         /// The cluster's.
-        theirs: bool,
+        theirs: Option<RememberStore>,
     },
 }
 
 impl fmt::Display for FieldDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let role = |role: &Option<Role>| role.as_ref().map_or("none", Role::as_str).into();
+        let remembers = |store: &Option<RememberStore>| {
+            let store = store.as_ref();
+            store.map_or_else(|| String::from("off"), |store| alloc::format!("{store}"))
+        };
         // Texts of a peer stay on their line.
         let text = |text: &str| alloc::format!("{}", text.escape_debug());
         let (field, ours, theirs): (&str, String, String) = match self {
@@ -192,11 +197,9 @@ impl fmt::Display for FieldDifference {
             Self::StoreMode { ours, theirs } => {
                 ("store mode", alloc::format!("{ours}"), alloc::format!("{theirs}"))
             }
-            Self::RememberEntities { ours, theirs } => (
-                "remember-entities",
-                alloc::format!("{ours}"),
-                alloc::format!("{theirs}"),
-            ),
+            Self::RememberEntities { ours, theirs } => {
+                ("remember-entities", remembers(ours), remembers(theirs))
+            }
         };
         write!(f, "{field} is {ours} here and {theirs} in the cluster")
     }

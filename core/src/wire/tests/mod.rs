@@ -40,6 +40,7 @@ use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
+use crate::sharding::state::remember::RememberStore;
 use crate::singleton::protocol::{Body, Delivery, Statement};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
@@ -473,7 +474,7 @@ fn kind_fields(hosts: bool) -> KindFields {
         extractor: Arc::from("siphash-1-3"),
         keeping: hosts.then_some(Keeping {
             store: StoreMode::Events,
-            remember_entities: true,
+            remember_entities: Some(RememberStore::Data),
         }),
     }
 }
@@ -839,5 +840,39 @@ fn who_is_gone_travels_with_the_state_to_those_who_understand_it() {
     // To a peer of before it is the state without it, whether this node made it or passes it on.
     for message in [&message, &heard] {
         assert_eq!(open(&sent(message, 0)), unaware);
+    }
+}
+
+#[test]
+fn where_entities_are_remembered_and_homes_are_kept_is_read_as_it_was_written() {
+    let stores = [None, Some(RememberStore::Data), Some(RememberStore::Events)];
+    let modes = [
+        StoreMode::Memory,
+        StoreMode::DistributedData,
+        StoreMode::Events,
+        StoreMode::Other { code: 3 },
+        StoreMode::Other { code: 0xff },
+    ];
+    let mut seen = std::collections::BTreeSet::new();
+    for remember_entities in stores {
+        for store in modes {
+            let fields = KindFields {
+                keeping: Some(Keeping {
+                    store,
+                    remember_entities,
+                }),
+                ..kind_fields(true)
+            };
+            let mut bytes = Vec::new();
+            let written = crate::wire::registry::put_fields(&fields, &mut bytes);
+            if remember_entities.is_some() && store == (StoreMode::Other { code: 0xff }) {
+                assert!(written.is_err(), "no version has that");
+                continue;
+            }
+            written.unwrap();
+            let read = crate::wire::registry::read_fields(&mut crate::bytes::Reader::new(&bytes));
+            assert_eq!(read, Ok(fields));
+            assert!(seen.insert(bytes));
+        }
     }
 }

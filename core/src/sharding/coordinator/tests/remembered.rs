@@ -3,18 +3,24 @@
 use super::*;
 use crate::ddata::crdt::{Data, Minting, Op, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
-use crate::effect::Answer;
-use crate::input::{Command, StoreAsk};
+use crate::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
+use crate::input::{Command, JournalCommand, StoreAsk};
+use crate::journal::state::{Claim, Opened, WriterEnd};
 use crate::sharding::state::ids::SHARDS_MAX;
 use crate::sharding::state::remember::RememberStore;
+use crate::store::Record;
 use crate::wire::encode_data;
 
 impl Rig {
     /// Recovered; the store has not said which shards there are.
     fn remembering() -> Self {
+        Self::remembering_in(RememberStore::Data)
+    }
+
+    fn remembering_in(store: RememberStore) -> Self {
         let mut rig = Self::on(a(), 6000);
         let mut kind = rig.coordinator.kind.clone();
-        kind.settings.remember_entities = Some(RememberStore::Data);
+        kind.settings.remember_entities = Some(store);
         rig.coordinator = Coordinator::new(kind);
         rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
         for node in [a(), b(), c()] {
@@ -167,4 +173,77 @@ fn shards_of_a_large_kind_are_in_several_keys_and_each_stays_small() {
     };
     assert!(bytes(16_384) < most / 3, "{} of {most}", bytes(16_384));
     assert!(bytes(SHARDS_MAX) > most);
+}
+
+/// What a log holds that these shards were added to.
+fn opened(numbers: &[u32]) -> Answer {
+    let mut bytes = vec![1, 1];
+    bytes.extend_from_slice(&u32::try_from(numbers.len()).unwrap().to_le_bytes());
+    for number in numbers {
+        bytes.extend_from_slice(&[4, 0]);
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    let token = Token::new(3, 1);
+    let (sequence, bytes) = (1, bytes.into());
+    Answer::Journal(JournalAnswer::Opened(Opened {
+        token,
+        snapshot: None,
+        records: vec![Record {
+            sequence,
+            token,
+            bytes,
+        }],
+        last: 1,
+    }))
+}
+
+#[test]
+fn shards_are_remembered_in_a_log_that_each_term_opens_and_that_is_asked_again_when_it_refuses() {
+    let mut rig = Rig::remembering_in(RememberStore::Events);
+    let (ask, command) = rig.asked();
+    let Command::Journal(JournalCommand::Open { claim, log, .. }) = command else {
+        panic!("{command:?}");
+    };
+    assert_eq!((claim, &*log), (Claim::Term, "/sharding/files/shards"));
+    rig.act(|coordinator, cx| coordinator.on_store_answer(cx, ask, opened(&[7, 9])));
+    assert_eq!(rig.homes(), [7, 9].map(ShardId));
+    rig.asks_home(&b(), S);
+    assert_eq!(rig.homes(), [7, 9].map(ShardId), "it is stored first");
+    let (ask, command) = rig.asked();
+    assert!(matches!(command, Command::Journal(JournalCommand::Append { .. })));
+    let held = Token::new(4, 1);
+    let fenced = JournalCommandError::Ended(WriterEnd::Fenced { held });
+    let fenced = Answer::Refused(CommandError::Journal(fenced));
+    rig.act(|coordinator, cx| coordinator.on_store_answer(cx, ask, fenced));
+    rig.fixture.outbox.asked.clear();
+    rig.fire(Duration::from_secs(2));
+    let (ask, command) = rig.asked();
+    assert!(matches!(command, Command::Journal(JournalCommand::Open { .. })));
+    rig.act(|coordinator, cx| coordinator.on_store_answer(cx, ask, opened(&[7, 9])));
+    let (ask, command) = rig.asked();
+    assert!(matches!(command, Command::Journal(JournalCommand::Append { .. })));
+    let last = 2;
+    let answer = Answer::Journal(JournalAnswer::Appended { last });
+    rig.act(|coordinator, cx| coordinator.on_store_answer(cx, ask, answer));
+    assert_eq!(rig.homes(), [S, ShardId(7), ShardId(9)]);
+}
+
+#[test]
+fn a_damaged_log_of_shards_is_named_once() {
+    let mut rig = Rig::remembering_in(RememberStore::Events);
+    let mut named = 0;
+    for _ in 0..3 {
+        let (ask, _) = rig.asked();
+        let Answer::Journal(JournalAnswer::Opened(mut found)) = opened(&[1]) else {
+            unreachable!();
+        };
+        found.records[0].bytes = Arc::from(*b"rubbish");
+        let answer = Answer::Journal(JournalAnswer::Opened(found));
+        let effects = rig.act(|coordinator, cx| coordinator.on_store_answer(cx, ask, answer));
+        let is_it = |effect: &&Effect| alloc::format!("{effect:?}").contains("RememberedDamaged");
+        named += effects.iter().filter(is_it).count();
+        rig.fixture.outbox.asked.clear();
+        rig.fire(Duration::from_secs(2));
+    }
+    assert_eq!((named, rig.homes()), (1, vec![]));
 }

@@ -7,12 +7,18 @@ use super::*;
 use crate::ddata::crdt::{Data, Op, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
 use crate::ddata::state::consistency::Consistency;
-use crate::effect::Answer;
-use crate::input::{Command, StoreAsk};
+use crate::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
+use crate::input::{Command, JournalCommand, StoreAsk};
+use crate::journal::state::{Claim, Opened, WriterEnd};
+use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::remember::{EntityRecovery, RememberStore};
+use crate::store::Record;
 
 const ENTITY_BACKOFF: Duration = Duration::from_secs(10);
 const SHARD_BACKOFF: Duration = Duration::from_secs(10);
+/// What is the same wherever it is kept which entities there are.
+const STORES: [RememberStore; 2] = [RememberStore::Data, RememberStore::Events];
+
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the store was asked, as one: all parts of one question.
@@ -62,10 +68,14 @@ fn set_of(ids: &[&str]) -> Answer {
 }
 
 impl Rig {
-    /// All entities of the kind belong to [`SHARD`].
     pub(super) fn remembering(config: Config) -> Self {
+        Self::remembering_on(RememberStore::Data, config)
+    }
+
+    /// All entities of the kind belong to [`SHARD`].
+    pub(super) fn remembering_on(store: RememberStore, config: Config) -> Self {
         let mut rig = Self::with_config(true, config);
-        rig.region.kind.settings.remember_entities = Some(RememberStore::Data);
+        rig.region.kind.settings.remember_entities = Some(store);
         let extractor = crate::sharding::state::extractor::ShardExtractor::custom("third", |_, _| SHARD.0);
         rig.region.kind.settings.extractor = extractor;
         rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
@@ -73,9 +83,13 @@ impl Rig {
         rig
     }
 
-    /// Loaded, with these.
     pub(super) fn recalling(ids: &[&str]) -> Self {
-        let mut rig = Self::remembering(config());
+        Self::recalling_on(RememberStore::Data, ids)
+    }
+
+    /// Loaded, with these.
+    pub(super) fn recalling_on(store: RememberStore, ids: &[&str]) -> Self {
+        let mut rig = Self::remembering_on(store, config());
         rig.load(ids);
         rig
     }
@@ -85,7 +99,11 @@ impl Rig {
         assert_eq!(asked, Asked::Read);
         let mut effects = Vec::new();
         for (at, ask) in asks.into_iter().enumerate() {
-            let answer = if at == 0 { set_of(ids) } else { nothing() };
+            let answer = match self.region.kind.settings.remember_entities.unwrap() {
+                RememberStore::Events => opened(ids),
+                RememberStore::Data if at == 0 => set_of(ids),
+                RememberStore::Data => nothing(),
+            };
             effects.extend(self.answer(ask, answer));
         }
         effects
@@ -94,6 +112,7 @@ impl Rig {
     /// Takes one question, which must be there.
     pub(super) fn asked(&mut self) -> (Vec<StoreAsk>, Asked) {
         let mut all: Vec<_> = self.fixture.outbox.asked.drain(..).collect();
+        all.retain(|(_, command)| !is_close(command));
         // Looks are between, and wait for nobody.
         if all.iter().any(|(_, command)| !is_look(command)) {
             all.retain(|(_, command)| !is_look(command));
@@ -113,6 +132,13 @@ impl Rig {
                     add.extend(a.iter().map(text));
                     remove.extend(r.iter().map(text));
                 }
+                Command::Journal(JournalCommand::Open { .. }) => reads += 1,
+                Command::Journal(JournalCommand::Append { records, .. }) => {
+                    for record in records {
+                        let (comes, names) = events_of(&record);
+                        if comes { &mut add } else { &mut remove }.extend(names);
+                    }
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -127,7 +153,26 @@ impl Rig {
 
     pub(super) fn is_asked(&self) -> bool {
         let mut asked = self.fixture.outbox.asked.iter();
-        asked.any(|(_, command)| !is_look(command))
+        asked.any(|(_, command)| !is_look(command) && !is_close(command))
+    }
+
+    /// The store has done what it was asked for.
+    pub(super) fn agree(&mut self, ask: StoreAsk) -> Vec<Effect> {
+        let answer = match self.region.kind.settings.remember_entities.unwrap() {
+            RememberStore::Data => ok(),
+            RememberStore::Events => Answer::Journal(JournalAnswer::Appended { last: ask.request }),
+        };
+        self.answer(ask, answer)
+    }
+
+    /// The store will never do it.
+    fn refuse(&mut self, ask: StoreAsk, reads: bool) -> Vec<Effect> {
+        let answer = match self.region.kind.settings.remember_entities.unwrap() {
+            RememberStore::Data if reads => Answer::Ddata(DataAnswer::Value(Err(ReadError::Deleted))),
+            RememberStore::Data => Answer::Ddata(DataAnswer::Written(Err(WriteError::Full))),
+            RememberStore::Events => fenced(),
+        };
+        self.answer(ask, answer)
     }
 
     pub(super) fn answer(&mut self, ask: StoreAsk, answer: Answer) -> Vec<Effect> {
@@ -139,7 +184,7 @@ impl Rig {
         let (asks, asked) = self.asked();
         let mut effects = Vec::new();
         for ask in asks {
-            effects.extend(self.answer(ask, ok()));
+            effects.extend(self.agree(ask));
         }
         (asked, effects)
     }
@@ -170,6 +215,58 @@ impl Rig {
         }
         effects
     }
+}
+
+fn is_close(command: &Command) -> bool {
+    matches!(command, Command::Journal(JournalCommand::Close { .. }))
+}
+
+/// A log that holds these.
+fn opened(ids: &[&str]) -> Answer {
+    let mut bytes = vec![1, 1];
+    bytes.extend_from_slice(&u32::try_from(ids.len()).unwrap().to_le_bytes());
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    for id in ids {
+        bytes.extend_from_slice(&u16::try_from(id.len()).unwrap().to_le_bytes());
+        bytes.extend_from_slice(id.as_bytes());
+    }
+    found(bytes)
+}
+
+fn found(bytes: Vec<u8>) -> Answer {
+    let token = Token::new(1, 1);
+    let (sequence, bytes) = (1, bytes.into());
+    Answer::Journal(JournalAnswer::Opened(Opened {
+        token,
+        snapshot: None,
+        records: vec![Record {
+            sequence,
+            token,
+            bytes,
+        }],
+        last: 1,
+    }))
+}
+
+fn fenced() -> Answer {
+    let end = WriterEnd::Fenced {
+        held: Token::new(9, 1),
+    };
+    Answer::Refused(CommandError::Journal(JournalCommandError::Ended(end)))
+}
+
+/// Whether names come or go by a record, and which.
+fn events_of(record: &[u8]) -> (bool, Vec<String>) {
+    assert_eq!(record[0], 1);
+    let mut rest = &record[6..];
+    let mut names = Vec::new();
+    while let Some((len, behind)) = rest.split_first_chunk::<2>() {
+        let (name, behind) = behind.split_at(usize::from(u16::from_le_bytes(*len)));
+        names.push(String::from_utf8(name.to_vec()).unwrap());
+        rest = behind;
+    }
+    (record[1] == 1, names)
 }
 
 fn is_look(command: &Command) -> bool {
@@ -208,119 +305,125 @@ pub(super) fn slot_of(effects: &[Effect], wanted: &str) -> Slot {
 
 #[test]
 fn s_127_an_id_is_stored_before_the_entity_starts_and_handles_its_message() {
-    let mut rig = Rig::recalling(&[]);
-    assert_eq!(lives(&rig.send("e")), [""; 0]);
-    let (asked, effects) = rig.confirm();
-    assert_eq!(asked, write(&["e"], &[]));
-    assert_eq!(lives(&effects), ["start e", "deliver e"]);
-    assert_eq!(lives(&rig.send("e")), ["deliver e"], "known from now on");
-    assert!(!rig.is_asked());
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &[]);
+        assert_eq!(lives(&rig.send("e")), [""; 0]);
+        let (asked, effects) = rig.confirm();
+        assert_eq!(asked, write(&["e"], &[]));
+        assert_eq!(lives(&effects), ["start e", "deliver e"]);
+        assert_eq!(lives(&rig.send("e")), ["deliver e"], "known from now on");
+        assert!(!rig.is_asked());
+    }
 }
 
 #[test]
 fn s_128_new_ids_during_a_write_are_the_next_one_together() {
-    let mut rig = Rig::recalling(&[]);
-    rig.send("a");
-    let (asks, asked) = rig.asked();
-    assert_eq!(asked, write(&["a"], &[]));
-    for entity in ["b", "c", "d", "c"] {
-        rig.send(entity);
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &[]);
+        rig.send("a");
+        let (asks, asked) = rig.asked();
+        assert_eq!(asked, write(&["a"], &[]));
+        for entity in ["b", "c", "d", "c"] {
+            rig.send(entity);
+        }
+        assert!(!rig.is_asked(), "one write at a time");
+        assert_eq!(lives(&rig.agree(asks[0])), ["start a", "deliver a"]);
+        let (asked, effects) = rig.confirm();
+        assert_eq!(asked, write(&["b", "c", "d"], &[]));
+        assert_eq!(lives(&effects).len(), 7, "three starts, four messages");
     }
-    assert!(!rig.is_asked(), "one write at a time");
-    assert_eq!(lives(&rig.answer(asks[0], ok())), ["start a", "deliver a"]);
-    let (asked, effects) = rig.confirm();
-    assert_eq!(asked, write(&["b", "c", "d"], &[]));
-    assert_eq!(lives(&effects).len(), 7, "three starts, four messages");
 }
 
 #[test]
 fn remembered_entities_start_without_a_message_and_only_where_they_belong() {
-    let mut rig = Rig::remembering(config());
-    assert_eq!(lives(&rig.send("x")), [""; 0], "it waits for what is remembered");
-    let effects = rig.load(&["x", "y"]);
-    assert_eq!(lives(&effects), ["start x", "deliver x"]);
-    assert_eq!(lives(&rig.wait(Duration::from_millis(1))), ["start y"]);
-    assert!(!rig.is_asked(), "both are known");
+    for store in STORES {
+        let mut rig = Rig::remembering_on(store, config());
+        assert_eq!(lives(&rig.send("x")), [""; 0], "it waits for what is remembered");
+        let effects = rig.load(&["x", "y"]);
+        assert_eq!(lives(&effects), ["start x", "deliver x"]);
+        assert_eq!(lives(&rig.wait(Duration::from_millis(1))), ["start y"]);
+        assert!(!rig.is_asked(), "both are known");
+    }
 }
 
 #[test]
 fn s_130_a_store_that_does_not_answer_stops_the_shard_which_begins_again() {
-    let mut rig = Rig::recalling(&["old"]);
-    let old = slot_of(&rig.wait(Duration::from_millis(1)), "old");
-    rig.send("new");
-    let effects = rig.wait(WRITE_TIMEOUT);
-    assert_eq!(lives(&effects), ["stop"], "with what is in its mailbox handled");
-    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
-    rig.fixture.outbox.asked.clear();
-    assert_eq!(lives(&rig.send("old")), [""; 0]);
-    rig.stop(old);
-    assert!(!rig.is_asked());
-    rig.wait(SHARD_BACKOFF);
-    let effects = rig.load(&["old"]);
-    assert_eq!(lives(&effects), ["start old", "deliver old"]);
-    let (asked, effects) = rig.confirm();
-    assert_eq!(asked, write(&["new"], &[]), "nothing was lost");
-    assert_eq!(lives(&effects), ["start new", "deliver new"]);
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["old"]);
+        let old = slot_of(&rig.wait(Duration::from_millis(1)), "old");
+        rig.send("new");
+        let effects = rig.wait(WRITE_TIMEOUT);
+        assert_eq!(lives(&effects), ["stop"], "with what is in its mailbox handled");
+        assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+        rig.fixture.outbox.asked.clear();
+        assert_eq!(lives(&rig.send("old")), [""; 0]);
+        rig.stop(old);
+        assert!(!rig.is_asked());
+        rig.wait(SHARD_BACKOFF);
+        let effects = rig.load(&["old"]);
+        assert_eq!(lives(&effects), ["start old", "deliver old"]);
+        let (asked, effects) = rig.confirm();
+        assert_eq!(asked, write(&["new"], &[]), "nothing was lost");
+        assert_eq!(lives(&effects), ["start new", "deliver new"]);
+    }
 }
 
 /// Every way in which a store can fail, at every step: the shard begins again, and every message is delivered.
 #[test]
 fn s_131_whatever_the_store_does_at_whatever_step_everything_is_there_again() {
-    enum Fault {
-        NoResponse,
-        Refuses,
-        Late,
-    }
-    let refused = || Answer::Ddata(DataAnswer::Written(Err(WriteError::Full)));
-    for fault in [Fault::NoResponse, Fault::Refuses, Fault::Late] {
-        for step in ["load", "start", "stop"] {
-            let mut rig = Rig::remembering(config());
-            let mut effects = Vec::new();
-            if step != "load" {
-                effects.extend(rig.load(&["e"]));
-                effects.extend(rig.wait(Duration::from_millis(1)));
-            }
-            effects.extend(rig.send(if step == "start" { "new" } else { "e" }));
-            if step == "stop" {
-                let slot = slot_of(&effects, "e");
-                rig.passivates("e", slot);
-                rig.stop(slot);
-            }
-            let (asks, _) = rig.asked();
-            let mut rest = match fault {
-                Fault::NoResponse => rig.wait(Duration::from_secs(31)),
-                Fault::Refuses if step == "load" => {
-                    rig.answer(asks[0], Answer::Ddata(DataAnswer::Value(Err(ReadError::Deleted))))
+    for store in STORES {
+        enum Fault {
+            NoResponse,
+            Refuses,
+            Late,
+        }
+        for fault in [Fault::NoResponse, Fault::Refuses, Fault::Late] {
+            for step in ["load", "start", "stop"] {
+                let mut rig = Rig::remembering_on(store, config());
+                let mut effects = Vec::new();
+                if step != "load" {
+                    effects.extend(rig.load(&["e"]));
+                    effects.extend(rig.wait(Duration::from_millis(1)));
                 }
-                Fault::Refuses => rig.answer(asks[0], refused()),
-                // After the time: nobody waits for it any more.
-                Fault::Late => {
-                    let mut effects = rig.wait(Duration::from_secs(31));
-                    effects.extend(rig.answer(asks[0], ok()));
-                    effects
+                effects.extend(rig.send(if step == "start" { "new" } else { "e" }));
+                if step == "stop" {
+                    let slot = slot_of(&effects, "e");
+                    rig.passivates("e", slot);
+                    rig.stop(slot);
                 }
-            };
-            let failed = event(ShardingEvent::ShardFailed { shard: SHARD });
-            assert!(rest.contains(&failed), "{step}");
-            if step == "start" {
-                let slot = slot_of(&effects, "e");
-                rest.extend(rig.stop(slot));
-            }
-            if !rig.is_asked() || step == "stop" || step == "start" {
-                rest.extend(rig.wait(SHARD_BACKOFF));
-            }
-            rest.extend(rig.load(&["e"]));
-            rest.extend(rig.wait(Duration::from_millis(1)));
-            if step == "start" {
-                rest.extend(rig.confirm().1);
-            }
-            let lives = lives(&rest);
-            assert!(lives.contains(&String::from("start e")), "{step}: {lives:?}");
-            if step == "start" {
-                assert!(lives.contains(&String::from("deliver new")), "{lives:?}");
-            }
-            if step == "load" {
-                assert!(lives.contains(&String::from("deliver e")), "{lives:?}");
+                let (asks, _) = rig.asked();
+                let mut rest = match fault {
+                    Fault::NoResponse => rig.wait(Duration::from_secs(31)),
+                    Fault::Refuses => rig.refuse(asks[0], step == "load"),
+                    // After the time: nobody waits for it any more.
+                    Fault::Late => {
+                        let mut effects = rig.wait(Duration::from_secs(31));
+                        effects.extend(rig.agree(asks[0]));
+                        effects
+                    }
+                };
+                let failed = event(ShardingEvent::ShardFailed { shard: SHARD });
+                assert!(rest.contains(&failed), "{step}");
+                if step == "start" {
+                    let slot = slot_of(&effects, "e");
+                    rest.extend(rig.stop(slot));
+                }
+                if !rig.is_asked() || step == "stop" || step == "start" {
+                    rest.extend(rig.wait(SHARD_BACKOFF));
+                }
+                rest.extend(rig.load(&["e"]));
+                rest.extend(rig.wait(Duration::from_millis(1)));
+                if step == "start" {
+                    rest.extend(rig.confirm().1);
+                }
+                let lives = lives(&rest);
+                assert!(lives.contains(&String::from("start e")), "{step}: {lives:?}");
+                if step == "start" {
+                    assert!(lives.contains(&String::from("deliver new")), "{lives:?}");
+                }
+                if step == "load" {
+                    assert!(lives.contains(&String::from("deliver e")), "{lives:?}");
+                }
             }
         }
     }
@@ -328,117 +431,129 @@ fn s_131_whatever_the_store_does_at_whatever_step_everything_is_there_again() {
 
 #[test]
 fn s_132_an_entity_that_crashed_starts_again_after_a_pause_or_with_a_message() {
-    let mut rig = Rig::recalling(&["e"]);
-    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
-    rig.stop(slot);
-    assert_eq!(
-        lives(&rig.wait(ENTITY_BACKOFF - Duration::from_millis(2))),
-        [""; 0]
-    );
-    let effects = rig.wait(Duration::from_millis(4));
-    assert_eq!(lives(&effects), ["start e"]);
-    rig.stop(slot_of(&effects, "e"));
-    assert_eq!(lives(&rig.send("e")), ["start e", "deliver e"]);
-    assert_eq!(lives(&rig.wait(ENTITY_BACKOFF * 2)), [""; 0], "once is enough");
-    assert!(!rig.is_asked());
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["e"]);
+        let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+        rig.stop(slot);
+        assert_eq!(
+            lives(&rig.wait(ENTITY_BACKOFF - Duration::from_millis(2))),
+            [""; 0]
+        );
+        let effects = rig.wait(Duration::from_millis(4));
+        assert_eq!(lives(&effects), ["start e"]);
+        rig.stop(slot_of(&effects, "e"));
+        assert_eq!(lives(&rig.send("e")), ["start e", "deliver e"]);
+        assert_eq!(lives(&rig.wait(ENTITY_BACKOFF * 2)), [""; 0], "once is enough");
+        assert!(!rig.is_asked());
+    }
 }
 
 #[test]
 fn one_that_is_passivated_or_ends_by_itself_is_forgotten() {
-    let mut rig = Rig::recalling(&["p", "q"]);
-    let effects = rig.wait(Duration::from_millis(1));
-    let [p, q] = ["p", "q"].map(|entity| slot_of(&effects, entity));
-    assert_eq!(lives(&rig.passivates("p", p)), ["stop"]);
-    rig.act(|region, shared| region.on_ending(shared.cx, SHARD, &id("q"), q));
-    assert!(!rig.is_asked(), "only when it has stopped");
-    rig.stop(p);
-    let runs = |rig: &Rig, entity| rig.region.runs(SHARD, &id(entity));
-    assert_eq!(runs(&rig, "p"), Some(false), "it has stopped for whoever asks");
-    assert_eq!(runs(&rig, "q"), Some(true), "it is about to");
-    let (asked, _) = rig.confirm();
-    assert_eq!(asked, write(&[], &["p"]));
-    rig.stop(q);
-    let (asked, effects) = rig.confirm();
-    assert_eq!((asked, lives(&effects).len()), (write(&[], &["q"]), 0));
-    assert_eq!(lives(&rig.wait(ENTITY_BACKOFF * 2)), [""; 0]);
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["p", "q"]);
+        let effects = rig.wait(Duration::from_millis(1));
+        let [p, q] = ["p", "q"].map(|entity| slot_of(&effects, entity));
+        assert_eq!(lives(&rig.passivates("p", p)), ["stop"]);
+        rig.act(|region, shared| region.on_ending(shared.cx, SHARD, &id("q"), q));
+        assert!(!rig.is_asked(), "only when it has stopped");
+        rig.stop(p);
+        let runs = |rig: &Rig, entity| rig.region.runs(SHARD, &id(entity));
+        assert_eq!(runs(&rig, "p"), Some(false), "it has stopped for whoever asks");
+        assert_eq!(runs(&rig, "q"), Some(true), "it is about to");
+        let (asked, _) = rig.confirm();
+        assert_eq!(asked, write(&[], &["p"]));
+        rig.stop(q);
+        let (asked, effects) = rig.confirm();
+        assert_eq!((asked, lives(&effects).len()), (write(&[], &["q"]), 0));
+        assert_eq!(lives(&rig.wait(ENTITY_BACKOFF * 2)), [""; 0]);
+    }
 }
 
 #[test]
 fn s_134_a_message_while_it_passivates_starts_it_again() {
-    let mut rig = Rig::recalling(&["e"]);
-    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
-    rig.passivates("e", slot);
-    assert_eq!(lives(&rig.send("e")), [""; 0]);
-    rig.stop(slot);
-    let (asked, effects) = rig.confirm();
-    assert_eq!((asked, lives(&effects).len()), (write(&[], &["e"]), 0));
-    let (asked, effects) = rig.confirm();
-    assert_eq!(asked, write(&["e"], &[]));
-    assert_eq!(lives(&effects), ["start e", "deliver e"]);
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["e"]);
+        let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+        rig.passivates("e", slot);
+        assert_eq!(lives(&rig.send("e")), [""; 0]);
+        rig.stop(slot);
+        let (asked, effects) = rig.confirm();
+        assert_eq!((asked, lives(&effects).len()), (write(&[], &["e"]), 0));
+        let (asked, effects) = rig.confirm();
+        assert_eq!(asked, write(&["e"], &[]));
+        assert_eq!(lives(&effects), ["start e", "deliver e"]);
+    }
 }
 
 #[test]
 fn s_135_a_message_while_its_stop_is_queued_starts_it_again() {
-    let mut rig = Rig::recalling(&["e"]);
-    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
-    rig.send("other");
-    let (asks, _) = rig.asked();
-    rig.passivates("e", slot);
-    rig.stop(slot);
-    assert!(!rig.is_asked(), "it waits for the write under way");
-    rig.send("e");
-    rig.answer(asks[0], ok());
-    assert_eq!(rig.confirm().0, write(&[], &["e"]));
-    let (asked, effects) = rig.confirm();
-    assert_eq!(asked, write(&["e"], &[]));
-    assert_eq!(lives(&effects), ["start e", "deliver e"]);
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["e"]);
+        let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+        rig.send("other");
+        let (asks, _) = rig.asked();
+        rig.passivates("e", slot);
+        rig.stop(slot);
+        assert!(!rig.is_asked(), "it waits for the write under way");
+        rig.send("e");
+        rig.agree(asks[0]);
+        assert_eq!(rig.confirm().0, write(&[], &["e"]));
+        let (asked, effects) = rig.confirm();
+        assert_eq!(asked, write(&["e"], &[]));
+        assert_eq!(lives(&effects), ["start e", "deliver e"]);
+    }
 }
 
 #[test]
 fn s_140_a_shard_that_failed_begins_again_and_one_that_was_handed_off_does_not() {
-    let mut rig = Rig::remembering(config());
-    rig.asked();
-    let effects = rig.wait(Duration::from_secs(31) + SHARD_BACKOFF);
-    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
-    rig.load(&["e"]);
-    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
-    assert_eq!(lives(&effects), ["stop"]);
-    let effects = rig.stop(slot);
-    let (term, shard) = (term(), SHARD);
-    assert!(effects.contains(&says(a(), ShardingBody::ShardStopped { term, shard })));
-    assert_eq!(rig.wait(SHARD_BACKOFF * 3), []);
-    assert!(!rig.is_asked(), "who moves is remembered as it is");
+    for store in STORES {
+        let mut rig = Rig::remembering_on(store, config());
+        rig.asked();
+        let effects = rig.wait(Duration::from_secs(31) + SHARD_BACKOFF);
+        assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+        rig.load(&["e"]);
+        let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+        let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+        assert_eq!(lives(&effects), ["stop"]);
+        let effects = rig.stop(slot);
+        let (term, shard) = (term(), SHARD);
+        assert!(effects.contains(&says(a(), ShardingBody::ShardStopped { term, shard })));
+        assert_eq!(rig.wait(SHARD_BACKOFF * 3), []);
+        assert!(!rig.is_asked(), "who moves is remembered as it is");
+    }
 }
 
 #[test]
 fn a_shard_stops_only_when_what_is_being_written_is_settled() {
-    let mut rig = Rig::recalling(&["p"]);
-    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "p");
-    rig.passivates("p", slot);
-    rig.send("new");
-    let (asks, asked) = rig.asked();
-    assert_eq!(asked, write(&["new"], &[]));
-    rig.stop(slot);
-    let (term, shard) = (term(), SHARD);
-    let stopped = says(
-        a(),
-        ShardingBody::ShardStopped {
-            term: term.clone(),
-            shard,
-        },
-    );
-    let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term, (SHARD, false)));
-    assert!(!effects.contains(&stopped));
-    let effects = rig.answer(asks[0], ok());
-    assert!(
-        !effects.contains(&stopped),
-        "who was passivated is to be forgotten first"
-    );
-    let (asked, effects) = rig.confirm();
-    assert_eq!(asked, write(&[], &["p"]));
-    assert!(effects.contains(&stopped));
-    assert_eq!(lives(&effects), [""; 0], "the other one starts in its next home");
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["p"]);
+        let slot = slot_of(&rig.wait(Duration::from_millis(1)), "p");
+        rig.passivates("p", slot);
+        rig.send("new");
+        let (asks, asked) = rig.asked();
+        assert_eq!(asked, write(&["new"], &[]));
+        rig.stop(slot);
+        let (term, shard) = (term(), SHARD);
+        let stopped = says(
+            a(),
+            ShardingBody::ShardStopped {
+                term: term.clone(),
+                shard,
+            },
+        );
+        let effects = rig.act(|region, shared| region.on_hand_off(shared, &a(), term, (SHARD, false)));
+        assert!(!effects.contains(&stopped));
+        let effects = rig.agree(asks[0]);
+        assert!(
+            !effects.contains(&stopped),
+            "who was passivated is to be forgotten first"
+        );
+        let (asked, effects) = rig.confirm();
+        assert_eq!(asked, write(&[], &["p"]));
+        assert!(effects.contains(&stopped));
+        assert_eq!(lives(&effects), [""; 0], "the other one starts in its next home");
+    }
 }
 
 #[test]
@@ -463,6 +578,77 @@ fn s_147_a_read_that_is_not_answered_is_repeated() {
         effects.extend(rig.answer(asks[0], late()));
     }
     assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+}
+
+#[test]
+fn s_147_a_log_that_is_opened_late_is_loaded_and_one_that_is_not_opened_fails_the_shard() {
+    let events = RememberStore::Events;
+    let mut rig = Rig::remembering_on(events, config());
+    let (asks, _) = rig.asked();
+    assert_eq!(rig.wait(Duration::from_secs(29)), []);
+    rig.answer(asks[0], opened(&["e"]));
+    assert_eq!(lives(&rig.wait(Duration::from_millis(1))), ["start e"]);
+
+    let mut rig = Rig::remembering_on(events, config());
+    let (asks, _) = rig.asked();
+    let failed = event(ShardingEvent::ShardFailed { shard: SHARD });
+    assert_eq!(rig.wait(Duration::from_secs(30)), [failed]);
+    assert_eq!(rig.answer(asks[0], opened(&["e"])), [], "nobody waits for it");
+    rig.wait(SHARD_BACKOFF);
+    rig.load(&["e"]);
+    assert_eq!(lives(&rig.wait(Duration::from_millis(1))), ["start e"]);
+}
+
+/// The claims with which the log was opened, and how often it was given up.
+fn claims(rig: &mut Rig) -> (Vec<Claim>, usize) {
+    let asked = rig.fixture.outbox.asked.drain(..);
+    let (mut claims, mut closed) = (Vec::new(), 0);
+    for (_, command) in asked {
+        match command {
+            Command::Journal(JournalCommand::Open { claim, .. }) => claims.push(claim),
+            Command::Journal(JournalCommand::Close { .. }) => closed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    (claims, closed)
+}
+
+#[test]
+fn a_log_is_opened_with_the_token_of_the_placement_if_that_is_stored_and_given_up_with_the_shard() {
+    let token = Token::new(4, 2);
+    let claims_of = [
+        (StoreMode::Memory, Claim::Count),
+        (StoreMode::Events, Claim::Placed(token)),
+        (StoreMode::DistributedData, Claim::Placed(token)),
+    ];
+    for (mode, claim) in claims_of {
+        let mut rig = Rig::with_config(true, config());
+        rig.region.kind.settings.remember_entities = Some(RememberStore::Events);
+        rig.region.kind.settings.store_mode = Some(mode);
+        rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, token)));
+        let ask = rig.fixture.outbox.asked[0].0;
+        assert_eq!(claims(&mut rig), (vec![claim], 0), "{mode}");
+        // A later placement has it.
+        let effects = rig.answer(ask, fenced());
+        assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+        assert_eq!(claims(&mut rig), (vec![], 1));
+        rig.wait(SHARD_BACKOFF);
+        assert_eq!(claims(&mut rig), (vec![claim], 0), "never with a higher one");
+        rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+        assert_eq!(claims(&mut rig), (vec![], 1));
+    }
+}
+
+#[test]
+fn a_log_that_holds_something_else_is_named_and_nobody_is_started() {
+    let mut rig = Rig::remembering_on(RememberStore::Events, config());
+    let (asks, _) = rig.asked();
+    let effects = rig.answer(asks[0], found(vec![7, 7, 7]));
+    let shard = Some(SHARD);
+    assert_eq!(effects[0], event(ShardingEvent::RememberedDamaged { shard }));
+    assert_eq!(effects[1], event(ShardingEvent::ShardFailed { shard: SHARD }));
+    assert_eq!(lives(&rig.send("e")), [""; 0]);
 }
 
 #[test]
@@ -533,26 +719,30 @@ fn recovery_at_a_constant_rate_and_nothing_during_a_pause() {
 
 #[test]
 fn what_the_store_says_during_a_pause_counts_after_it() {
-    let mut rig = Rig::recalling(&[]);
-    rig.send("e");
-    let (asks, _) = rig.asked();
-    rig.region.on_paused();
-    assert_eq!(lives(&rig.answer(asks[0], ok())), [""; 0]);
-    let effects = rig.act(|region, shared| region.on_still_member(shared));
-    assert_eq!(lives(&effects), ["start e", "deliver e"]);
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &[]);
+        rig.send("e");
+        let (asks, _) = rig.asked();
+        rig.region.on_paused();
+        assert_eq!(lives(&rig.agree(asks[0])), [""; 0]);
+        let effects = rig.act(|region, shared| region.on_still_member(shared));
+        assert_eq!(lives(&effects), ["start e", "deliver e"]);
+    }
 }
 
 #[test]
 fn all_that_a_shard_escalated_start_again_after_the_pause() {
-    let mut rig = Rig::recalling(&["a", "b"]);
-    let effects = rig.wait(Duration::from_millis(1));
-    let [a, b] = ["a", "b"].map(|entity| slot_of(&effects, entity));
-    let effects = rig.act(|region, shared| drop(region.on_escalated(shared, SHARD, a)));
-    assert_eq!(lives(&effects), ["kill"]);
-    rig.stop(a);
-    rig.stop(b);
-    assert_eq!(lives(&rig.wait(ENTITY_BACKOFF)), ["start a", "start b"]);
-    assert!(!rig.is_asked());
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["a", "b"]);
+        let effects = rig.wait(Duration::from_millis(1));
+        let [a, b] = ["a", "b"].map(|entity| slot_of(&effects, entity));
+        let effects = rig.act(|region, shared| drop(region.on_escalated(shared, SHARD, a)));
+        assert_eq!(lives(&effects), ["kill"]);
+        rig.stop(a);
+        rig.stop(b);
+        assert_eq!(lives(&rig.wait(ENTITY_BACKOFF)), ["start a", "start b"]);
+        assert!(!rig.is_asked());
+    }
 }
 
 #[test]
@@ -590,17 +780,19 @@ fn who_runs_and_is_forgotten_by_an_earlier_home_is_written_again() {
 /// It crashed, was started by a message, passivated and forgotten; the end of the first pause finds it while it is new again.
 #[test]
 fn the_end_of_an_old_pause_starts_nobody_who_is_being_stored() {
-    let mut rig = Rig::recalling(&["e"]);
-    let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
-    rig.stop(slot);
-    let slot = slot_of(&rig.send("e"), "e");
-    rig.passivates("e", slot);
-    rig.stop(slot);
-    assert_eq!(rig.confirm().0, write(&[], &["e"]));
-    rig.wait(ENTITY_BACKOFF - Duration::from_millis(1));
-    rig.send("e");
-    let (asks, asked) = rig.asked();
-    assert_eq!(asked, write(&["e"], &[]));
-    assert_eq!(lives(&rig.wait(Duration::from_millis(2))), [""; 0]);
-    assert_eq!(lives(&rig.answer(asks[0], ok())), ["start e", "deliver e"]);
+    for store in STORES {
+        let mut rig = Rig::recalling_on(store, &["e"]);
+        let slot = slot_of(&rig.wait(Duration::from_millis(1)), "e");
+        rig.stop(slot);
+        let slot = slot_of(&rig.send("e"), "e");
+        rig.passivates("e", slot);
+        rig.stop(slot);
+        assert_eq!(rig.confirm().0, write(&[], &["e"]));
+        rig.wait(ENTITY_BACKOFF - Duration::from_millis(1));
+        rig.send("e");
+        let (asks, asked) = rig.asked();
+        assert_eq!(asked, write(&["e"], &[]));
+        assert_eq!(lives(&rig.wait(Duration::from_millis(2))), [""; 0]);
+        assert_eq!(lives(&rig.agree(asks[0])), ["start e", "deliver e"]);
+    }
 }
