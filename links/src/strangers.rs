@@ -16,6 +16,9 @@ impl Links {
             is_member: &|peer: &UniqueAddress| node.is_member(peer),
         };
         self.inbound.greet(&mut self.base, &known, link);
+        if let Some(peer) = self.inbound.peer(link) {
+            self.outbound.look_again(&mut self.base, peer);
+        }
     }
 
     /// Gives the links of those who have become members what members have.

@@ -81,6 +81,12 @@ impl Inbound {
         base.authentication.covers(identity, hello.from.address())
     }
 
+    /// Who is at the other end of a link that is open.
+    pub(crate) fn peer(&self, link: LinkId) -> Option<&UniqueAddress> {
+        let opened = self.links.get(&link)?.opened.as_ref()?;
+        Some(&opened.peer)
+    }
+
     /// What the transport has seen of a dialer.
     pub(crate) fn identified(&mut self, link: LinkId, identity: Identity) {
         if let Some(held) = self.links.get_mut(&link) {

@@ -276,6 +276,10 @@ impl Outbound {
         };
         if let RejectReason::WrongIncarnation { found } = reason {
             let peer = UniqueAddress::new(address.clone(), found);
+            if self.is_renewing(link) {
+                // Whom the link reached is not there any more.
+                return self.break_link(base, &address, kind);
+            }
             if let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) {
                 let strays = peer_link.take_strays(&peer);
                 if !peer_link.queues.is_empty() {

@@ -132,6 +132,15 @@ impl Outbound {
         peer_link.refused |= peer_link.is_opening(link);
     }
 
+    /// Whether this link is a successor that is not open yet.
+    pub(super) fn is_renewing(&mut self, link: LinkId) -> bool {
+        let Some((address, kind)) = self.links.get(&link) else {
+            return false;
+        };
+        let peer_link = self.peers.get_mut(address).map(|peer| peer.link(*kind));
+        peer_link.is_some_and(|peer_link| peer_link.is_opening(link))
+    }
+
     /// A link broke, or was not read to its end in time: what was written to it last may be lost.
     pub(crate) fn broken(&mut self, base: &mut Base, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
@@ -151,6 +160,22 @@ impl Outbound {
             base.tell(LinkEvent::Down { peer });
         }
         self.drained(base, link);
+    }
+
+    /// Somebody has dialed who may be another incarnation than the one that this node's links to the address reach. They are renewed
+    /// then: if the earlier one still lives there nothing is lost, and if it does not they end at once. Else links that no system
+    /// resets (QUIC's, or those to a machine that lost its power) go on to nowhere, and what its successor is answered, a join too,
+    /// goes with them, until they were silent for too long; a first seed that hears nothing for that long forms a cluster of its own.
+    pub(crate) fn look_again(&mut self, base: &mut Base, seen: &UniqueAddress) {
+        for kind in LinkKind::ALL {
+            let Some(peer_link) = self.peers.get_mut(seen.address()).map(|peer| peer.link(kind)) else {
+                return;
+            };
+            let reaches_other = peer_link.state.peer().is_some_and(|peer| peer != seen);
+            if reaches_other && matches!(peer_link.renewal, Renewal::None | Renewal::Due { .. }) {
+                self.renew(base, seen.address(), kind);
+            }
+        }
     }
 
     /// Opens a successor for the incarnation at the other end.

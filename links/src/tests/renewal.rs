@@ -4,10 +4,15 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quorate_core::input::LinkEvent;
+use quorate_core::effect::Effect;
+use quorate_core::input::{LinkEvent, Target};
 use quorate_core::message::{Lane, Message};
+use quorate_core::wire::handshake::{Hello, HelloAnswer, HelloReject, RejectReason};
 
-use super::{Bench, Heard, aborts, accepted_control, entity, frame, heartbeat, hello_with_epoch, me, peer};
+use super::{
+    Bench, Heard, aborts, accepted_control, answer_bytes, entity, frame, heartbeat, hello, hello_with_epoch,
+    me, node, peer, plain_hello,
+};
 use crate::order::{LinkId, LinkInput, Order};
 
 const AGE: Duration = Duration::from_secs(8);
@@ -310,4 +315,61 @@ fn silent_successors_do_not_pile_up() {
         hello_with_epoch(&mut bench, epoch);
     }
     assert_eq!(bench.links.stats().links_open, 2);
+}
+
+/// The peer's successor greets this node, whose link reaches the peer.
+fn another_incarnation(bench: &mut Bench) {
+    let link = bench.knock().unwrap();
+    bench.actions();
+    let from = node(2, 99);
+    bench.receive(
+        link,
+        &hello(Hello {
+            from,
+            ..plain_hello()
+        }),
+    );
+}
+
+#[test]
+fn a_link_to_an_incarnation_that_is_gone_ends_when_its_successor_greets() {
+    let (mut bench, old) = opened();
+    another_incarnation(&mut bench);
+    let look = bench.dial();
+    bench.link(LinkInput::Dialed(look));
+    let reject = HelloReject {
+        reason: RejectReason::WrongIncarnation { found: 99 },
+        versions: (1, 1),
+    };
+    bench.receive(look, &answer_bytes(&HelloAnswer::Reject(reject)));
+    assert!(aborts(&bench.actions(), old));
+    let down = Heard::Link(LinkEvent::Down { peer: peer() });
+    assert!(bench.heard().contains(&down));
+    // What is meant for whoever lives there goes to the successor.
+    bench.says(Effect::Send {
+        to: Target::Address(peer().address().clone()),
+        message: heartbeat(node(2, 99)),
+    });
+    bench.pass(100);
+    let new = bench.dial();
+    let hello = bench.answer(new, &node(2, 99));
+    assert_eq!(hello.expected_uid, None);
+    assert_eq!(
+        bench.writes(),
+        [(new, frame(&heartbeat(node(2, 99)), hello.epoch))]
+    );
+}
+
+#[test]
+fn a_link_to_an_incarnation_that_is_still_there_loses_nothing_when_another_greets() {
+    let (mut bench, old) = opened();
+    another_incarnation(&mut bench);
+    let new = bench.dial();
+    assert_eq!(bench.answer(new, &peer()).expected_uid, Some(2));
+    let actions = bench.actions();
+    assert!(drains(&actions, old) && !aborts(&actions, old));
+    another_incarnation(&mut bench);
+    let dials = |action: &Order| matches!(action, Order::Dial { .. });
+    assert!(!bench.actions().iter().any(dials), "one look at a time");
+    assert_eq!(bench.heard().len(), 0);
 }

@@ -124,6 +124,8 @@ struct Tally {
     /// Asks of which an error said that they were not handled.
     denied: Vec<u64>,
     told: Told,
+    /// Nodes that were Up in a cluster of their own.
+    alone: usize,
 }
 
 impl Tally {
@@ -279,9 +281,12 @@ fn restart_all(options: Options) -> Result<bool, String> {
         "{} one-way messages sent, {} refused, {} missing, {} handled twice, {} overtaken",
         told.sent, tally.told.refused, told.missing, told.doubled, told.overtaken
     );
+    if tally.alone > 0 {
+        println!("{} nodes formed a cluster of their own", tally.alone);
+    }
     let is_in_order = (told.doubled, told.overtaken) == (0, 0) && (told.missing == 0 || options.kill);
     let is_fast = tally.failed == 0 && tally.slowest < WAIT_MAX;
-    Ok(is_kept && is_in_order && (is_fast || options.kill) && (untrue, twice) == (0, 0))
+    Ok(is_kept && tally.alone == 0 && is_in_order && (is_fast || options.kill) && (untrue, twice) == (0, 0))
 }
 
 impl Nodes {
@@ -372,7 +377,10 @@ impl Nodes {
             Ok((_, Said::Sent(course, number))) => self.tally.told.sent(course, number),
             Ok((_, Said::Refused)) => self.tally.told.refused += 1,
             Ok((_, Said::Told(course, number, at))) => self.tally.told.handled(course, number, at),
-            Ok((node, Said::Up)) => self.news.push((node, Instant::now(), true)),
+            Ok((node, Said::Up(members))) => {
+                self.tally.alone += usize::from(members == 1);
+                self.news.push((node, Instant::now(), true));
+            }
             Ok((node, Said::Ended)) => self.news.push((node, Instant::now(), false)),
             Err(_) => return false,
         }

@@ -107,7 +107,7 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
     let region = cluster.register(kind, |_| Counter(0)).await?;
     cluster.join(&options.seeds).await?;
     cluster.up().await?;
-    print("up");
+    print(&format!("up {}", cluster.view().members().len()));
     let runtime = H::Adapter::runtime()?;
     // Every open ask has a sender; whoever waits for the channel to end waits for all of them.
     let (open, ended) = async_channel::bounded::<()>(1);

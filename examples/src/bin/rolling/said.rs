@@ -6,7 +6,8 @@ use crate::told::Course;
 
 /// What a node says.
 pub(crate) enum Said {
-    Up,
+    /// It is Up, in a cluster of so many members.
+    Up(usize),
     /// An ask ended: how long it took, and why it failed if it did.
     Asked(Duration, Option<Failed>),
     /// An entity handled an ask.
@@ -31,7 +32,7 @@ pub(crate) struct Failed {
 pub(crate) fn understood(line: &str) -> Option<Said> {
     let mut words = line.splitn(5, ' ');
     match words.next()? {
-        "up" => Some(Said::Up),
+        "up" => Some(Said::Up(words.next()?.parse().ok()?)),
         "refused" => Some(Said::Refused),
         "sent" => {
             let course = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
