@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_driver::{
-    Adapter, Cluster, Daemon, DaemonContext, Daemons, DaemonsError, DaemonsState, Runtime, Security,
+    Adapter, Cluster, ClusterError, Daemon, DaemonContext, Daemons, DaemonsError, DaemonsState, Runtime,
+    Security,
 };
 
 use super::support::{
@@ -148,6 +149,8 @@ pub async fn daemons_run_once_each_while_nodes_die_and_their_number_changes<A: A
         all_up(host, 6).await;
         handles.push(start(host, &book).await);
     }
+    let nameless = witnesses[2].daemons("").role("hosts").proxy().await;
+    assert!(matches!(nameless, Err(ClusterError::Refused(_))), "no name");
     let outside = witnesses[2].daemons("workers").role("hosts").proxy().await;
     let outside = outside.expect("it is reached from everywhere");
     eventually::<A>("four run, on several nodes", async || book.has(4, 2)).await;

@@ -67,19 +67,22 @@ impl<K> Default for Kinds<K> {
 }
 
 impl<K: Copy + Ord> Kinds<K> {
-    /// Notes one; says whether it is new. What takes its envelopes apart is the newest.
+    /// Notes one; says whether it is new. One that is not keeps what takes its envelopes apart until [`renew`](Self::renew).
     pub(crate) fn add(&self, key: K, types: Types, extract: Option<Extract>) -> Result<bool, Mismatch> {
         let mut kinds = lock(&self.0);
-        match kinds.get_mut(&key) {
-            Some(known) => {
-                check(known.types, types)?;
-                known.extract = extract.or_else(|| known.extract.take());
-                Ok(false)
-            }
+        match kinds.get(&key) {
+            Some(known) => check(known.types, types).map(|()| false),
             None => {
                 kinds.insert(key, Known { types, extract });
                 Ok(true)
             }
+        }
+    }
+
+    /// It was registered again: what takes its envelopes apart is the newest.
+    pub(crate) fn renew(&self, key: K, extract: Option<Extract>) {
+        if let (Some(known), Some(extract)) = (lock(&self.0).get_mut(&key), extract) {
+            known.extract = Some(extract);
         }
     }
 
@@ -104,4 +107,37 @@ fn check(known: Types, wanted: Types) -> Result<(), Mismatch> {
         registered: known.name,
         wanted: wanted.name,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_that_is_refused_the_second_time_keeps_what_opens_its_envelopes() {
+        let kinds = Kinds::<u8>::default();
+        let opens = |id: u8| Some(Extract::new(move |text: String| Some((vec![id], text))));
+        let opened = |kinds: &Kinds<u8>| {
+            let extract = kinds.check(7, Types::of::<String, ()>()).ok().flatten();
+            extract.and_then(|extract| extract.open::<String, String>("x".to_owned()).ok())
+        };
+        let add = |id| kinds.add(7, Types::of::<String, ()>(), opens(id));
+        assert!(matches!(add(1), Ok(true)));
+        assert!(matches!(add(2), Ok(false)), "nobody has accepted it yet");
+        assert_eq!(
+            opened(&kinds).map(|(id, _)| id.as_bytes().to_vec()),
+            Some(vec![1])
+        );
+        kinds.renew(7, opens(2));
+        assert_eq!(
+            opened(&kinds).map(|(id, _)| id.as_bytes().to_vec()),
+            Some(vec![2])
+        );
+        kinds.renew(7, None);
+        assert_eq!(
+            opened(&kinds).map(|(id, _)| id.as_bytes().to_vec()),
+            Some(vec![2]),
+            "without one it keeps what it has"
+        );
+    }
 }

@@ -355,6 +355,7 @@ impl Shared {
             self.kinds.remove(id);
         }
         registered?;
+        self.kinds.renew(id, kind.extracts());
         Ok(Region::new(Arc::clone(self), id, kind.extracts()))
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use quorate_core::daemons::{DAEMONS_MAX, extractor};
+use quorate_core::effect::{CommandError, SingletonCommandError};
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::passivation::PassivationSettings;
 
@@ -16,6 +17,7 @@ use crate::data::Data;
 use crate::error::ClusterError;
 use crate::kind::Kind;
 use crate::singleton::SingletonBuilder;
+use crate::work::NAME_BYTES;
 
 /// Daemons by name, before this node hosts or reaches them. See [`Cluster::daemons`].
 #[must_use = "nothing happens before they are started or a proxy is made"]
@@ -86,6 +88,7 @@ impl<A: Adapter> DaemonsBuilder<A> {
         if !(1..=DAEMONS_MAX).contains(&count) {
             return Err(ClusterError::Daemons(DaemonsError::Count));
         }
+        self.named()?;
         let shared = Arc::clone(self.cluster.shared());
         let scales = self.scales();
         let starter = DaemonStarter {
@@ -110,9 +113,16 @@ impl<A: Adapter> DaemonsBuilder<A> {
     /// # Cancel safety
     /// Dropping it may or may not register.
     pub async fn proxy(self) -> Result<Daemons, ClusterError> {
+        self.named()?;
         let patience = self.cluster.shared().handoff_timeout.saturating_mul(2);
         let manager = self.singleton().proxy().await?;
         Ok(Daemons { manager, patience })
+    }
+
+    fn named(&self) -> Result<(), ClusterError> {
+        let error = CommandError::Singleton(SingletonCommandError::BadName);
+        let is_legal = NAME_BYTES.contains(&self.name.len());
+        is_legal.then_some(()).ok_or(ClusterError::Refused(error))
     }
 
     /// As the reference calls it.

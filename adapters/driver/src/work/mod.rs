@@ -39,7 +39,7 @@ use crate::singleton::{Singleton, SingletonBuilder};
 pub const JOBS_WAITING_MAX: usize = 1_000;
 
 /// A name is as long, in bytes.
-const NAME_BYTES: RangeInclusive<usize> = 1..=200;
+pub(crate) const NAME_BYTES: RangeInclusive<usize> = 1..=200;
 
 /// Why a job was not taken, or is not known to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
