@@ -23,6 +23,7 @@ mod frozen_tests;
 mod lines;
 mod orders;
 mod parcel;
+mod parked;
 mod producer;
 mod queue;
 mod receiving;

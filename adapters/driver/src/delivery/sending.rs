@@ -1,7 +1,7 @@
 //! The producer's side as a task of the users' executor: takes messages while there is room, asks what the rules of the core say, and
 //! has an ask open to every entity that has something to confirm. Spec: sharding 1.14.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use quorate_core::time::Instant;
 use super::SendError;
 use super::orders::{Inbox, Offer, Order, Said};
 use super::parcel::{Bytes, Inside, Origin, Parcel};
+use super::parked::Parked;
 use super::queue::{Entry, Queue};
 use crate::codec;
 use crate::shared::{Recipient, Shared, UserCommand};
@@ -79,8 +80,8 @@ pub(super) struct Task {
     pub(super) pairs: BTreeMap<EntityId, Pair>,
     open: BTreeMap<u64, Open>,
     bytes: usize,
-    /// Who waits for room, in the order in which they came.
-    parked: VecDeque<Offer>,
+    /// Who waits for room.
+    parked: Parked,
     /// When times are looked at next.
     tick_at: Option<Instant>,
     flushes: Vec<(u64, sync::Sender<()>)>,
@@ -111,7 +112,7 @@ impl Task {
             pairs: BTreeMap::new(),
             open: BTreeMap::new(),
             bytes: 0,
-            parked: VecDeque::new(),
+            parked: Parked::default(),
             tick_at: None,
             flushes: Vec::new(),
             inbox: Arc::default(),
@@ -241,7 +242,7 @@ impl Task {
 
     async fn obey(&mut self, order: Order) -> Result<(), Ended> {
         match order {
-            Order::Send(offer) => self.parked.push_back(offer),
+            Order::Send(offer) => self.parked.push(offer),
             Order::Try(offer) if self.is_next(&offer) && self.has_room(&offer) => self.take(offer).await?,
             Order::Try(offer) => offer.taken.send(Err(SendError::Full)),
             Order::Unconfirmed(reply) => reply.send(self.open.len()),
@@ -266,28 +267,37 @@ impl Task {
 
     /// Whether nobody waits before it to send to the same entity.
     fn is_next(&self, offer: &Offer) -> bool {
-        self.parked.iter().all(|parked| parked.entity != offer.entity)
+        !self.parked.waits_for(&offer.entity)
     }
 
     fn has_room(&self, offer: &Offer) -> bool {
-        let fits = self.bytes.saturating_add(offer.payload.len()) <= BYTES_MAX;
-        let pair = self.pairs.get(&offer.entity);
+        self.entity_has_room(&offer.entity) && self.all_have_room(offer.payload.len())
+    }
+
+    fn entity_has_room(&self, entity: &EntityId) -> bool {
+        let pair = self.pairs.get(entity);
+        pair.is_none_or(|pair| pair.unconfirmed < PER_ENTITY_MAX)
+    }
+
+    /// Whether there is room for so many bytes more, all entities together.
+    fn all_have_room(&self, bytes: usize) -> bool {
+        let fits = self.bytes.saturating_add(bytes) <= BYTES_MAX;
         (fits || self.open.is_empty())
             && self.open.len() < UNCONFIRMED_MAX
             && self.rules.waiting() < self.waiting_max
-            && pair.is_none_or(|pair| pair.unconfirmed < PER_ENTITY_MAX)
     }
 
-    /// Takes what there is room for. Whoever waits for one entity does not hold up those for others, but comes before all later ones for
-    /// its own.
+    /// Takes what there is room for, in order. Whoever waits for one entity does not hold up those for others, but comes before all later
+    /// ones for its own; what waits for the room of all holds up all, or the largest would wait for ever. Looks at what goes, and at
+    /// each entity without room once until it has some.
     async fn take_parked(&mut self) -> Result<(), Ended> {
-        let mut full = BTreeSet::new();
-        for offer in std::mem::take(&mut self.parked) {
-            if !full.contains(&offer.entity) && self.has_room(&offer) {
+        while let Some(first) = self.parked.first() {
+            if !self.entity_has_room(&first.entity) {
+                self.parked.hold_first();
+            } else if !self.all_have_room(first.payload.len()) {
+                return Ok(());
+            } else if let Some(offer) = self.parked.take_first() {
                 self.take(offer).await?;
-            } else {
-                full.insert(offer.entity.clone());
-                self.parked.push_back(offer);
             }
         }
         Ok(())
@@ -357,7 +367,7 @@ impl Task {
                         taken.send(Err(SendError::Store));
                     }
                 }
-                for offer in self.parked.drain(..) {
+                for offer in self.parked.drain() {
                     offer.taken.send(Err(SendError::Store));
                 }
                 return Err(Ended);
@@ -447,6 +457,7 @@ impl Task {
         self.bytes = self.bytes.saturating_sub(open.bytes);
         if let Some(pair) = self.pairs.get_mut(&open.entity) {
             pair.unconfirmed = pair.unconfirmed.saturating_sub(1);
+            self.parked.has_room(&open.entity);
         }
         self.shared.deliveries.confirmed();
         if let Some(confirmed) = open.confirmed {
