@@ -11,7 +11,8 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::allocation::{
-    AllocationSettings, DesiredHomes, HashingLimits, RebalanceLimits, RegionLoad, SimultaneousLimits,
+    AllocationSettings, DesiredHomes, HashingLimits, RebalanceLimits, RegionLoad, RegionRing,
+    SimultaneousLimits,
 };
 use quorate_core::sharding::ids::ShardId;
 
@@ -28,9 +29,6 @@ Options:
 
 /// Nodes that have all shards, and nodes in the end.
 const GROWS: [(usize, usize); 4] = [(1, 3), (9, 10), (50, 100), (999, 1_000)];
-
-/// Nodes up to which shards are placed by consistent hashing here: each placement looks at all points of all nodes.
-const HASHED_MAX: usize = 10;
 
 /// Rounds after which a strategy does not come to rest.
 const ROUNDS_MAX: usize = 100_000;
@@ -89,10 +87,6 @@ fn run(shards: u32, json: bool) {
     );
     for (from, to) in GROWS {
         for (name, strategy) in &strategies {
-            let hashes = matches!(strategy, AllocationSettings::ConsistentHashing(_));
-            if hashes && to > HASHED_MAX {
-                continue;
-            }
             let mut cluster = Placed::new(from, to, shards, strategy);
             let started = Instant::now();
             let (rounds, moved) = cluster.rebalance(strategy);
@@ -130,6 +124,7 @@ const fn threshold(threshold: usize, simultaneous: usize) -> AllocationSettings 
 struct Placed {
     regions: BTreeMap<UniqueAddress, Vec<ShardId>>,
     version: AppVersion,
+    ring: RegionRing,
 }
 
 impl Placed {
@@ -138,6 +133,7 @@ impl Placed {
         let mut placed = Self {
             regions: BTreeMap::new(),
             version: AppVersion::default(),
+            ring: RegionRing::default(),
         };
         placed.grow(0..from);
         for shard in 0..shards {
@@ -170,9 +166,11 @@ impl Placed {
     }
 
     fn place(&mut self, shard: ShardId, strategy: &AllocationSettings) {
+        let mut ring = std::mem::take(&mut self.ring);
         let loads = self.loads();
-        let chosen = strategy.allocate(None, shard, &loads, &DesiredHomes::new());
+        let chosen = strategy.allocate(&mut ring, None, shard, &loads, &DesiredHomes::new());
         let node = chosen.and_then(|at| loads.get(at)).map(|load| load.node.clone());
+        self.ring = ring;
         if let Some(shards) = node.and_then(|node| self.regions.get_mut(&node)) {
             shards.push(shard);
         }
@@ -182,10 +180,12 @@ impl Placed {
     fn rebalance(&mut self, strategy: &AllocationSettings) -> (usize, usize) {
         let (mut rounds, mut moved) = (0, 0);
         while rounds < ROUNDS_MAX {
+            let mut ring = std::mem::take(&mut self.ring);
             let moving: BTreeSet<ShardId> = strategy
-                .rebalance(&self.loads(), &BTreeSet::new(), &DesiredHomes::new())
+                .rebalance(&mut ring, &self.loads(), &BTreeSet::new(), &DesiredHomes::new())
                 .into_iter()
                 .collect();
+            self.ring = ring;
             if moving.is_empty() {
                 break;
             }

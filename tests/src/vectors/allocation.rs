@@ -6,7 +6,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::allocation::{
-    AllocationSettings, DesiredHomes, Neighbour, RebalanceLimits, RegionLoad, SimultaneousLimits,
+    AllocationSettings, DesiredHomes, Neighbour, RebalanceLimits, RegionLoad, RegionRing, SimultaneousLimits,
     by_suitability, is_good_time,
 };
 use quorate_core::sharding::ids::ShardId;
@@ -148,8 +148,13 @@ impl Case {
     }
 
     fn allocate(&self, shard: ShardId) -> Option<usize> {
-        self.strategy
-            .allocate(None, shard, &self.loads(), &DesiredHomes::new())
+        self.strategy.allocate(
+            &mut RegionRing::default(),
+            None,
+            shard,
+            &self.loads(),
+            &DesiredHomes::new(),
+        )
     }
 
     /// Sorted; nothing while it is no good time.
@@ -157,9 +162,12 @@ impl Case {
         if !self.is_good_time() {
             return Vec::new();
         }
-        let mut moved = self
-            .strategy
-            .rebalance(&self.loads(), in_progress, &DesiredHomes::new());
+        let mut moved = self.strategy.rebalance(
+            &mut RegionRing::default(),
+            &self.loads(),
+            in_progress,
+            &DesiredHomes::new(),
+        );
         moved.sort_unstable();
         moved
     }

@@ -6,12 +6,13 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use crate::ident::UniqueAddress;
 use crate::sharding::state::allocation::{HashingLimits, RegionLoad};
 use crate::sharding::state::ids::ShardId;
 
 /// The ring of some nodes. The same names make the same ring on every node of every version: their points are a published
 /// function of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Ring {
     /// Where a point is and whose it is (by position in what the ring was made of), sorted.
     points: Vec<(i32, usize)>,
@@ -42,31 +43,52 @@ impl Ring {
     }
 }
 
-/// The positions of the regions in the order of their nodes, and their ring.
-fn ring_of(regions: &[RegionLoad<'_>], limits: HashingLimits) -> (Vec<usize>, Ring) {
-    let mut taking_part: Vec<usize> = (0..regions.len()).collect();
-    taking_part.sort_by_key(|at| regions[*at].node);
-    let names: Vec<_> = taking_part
-        .iter()
-        .map(|at| regions[*at].node.address().to_string())
-        .collect();
-    let ring = Ring::new(names.iter().map(|name| &**name), limits.virtual_nodes);
-    (taking_part, ring)
+/// The ring of the regions that were asked about last: made anew only when there are others. Holds nothing else, so that it may be
+/// forgotten at any time.
+#[derive(Clone, Debug, Default)]
+pub struct RegionRing {
+    /// Whose it is, sorted.
+    nodes: Vec<UniqueAddress>,
+    virtual_nodes: u16,
+    ring: Ring,
+}
+
+impl RegionRing {
+    /// The positions of the regions in the order of their nodes, and their ring.
+    fn of(&mut self, regions: &[RegionLoad<'_>], limits: HashingLimits) -> (Vec<usize>, &Ring) {
+        let mut order: Vec<usize> = (0..regions.len()).collect();
+        order.sort_by_key(|at| regions[*at].node);
+        let nodes = || order.iter().map(|at| regions[*at].node);
+        let is_theirs = self.virtual_nodes == limits.virtual_nodes && nodes().eq(&self.nodes);
+        if !is_theirs {
+            let names: Vec<_> = nodes().map(|node| node.address().to_string()).collect();
+            self.ring = Ring::new(names.iter().map(|name| &**name), limits.virtual_nodes);
+            self.nodes = nodes().cloned().collect();
+            self.virtual_nodes = limits.virtual_nodes;
+        }
+        (order, &self.ring)
+    }
 }
 
 /// Where a shard belongs.
-pub(super) fn allocate(regions: &[RegionLoad<'_>], shard: ShardId, limits: HashingLimits) -> Option<usize> {
-    let (nodes, ring) = ring_of(regions, limits);
+pub(super) fn allocate(
+    rings: &mut RegionRing,
+    regions: &[RegionLoad<'_>],
+    shard: ShardId,
+    limits: HashingLimits,
+) -> Option<usize> {
+    let (nodes, ring) = rings.of(regions, limits);
     nodes.get(ring.node_of(&format!("{shard}"))?).copied()
 }
 
 /// The shards that are elsewhere than they belong, region by region in the order of their nodes.
 pub(super) fn rebalance(
+    rings: &mut RegionRing,
     regions: &[RegionLoad<'_>],
     in_progress: &BTreeSet<ShardId>,
     limits: HashingLimits,
 ) -> Vec<ShardId> {
-    let (nodes, ring) = ring_of(regions, limits);
+    let (nodes, ring) = rings.of(regions, limits);
     let most = if limits.per_round == 0 {
         usize::MAX
     } else {
@@ -144,7 +166,6 @@ mod tests {
 
     use super::*;
     use crate::fixture::node;
-    use crate::ident::UniqueAddress;
     use crate::membership::state::app_version::AppVersion;
     use crate::membership::state::member::Status;
 
@@ -204,17 +225,58 @@ mod tests {
         let mut shards = vec![Vec::new(); many];
         for shard in all {
             let empty = vec![Vec::new(); many];
-            let at = allocate(&loads(&nodes, &empty), *shard, limits).unwrap();
+            let at = allocate(&mut RegionRing::default(), &loads(&nodes, &empty), *shard, limits).unwrap();
             shards[at].push(*shard);
         }
         (nodes, shards)
     }
 
     #[test]
+    fn the_ring_is_made_anew_when_there_are_other_regions_and_only_then() {
+        let nodes: Vec<UniqueAddress> = ["b", "a", "c", "d"].map(|host| node(host, 1)).into();
+        let shards = vec![Vec::new(); 4];
+        let all = loads(&nodes, &shards);
+        let rings = &mut RegionRing::default();
+        let limits = |virtual_nodes| HashingLimits {
+            virtual_nodes,
+            per_round: 0,
+        };
+        let (three, four, more) = (&all[..3], &all[..], limits(256));
+        for (regions, limits, is_new) in [
+            (three, limits(128), true),
+            (three, limits(128), false),
+            (four, limits(128), true),
+            (three, limits(128), true),
+            (three, more, true),
+            (three, more, false),
+        ] {
+            let before = rings.ring.points.as_ptr();
+            for shard in (0..100).map(ShardId) {
+                let kept = allocate(rings, regions, shard, limits);
+                assert_eq!(kept, allocate(&mut RegionRing::default(), regions, shard, limits));
+            }
+            assert_eq!(rings.ring.points.as_ptr() != before, is_new);
+        }
+        // The same regions in another order are the same ring, whose positions are others.
+        let before = rings.ring.points.as_ptr();
+        let turned: Vec<RegionLoad<'_>> = three.iter().rev().cloned().collect();
+        for shard in (0..100).map(ShardId) {
+            let at = allocate(rings, &turned, shard, more).unwrap();
+            let straight = allocate(rings, three, shard, more).unwrap();
+            assert_eq!(turned[at].node, three[straight].node);
+        }
+        assert_eq!(rings.ring.points.as_ptr(), before);
+    }
+
+    #[test]
     fn s_038_what_is_where_it_belongs_stays() {
         let limits = HashingLimits::default();
         let (nodes, shards) = placed(3, limits, &NUMBERS);
-        assert_eq!(rebalance(&loads(&nodes, &shards), &BTreeSet::new(), limits), []);
+        let rings = &mut RegionRing::default();
+        assert_eq!(
+            rebalance(rings, &loads(&nodes, &shards), &BTreeSet::new(), limits),
+            []
+        );
     }
 
     #[test]
@@ -232,7 +294,13 @@ mod tests {
             .collect();
         assert!(away.len() > 3, "{right:?}");
         let moving = |shards: &[Vec<ShardId>], moving: &[ShardId]| {
-            rebalance(&loads(&nodes, shards), &moving.iter().copied().collect(), limits)
+            let rings = &mut RegionRing::default();
+            rebalance(
+                rings,
+                &loads(&nodes, shards),
+                &moving.iter().copied().collect(),
+                limits,
+            )
         };
         assert_eq!(moving(&wrong, &[]), away[..2]);
         assert_eq!(moving(&wrong, &away[..2]), [], "two are on their way");
@@ -291,7 +359,8 @@ mod tests {
     ) -> (Vec<UniqueAddress>, Vec<usize>) {
         let nodes: Vec<UniqueAddress> = (0..many).map(|at| node(&format!("host{at:02}"), 1)).collect();
         let none = vec![Vec::new(); many];
-        let (order, ring) = ring_of(&loads(&nodes, &none), limits);
+        let mut rings = RegionRing::default();
+        let (order, ring) = rings.of(&loads(&nodes, &none), limits);
         let home = |shard: &ShardId| order[ring.node_of(&format!("{shard}")).unwrap()];
         let homes = all.iter().map(home).collect();
         (nodes, homes)

@@ -20,7 +20,7 @@ pub use crate::sharding::state::allocation::{
     RebalanceLimits, RegionLoad, SimultaneousLimits, VIRTUAL_NODES_MAX,
 };
 pub use external::DesiredHomes;
-pub use hashing::Ring;
+pub use hashing::{RegionRing, Ring};
 
 impl AllocationSettings {
     /// How shards of kinds without a strategy of their own are spread.
@@ -39,10 +39,12 @@ impl AllocationSettings {
     }
 
     /// The position of the region that gets a shard without a home; `None` without regions. `desired` counts for
-    /// [`Self::External`] only. Linear in the regions, with consistent hashing in all their points.
+    /// [`Self::External`] only, `ring` for consistent hashing: keep it for the next call. Linear in the regions; with consistent
+    /// hashing in all their points when there are others than before.
     #[must_use]
     pub fn allocate(
         &self,
+        ring: &mut RegionRing,
         requester: Option<&UniqueAddress>,
         shard: ShardId,
         regions: &[RegionLoad<'_>],
@@ -51,7 +53,7 @@ impl AllocationSettings {
         let chosen = match self {
             // Who is asked answers later, and may leave it to this.
             Self::LeastShards(_) | Self::LeastShardsOneByOne(_) | Self::Asked(_) => None,
-            Self::ConsistentHashing(limits) => hashing::allocate(regions, shard, *limits),
+            Self::ConsistentHashing(limits) => hashing::allocate(ring, regions, shard, *limits),
             Self::External => external::allocate(requester, desired.get(&shard), regions),
             Self::Custom(_) if regions.is_empty() => None,
             Self::Custom(custom) => custom.strategy().allocate(requester, shard, regions),
@@ -61,10 +63,11 @@ impl AllocationSettings {
     }
 
     /// The shards to take from their regions in one round, each once; none that is in progress. The caller has looked whether
-    /// it [is a good time](is_good_time).
+    /// it [is a good time](is_good_time). `ring` is that of [`Self::allocate`].
     #[must_use]
     pub fn rebalance(
         &self,
+        ring: &mut RegionRing,
         regions: &[RegionLoad<'_>],
         in_progress: &BTreeSet<ShardId>,
         desired: &DesiredHomes,
@@ -77,7 +80,7 @@ impl AllocationSettings {
             Self::LeastShardsOneByOne(limits) => {
                 least_shards::rebalance_one_by_one(regions, in_progress, *limits)
             }
-            Self::ConsistentHashing(limits) => hashing::rebalance(regions, in_progress, *limits),
+            Self::ConsistentHashing(limits) => hashing::rebalance(ring, regions, in_progress, *limits),
             Self::External => external::rebalance(regions, in_progress, desired),
             Self::Asked(_) => Vec::new(),
             Self::Custom(custom) => {

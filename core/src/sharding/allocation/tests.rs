@@ -64,7 +64,12 @@ impl Regions {
     /// What would move now, while this is in progress.
     fn moving(&self, strategy: &AllocationSettings, in_progress: &[u32]) -> Vec<u32> {
         let in_progress = in_progress.iter().copied().map(ShardId).collect();
-        let moving = strategy.rebalance(&self.loads(), &in_progress, &DesiredHomes::new());
+        let moving = strategy.rebalance(
+            &mut RegionRing::default(),
+            &self.loads(),
+            &in_progress,
+            &DesiredHomes::new(),
+        );
         moving.iter().map(|shard| shard.0).collect()
     }
 
@@ -78,7 +83,13 @@ impl Regions {
         }
         for number in &moved {
             let at = strategy
-                .allocate(None, ShardId(*number), &self.loads(), &DesiredHomes::new())
+                .allocate(
+                    &mut RegionRing::default(),
+                    None,
+                    ShardId(*number),
+                    &self.loads(),
+                    &DesiredHomes::new(),
+                )
                 .unwrap();
             self.shards[at].push(ShardId(*number));
         }
@@ -282,6 +293,7 @@ fn an_applications_strategy_decides_and_what_cannot_be_is_passed_over() {
     let all = Regions::new(&[1, 2, 1]);
     let allocate = |shard| {
         strategy.allocate(
+            &mut RegionRing::default(),
             Some(&all.nodes[1]),
             ShardId(shard),
             &all.loads(),
@@ -291,7 +303,13 @@ fn an_applications_strategy_decides_and_what_cannot_be_is_passed_over() {
     assert_eq!([allocate(0), allocate(1)], [Some(0); 2], "the most suitable one");
     assert_eq!([allocate(2), allocate(3)], [Some(1), Some(2)]);
     assert_eq!(
-        strategy.allocate(None, ShardId(3), &[], &DesiredHomes::new()),
+        strategy.allocate(
+            &mut RegionRing::default(),
+            None,
+            ShardId(3),
+            &[],
+            &DesiredHomes::new()
+        ),
         None
     );
     assert_eq!(all.moving(&strategy, &[2]), [3, 1]);

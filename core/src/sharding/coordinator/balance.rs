@@ -25,7 +25,9 @@ impl Coordinator {
         if matches!(strategy, AllocationSettings::Asked(_)) {
             return self.ask_for_moves(cx, moving);
         }
-        let chosen = strategy.rebalance(&self.loads(cx), &moving, &self.desired);
+        let mut ring = core::mem::take(&mut self.ring);
+        let chosen = strategy.rebalance(&mut ring, &self.loads(cx), &moving, &self.desired);
+        self.ring = ring;
         self.begin_moves(cx, chosen);
     }
 

@@ -12,7 +12,7 @@ use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::allocation::{AllocationSettings, RegionLoad};
+use crate::sharding::allocation::{AllocationSettings, RegionLoad, RegionRing};
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
@@ -214,31 +214,41 @@ impl Coordinator {
             self.is_active() && !self.paused,
             "only a recovered coordinator allocates"
         );
+        let mut ring = core::mem::take(&mut self.ring);
+        let choice = self.choice(cx, &mut ring, shard);
+        self.ring = ring;
+        match choice {
+            Choice::Nobody => return false,
+            Choice::Waits => {}
+            Choice::Asks => self.will_ask_for(shard),
+            Choice::Home(home) => {
+                self.returning.remove(&shard);
+                self.choose_home(shard, &home);
+            }
+        }
+        true
+    }
+
+    fn choice(&self, cx: &Cx<'_>, ring: &mut RegionRing, shard: ShardId) -> Choice {
         let loads = self.loads(cx);
         if let Some(home) = self.returning.get(&shard) {
             // It waits for its own; another one is chosen when that has had its time.
             let mut nodes = loads.iter().map(|load| load.node);
             let found = nodes.find(|node| node.address() == home.address());
-            if let Some(home) = found.cloned() {
-                self.returning.remove(&shard);
-                self.choose_home(shard, &home);
-            }
-            return true;
+            return found.map_or(Choice::Waits, |node| Choice::Home(node.clone()));
+        }
+        if loads.is_empty() {
+            return Choice::Nobody;
         }
         let strategy = self.strategy(cx);
         if matches!(strategy, AllocationSettings::Asked(_)) {
-            let may_go_somewhere = !loads.is_empty();
-            self.will_ask_for(shard);
-            return may_go_somewhere;
+            return Choice::Asks;
         }
         let requesters = self.requesters.get(&shard);
         let requester = requesters.and_then(|requesters| requesters.first());
-        let chosen = strategy.allocate(requester, shard, &loads, &self.desired);
-        let Some(home) = chosen.and_then(|at| loads.get(at)).map(|load| load.node.clone()) else {
-            return false;
-        };
-        self.choose_home(shard, &home);
-        true
+        let chosen = strategy.allocate(ring, requester, shard, &loads, &self.desired);
+        let home = chosen.and_then(|at| loads.get(at)).map(|load| load.node.clone());
+        home.map_or(Choice::Nobody, Choice::Home)
     }
 
     /// Regions that may get shards, by node, with what a strategy sees of them: not proxies, not on their way out, their member here
@@ -348,6 +358,18 @@ const fn stays(status: Status) -> bool {
         | Status::Down
         | Status::Removed => false,
     }
+}
+
+/// Where a shard without a home goes.
+enum Choice {
+    /// Nobody can have it.
+    Nobody,
+    /// Its own home may come back.
+    Waits,
+    /// The application is to say so.
+    Asks,
+    /// There.
+    Home(UniqueAddress),
 }
 
 /// Homes for one message.

@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use crate::ident::{Address, UniqueAddress};
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
-use crate::sharding::allocation::DesiredHomes;
+use crate::sharding::allocation::{DesiredHomes, RegionRing};
 use crate::sharding::coordinator::asking::Asking;
 use crate::sharding::coordinator::hand_off::HandOff;
 use crate::sharding::coordinator::history::History;
@@ -106,6 +106,8 @@ pub(crate) struct Coordinator {
     rejections: u32,
     history: History,
     asking: Asking,
+    /// Of consistent hashing, so that it is not made anew for every shard.
+    ring: RegionRing,
 }
 
 /// Where a coordinator is in its life.
@@ -154,6 +156,7 @@ impl Coordinator {
             desired: DesiredHomes::new(),
             history: History::default(),
             asking: Asking::default(),
+            ring: RegionRing::default(),
         }
     }
 
