@@ -5,9 +5,8 @@
 //! ```
 //!
 //! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the security
-//! (evaluated per test), and a function that runs a future to its end. The functions panic when the adapter fails: that is their answer.
-//! What needs more is called by hand: [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. Spec: reliability 3c.
-//!
+//! (evaluated per test), and a function that runs a future to its end. They panic when the adapter fails. What needs more is called by hand:
+//! [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. Spec: reliability 3c.
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
 //! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_daemons!`, `conformance_of_deliveries!`, `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
@@ -206,6 +205,7 @@ macro_rules! conformance {
             entities_that_nobody_needs_are_taken_out_of_memory,
             entities_handle_the_stop_message_of_their_kind_last,
             s_050_a_shard_goes_where_it_is_wanted_from_outside, a_strategy_of_ones_own_may_take_its_time,
+            a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majority_hears,
             s_144_s_145_a_shard_runs_while_its_node_has_the_lease,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,
             a_link_carries_bytes_both_ways_and_ends,

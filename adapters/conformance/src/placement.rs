@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_channel::Receiver;
+use quorate_core::config::DowningStrategy;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
-use quorate_driver::{Adapter, AllocationFailure, AsyncAllocationStrategy, EntityContext, Kind, Security};
+use quorate_driver::{
+    Adapter, AllocationFailure, AsyncAllocationStrategy, Cluster, EntityContext, Kind, Runtime, Security,
+};
 
 use super::support::{cluster_with, eventually, within};
 
@@ -63,6 +66,71 @@ pub async fn s_050_a_shard_goes_where_it_is_wanted_from_outside<A: Adapter>(secu
     places.forget(shard).await.expect("a majority knows");
     assert_eq!(nodes[0].shard_places("parcel").places().await, Ok(vec![]));
     assert_eq!(ask().await, Ok(there.to_string()), "it stays");
+}
+
+/// Wishes are heeded where nothing is hosted, too, if the coordinator is there. And one that no majority can hear of ends with the time of its
+/// client (`external-shard-allocation-strategy.client-timeout`), and says that it counts all the same.
+pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majority_hears<A: Adapter>(
+    security: &Security,
+) {
+    const CLIENT_TIMEOUT: Duration = Duration::from_millis(300);
+    let mut nodes = cluster_with::<A>(3, security, |config| {
+        config.sharding.rebalance_interval = Duration::from_millis(200);
+        // So that who is gone is missed for ever, however slow this machine is.
+        config.downing.strategy = DowningStrategy::Off;
+    })
+    .await;
+    let kind = || {
+        Kind::<(), String>::new("parcel")
+            .shards(SHARDS)
+            .allocation(AllocationSettings::External)
+    };
+    // The oldest coordinates and hosts nothing.
+    let proxy = nodes[0]
+        .register_proxy(kind())
+        .await
+        .expect("the kind is registered");
+    for node in &nodes[1..] {
+        let me = node.address().to_string();
+        let handle = move |_: EntityContext, (): ()| {
+            let me = me.clone();
+            async move { me }
+        };
+        node.register_fn(kind(), handle)
+            .await
+            .expect("the kind is registered");
+    }
+    let ask = async || within::<A, _>("an answer", proxy.entity("ada").ask(&()).into_future()).await;
+    let first = ask().await.expect("it is answered");
+    let is_elsewhere = |node: &&Cluster<A>| node.address().to_string() != first;
+    let there = nodes[1..]
+        .iter()
+        .find(is_elsewhere)
+        .expect("there are two")
+        .address()
+        .clone();
+    let shard = ShardId::of(&EntityId::from("ada"), SHARDS);
+    let places = nodes[0].shard_places("parcel");
+    let placed = places.place(shard, there.address()).await;
+    placed.expect("a majority knows");
+    eventually::<A>("the shard has moved", async || {
+        ask().await == Ok(there.to_string())
+    })
+    .await;
+
+    for node in nodes.drain(1..) {
+        node.stop().await;
+    }
+    let runtime = A::runtime().expect("there is one");
+    let began = runtime.mono();
+    let places = places.with_timeout(CLIENT_TIMEOUT);
+    let wish = within::<A, _>(
+        "the client gives up",
+        places.place(shard, nodes[0].address().address()),
+    );
+    let error = wish.await.expect_err("nobody else is there");
+    assert!(error.is_applied(), "{error}");
+    assert!(runtime.mono().since(began) >= CLIENT_TIMEOUT, "{error}");
 }
 
 /// Says what the test tells it to, about shard after shard of [`SHARDS`].

@@ -11,7 +11,6 @@ use quorate_core::explain::Explanation;
 use quorate_core::ident::{NameError, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::{Member, Status};
-use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::protocol::watch::WatchTarget;
 use quorate_core::view::View;
 use serde::Serialize;
@@ -24,9 +23,8 @@ use crate::entity::{Entity, EntityContext, Parting, Starter, TypedStarter};
 use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
 use crate::kind::Kind;
-use crate::places::{self, ShardPlaces};
+use crate::places::ShardPlaces;
 use crate::region::Region;
-use crate::runtime::Runtime;
 use crate::shared::Shared;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::watch::Watch;
@@ -316,7 +314,7 @@ impl<A: Adapter> Cluster<A> {
     /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
     /// name in the cluster ([`ShardingCommandError::KindDiffers`](crate::core::ShardingCommandError::KindDiffers) names the
     /// fields with both values), or the node lacks the role; [`ClusterError::Region`] if the kind is registered here with
-    /// other types; [`ClusterError::NoRuntime`] if the kind has external allocation and the caller is in no runtime.
+    /// other types.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -348,14 +346,7 @@ impl<A: Adapter> Cluster<A> {
             Some(last) => Arc::new(Parting { starter, last }) as Arc<dyn Starter>,
             None => starter,
         };
-        let follows = settings.allocation == Some(AllocationSettings::External);
-        let name = Arc::clone(&settings.name);
-        let region = self.shared().register(kind, settings, Some(starter)).await?;
-        if follows && self.shared().follows(region.kind()) {
-            let runtime = A::runtime().map_err(|error| ClusterError::NoRuntime(error.to_string()))?;
-            runtime.spawn(places::follow(Arc::clone(self.shared()), name));
-        }
-        Ok(region)
+        self.shared().register(kind, settings, Some(starter)).await
     }
 
     /// Like [`Self::register`] for entities without state: one async function handles every message.

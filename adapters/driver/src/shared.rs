@@ -10,9 +10,9 @@ use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::event::{Event, ShardingEvent};
-use quorate_core::explain::Explanation;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand, SingletonSettings};
+use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::watch::WatchId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
@@ -30,10 +30,11 @@ use crate::events::{ClusterEvent, Hub};
 use crate::full::FullKinds;
 use crate::kind::Kind;
 use crate::kinds::{Kinds, Types};
+use crate::places;
 use crate::region::Region;
 use crate::shutdown::Life;
 use crate::singleton::Singleton;
-use crate::stats::{KindState, LinkState, NodeStats};
+use crate::stats::NodeStats;
 use crate::store::StoreAccess;
 use crate::sync::{self, Notify};
 
@@ -342,6 +343,7 @@ impl Shared {
         let added = self.kinds.add(id, Types::of::<M, R>(), kind.extracts());
         let is_new = added.map_err(|mismatch| RegionError::of(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
+        let follows = settings.allocation == Some(AllocationSettings::External);
         let decider = kind.asked().map(|asked| Decider::new(asked, Arc::clone(self)));
         let command = ControlCommand::Register {
             settings,
@@ -356,6 +358,10 @@ impl Shared {
         }
         registered?;
         self.kinds.renew(id, kind.extracts());
+        // A proxy's node may coordinate, too.
+        if follows && self.follows(id) {
+            self.background.spawn(places::follow(Arc::clone(self), name));
+        }
         Ok(Region::new(Arc::clone(self), id, kind.extracts()))
     }
 
@@ -437,24 +443,6 @@ impl Shared {
         stats.host.messages_unmatched = self.unmatched.load(Ordering::Relaxed);
         self.deliveries.show(&mut stats.host);
         Ok(stats)
-    }
-
-    pub(crate) async fn links(&self) -> Result<Vec<LinkState>, ClusterError> {
-        let (reply, answer) = sync::oneshot();
-        self.control(ControlCommand::Links(reply)).await?;
-        answer.await.ok_or(ClusterError::Stopped)
-    }
-
-    pub(crate) async fn kinds(&self) -> Result<Vec<KindState>, ClusterError> {
-        let (reply, answer) = sync::oneshot();
-        self.control(ControlCommand::Kinds(reply)).await?;
-        answer.await.ok_or(ClusterError::Stopped)
-    }
-
-    pub(crate) async fn explain(&self) -> Result<Explanation, ClusterError> {
-        let (reply, answer) = sync::oneshot();
-        self.control(ControlCommand::Explain(reply)).await?;
-        answer.await.ok_or(ClusterError::Stopped)
     }
 
     /// Ends everything at once.

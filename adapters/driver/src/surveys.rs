@@ -1,17 +1,37 @@
-//! What the cluster is asked about a kind: what hosts it, and where an entity is and why. Decides nothing. Spec: sharding 1.9.
+//! What a node is asked about itself and about a kind: what hosts it, and where an entity is and why. Decides nothing. Spec: sharding 1.9.
 
 use std::time::Duration;
 
 use quorate_core::effect::{Answer, ShardingAnswer};
+use quorate_core::explain::Explanation;
 use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::sharding::protocol::survey::{Explained, Survey};
 
 use crate::error::ClusterError;
 use crate::shared::{ControlCommand, Shared, outcome};
+use crate::stats::{KindState, LinkState};
 use crate::sync;
 
 impl Shared {
+    pub(crate) async fn links(&self) -> Result<Vec<LinkState>, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Links(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    pub(crate) async fn kinds(&self) -> Result<Vec<KindState>, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Kinds(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    pub(crate) async fn explain(&self) -> Result<Explanation, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Explain(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
     /// What hosts a kind.
     pub(crate) async fn survey(&self, kind: KindId, timeout: Duration) -> Result<Survey, ClusterError> {
         let (reply, answer) = sync::oneshot();
