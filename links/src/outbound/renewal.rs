@@ -27,6 +27,11 @@ use quorate_core::wire::handshake::LinkKind;
 /// given up.
 const USER_DRAIN_MIN: Duration = Duration::from_secs(30);
 
+/// How long a look for the earlier incarnation of an address may take: a link that shares its connection with one to nowhere hears
+/// nothing, and such a connection is given up (QUIC's after half of this), well before a first seed has waited for long enough to form
+/// a cluster.
+const LOOK_WAIT: Duration = Duration::from_secs(1);
+
 /// When a link that opens now is renewed: between five and seven eighths of its time, so that links do not all come due at
 /// once, and one failure leaves time for another try.
 pub(super) fn due(base: &mut Base) -> Renewal {
@@ -55,12 +60,12 @@ impl Outbound {
             Renewal::None => {}
             Renewal::Due { .. } if peer_link.is_too_old(base.now.mono) => {
                 if self.keeps(base, address, kind, admitted) {
-                    self.renew(base, address, kind);
+                    self.renew(base, address, kind, base.limits.handshake_timeout);
                 } else {
                     self.break_link(base, address, kind);
                 }
             }
-            Renewal::Due { .. } => self.renew(base, address, kind),
+            Renewal::Due { .. } => self.renew(base, address, kind, base.limits.handshake_timeout),
             Renewal::Opening(state) => {
                 if let Some(link) = state.link() {
                     self.failed(base, link, &"no answer in time");
@@ -173,13 +178,14 @@ impl Outbound {
             };
             let reaches_other = peer_link.state.peer().is_some_and(|peer| peer != seen);
             if reaches_other && matches!(peer_link.renewal, Renewal::None | Renewal::Due { .. }) {
-                self.renew(base, seen.address(), kind);
+                let within = LOOK_WAIT.min(base.limits.handshake_timeout);
+                self.renew(base, seen.address(), kind, within);
             }
         }
     }
 
     /// Opens a successor for the incarnation at the other end.
-    fn renew(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+    fn renew(&mut self, base: &mut Base, address: &Address, kind: LinkKind, within: Duration) {
         let link = base.next_link();
         let hello = self.hello(base, address, kind, None);
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
@@ -187,7 +193,7 @@ impl Outbound {
         };
         let mut hello = hello;
         hello.expected_uid = peer_link.state.peer().map(|peer| peer.uid());
-        let deadline = base.now.mono + base.limits.handshake_timeout;
+        let deadline = base.now.mono + within;
         let opening = Renewal::Opening(ConnectionState::Dialing {
             link,
             hello: Box::new(hello),
