@@ -52,6 +52,7 @@ use quorate_core::token::Token;
 use quorate_core::view::{Phase, View};
 
 pub use self::i_30::Voter;
+pub(crate) use self::i_45::Holds;
 use crate::lease::MemoryLeases;
 use crate::sim::{History, ProcessId, digest};
 

@@ -10,7 +10,7 @@ use quorate_core::ident::{Role, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, ShardingCommand};
 use quorate_core::sharding::allocation::{AllocationSettings, HashingLimits, SimultaneousLimits};
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{AskRef, KindId, Payload, ShardId, Slot};
+use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 use quorate_core::view::Phase;
 
 use super::chance::{Chance, Purpose};
@@ -22,7 +22,7 @@ use super::process::Open;
 use super::shard_leases::ShardLeases;
 use super::watches::End;
 use super::work::{KIND, SHARDS};
-use crate::invariants::{Cause, i_46, i_49};
+use crate::invariants::{Cause, Holds, i_46, i_49};
 
 /// Time between two changes of where shards are wanted, where somebody outside says so.
 const WISHES: (u64, u64) = (SECOND, 4 * SECOND);
@@ -100,6 +100,8 @@ pub(crate) struct Lives {
     next_wish: u64,
     /// An entity takes its shard with it just now: who is killed has failed.
     pub(crate) escalates: bool,
+    /// Those whose end has not been reported.
+    pub(crate) failing: BTreeMap<(ProcessId, Slot), EntityId>,
     pub(crate) leases: ShardLeases,
     pub(crate) counts: LifeCounts,
 }
@@ -118,6 +120,7 @@ impl Lives {
             proxy: None,
             next_wish: 0,
             escalates: false,
+            failing: BTreeMap::new(),
             leases: ShardLeases::new(seed),
             counts: LifeCounts::default(),
         }
@@ -382,10 +385,13 @@ impl Sim {
             return;
         };
         let sharding = &node.config().sharding;
-        // Asks wait with their callers.
-        let beyond = sharding.buffer_waiting_max + node.sharding().open_asks();
-        let bounds = (region.buffered, sharding.buffer_messages_max + beyond);
-        let result = self.checks.i45.on_step(process, cause, bounds);
+        let holds = Holds {
+            messages: region.buffered,
+            waiting: region.waiting,
+            asks: node.sharding().open_asks(),
+        };
+        let limits = (sharding.buffer_messages_max, sharding.buffer_waiting_max);
+        let result = self.checks.i45.on_step(process, cause, holds, limits);
         if let Err(what) = result {
             return self.violated("I-45", process, what);
         }

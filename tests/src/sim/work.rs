@@ -215,6 +215,9 @@ impl Sim {
                 if let Some(name) = killed {
                     self.history.stopped(process, slot, &name);
                     let end = self.lives.escalates.then_some(End::Failed);
+                    if end.is_some() {
+                        self.lives.failing.insert((process, slot), name.1.clone());
+                    }
                     self.watches.stopped(process, slot, &name.1, end);
                 }
                 self.drop_letters(process, slot, letters);
@@ -282,6 +285,12 @@ impl Sim {
     }
 
     pub(crate) fn on_reported(&mut self, process: ProcessId, report: EntityReport) {
+        if let EntityReport::Stopped { slot } = &report
+            && let Some(entity) = self.lives.failing.remove(&(process, *slot))
+        {
+            // Who began to watch it meanwhile hears of it now.
+            self.watches.ends(self.now, &entity, End::Failed);
+        }
         if self.processes[process as usize].runs() {
             self.report_now(process, report);
         }

@@ -22,6 +22,13 @@ pub(super) struct Admissions {
     is_full: bool,
 }
 
+impl Admissions {
+    /// How many messages there are.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
 impl Region {
     /// A message of this node's user, who waits to hear that it was taken: at once, or when there is room for it. Refused if as many
     /// wait as may.

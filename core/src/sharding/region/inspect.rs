@@ -26,6 +26,8 @@ pub struct RegionState {
     pub homes: Vec<(ShardId, UniqueAddress)>,
     /// Messages in its buffer.
     pub buffered: usize,
+    /// Those among them that are beyond its bounds because their callers wait, asks not counted.
+    pub waiting: usize,
     /// Shards whose earlier home has not acknowledged yet that everything sent there has arrived.
     pub settling: usize,
     /// Whether it hosts nothing: it never does, or it has been shut down.
@@ -51,6 +53,7 @@ impl Region {
                 .map(|(id, home)| (*id, home.node.clone()))
                 .collect(),
             buffered: self.buffers.len(),
+            waiting: self.admissions.waiting(),
             settling: self.marks.len(),
             proxy: !self.hosts,
             draining: self.lifecycle != super::RegionLifecycle::Working,
