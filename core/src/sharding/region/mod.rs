@@ -249,6 +249,10 @@ impl Region {
         {
             self.seen = None;
         }
+        if !lost.is_empty() {
+            // What a full queue held up has to look for another home.
+            self.rearm_retry(shared.cx);
+        }
         self.follow_coordinator(shared, before, after);
         if after.is_shutting_down() && !before.is_shutting_down() {
             self.on_cluster_ends(shared);

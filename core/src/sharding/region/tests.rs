@@ -135,6 +135,17 @@ impl Rig {
         self.fixture.timers.at(&timer).is_some()
     }
 
+    /// A member is lost.
+    fn view_without(&mut self, lost: &UniqueAddress) {
+        let members = [a(), node("b", 2), c()];
+        let members = members.iter().filter(|node| *node != lost);
+        let members: Vec<_> = members.map(|node| member(node, Status::Up)).collect();
+        let after = Arc::new(picture(&self.fixture.me, members, &[]));
+        let before = core::mem::replace(&mut self.fixture.view, Arc::clone(&after));
+        let lost = core::slice::from_ref(lost);
+        self.act(|region, shared| region.on_view_changed(shared, &before, &after, lost));
+    }
+
     fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
         let members = members.iter().map(|(node, status)| member(node, *status));
         let after = Arc::new(picture(&self.fixture.me, members, &[]));

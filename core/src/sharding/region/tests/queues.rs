@@ -97,6 +97,18 @@ fn i_44_what_found_no_room_before_its_shard_moves_waits_for_the_next_home() {
 }
 
 #[test]
+fn i_44_what_found_no_room_before_its_home_died_looks_for_another_one() {
+    let mut rig = waiting(&["1"]);
+    learns(&mut rig, c());
+    assert_eq!(refused(&mut rig, "1"), []);
+    rig.view_without(&c());
+    assert!(rig.timer(RegionTimer::Retry));
+    let effects = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Retry));
+    let asks = says(a(), ShardingBody::GetShardHome { shard: SHARD });
+    assert_eq!(effects, [asks]);
+}
+
+#[test]
 fn i_44_an_ask_that_found_no_room_can_expire_unhandled() {
     let mut rig = Rig::registered(true);
     let (me, kind) = (rig.fixture.me.clone(), rig.region.kind().id);
