@@ -129,10 +129,11 @@ impl Region {
     /// node that does may start at any time.
     pub(crate) fn on_nobody_hosts(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress) {
         let view = alloc::sync::Arc::clone(shared.cx.view());
-        if self.kind.coordinator_candidates(&view).contains(from) {
+        let candidates = self.kind.coordinator_candidates(&view);
+        if candidates.first() == Some(from) {
             self.nobody_hosts = self.shards.is_empty();
             self.settle(shared);
-        } else {
+        } else if !candidates.contains(from) {
             let rejection = Rejection::Sharding(ShardingRejection::WrongSender);
             shared.cx.reject(from, rejection);
         }

@@ -171,3 +171,17 @@ fn that_nobody_hosts_is_believed_of_the_coordinators_node_until_a_coordinator_an
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
     assert!(!rig.region.nobody_hosts(&view), "it may only be recovering");
 }
+
+#[test]
+fn that_nobody_hosts_is_not_believed_of_who_will_coordinate_next() {
+    let mut rig = Rig::new(true);
+    let members = [(a(), Status::Leaving), (node("b", 2), Status::Up), (c(), Status::Up)];
+    rig.view(&members);
+    let next = node("b", 2);
+    let effects = rig.act(|region, shared| region.on_nobody_hosts(shared, &next));
+    assert_eq!(effects, vec![], "it may not have the kind yet");
+    let view = Arc::clone(&rig.fixture.view);
+    assert!(!rig.region.nobody_hosts(&view));
+    rig.act(|region, shared| region.on_nobody_hosts(shared, &a()));
+    assert!(rig.region.nobody_hosts(&view));
+}
