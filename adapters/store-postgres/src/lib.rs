@@ -18,7 +18,7 @@
 //!
 //! **Keys** are each node's own, under the name given to [`Postgres::new`]: give every node its own name, and the same one again
 //! when it is restarted. A node that is started twice under one name takes the keys from its earlier life, whose writes are
-//! refused from then on. A tool ([`Store::open_unused`](quorate_driver::Store::open_unused)) is refused while a session of that node is
+//! refused from then on. A tool ([`Store::open_unused`]) is refused while a session of that node is
 //! open: each session holds an advisory lock on the node's name. A node that has lost its connection is not seen; it counts as an
 //! earlier life afterwards.
 //!
