@@ -30,7 +30,7 @@ fn entities_are_counted_and_run_again() {
 fn every_strategy_comes_to_rest() {
     let result = last_line(env!("CARGO_BIN_EXE_rebalance"), &["--shards", "500", "--json"]);
     let rows = result.as_array().unwrap();
-    assert_eq!(rows.len(), 18);
+    assert_eq!(rows.len(), 20);
     for row in rows {
         assert!(row["rounds"].as_u64().unwrap() < 100_000, "{row}");
     }

@@ -175,7 +175,11 @@ fn that_nobody_hosts_is_believed_of_the_coordinators_node_until_a_coordinator_an
 #[test]
 fn that_nobody_hosts_is_not_believed_of_who_will_coordinate_next() {
     let mut rig = Rig::new(true);
-    let members = [(a(), Status::Leaving), (node("b", 2), Status::Up), (c(), Status::Up)];
+    let members = [
+        (a(), Status::Leaving),
+        (node("b", 2), Status::Up),
+        (c(), Status::Up),
+    ];
     rig.view(&members);
     let next = node("b", 2);
     let effects = rig.act(|region, shared| region.on_nobody_hosts(shared, &next));
