@@ -373,3 +373,19 @@ fn a_link_to_an_incarnation_that_is_still_there_loses_nothing_when_another_greet
     assert!(!bench.actions().iter().any(dials), "one look at a time");
     assert_eq!(bench.heard().len(), 0);
 }
+
+#[test]
+fn a_look_that_hears_nothing_is_given_up_within_a_second_and_the_link_goes_on() {
+    let (mut bench, old) = opened();
+    another_incarnation(&mut bench);
+    let look = bench.dial();
+    bench.link(LinkInput::Dialed(look));
+    bench.pass(900);
+    assert!(!aborts(&bench.actions(), look), "not yet");
+    bench.pass(200);
+    let actions = bench.actions();
+    assert!(aborts(&actions, look) && !aborts(&actions, old));
+    bench.send(&peer(), heartbeat(peer()));
+    let writes = bench.writes();
+    assert_eq!(writes.first().map(|(link, _)| *link), Some(old));
+}
