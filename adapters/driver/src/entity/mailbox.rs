@@ -262,9 +262,15 @@ impl Mailbox {
         take_all(inside, budget)
     }
 
-    /// Takes what its entity has not begun with.
-    pub(crate) fn take_all(&self, budget: &Budget) -> VecDeque<Delivery> {
-        take_all(lock(&self.inside), budget).0
+    /// Stops the entity now and takes what it has not begun with. In one piece: an entity that hears at once that it is to end
+    /// finds nothing there.
+    pub(crate) fn kill_and_take(&self, budget: &Budget) -> VecDeque<Delivery> {
+        let mut inside = lock(&self.inside);
+        inside.lifecycle = inside.lifecycle.max(Lifecycle::Killed);
+        let waker = inside.waker.take();
+        let (left, _) = take_all(inside, budget);
+        wake(waker);
+        left
     }
 }
 
@@ -283,6 +289,9 @@ fn wake(waker: Option<Waker>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::task::Wake;
+
     use super::*;
 
     fn delivery(bytes: usize) -> Delivery {
@@ -406,6 +415,33 @@ mod tests {
             Err(Refused::Gone(_))
         ));
         assert_eq!(mailbox.close(&budget).0.len(), 1);
+        assert!(budget.has_room());
+    }
+
+    /// An entity that ends on another thread as soon as it hears of it.
+    #[derive(Default)]
+    struct Quick {
+        mailbox: Mailbox,
+        budget: Budget,
+        found: Mutex<Option<usize>>,
+    }
+
+    impl Wake for Quick {
+        fn wake(self: Arc<Self>) {
+            let (left, _) = self.mailbox.close(&self.budget);
+            *lock(&self.found) = Some(left.len());
+        }
+    }
+
+    #[test]
+    fn whoever_kills_an_entity_has_what_it_had_not_begun_with_however_quickly_it_ends() {
+        let quick = Arc::new(Quick::default());
+        let (mailbox, budget) = (&quick.mailbox, &quick.budget);
+        assert!(mailbox.push(delivery(1), budget).is_ok());
+        let waker = Waker::from(Arc::clone(&quick));
+        assert_eq!(mailbox.poll_killed(&Context::from_waker(&waker)), Poll::Pending);
+        assert_eq!(mailbox.kill_and_take(budget).len(), 1);
+        assert_eq!(*lock(&quick.found), Some(0), "it has ended, and found nothing");
         assert!(budget.has_room());
     }
 }

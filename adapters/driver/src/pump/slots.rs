@@ -87,8 +87,7 @@ impl<W> Slots<W> {
     pub(super) fn kill_all(&self) -> Vec<EntityReport> {
         let mut left = Vec::new();
         for live in self.places.iter().flatten() {
-            live.mailbox.kill();
-            left.extend(live.mailbox.take_all(&self.reports.budget));
+            left.extend(live.mailbox.kill_and_take(&self.reports.budget));
         }
         let unhandled = |delivery: Delivery| {
             let result = Err(AskFailure::EntityStoppedUnhandled);
