@@ -579,6 +579,38 @@ fn nothing_moves_before_every_member_has_said_whether_it_has_the_kind() {
 }
 
 #[test]
+fn nothing_moves_for_balance_before_every_member_has_said_whether_it_has_the_kind() {
+    let mut rig = Rig::active();
+    for shard in 0..9 {
+        rig.coordinator.set_home(ShardId(shard), &b());
+    }
+    let proxy = node("p", 9);
+    rig.coordinator.unheard.insert(proxy.clone());
+    rig.fire(Duration::from_secs(30));
+    assert!(
+        rig.coordinator.hand_offs.is_empty(),
+        "it may use the homes of an earlier term"
+    );
+    rig.act(|coordinator, cx| coordinator.heard(cx, &proxy));
+    rig.fire(Duration::from_secs(10));
+    assert_eq!(rig.coordinator.hand_offs.len(), 1);
+}
+
+#[test]
+fn a_hand_off_that_takes_too_long_names_who_has_not_marked() {
+    let mut rig = Rig::moving();
+    rig.acks(&a());
+    rig.acks(&b());
+    let timeout = event(ShardingEvent::HandOffTimeout {
+        shard: S,
+        unmarked: vec![c()],
+        running: vec![],
+    });
+    let effects = rig.fire(Duration::from_secs(60));
+    assert!(effects.contains(&timeout), "{effects:?}");
+}
+
+#[test]
 fn s_090_a_shard_that_is_not_confirmed_is_ordered_again_from_the_same_region() {
     let mut rig = Rig::active();
     rig.coordinator.set_home(ShardId(0), &a());

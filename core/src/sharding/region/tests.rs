@@ -302,6 +302,34 @@ fn a_down_oldest_hears_nothing_and_the_next_one_does() {
 }
 
 #[test]
+fn a_shard_that_stops_is_claimed_under_a_new_term_which_hears_of_its_end() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    let told = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+    assert_eq!(told, vec![Effect::Entity(EntityOrder::Stop { slot: slot(0) })]);
+    let next = Term {
+        up_number: UpNumber::new(2),
+        node: c(),
+    };
+    let said = rig.act(|region, shared| region.on_region_query(shared, &c(), next.clone()));
+    let claim = ShardingBody::Register {
+        fields: fields(8),
+        hosted: vec![SHARD],
+        draining: false,
+        part: Part::WHOLE,
+    };
+    assert_eq!(said, vec![says(c(), claim)], "it may still run entities");
+    rig.act(|region, shared| region.on_register_ack(shared, &c(), next.clone()));
+    let entity = EntityId::from("e");
+    let ended = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &entity));
+    let stopped = ShardingBody::ShardStopped {
+        term: next,
+        shard: SHARD,
+    };
+    assert!(ended.contains(&says(c(), stopped)), "{ended:?}");
+}
+
+#[test]
 fn registration_is_repeated_faster_at_first() {
     let mut rig = Rig::new(true);
     rig.act(|region, shared| region.register(shared.cx));

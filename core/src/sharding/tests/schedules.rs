@@ -4,8 +4,9 @@
 //! step. Spec: sharding 10.14.
 //!
 //! What must hold. An entity handles the messages of one sender in their order, wherever it runs. Without a fault every message is
-//! handled; with faults only what a fault destroyed is not. No hand-off stops an entity by force. When the schedule is over nobody
-//! waits for anything.
+//! handled; with faults only what a fault destroyed is not. Nobody passes on what another node's user sent. No hand-off stops an entity
+//! by force, and one that is given up names who has not marked. When the schedule is over nobody waits for anything, and what the
+//! coordinator takes for a shard's home runs it.
 //!
 //! `QUORATE_SCHEDULES=0..100000 cargo test --release -p quorate-core --lib schedules` runs that many; tests run the first ones.
 
@@ -14,6 +15,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
+
+use unmarked::Unmarked;
 
 use super::world::{self, World, address, kind, nth_entity_in};
 use super::{MARGIN, secs};
@@ -25,6 +28,8 @@ use crate::message::{Lane, Message, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::ids::{Payload, ShardId, Slot};
+
+mod unmarked;
 
 /// Shards with two entities each: one that asks others, and one that answers.
 const SHARDS: u32 = 3;
@@ -107,6 +112,13 @@ struct Schedule {
     waited: usize,
     /// What handlers asked: on which node, and the message.
     asks: Vec<(usize, Token, usize)>,
+    unmarked: Unmarked,
+    /// How many events of each node were compared with that.
+    compared: Vec<usize>,
+    /// That a shard has stopped was said, and the link broke.
+    ends_lost: usize,
+    /// Coordinators that died while somebody stopped a shard.
+    ends_orphaned: usize,
 }
 
 fn message_number(message: &Message) -> Option<usize> {
@@ -178,8 +190,31 @@ impl Schedule {
             emptied: 0,
             waited: 0,
             asks: Vec::new(),
+            unmarked: Unmarked::default(),
+            compared: alloc::vec![0; NODES],
+            ends_lost: 0,
+            ends_orphaned: 0,
             chance,
         }
+    }
+
+    /// Who coordinates, or will.
+    fn coordinator(&self) -> Option<usize> {
+        let coordinates = |at: &usize| self.world.peers[*at].sharding.coordinator(kind()).is_some();
+        self.living().into_iter().find(coordinates)
+    }
+
+    /// Who coordinates while another node stops a shard.
+    fn coordinator_of_an_end(&self) -> Option<usize> {
+        let first = self.coordinator()?;
+        let stops = |at: &usize| {
+            let region = self.world.peers[*at].sharding.region(kind());
+            region.is_some_and(|region| !region.stopping.is_empty())
+        };
+        self.living()
+            .iter()
+            .any(|at| *at != first && stops(at))
+            .then_some(first)
     }
 
     fn living(&self) -> Vec<usize> {
@@ -190,6 +225,9 @@ impl Schedule {
     fn sort(&mut self) {
         while let Some((from, to, message)) = self.world.wire.pop_front() {
             let lane = message.tag().lane;
+            self.check_sender(from, to, &message);
+            let absent: Vec<usize> = self.suspected.iter().chain(&self.dead).copied().collect();
+            self.unmarked.on_said((from, to), &message, &absent);
             if let Some(at) = message_number(&message) {
                 self.place[at] = None;
             }
@@ -216,7 +254,25 @@ impl Schedule {
                 );
             }
             self.seen[at] = peer.handled.len();
+            for event in &peer.events[self.compared[at]..] {
+                self.unmarked.check(at, event);
+            }
+            self.compared[at] = peer.events.len();
         }
+    }
+
+    /// A region sends what its own users sent, and gives everything else back to where that comes from.
+    fn check_sender(&self, from: usize, to: usize, message: &Message) {
+        let (envelope, user_of) = match message {
+            Message::Sharding(ShardingMsg::Entity(envelope)) => (envelope, from),
+            Message::Sharding(ShardingMsg::HandBack(envelope)) => (envelope, to),
+            _ => return,
+        };
+        let number = number(&envelope.payload).unwrap();
+        assert_eq!(
+            self.sent[number].0, user_of,
+            "node {from} says message {number} of another node's user to {to}"
+        );
     }
 
     /// Whether a full buffer or queue has refused what this node said last.
@@ -309,6 +365,7 @@ impl Schedule {
         if let Some(at) = message_number(&message) {
             self.place[at] = Some(to);
         }
+        self.unmarked.on_heard(from, to, &message);
         self.world.hear(from, to, message);
     }
 
@@ -436,12 +493,12 @@ impl Schedule {
     /// Some senders cannot be reached, as others find, or can again. What they say arrives all the same, some time.
     fn lose_sight(&mut self) {
         let living = self.living();
-        let coordinates = |at: usize| self.world.peers[at].sharding.coordinator(kind()).is_some();
-        let first = living.iter().copied().find(|at| coordinates(*at));
+        let first = self.coordinator();
         self.suspected = living
             .into_iter()
             .filter(|at| Some(*at) != first && self.chance.below(2) == 0)
             .collect();
+        self.unmarked.on_absent(&self.suspected);
         self.world.suspect(&self.suspected.clone());
     }
 
@@ -505,6 +562,8 @@ impl Schedule {
         };
         let kept = self.chance.below(queue.len() + 1);
         for message in queue.drain(kept..) {
+            let is_end = |body: &ShardingBody| matches!(body, ShardingBody::ShardStopped { .. });
+            self.ends_lost += usize::from(unmarked::body(&message).is_some_and(is_end));
             self.destroyed.extend(message_number(&message));
         }
     }
@@ -514,11 +573,16 @@ impl Schedule {
         if living.iter().filter(|at| **at < WORKERS).count() < 2 || self.dead.len() >= 2 {
             return;
         }
-        let Some(at) = self.chance.pick(&living) else {
-            return;
+        let of_an_end = self.coordinator_of_an_end();
+        let at = match of_an_end {
+            Some(at) if self.chance.below(4) > 0 => Some(at),
+            Some(_) | None => self.chance.pick(&living),
         };
+        let Some(at) = at else { return };
+        self.ends_orphaned += usize::from(of_an_end == Some(at));
         self.breaks += 1;
         self.dead.push(at);
+        self.unmarked.on_absent(&[at]);
         self.world.crash(&[at]);
         let keys: Vec<_> = self
             .queues
@@ -625,6 +689,25 @@ impl Schedule {
         None
     }
 
+    /// Where a coordinator says that a shard lives it runs, or will as soon as somebody needs it if what was said of its end is lost.
+    fn check_homes(&self) {
+        let at = self.coordinator();
+        let state = at.and_then(|at| self.world.peers[at].sharding.coordinator(kind()));
+        if self.ends_lost > 0 {
+            return;
+        }
+        for (shard, home) in state.into_iter().flat_map(|state| state.homes) {
+            let at = (0..NODES).find(|at| address(*at) == home).unwrap();
+            let region = self.world.peers[at].sharding.region(kind());
+            let hosts = region.is_some_and(|region| region.hosted.iter().any(|(id, _)| *id == shard));
+            assert!(
+                hosts,
+                "{shard} lives on node {at} and does not run there\n{}",
+                self.describe()
+            );
+        }
+    }
+
     fn check_complete(&mut self) {
         for (at, token, number) in &self.asks {
             match self.world.peers[*at].answers.get(token) {
@@ -683,6 +766,8 @@ struct Tally {
     /// Queues that had room again, and callers who waited for room in a buffer.
     emptied: usize,
     waited: usize,
+    /// Coordinators that died while a shard stopped.
+    ends_orphaned: usize,
 }
 
 fn run(seed: u64, tally: &mut Tally) {
@@ -695,12 +780,14 @@ fn run(seed: u64, tally: &mut Tally) {
     schedule.world.run_for(MARGIN);
     schedule.come_to_rest();
     schedule.check_complete();
+    schedule.check_homes();
     tally.messages += schedule.sent.len();
     tally.faults += schedule.breaks;
     tally.asked += schedule.asks.len();
     tally.refused += schedule.refused.len();
     tally.emptied += schedule.emptied;
     tally.waited += schedule.waited;
+    tally.ends_orphaned += schedule.ends_orphaned;
     for peer in &schedule.world.peers {
         let counters = &peer.fixture.stats.sharding;
         tally.handed_back += counters.entity_messages_handed_back;
@@ -743,6 +830,7 @@ fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
         tally.taken_back += of_one.taken_back;
         tally.emptied += of_one.emptied;
         tally.waited += of_one.waited;
+        tally.ends_orphaned += of_one.ends_orphaned;
     }
     std::println!("{seeds:?}: {tally:?}");
     if seeds.end - seeds.start >= 120 {
@@ -762,5 +850,6 @@ fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
             many.iter().all(|count| *count > 100),
             "too little happened: {tally:?}"
         );
+        assert!(tally.ends_orphaned > 0, "too little happened: {tally:?}");
     }
 }
