@@ -15,6 +15,7 @@ use quorate_quinn::Quinn;
 use quorate_tokio::Tokio;
 
 use crate::hosts::{Host, OnSmol, OnTokio};
+use crate::stores::State;
 use crate::{log, process, trust};
 
 /// Node processes of such a program.
@@ -35,6 +36,8 @@ pub(crate) trait Program {
     const STORE: &'static str;
     /// What it says about `--postgres`, if the program knows that option.
     const POSTGRES: Option<&'static str> = None;
+    /// What it says about `--state`, if the program knows that option.
+    const STATE: Option<&'static str> = None;
     const EXIT: &'static str;
     /// Least, most and usual `--seconds`.
     const RANGE: (u64, u64, u64);
@@ -116,7 +119,7 @@ Options:
       --seconds N    {}, {least} to {most} (default {usual})
       --transport T  {}: what the nodes talk over (default {})
       --store DIR    {}
-{}      --json         end standard output with one line of JSON; everything else goes to standard error
+{}{}      --json         end standard output with one line of JSON; everything else goes to standard error
   -h, --help         print this
 
 Exit code: {}, 2 for a
@@ -129,6 +132,7 @@ mistake in the options.
         names.first().unwrap_or(&""),
         P::STORE,
         P::POSTGRES.map_or_else(String::new, |about| format!("      --postgres URL {about}\n")),
+        P::STATE.map_or_else(String::new, |about| format!("      --state MODE   {about}\n")),
         P::EXIT,
     )
 }
@@ -140,6 +144,7 @@ pub(crate) struct Options {
     pub(crate) transport: String,
     pub(crate) store: Option<PathBuf>,
     pub(crate) postgres: Option<String>,
+    pub(crate) state: State,
     pub(crate) json: bool,
 }
 
@@ -155,6 +160,7 @@ pub(crate) struct NodeOptions {
     pub(crate) bind: String,
     pub(crate) seed: Option<String>,
     pub(crate) store: Option<PathBuf>,
+    pub(crate) state: State,
 }
 
 enum Command {
@@ -181,6 +187,7 @@ impl NodeOptions {
             bind: "127.0.0.1:0".to_owned(),
             seed: None,
             store: None,
+            state: State::default(),
         }
     }
 
@@ -199,6 +206,7 @@ impl NodeOptions {
             self.bind.clone().into(),
             seed.into(),
             store,
+            self.state.name().into(),
         ]
     }
 
@@ -208,6 +216,7 @@ impl NodeOptions {
         let (index, life) = (text()?.parse().ok()?, text()?.parse().ok()?);
         let (bind, seed) = (text()?, text()?);
         let store = words.next()?;
+        let state = State::named(words.next()?.to_str()?)?;
         Some(Self {
             transport,
             cluster,
@@ -216,6 +225,7 @@ impl NodeOptions {
             bind,
             seed: (seed != NOTHING).then_some(seed),
             store: (store != NOTHING).then(|| PathBuf::from(store)),
+            state,
         })
     }
 }
@@ -236,6 +246,7 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
             .map_or_else(String::new, |stage| stage.name.to_owned()),
         store: None,
         postgres: None,
+        state: State::default(),
         json: false,
     };
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -257,6 +268,11 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
             }
             Long("store") => options.store = Some(parser.value().map_err(|error| error.to_string())?.into()),
             Long("postgres") if P::POSTGRES.is_some() => options.postgres = Some(parsed(&mut parser)?),
+            Long("state") if P::STATE.is_some() => {
+                let name: String = parsed(&mut parser)?;
+                let state = State::named(&name);
+                options.state = state.ok_or_else(|| format!("no state mode `{name}`; see --help"))?;
+            }
             Long("json") => options.json = true,
             Short('h') | Long("help") => return Ok(Command::Help),
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected().to_string()),

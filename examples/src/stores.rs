@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quorate_driver::core::Config;
+use quorate_driver::core::{Config, RememberStore, StoreMode};
 use quorate_driver::{ClusterBuilder, Security};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
@@ -14,6 +14,49 @@ use crate::program::{NodeOptions, Options};
 const POSTGRES: &str = "postgres:";
 /// Files that keep every log: of five nodes' files a majority of these has every event, so one node at a time may be away.
 pub(crate) const VOTERS: usize = 3;
+
+/// Where a kind's own state is kept: which shard lives where, and which entities are remembered. One in each way, so that both ways to
+/// keep either are seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Homes as events in logs, ids in replicated data.
+    #[default]
+    Events,
+    /// Homes as one value, ids as events in logs.
+    Data,
+}
+
+impl State {
+    /// As it is said in an argument.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Data => "data",
+        }
+    }
+
+    /// What an argument says.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [Self::Events, Self::Data];
+        all.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Where homes are kept.
+    pub(crate) const fn homes(self) -> StoreMode {
+        match self {
+            Self::Events => StoreMode::Events,
+            Self::Data => StoreMode::DistributedData,
+        }
+    }
+
+    /// Where it is kept who is remembered.
+    pub(crate) const fn remembered(self) -> RememberStore {
+        match self {
+            Self::Events => RememberStore::Data,
+            Self::Data => RememberStore::Events,
+        }
+    }
+}
 
 /// See the module.
 pub(crate) enum Stores {

@@ -49,21 +49,52 @@ fn assert_right(output: &Output) -> String {
     said
 }
 
+/// The second run keeps homes and remembered ids the other way, on the same store.
 #[test]
 fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
+    let _alone = common::alone();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("counter-{}", std::process::id()));
     let store = folder.to_str().unwrap();
-    let run = || counter(&["--seconds", "5", "--store", store, "--json"]);
-    let said = assert_right(&run());
-    assert!(!said.contains("an earlier run"), "{said}");
-    let said = assert_right(&run());
-    assert!(said.contains("200 counters of an earlier run"), "{said}");
+    for (mode, is_first) in [("events", true), ("data", false)] {
+        let said = assert_right(&counter(&[
+            "--seconds",
+            "5",
+            "--store",
+            store,
+            "--state",
+            mode,
+            "--json",
+        ]));
+        assert!(said.contains(&format!("state mode {mode}")), "{said}");
+        let found = said.contains("200 counters of an earlier run");
+        assert_eq!(found, !is_first, "{said}");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The same on a server, where there is one.
+#[test]
+fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {
+    let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
+        return println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+    };
+    let _alone = common::alone();
+    for mode in ["events", "data"] {
+        assert_right(&counter(&[
+            "--seconds",
+            "5",
+            "--postgres",
+            &server,
+            "--state",
+            mode,
+            "--json",
+        ]));
+    }
 }
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
     let help = common::refuses(counter, &common::MISTAKES);
-    assert!(help.contains("--postgres"));
-    common::refuses(counter, &[&["--postgres"]]);
+    assert!(help.contains("--postgres") && help.contains("--state"));
+    common::refuses(counter, &[&["--postgres"], &["--state"], &["--state", "memory"]]);
 }

@@ -1,28 +1,36 @@
 //! Entities beside the counters that nobody wakes: the cluster remembers them and starts them by itself, after all nodes were killed too.
 
-use quorate_driver::core::{Config, Pattern, RememberStore, StoreMode};
+use quorate_driver::core::{Config, Pattern};
 use quorate_driver::{Adapter, Cluster, ClusterError, EntityContext, Kind, Region};
 
 use super::ALARMS;
+use crate::stores::State;
 
 /// Fewer than there are alarms, so that some shards have several.
 const SHARDS: u32 = 15;
 
-/// What the nodes' stores keep of remembered entities.
+/// What the nodes' stores keep of entities that are remembered in replicated data.
 const REMEMBERED: &str = "shard-*";
 
 /// The same configuration for nodes that remember.
-pub(super) fn remembering(config: &mut Config) {
-    config.ddata.durable_keys.extend(Pattern::parse(REMEMBERED));
+pub(super) fn remembering(config: &mut Config, state: State) {
+    match state {
+        State::Events => config.ddata.durable_keys.extend(Pattern::parse(REMEMBERED)),
+        // The logs are where those of the counters are.
+        State::Data => {}
+    }
     config.sharding.updating_state_timeout = std::time::Duration::from_secs(10);
 }
 
-/// Hosts them; where they live is kept as one value, where counters live as events.
-pub(super) async fn host<A: Adapter>(cluster: &Cluster<A>) -> Result<Region<(), String>, ClusterError> {
+/// Hosts them.
+pub(super) async fn host<A: Adapter>(
+    cluster: &Cluster<A>,
+    state: State,
+) -> Result<Region<(), String>, ClusterError> {
     let kind = Kind::new("Alarm")
         .shards(SHARDS)
-        .store_mode(StoreMode::DistributedData)
-        .remember_entities(RememberStore::Data);
+        .store_mode(state.homes())
+        .remember_entities(state.remembered());
     let here = |context: EntityContext, (): ()| async move { context.node().address().to_string() };
     cluster.register_fn(kind, here).await
 }

@@ -53,6 +53,12 @@ was, and twenty alarms that the cluster remembers have to run without a message.
 keep the counters in this folder, in one file for each node of which three keep every log; a further
                      run with it checks every value of the last one";
     const POSTGRES: Option<&'static str> = Some("keep the counters in PostgreSQL instead, `host=… user=…`");
+    const STATE: Option<&'static str> = Some(
+        "\
+where it is kept which node each shard lives on, and which alarms are remembered: events (homes as
+                     events in the stores' logs, alarms in replicated data, the default), or data (homes as one
+                     value, alarms as events in the logs)",
+    );
     const EXIT: &'static str =
         "0 if nothing is lost, doubled or moved, all alarms run and the work went on, 1 if not";
     const RANGE: (u64, u64, u64) = (5, 600, 20);
@@ -79,12 +85,17 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
     let screen = Screen::new(options.json, started, LINE_EVERY);
     let stores = Stores::of_run(options, folder);
-    let node = NodeOptions::first("counter", stage);
+    let node = NodeOptions {
+        state: options.state,
+        ..NodeOptions::first("counter", stage)
+    };
     let mut fleet = Fleet::new((node, stores), authority, screen);
     fleet.start_all()?;
-    fleet
-        .screen
-        .say(format_args!("{NODES} nodes are up, over {}", stage.name));
+    fleet.screen.say(format_args!(
+        "{NODES} nodes are up, over {}, state mode {}",
+        stage.name,
+        options.state.name()
+    ));
     let left = Left::read(&folder.path().join(LEFT))?;
     let found = fleet.read()?;
     // Until this run ends in good order, nobody knows more than that.

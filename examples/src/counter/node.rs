@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use futures_lite::future;
-use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement, StoreMode};
+use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement};
 use quorate_driver::{Cluster, ClusterError, Kind, Region, Runtime, Security, StartError};
 
 use super::COUNTERS;
@@ -18,7 +18,7 @@ use super::entity::{Client, Command, Counter, Told};
 use crate::gate::{self, Cuttable};
 use crate::hosts::Host;
 use crate::program::{NODES, NodeOptions, READY, node_process, say};
-use crate::stores::{VOTERS, with_store};
+use crate::stores::{State, VOTERS, with_store};
 
 /// Tasks of one node that send commands.
 const CLIENTS: u8 = 4;
@@ -45,7 +45,7 @@ pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {
     node_process::<H, _, _>(|security, orders| node::<H>(options, security, orders))
 }
 
-fn kind() -> Result<Kind<Command, Told>, StartError> {
+fn kind(state: State) -> Result<Kind<Command, Told>, StartError> {
     let environment = |error: String| StartError::Environment {
         what: "passivation",
         error: std::io::Error::other(error),
@@ -55,7 +55,7 @@ fn kind() -> Result<Kind<Command, Told>, StartError> {
     let passivation = PassivationSettings::limit(limit).and_idle(IDLE);
     let passivation = passivation.map_err(|error| environment(error.to_string()))?;
     let kind = Kind::new("Counter").shards(SHARDS).passivation(passivation);
-    Ok(kind.store_mode(StoreMode::Events))
+    Ok(kind.store_mode(state.homes()))
 }
 
 async fn node<H: Host>(
@@ -64,12 +64,13 @@ async fn node<H: Host>(
     orders: Receiver<String>,
 ) -> Result<(), StartError> {
     let environment = |what| move |error| StartError::Environment { what, error };
+    let state = options.state;
     let builder = Cluster::<Cuttable<H::Adapter>>::builder(&options.cluster)
         .bind(&options.bind)
         .security(security)
         .fast_profile()
-        .config(|config: &mut Config| {
-            alarm::remembering(config);
+        .config(move |config: &mut Config| {
+            alarm::remembering(config, state);
             // Nobody is Up alone and takes its own file for that of a majority.
             config.membership.min_nr_of_members = NODES;
             config.journal.voters = VOTERS;
@@ -83,9 +84,9 @@ async fn node<H: Host>(
     }
     cluster.up().await.map_err(|_| ClusterError::Stopped)?;
     let counters = cluster
-        .register_event_sourced(kind()?, |_| Counter::default())
+        .register_event_sourced(kind(state)?, |_| Counter::default())
         .await?;
-    let alarms = alarm::host(&cluster).await?;
+    let alarms = alarm::host(&cluster, state).await?;
     say(format_args!("{READY}{}", cluster.address().address()));
     let runtime = <H::Adapter as quorate_driver::Adapter>::runtime().map_err(environment("runtime"))?;
     let first = u8::try_from(options.index).unwrap_or(0) * CLIENTS;

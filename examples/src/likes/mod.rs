@@ -241,6 +241,7 @@ mod tests {
             transport: "tokio".to_owned(),
             store: None,
             postgres: None,
+            state: crate::stores::State::default(),
             json: true,
         };
         let code = ending::finish::<Likes>(&options, outcome.map_err(str::to_owned));
