@@ -14,20 +14,19 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// Of a machine that keeps nothing that came over a user link.
+    /// Of a machine that keeps no messages.
     pub(crate) const NOTHING: Self = Self {
         messages: 0,
         bytes: 0,
     };
 
-    /// Whether less than three quarters of either bound are taken. What is on its way when the host stops reading still
-    /// fits into the rest.
+    /// Whether less than three quarters of either bound are taken: who was refused may come again.
     pub(crate) const fn leaves_room(self, messages_max: usize, bytes_max: usize) -> bool {
         self.messages < messages_max - messages_max / 4 && self.bytes < bytes_max - bytes_max / 4
     }
 }
 
-/// A machine, asked what it holds of what came over user links: while that is too much, the host leaves them unread.
+/// A machine, asked what it holds of messages to entities and singletons.
 pub(crate) trait Buffers {
     /// What waits in it.
     fn buffered(&self) -> Buffered;

@@ -39,7 +39,7 @@ const STEPS_MAX: usize = 100_000;
 /// One cluster node without its host.
 ///
 /// *Commands and inputs*: [`Node::handle`]. *Outputs*: [`Node::poll`], until it yields [`Output::Sleep`]. *Getters*:
-/// [`Node::view`], [`Node::stats`], [`Node::sharding`], [`Node::has_capacity`].
+/// [`Node::view`], [`Node::stats`], [`Node::sharding`], [`Node::buffered`].
 ///
 /// A clone behaves exactly like the original.
 #[derive(Clone, Debug)]
@@ -296,15 +296,6 @@ impl<R: Rng> Node<R> {
     #[must_use]
     pub fn buffered(&self) -> Buffered {
         self.machines.buffered()
-    }
-
-    /// `false` from three quarters of what one region may buffer on: the host stops reading its *user* links until this is
-    /// `true` again, never its control links. Linear in the kinds.
-    #[must_use]
-    pub fn has_capacity(&self) -> bool {
-        let limits = &self.base.config.sharding;
-        self.buffered()
-            .leaves_room(limits.buffer_messages_max, limits.buffer_bytes_max)
     }
 
     /// Whether a frame of this kind is decoded for this sender: everything of members, of others what a join needs. A host asks

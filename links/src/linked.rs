@@ -121,14 +121,13 @@ impl<R: Rng + Send + 'static> LinkedNode<R> {
         if self.frames >= FRAMES_PER_TURN {
             return false;
         }
-        let has_room = has_room && self.node.has_capacity();
         let was_frame = self.links.next_frame(&mut self.node, has_room);
         self.frames += usize::from(was_frame);
         was_frame
     }
 
     fn sleep(&self, wake: Option<Instant>, has_room: bool) -> Option<Instant> {
-        if self.links.has_unread(has_room && self.node.has_capacity()) {
+        if self.links.has_unread(has_room) {
             return Some(self.links.now().mono);
         }
         let links = self.links.deadline().filter(|_| wake.is_some());

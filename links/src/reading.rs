@@ -71,10 +71,9 @@ impl Links {
         false
     }
 
-    /// The same, and then of user links in turn, if there is room: in the node ([`Node::has_capacity`]) and in whatever its
-    /// entities' messages wait in. Without it they stay unread, and at last their senders wait.
-    ///
-    /// [`Node::has_capacity`]: quorate_core::node::Node::has_capacity
+    /// The same, and then of user links in turn, if there is room in whatever its entities' messages wait
+    /// in. Without it they stay unread, and at last their senders wait. What the node itself buffers pauses no link: what does not fit there
+    /// goes back to its sender.
     pub fn next_frame(&mut self, node: &mut dyn Recipient, has_room: bool) -> bool {
         while !self.next_urgent_frame(node) {
             if !self.use_room() {

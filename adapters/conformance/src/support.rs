@@ -255,6 +255,6 @@ pub(crate) async fn race<A, B>(
 }
 
 /// Both, whichever ends first.
-pub(crate) async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    futures_lite::future::zip(one, other).await;
+pub(crate) async fn both<T, U>(one: impl Future<Output = T>, other: impl Future<Output = U>) -> (T, U) {
+    futures_lite::future::zip(one, other).await
 }

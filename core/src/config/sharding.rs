@@ -15,11 +15,10 @@ pub struct ShardingConfig {
     /// How often a region repeats an unanswered registration or location request (default 2 s, > 0). Mirrors
     /// `retry-interval`.
     pub retry_interval: Duration,
-    /// Messages one region may buffer while it does not know where they go (default 100,000, >= 1). From three quarters of it
-    /// on, all regions of the node together, user links are not read. Mirrors `buffer-size`.
+    /// Messages one region may buffer while it does not know where they go (default 100,000, >= 1). What other nodes
+    /// send and does not fit, or finds as much in all regions of the node together, goes back to them. Mirrors `buffer-size`.
     pub buffer_messages_max: usize,
-    /// Payload bytes one region may buffer (default 64 MiB, >= 1). From three quarters of it on, all regions of the node
-    /// together, user links are not read.
+    /// Payload bytes one region may buffer (default 64 MiB, >= 1), with the same past it.
     pub buffer_bytes_max: usize,
     /// Messages without an answer that one region keeps beyond its buffer: their callers wait for room, or they were on their way when the
     /// buffer became full (default 8,192, >= 0: twice what waits between callers and the node). Past it the newest is refused. Asks

@@ -64,30 +64,6 @@ fn i_45_what_is_buffered_is_the_sum_of_what_each_machine_buffers() {
     assert_eq!((shares, node.buffered()), (expected, all));
 }
 
-#[test]
-fn i_45_two_kinds_that_are_half_full_each_stop_the_reading_of_user_links() {
-    let mut node = node_with_room_for(8, 1_000);
-    for kind in [KINDS[0], KINDS[1], KINDS[0], KINDS[1], KINDS[0]] {
-        tell(&mut node, kind, 1);
-    }
-    assert!(node.has_capacity(), "5 of 8");
-    tell(&mut node, KINDS[1], 1);
-    assert!(!node.has_capacity(), "6 of 8");
-    let mut node = node_with_room_for(100, 40);
-    tell(&mut node, KINDS[0], 14);
-    tell(&mut node, KINDS[1], 13);
-    assert!(node.has_capacity(), "29 bytes of 40, with an id of one each");
-    tell(&mut node, KINDS[1], 1);
-    assert!(!node.has_capacity(), "31 bytes of 40");
-    assert_eq!(node.check_invariants(), Ok(()));
-    let later = Now {
-        mono: Instant::ZERO + Duration::from_secs(1),
-        unix_ms: 1_000,
-    };
-    node.handle(later, Input::Tick);
-    assert!(!node.has_capacity(), "they still wait");
-}
-
 /// Four asks of entities on this node, which is alone and Up; who waits for the answers.
 fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
     let mut now = Now::default();

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use crate::buffered::{Buffered, Buffers};
+use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
 use crate::sharding::Sharding;
 use crate::sharding::coordinator::CoordinatorState;
@@ -12,6 +13,17 @@ use crate::sharding::region::{Region, RegionState};
 use crate::sharding::state::ids::KindId;
 
 impl Sharding {
+    /// Whether the regions of all kinds together buffer as much as one of them may. Linear in the kinds.
+    pub(super) fn is_crowded(&self, limits: &ShardingConfig) -> bool {
+        // One alone has its own bound.
+        let all = if self.kinds.len() > 1 {
+            self.buffered()
+        } else {
+            Buffered::NOTHING
+        };
+        all.messages >= limits.buffer_messages_max || all.bytes >= limits.buffer_bytes_max
+    }
+
     /// Registered kinds with their names, by id.
     pub fn kinds(&self) -> impl Iterator<Item = (KindId, &str)> {
         self.kinds

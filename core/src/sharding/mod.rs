@@ -157,7 +157,12 @@ impl Sharding {
             let what = "a message of my own";
             return cx.reject(from, Rejection::Unexpected { what });
         }
-        self.route(cx, pending);
+        let is_crowded = self.is_crowded(&cx.config().sharding);
+        if let Some(machines) = self.kinds.get_mut(&pending.envelope.kind) {
+            machines
+                .region
+                .route_from_peer(shared!(self, cx), pending, is_crowded);
+        }
     }
 
     /// A message of this node's user comes back unhandled. It waits again, unless its asker has been answered in the meantime.

@@ -107,7 +107,7 @@ impl Host {
 
     /// Whether it reads the links that carry entity messages.
     pub fn has_room(&self) -> bool {
-        self.linked.node.has_capacity() && !self.entities.is_holding()
+        !self.entities.is_holding()
     }
 
     /// The answer to a command, once.

@@ -136,8 +136,7 @@ impl World {
         }
         let place = &mut self.places[at];
         loop {
-            let has_room = place.node.has_capacity();
-            if !place.links.next_frame(&mut place.node, has_room) {
+            if !place.links.next_frame(&mut place.node, true) {
                 return;
             }
             place.drive();

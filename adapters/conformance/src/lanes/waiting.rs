@@ -39,8 +39,47 @@ async fn dead_letters<A: Adapter>(node: &Cluster<A>) -> u64 {
     stats.expect("the node runs").core.sharding.dead_letters
 }
 
+/// A kind beside it, and how many messages each of its entities gets from a node that is no home of it.
+fn beside() -> Kind<usize, ()> {
+    Kind::new("beside").shards(4)
+}
+const BESIDE: usize = 200;
+
+/// What entities have handled, in order.
+type Notes = Arc<Mutex<Vec<(String, usize)>>>;
+
+async fn notes_of<A: Adapter>(node: &Cluster<A>, kind: Kind<usize, ()>) -> Notes {
+    let notes = Notes::default();
+    let kept = Arc::clone(&notes);
+    let handle = move |context: EntityContext, number: usize| {
+        let notes = Arc::clone(&notes);
+        async move {
+            let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.push((context.id_text().into_owned(), number));
+        }
+    };
+    let hosted = node.register_fn(kind, handle).await;
+    hosted.expect("it is hosted");
+    kept
+}
+
+fn noted(notes: &Notes) -> Vec<(String, usize)> {
+    notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Each entity has handled its messages in the order in which they were told.
+fn are_in_order(noted: &[(String, usize)], entities: usize) {
+    for at in 0..entities {
+        let id = format!("e{at}");
+        let of_it = noted.iter().filter(|(entity, _)| *entity == id);
+        let numbers: Vec<usize> = of_it.map(|(_, number)| *number).collect();
+        assert!(numbers.is_sorted(), "{id} handled {numbers:?}");
+    }
+}
+
 /// One caller tells them one after the other, to a kind that nobody hosts yet. Once the region has buffered what it may the caller waits, and
-/// who does not want to wait hears it. When somebody hosts the kind all of them are handled, each entity's in their order.
+/// who does not want to wait hears it. Meanwhile what others send to another kind there is handled: the buffer holds up no link. When somebody
+/// hosts the kind all of them are handled, each entity's in their order.
 pub async fn a_full_buffer_has_callers_wait_and_loses_nothing<A: Adapter>(security: &Security) {
     let limits = |config: &mut quorate_core::config::Config| {
         config.sharding.buffer_messages_max = BUFFERED_MAX;
@@ -51,41 +90,33 @@ pub async fn a_full_buffer_has_callers_wait_and_loses_nothing<A: Adapter>(securi
     };
     let mut events = sender.events();
     let region = sender.register_proxy(kind()).await.expect("it may be reached");
+    let others = notes_of(sender, beside()).await;
+    let other = host.register_proxy(beside()).await.expect("it may be reached");
     let telling = async {
         for number in 0..MESSAGES {
             let entity = region.entity(format!("e{}", number % ENTITIES));
             entity.tell(&number).await.expect("it is taken");
         }
     };
-    let handled = Arc::new(Mutex::new(Vec::new()));
     let hosting = async {
         buffer_is_full::<A>(&mut events).await;
         let told = region.entity("e0").try_tell(&MESSAGES);
         assert_eq!(told, Err(TellError::Full), "who does not want to wait hears it");
-        let notes = Arc::clone(&handled);
-        let handle = move |context: EntityContext, number: usize| {
-            let notes = Arc::clone(&notes);
-            async move {
-                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                notes.push((context.id_text().into_owned(), number));
-            }
-        };
-        let hosted = host.register_fn(kind(), handle).await;
-        hosted.expect("it is hosted");
+        for number in 0..BESIDE {
+            let entity = other.entity(format!("e{}", number % 4));
+            entity.tell(&number).await.expect("it is taken");
+        }
+        eventually::<A>("another kind goes on", async || noted(&others).len() == BESIDE).await;
+        are_in_order(&noted(&others), 4);
+        notes_of(host, kind()).await
     };
-    within::<A, _>("all are told", both(hosting, telling)).await;
-    let seen = || handled.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (handled, ()) = within::<A, _>("all are told", both(hosting, telling)).await;
+    let seen = || noted(&handled);
     eventually::<A>("all are handled", async || {
         let lost = dead_letters(sender).await + dead_letters(host).await;
         assert_eq!(lost, 0, "{} of {MESSAGES} were handled", seen().len());
         seen().len() == MESSAGES
     })
     .await;
-    let seen = seen();
-    for at in 0..ENTITIES {
-        let id = format!("e{at}");
-        let of_it = seen.iter().filter(|(entity, _)| *entity == id);
-        let numbers: Vec<usize> = of_it.map(|(_, number)| *number).collect();
-        assert!(numbers.is_sorted(), "{id} handled {numbers:?}");
-    }
+    are_in_order(&seen(), ENTITIES);
 }

@@ -23,7 +23,6 @@ pub(crate) trait Machine {
     fn stop(&mut self, now: Now);
     fn view(&self) -> &Arc<View>;
     fn stats(&self) -> &Stats;
-    fn has_capacity(&self) -> bool;
     /// Which picture [`Self::view`] is.
     fn revision(&self) -> u64 {
         self.view().revision()
@@ -62,10 +61,6 @@ impl<R: Rng> Machine for Node<R> {
 
     fn explain(&self) -> Explanation {
         Self::explain(self)
-    }
-
-    fn has_capacity(&self) -> bool {
-        Self::has_capacity(self)
     }
 
     fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {

@@ -289,8 +289,9 @@ impl<M: Machine> Pump<M> {
         }
     }
 
+    /// Whether user links are read: mailboxes have room. Buffers never pause a link (10.14 b).
     fn has_room(&self) -> bool {
-        self.node.has_capacity() && self.entities.has_room()
+        self.entities.has_room()
     }
 
     /// Whether another turn has work without any new input.

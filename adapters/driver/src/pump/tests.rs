@@ -38,7 +38,6 @@ pub(super) enum Heard {
 pub(super) struct Script {
     pub(super) says: VecDeque<Effect>,
     heard: Vec<Heard>,
-    pub(super) capacity: bool,
     view: Arc<View>,
     stats: Stats,
     /// Who is no member, and how often that has changed.
@@ -89,10 +88,6 @@ impl Machine for Script {
 
     fn knows(&self, node: &UniqueAddress) -> bool {
         !self.strangers.contains(node)
-    }
-
-    fn has_capacity(&self) -> bool {
-        self.capacity
     }
 
     fn kinds(&self) -> Vec<KindState> {
@@ -180,7 +175,6 @@ impl Bench {
         let script = Script {
             says: VecDeque::new(),
             heard: Vec::new(),
-            capacity: true,
             view: Arc::new(View::idle(me)),
             stats: Stats::default(),
             strangers: Vec::new(),

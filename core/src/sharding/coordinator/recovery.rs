@@ -44,6 +44,7 @@ impl Coordinator {
         }
         let shards = self.kind.settings.shards as usize;
         match self.unfinished.take(from, part, said, shards) {
+            Taken::Whole(said) if self.asks_for_tokens(cx, from, &said.hosted) => {}
             Taken::Whole(said) => self.on_register(cx, from, said),
             Taken::Waits => {}
             Taken::Dropped => cx.counters().registration_parts_dropped += 1,
@@ -188,6 +189,7 @@ impl Coordinator {
         self.without_region
             .retain(|node| cx.view().member(node).is_some());
         self.unfinished.retain(|node| cx.view().member(node).is_some());
+        self.tokens.forget_strangers(cx.view());
     }
 
     /// A member has said whether it has this kind, or will never say so. When all have, shards may move.

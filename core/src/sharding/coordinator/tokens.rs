@@ -9,10 +9,12 @@ use alloc::vec::Vec;
 use super::Coordinator;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
+use crate::message::ShardingBody;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::token::{PLACEMENTS_MAX, Token};
+use crate::view::View;
 
 /// The highest count of a token that is believed: half of what a record of homes holds.
 const COUNT_MAX: u64 = (u32::MAX / 2) as u64;
@@ -26,6 +28,8 @@ pub(super) struct Tokens {
     renewed: BTreeSet<ShardId>,
     /// What regions have said that have not registered since.
     announced: BTreeMap<UniqueAddress, BTreeMap<ShardId, Token>>,
+    /// Regions that were asked for tokens that had not come with what they host.
+    asked: BTreeSet<UniqueAddress>,
     /// The highest that was given or heard of.
     last: Token,
     /// The term, if it was claimed, so that only this coordinator counts in it.
@@ -79,6 +83,18 @@ impl Tokens {
         self.announced.remove(node).unwrap_or_default()
     }
 
+    /// Whether a region has said with which token it was given a shard.
+    fn is_announced(&self, node: &UniqueAddress, shard: ShardId) -> bool {
+        let announced = self.announced.get(node);
+        announced.is_some_and(|tokens| tokens.contains_key(&shard))
+    }
+
+    /// Forgets what is kept of nodes that are members no more.
+    pub(super) fn forget_strangers(&mut self, view: &View) {
+        self.announced.retain(|node, _| view.member(node).is_some());
+        self.asked.retain(|node| view.member(node).is_some());
+    }
+
     /// Whether so many more do not fit into the claimed term: what writes with a placement's token counts its openings within it.
     pub(super) fn are_used_up(&self, more: usize) -> bool {
         self.claimed == Some(self.last.term) && self.last.count.saturating_add(more as u64) > PLACEMENTS_MAX
@@ -108,6 +124,30 @@ impl Coordinator {
         }
         let announced = self.tokens.announced.entry(from.clone()).or_default();
         announced.extend(tokens);
+    }
+
+    /// Whether a region has to say all of it again: it hosts a shard, and with which token has not come, because a link broke before it or
+    /// this coordinator had not begun. Without it the shard would be given another token, and begin anew for that. A region is asked
+    /// once in a term; one that has no tokens says the same again, and that counts.
+    pub(super) fn asks_for_tokens(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        hosted: &[ShardId],
+    ) -> bool {
+        let lacks =
+            |shard: &ShardId| self.homes.get(shard) != Some(from) && !self.tokens.is_announced(from, *shard);
+        if !self.ledger.is_durable() || !hosted.iter().any(lacks) || cx.view().member(from).is_none() {
+            return false;
+        }
+        let Some(term) = self.term().cloned() else {
+            return false;
+        };
+        let asks = self.tokens.asked.insert(from.clone());
+        if asks {
+            self.say(cx, from, ShardingBody::RegionQuery { term });
+        }
+        asks
     }
 
     /// The home of a shard says again that it hosts it.

@@ -25,6 +25,18 @@ const STEP: Duration = Duration::from_micros(1);
 const HOPS_AT_ONCE: u8 = 4;
 
 impl Region {
+    /// A message of another node's user. It waits here only as long as the regions of all kinds together are not `is_crowded`, so that
+    /// many kinds cannot fill the memory that one may; else it goes back, in order, like one for which its region has no room.
+    pub(crate) fn route_from_peer(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        pending: PendingMessage,
+        is_crowded: bool,
+    ) {
+        self.is_crowded = is_crowded;
+        self.route(shared, pending);
+    }
+
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on, buffered, or failed.
     pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
@@ -269,6 +281,11 @@ impl Region {
             }
             Some(pending) => self.overflow(shared, pending),
         }
+    }
+
+    /// Whether a message of another node may not wait here, although its region has room. What waits already is kept.
+    pub(super) const fn is_turned_away(&self, pending: &PendingMessage) -> bool {
+        self.is_crowded && pending.is_foreign() && !pending.is_admitted
     }
 
     /// There is no room for a message. This node's user hears so; what another node sent goes back there and waits in its buffer.

@@ -109,6 +109,8 @@ pub(crate) struct Region {
     paused: bool,
     /// Shards that a coordinator wants here and that begin after the pause.
     after_pause: BTreeMap<ShardId, Term>,
+    /// The regions of this node together buffer as much as one may: what others send and would have to wait here goes back.
+    is_crowded: bool,
     /// With which tokens shards were placed here.
     tokens: BTreeMap<ShardId, Token>,
     /// Leases of shards, if the kind has any.
@@ -189,6 +191,7 @@ impl Region {
             lifecycle: RegionLifecycle::Working,
             paused: false,
             after_pause: BTreeMap::new(),
+            is_crowded: false,
             tokens: BTreeMap::new(),
             leases: BTreeMap::new(),
             seen: None,

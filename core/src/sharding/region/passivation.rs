@@ -192,6 +192,9 @@ impl Region {
     }
 
     fn keep_for_entity(&mut self, shared: &mut Shared<'_, '_>, mut pending: PendingMessage) {
+        if self.is_turned_away(&pending) {
+            return self.overflow(shared, pending);
+        }
         self.admit(shared, &mut pending);
         match self
             .buffers

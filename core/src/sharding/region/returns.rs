@@ -152,6 +152,9 @@ impl Region {
     }
 
     fn keep_arrived(&mut self, shared: &mut Shared<'_, '_>, mut pending: PendingMessage) {
+        if self.is_turned_away(&pending) {
+            return self.overflow(shared, pending);
+        }
         self.admit(shared, &mut pending);
         match self.buffers.push_arrived(&shared.cx.config().sharding, pending) {
             None => shared.cx.counters().entity_messages_buffered += 1,

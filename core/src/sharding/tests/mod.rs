@@ -1,5 +1,6 @@
 //! Sharding of a whole small cluster: who hosts what after which event. Each machine's own tests are beside it.
 
+mod crowded;
 mod failures;
 mod may_run_twice;
 mod pauses;

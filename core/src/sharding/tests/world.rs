@@ -89,7 +89,7 @@ pub(super) struct Peer {
 /// What an entity has not handled yet.
 #[derive(Debug)]
 pub(super) struct Mailbox {
-    entity: EntityId,
+    pub(super) entity: EntityId,
     letters: VecDeque<(Payload, Option<AskRef>)>,
     is_stopping: bool,
     /// Its handler waits for the answer to this ask.

@@ -6,7 +6,7 @@ use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::{Command as AnyCommand, StoreAsk};
 use crate::journal::protocol::{Answer, Command, CommandError};
 use crate::journal::state::{Opened, WriterEnd, WriterError};
-use crate::sharding::protocol::StoreUser;
+use crate::sharding::protocol::{Part, StoreUser};
 use crate::store::{Bytes, Record, Snapshot};
 use crate::token::Token;
 
@@ -543,6 +543,40 @@ fn s_10_16_a_claim_with_the_stored_token_goes_on_and_is_told_nothing() {
     assert_eq!(rig.coordinator.tokens.of(S), EARLIER);
     assert_eq!(rig.asks_home(&c(), S), vec![says(c(), home(S, b()))]);
     assert_eq!(log.records.len(), 1, "nothing is written");
+}
+
+#[test]
+fn s_10_16_a_claim_whose_token_has_not_come_is_asked_for_it_once_and_does_not_begin_anew() {
+    let registers = |rig: &mut Rig| {
+        let said = Registration {
+            fields: KindFields::of(&rig.coordinator.kind.settings),
+            hosted: vec![S],
+            draining: false,
+        };
+        rig.act(|coordinator, cx| coordinator.on_register_part(cx, &b(), Part::WHOLE, said))
+    };
+    let query = says(b(), ShardingBody::RegionQuery { term: super::term() });
+    let ack = says(b(), ShardingBody::RegisterAck { term: super::term() });
+    for (tokens, renewed) in [(vec![(S, EARLIER)], 0), (vec![], 1)] {
+        let mut log = Log::of(&[(S, b())]);
+        let mut rig = Rig::begun(StoreMode::Events);
+        rig.register(&a(), &[]);
+        rig.register(&c(), &[]);
+        rig.log_obeys_all(&mut log);
+        // The link broke between the two, or there was no coordinator yet when the tokens came.
+        assert_eq!(registers(&mut rig), vec![query.clone()]);
+        assert_eq!(
+            rig.phase(),
+            Some(CoordinatorPhase::Recovering),
+            "it has not spoken"
+        );
+        rig.act(|coordinator, cx| coordinator.on_shard_tokens(cx, &b(), tokens));
+        let effects = registers(&mut rig);
+        assert!(effects.contains(&ack) && !effects.contains(&query), "{effects:?}");
+        assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
+        assert_eq!(rig.fixture.stats.sharding.claims_renewed, renewed);
+        assert_eq!(rig.coordinator.homes.get(&S), Some(&b()));
+    }
 }
 
 #[test]
