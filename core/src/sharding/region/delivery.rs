@@ -253,7 +253,14 @@ impl Region {
         }
         let shard = pending.envelope.shard;
         match self.homes.get_mut(&shard) {
-            Some(home) if home.node == *shared.cx.me() => self.deliver(shared, pending),
+            Some(home) if home.node == *shared.cx.me() => {
+                if !home.used && !self.paused {
+                    // What a lost home gives back from here on is older than what was handled.
+                    let here = self.shards.get(&shard);
+                    home.used = here.is_some_and(|here| here.is_running());
+                }
+                self.deliver(shared, pending);
+            }
             Some(home) => {
                 if !core::mem::replace(&mut home.used, true) {
                     // What comes back from here on is older than all that waits. Before, a lost home's last words may still come.

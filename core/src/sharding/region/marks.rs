@@ -19,7 +19,7 @@ const REPEATED_PER_STEP: usize = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Home {
     pub(super) node: UniqueAddress,
-    /// Messages were sent there behind which no mark has been acknowledged.
+    /// Messages were sent there behind which no mark has been acknowledged; or handled, if that is here.
     pub(super) used: bool,
 }
 
@@ -53,6 +53,7 @@ impl Region {
         self.flushing.remove(&shard);
         if let Some(home) = self.homes.remove(&shard)
             && home.used
+            && home.node != *cx.me()
         {
             self.mark(cx, shard, home.node);
         }
@@ -108,7 +109,11 @@ impl Region {
 
     /// This region ends: it stays until nothing that it sent can come back. Whether that is so.
     pub(super) fn all_settled(&mut self, cx: &mut Cx<'_>) -> bool {
-        let used = self.homes.iter().filter(|(_, home)| home.used);
+        let me = cx.me();
+        let used = self
+            .homes
+            .iter()
+            .filter(|(_, home)| home.used && home.node != *me);
         let used: Vec<ShardId> = used.map(|(shard, _)| *shard).collect();
         for shard in used {
             self.forget_home(cx, shard);

@@ -369,7 +369,22 @@ impl Schedule {
             self.place[at] = Some(to);
         }
         self.unmarked.on_heard(from, to, &message);
+        let last_words = message_number(&message).filter(|_| self.dead.contains(&from));
+        let told = self.world.peers[to].events.len();
         self.world.hear(from, to, message);
+        let too_late = |event: &ShardingEvent| {
+            matches!(
+                event,
+                ShardingEvent::DeadLetter {
+                    reason: AskFailure::HandedOff,
+                    ..
+                }
+            )
+        };
+        if self.world.peers[to].events[told..].iter().any(too_late) {
+            // Its home died before this came back, and its sender has gone on elsewhere.
+            self.destroyed.extend(last_words);
+        }
     }
 
     /// Whoever is told to stop a shard has everything that was sent there for it. Once a hand-off was cancelled its repeated orders may

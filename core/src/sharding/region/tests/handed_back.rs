@@ -219,6 +219,31 @@ fn a_mark_is_repeated_until_it_is_acknowledged_or_its_node_is_lost() {
 }
 
 #[test]
+fn i_43_last_words_of_a_lost_home_do_not_overtake_what_was_handled_here() {
+    for was_handled in [false, true] {
+        let mut rig = Rig::registered(true);
+        learns(&mut rig, c());
+        rig.route("1");
+        rig.view_without(&c());
+        rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+        if was_handled {
+            assert!(rig.route("2").contains(&delivers(slot(0), "2")));
+        }
+        // Who was removed had said so before.
+        let late = comes_back(&mut rig, "1", 2, c());
+        let dead = ShardingEvent::DeadLetter {
+            shard: SHARD,
+            reason: AskFailure::HandedOff,
+        };
+        if was_handled {
+            assert_eq!(late, vec![event(dead)]);
+        } else {
+            assert!(late.contains(&delivers(slot(0), "1")), "{late:?}");
+        }
+    }
+}
+
+#[test]
 fn the_coordinator_hears_that_a_home_is_forgotten_when_everything_sent_there_has_arrived() {
     let mut rig = Rig::registered(true);
     learns(&mut rig, c());
