@@ -22,8 +22,11 @@ impl Region {
         }
         let here = self.shards.get(&shard).filter(|here| !here.is_stopping());
         let Some(here) = here else {
-            self.returning
-                .extend(pending.from.clone().map(|from| (shard, from)));
+            if let Some(from) = pending.from.clone() {
+                // What waits here for the end of a pause is older.
+                self.hand_back_from(shared, shard, &from, None);
+                self.returning.insert((shard, from));
+            }
             pending.hand_back(shared);
             if !self.shards.contains_key(&shard) && !self.homes.contains_key(&shard) {
                 // Somebody thinks that it is here. If the coordinator does too, it is to start.

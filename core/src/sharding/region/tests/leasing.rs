@@ -122,6 +122,41 @@ fn s_145_a_lost_lease_kills_the_entities_at_once_and_they_begin_again_with_the_n
 }
 
 #[test]
+fn i_43_what_waited_for_the_end_of_a_pause_goes_back_before_what_comes_after_the_lease_is_lost() {
+    let mut rig = Rig::leasing();
+    rig.hosts();
+    rig.lease(GRANTED);
+    rig.route("1");
+    rig.region.on_paused();
+    let sent = |text: &str, from: UniqueAddress| PendingMessage {
+        from: Some(from),
+        is_admitted: false,
+        ..pending(text, None, 1)
+    };
+    let give = |rig: &mut Rig, text, from| rig.act(|region, shared| region.route(shared, sent(text, from)));
+    assert_eq!(give(&mut rig, "2", c()), []);
+    assert_eq!(
+        give(&mut rig, "3", a()),
+        [],
+        "it waits until the node is sure again"
+    );
+    rig.lease(LeaseOutcome::Lost);
+    assert_eq!(
+        give(&mut rig, "4", c()),
+        [
+            hands_back(c(), envelope("2", None, 1)),
+            hands_back(c(), envelope("4", None, 1))
+        ],
+        "in the order in which they were sent"
+    );
+    let mark = marks(1);
+    assert_eq!(
+        rig.act(|region, shared| region.on_mark(shared, &a(), mark)),
+        [hands_back(a(), envelope("3", None, 1)), acknowledges(a(), 1)]
+    );
+}
+
+#[test]
 fn a_lease_is_given_back_after_the_shard_has_stopped_and_until_that_is_confirmed() {
     let mut rig = Rig::leasing();
     rig.hosts();
