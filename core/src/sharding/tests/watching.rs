@@ -173,6 +173,57 @@ fn a_watch_follows_an_entity_that_moves() {
 }
 
 #[test]
+fn i_53_a_watch_that_comes_to_the_new_home_after_the_end_hears_of_that_end() {
+    for begins_again in [false, true] {
+        let mut world = World::all_running(2, 2);
+        let (entity, asleep) = (entity_in(5), world::nth_entity_in(5, 1));
+        world.tell(3, &asleep, "begin");
+        let (home, other) = (world.home_of(&entity), 1 - world.home_of(&entity));
+        world.watch(2, 1, &entity);
+        world.watch(2, 2, &asleep);
+        world.lose = |message| matches!(message, Message::Sharding(ShardingMsg::Watch(_)));
+        world.with(home, |peer| {
+            let (kind, timeout) = (kind(), None);
+            let command = ShardingCommand::ShutDownRegion { kind, timeout };
+            peer.sharding.on_command(&mut peer.fixture.cx(), 77, command);
+        });
+        world.run_for(secs(5));
+        world.tell(3, &entity, "begin at the new home");
+        assert_eq!(world.home_of(&entity), other);
+        world.end(&entity, true);
+        if begins_again {
+            world.tell(3, &entity, "begin once more");
+        }
+        world.lose = |_| false;
+        world.run_for(secs(30));
+        assert_eq!(
+            world.ends(2),
+            [(1, Termination::Failed)],
+            "the other one has moved, and has not begun"
+        );
+        // A shard that has come anew knows of nothing that ended before.
+        world.tell(3, &entity, "begin");
+        world.watch(2, 3, &entity);
+        world.register(home, true);
+        world.with(other, |peer| {
+            let (kind, timeout) = (kind(), None);
+            let command = ShardingCommand::ShutDownRegion { kind, timeout };
+            peer.sharding.on_command(&mut peer.fixture.cx(), 78, command);
+        });
+        world.run_for(secs(30));
+        world.register(other, true);
+        world.with(home, |peer| {
+            let (kind, timeout) = (kind(), None);
+            let command = ShardingCommand::ShutDownRegion { kind, timeout };
+            peer.sharding.on_command(&mut peer.fixture.cx(), 79, command);
+        });
+        world.run_for(secs(30));
+        assert_eq!(world.ends(2).len(), 1, "it has moved twice, and back");
+        assert_eq!(world.peers[other].sharding.open_watches().1, 2);
+    }
+}
+
+#[test]
 fn a_home_that_is_killed_ends_its_entities_at_its_removal() {
     let mut world = World::all_running(3, 1);
     let entity = entity_in(5);

@@ -2,8 +2,10 @@
 //! one answer: the entity stopped or failed, its node was removed, it did not run, or the watch was given up. A move or a
 //! passivation is no end. Watched nodes end when they are removed. Spec: sharding 1.17.
 //!
-//! `peers` repeats and counts what is said, `held` keeps who watches the entities here, `seeking` finds homes; this file follows this node's own watches.
+//! `peers` repeats and counts what is said, `held` keeps who watches the entities here, `ends` which of them have ended, `seeking` finds
+//! homes; this file follows this node's own watches.
 
+mod ends;
 mod held;
 mod peers;
 mod seeking;
@@ -13,6 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use self::ends::{Ends, Memory};
 use self::held::Held;
 use self::peers::{Peers, wake_by};
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
@@ -40,6 +43,7 @@ pub(crate) struct Watches {
     /// Those of `own` whose entity's home is to be found.
     seeking: BTreeSet<WatchId>,
     held: Held,
+    ends: Ends,
     peers: Peers,
     /// Entities that have said why they end, and have not ended yet: who begins to watch one of them hears of that end.
     ending: BTreeMap<Slot, EntityEnd>,
@@ -147,7 +151,7 @@ impl Watches {
         if !seeking.map(|(id, _)| id).eq(&self.seeking) {
             return Err(String::from("watch: who seeks is not who is noted"));
         }
-        if !self.held.is_sound() || !self.peers.is_sound() {
+        if !self.held.is_sound() || !self.ends.is_sound() || !self.peers.is_sound() {
             return Err(String::from("watch: the tables do not match"));
         }
         Ok(())
@@ -316,11 +320,20 @@ impl Sharding {
             return WatchStatement::Moved { id };
         };
         let shard = machines.region.kind().shard_of(&entity);
+        if machines.region.has_shard(shard) {
+            self.watches.ends.begin(kind, shard);
+        }
+        let memory = self.watches.ends.of(kind, shard, &entity);
+        if let (true, Memory::Ended(why)) = (known, memory) {
+            // Its watch was on the way here from the shard's earlier home when it ended.
+            return WatchStatement::Ended { id, why };
+        }
         let Some(runs) = machines.region.runs(shard, &entity) else {
             return WatchStatement::Moved { id };
         };
         // One that others watch and that does not run was passivated, or has come here and had no message yet.
-        if !runs && !known && !self.watches.held.has(kind, shard, &entity) {
+        let goes_on = known && memory == Memory::Nothing;
+        if !runs && !goes_on && !self.watches.held.has(kind, shard, &entity) {
             let why = EntityEnd::NotRunning;
             return WatchStatement::Ended { id, why };
         }
@@ -352,6 +365,7 @@ impl Sharding {
     /// An entity is no more.
     pub(super) fn on_entity_ended(&mut self, cx: &mut Cx<'_>, tenant: &Tenant, why: EntityEnd) {
         let Tenant { kind, shard, entity } = tenant;
+        self.watches.ends.add((*kind, *shard, entity), why);
         let watchers = self.watches.held.take_entity(*kind, *shard, entity);
         let ended = |id| WatchStatement::Ended { id, why };
         self.watches.tell(cx, watchers, ended);
@@ -375,6 +389,7 @@ impl Sharding {
             None => return,
         };
         for shard in ended {
+            self.watches.ends.end(kind, shard);
             let watchers = self.watches.held.take_shard(kind, shard);
             self.watches.tell(cx, watchers, |id| WatchStatement::Moved { id });
         }

@@ -1,0 +1,194 @@
+//! Which entities have ended since their shard began here, for watches that come from the shard's earlier home and arrive after that.
+//! Forgets the oldest ends past a bound, and knows of which shards. Decides nothing about watches. Spec: sharding 1.17.
+
+use alloc::collections::BTreeMap;
+
+use crate::sharding::protocol::watch::EntityEnd;
+use crate::sharding::state::ids::{EntityId, KindId, ShardId};
+
+/// Ends of all shards together that one node remembers: some three megabytes with usual ids. A watch is at the new home a fraction of a
+/// second after the shard is, or some seconds if links are bad; so many end in that time at thousands per second.
+pub(super) const ENDS_MAX: usize = 16_384;
+
+/// What is remembered of one shard.
+#[derive(Clone, Debug, Default)]
+struct OfShard {
+    /// How each entity ended first, and its place among all ends.
+    ended: BTreeMap<EntityId, (u64, EntityEnd)>,
+    /// There were more.
+    is_partial: bool,
+    /// The shard is here no more: its next incarnation knows nothing of these.
+    is_over: bool,
+}
+
+/// What a shard remembers of an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// It has ended since the shard began here.
+    Ended(EntityEnd),
+    /// It has not.
+    Nothing,
+    /// There were too many ends to say.
+    Unknown,
+}
+
+/// The table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ends {
+    shards: BTreeMap<(KindId, ShardId), OfShard>,
+    /// All ends, oldest first.
+    order: BTreeMap<u64, (KindId, ShardId, EntityId)>,
+    last: u64,
+}
+
+impl Ends {
+    /// An entity has ended. If it had before, who watched it then is told of that.
+    pub(super) fn add(&mut self, (kind, shard, entity): (KindId, ShardId, &EntityId), why: EntityEnd) {
+        self.begin(kind, shard);
+        let of = self.shards.entry((kind, shard)).or_default();
+        if of.ended.contains_key(entity) {
+            return;
+        }
+        self.last += 1;
+        of.ended.insert(entity.clone(), (self.last, why));
+        self.order.insert(self.last, (kind, shard, entity.clone()));
+        if self.order.len() > ENDS_MAX {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some((_, (kind, shard, entity))) = self.order.pop_first() else {
+            return;
+        };
+        if let Some(of) = self.shards.get_mut(&(kind, shard)) {
+            of.ended.remove(&entity);
+            of.is_partial = true;
+            if of.is_over && of.ended.is_empty() {
+                self.shards.remove(&(kind, shard));
+            }
+        }
+    }
+
+    /// The shard is here: if it was before and has been away since, what ended then is forgotten.
+    pub(super) fn begin(&mut self, kind: KindId, shard: ShardId) {
+        if self.shards.get(&(kind, shard)).is_some_and(|of| of.is_over)
+            && let Some(of) = self.shards.remove(&(kind, shard))
+        {
+            for (number, _) in of.ended.values() {
+                self.order.remove(number);
+            }
+        }
+    }
+
+    /// The shard is not here any more. Who takes this node for its home still is told what has ended here.
+    pub(super) fn end(&mut self, kind: KindId, shard: ShardId) {
+        if let Some(of) = self.shards.get_mut(&(kind, shard)) {
+            of.is_over = true;
+            if of.ended.is_empty() {
+                self.shards.remove(&(kind, shard));
+            }
+        }
+    }
+
+    /// What became of an entity since its shard began here.
+    pub(super) fn of(&self, kind: KindId, shard: ShardId, entity: &EntityId) -> Memory {
+        let Some(of) = self.shards.get(&(kind, shard)) else {
+            return Memory::Nothing;
+        };
+        match of.ended.get(entity) {
+            Some((_, why)) => Memory::Ended(*why),
+            None if of.is_partial => Memory::Unknown,
+            None => Memory::Nothing,
+        }
+    }
+
+    /// What must hold between the calls.
+    pub(super) fn is_sound(&self) -> bool {
+        let remembered: usize = self.shards.values().map(|of| of.ended.len()).sum();
+        let is_kept = |of: &OfShard| !of.ended.is_empty() || (of.is_partial && !of.is_over);
+        remembered == self.order.len() && remembered <= ENDS_MAX && self.shards.values().all(is_kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    const HERE: ShardId = ShardId(1);
+    const THERE: ShardId = ShardId(2);
+
+    fn kind() -> KindId {
+        KindId::of("files")
+    }
+
+    fn id(number: usize) -> EntityId {
+        EntityId::from(number.to_string().as_str())
+    }
+
+    #[test]
+    fn past_the_bound_the_oldest_ends_are_forgotten_and_their_shard_knows_it() {
+        let mut ends = Ends::default();
+        ends.add((kind(), HERE, &id(0)), EntityEnd::Failed);
+        ends.add((kind(), HERE, &id(0)), EntityEnd::Stopped);
+        ends.add((kind(), HERE, &id(1)), EntityEnd::Stopped);
+        for number in 0..ENDS_MAX - 2 {
+            ends.add((kind(), THERE, &id(number)), EntityEnd::Stopped);
+        }
+        assert_eq!(
+            ends.of(kind(), HERE, &id(0)),
+            Memory::Ended(EntityEnd::Failed),
+            "the first end"
+        );
+        assert_eq!(ends.of(kind(), HERE, &id(7)), Memory::Nothing);
+        ends.add((kind(), THERE, &id(ENDS_MAX)), EntityEnd::Stopped);
+        assert!(ends.is_sound());
+        assert_eq!(ends.of(kind(), HERE, &id(0)), Memory::Unknown);
+        assert_eq!(
+            ends.of(kind(), HERE, &id(7)),
+            Memory::Unknown,
+            "it may be one of them"
+        );
+        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Ended(EntityEnd::Stopped));
+        assert_eq!(ends.of(kind(), THERE, &id(ENDS_MAX + 1)), Memory::Nothing);
+        for number in 0..ENDS_MAX {
+            ends.add((kind(), THERE, &id(2 * ENDS_MAX + number)), EntityEnd::Stopped);
+        }
+        assert!(
+            ends.is_sound(),
+            "nothing of a shard is left but that there was more"
+        );
+        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Unknown);
+        ends.end(kind(), HERE);
+        ends.end(kind(), THERE);
+        assert!(ends.is_sound());
+        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Nothing);
+    }
+
+    #[test]
+    fn what_ended_in_one_incarnation_of_a_shard_means_nothing_to_the_next() {
+        let mut ends = Ends::default();
+        ends.add((kind(), HERE, &id(0)), EntityEnd::Failed);
+        ends.begin(kind(), HERE);
+        assert_eq!(
+            ends.of(kind(), HERE, &id(0)),
+            Memory::Ended(EntityEnd::Failed),
+            "the same incarnation"
+        );
+        ends.end(kind(), HERE);
+        assert_eq!(
+            ends.of(kind(), HERE, &id(0)),
+            Memory::Ended(EntityEnd::Failed),
+            "who comes late"
+        );
+        ends.begin(kind(), HERE);
+        assert_eq!(ends.of(kind(), HERE, &id(0)), Memory::Nothing);
+        ends.add((kind(), HERE, &id(1)), EntityEnd::Stopped);
+        ends.end(kind(), HERE);
+        ends.add((kind(), HERE, &id(2)), EntityEnd::Stopped);
+        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Nothing);
+        assert!(ends.is_sound());
+    }
+}
