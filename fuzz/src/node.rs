@@ -220,6 +220,7 @@ fn fields(shards: u32, hosts: bool) -> KindFields {
         keeping: hosts.then_some(Keeping {
             store: StoreMode::Memory,
             remember_entities: None,
+            lease: false,
         }),
     }
 }

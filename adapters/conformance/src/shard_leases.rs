@@ -8,11 +8,12 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::effect::{CommandError, ShardingCommandError};
 use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::sharding::fields::FieldDifference;
 use quorate_driver::{
     Adapter, ClusterError, Entity, EntityContext, Kind, LeaseKeeper, MemoryLeases, Region, Security,
 };
 
-use super::support::{eventually, first, node, within};
+use super::support::{cluster_of, eventually, first, node, within};
 
 /// The lease of the kind's only shard.
 const LEASE: &str = "conformance-shard-vault-0";
@@ -115,4 +116,31 @@ pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(s
     let no_keeper = CommandError::Sharding(ShardingCommandError::NoLeaseKeeper);
     assert_eq!(refused.map(drop), Err(ClusterError::Refused(no_keeper)));
     bare.stop().await;
+}
+
+/// A node that would run shards without the leases that they need elsewhere is refused, with the field, and runs nothing; one that hosts
+/// nothing needs none, and with the lease it is taken in.
+pub async fn a_kind_has_leases_on_all_its_hosts_or_on_none<A: Adapter>(security: &Security) {
+    let keeper: Arc<dyn LeaseKeeper> = Arc::new(MemoryLeases::new());
+    let nodes = cluster_of::<A>(3, || node(security).leases(Arc::clone(&keeper))).await;
+    let make = |_: EntityContext| Vault(Arc::default(), 7);
+    let without = || Kind::<u8, u32>::new("vault").shards(1);
+    let register = async |at: usize, kind| within::<A, _>("the kind", nodes[at].register(kind, make)).await;
+    let first = register(0, vault()).await.expect("it is the first");
+    let refused = register(1, without()).await.map(drop);
+    let Err(ClusterError::Refused(CommandError::Sharding(ShardingCommandError::KindDiffers { difference }))) =
+        refused
+    else {
+        panic!("{refused:?}");
+    };
+    let (ours, theirs) = (false, true);
+    assert_eq!(difference.fields(), [FieldDifference::Lease { ours, theirs }]);
+    let said = "lease per shard is off here and on in the cluster";
+    assert_eq!(difference.to_string(), said);
+    let proxy = within::<A, _>("a proxy", nodes[2].register_proxy(without())).await;
+    let proxy = proxy.expect("a proxy needs no lease");
+    let second = register(1, vault()).await.expect("it has the lease now");
+    for region in [&first, &proxy, &second] {
+        eventually::<A>("an answer", async || asked(region).await == Some(7)).await;
+    }
 }

@@ -65,6 +65,7 @@ impl KindFields {
             keeping: settings.hosts.then_some(Keeping {
                 remember_entities: settings.remember_entities,
                 store: settings.store_mode.unwrap_or(StoreMode::Memory),
+                lease: settings.lease,
             }),
         }
     }

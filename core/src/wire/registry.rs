@@ -37,6 +37,9 @@ const FLAG_REMEMBERS: u8 = 2;
 /// that it does not know, and so for another kind than one that does not.
 const IN_EVENTS: u8 = 1 << 7;
 
+/// In the number of the store mode: a shard needs a lease. To a reader of an earlier version that is a mode that it does not know, too.
+const LEASES: u8 = 1 << 6;
+
 pub(super) fn put(message: &RegistryMsg, out: &mut Vec<u8>) -> Result<(), WireError> {
     match message {
         RegistryMsg::Announce { round, kinds } => {
@@ -114,9 +117,12 @@ pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), W
         StoreMode::Memory => 0,
         StoreMode::DistributedData => 1,
         StoreMode::Events => 2,
-        StoreMode::Other { code: 0..=2 } => return Err(WireError::Unencodable { what: "store mode" }),
+        StoreMode::Other { code } if code <= 2 || code & LEASES != 0 => {
+            return Err(WireError::Unencodable { what: "store mode" });
+        }
         StoreMode::Other { code } => code,
     };
+    let mode = if keeping.lease { mode | LEASES } else { mode };
     out.push(match keeping.remember_entities {
         None => mode,
         Some(RememberStore::Data) if mode & IN_EVENTS == 0 => mode,
@@ -128,11 +134,12 @@ pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), W
     Ok(())
 }
 
-/// The store mode, and where a kind that remembers its entities does so.
+/// The store mode, where a kind that remembers its entities does so, and whether its shards need leases.
 fn read_keeping(remembers: bool, code: u8) -> Keeping {
     let in_events = remembers && code & IN_EVENTS != 0;
-    let mode = if in_events { code & !IN_EVENTS } else { code };
+    let mode = if in_events { code & !IN_EVENTS } else { code } & !LEASES;
     Keeping {
+        lease: code & LEASES != 0,
         remember_entities: remembers.then_some(if in_events {
             RememberStore::Events
         } else {

@@ -53,6 +53,7 @@ fn fields(shards: u32) -> KindFields {
         keeping: Some(Keeping {
             store: StoreMode::Memory,
             remember_entities: None,
+            lease: false,
         }),
     }
 }
@@ -135,6 +136,7 @@ fn every_field_that_differs_is_named_with_both_values() {
         keeping: Some(Keeping {
             store: StoreMode::Other { code: 3 },
             remember_entities: Some(RememberStore::Events),
+            lease: true,
         }),
         ..fields(9)
     };
@@ -142,7 +144,8 @@ fn every_field_that_differs_is_named_with_both_values() {
     let expected = "role is none here and worker in the cluster; shards is 8 here and 9 in the cluster; \
                     extractor is siphash-1-3 here and murmur2 in the cluster; \
                     store mode is memory here and number 3 of a later version in the cluster; \
-                    remember-entities is off here and events in the cluster";
+                    remember-entities is off here and events in the cluster; \
+                    lease per shard is off here and on in the cluster";
     assert_eq!(text, expected);
     assert_eq!(KindDifference::between(&ours, &ours), None);
     let other = KindFields {
@@ -155,20 +158,28 @@ fn every_field_that_differs_is_named_with_both_values() {
 
 #[test]
 fn a_proxy_agrees_with_every_way_of_keeping_and_the_first_host_says_which() {
-    let kept = |remember_entities| KindFields {
+    let kept = |remember_entities, lease| KindFields {
         keeping: Some(Keeping {
             store: StoreMode::Memory,
             remember_entities,
+            lease,
         }),
         ..fields(8)
     };
     let claims = [
         (a(), old(proxy(8), 1, false)),
-        (b(), new(kept(Some(RememberStore::Data)))),
-        (c(), new(kept(None))),
-        (d(), new(kept(Some(RememberStore::Events)))),
+        (b(), new(kept(Some(RememberStore::Data), false))),
+        (c(), new(kept(None, false))),
+        (d(), new(kept(Some(RememberStore::Events), false))),
     ];
     assert_eq!(accepted(&claims), [a(), b()]);
+    let claims = [
+        (a(), old(proxy(8), 1, false)),
+        (b(), new(kept(None, true))),
+        (c(), new(kept(None, false))),
+        (d(), new(kept(None, true))),
+    ];
+    assert_eq!(accepted(&claims), [a(), b(), d()], "a proxy has no leases");
     let claims = [(a(), old(proxy(8), 1, false)), (b(), new(proxy(9)))];
     assert_eq!(accepted(&claims), [a()], "the rest counts for proxies too");
 }

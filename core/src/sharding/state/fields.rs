@@ -57,6 +57,8 @@ pub struct Keeping {
     pub store: StoreMode,
     /// Where it is kept which entities there are, so that they are started again without a message; `None`: nowhere.
     pub remember_entities: Option<RememberStore>,
+    /// Whether a shard runs only while its node holds a lease: a node that does without runs a shard that another one waits for.
+    pub lease: bool,
 }
 
 /// The fields of a kind that must be the same on every node of the cluster.
@@ -122,6 +124,10 @@ impl KindFields {
                 let (ours, theirs) = (ours.remember_entities, theirs.remember_entities);
                 found.push(FieldDifference::RememberEntities { ours, theirs });
             }
+            if ours.lease != theirs.lease {
+                let (ours, theirs) = (ours.lease, theirs.lease);
+                found.push(FieldDifference::Lease { ours, theirs });
+            }
         }
         found
     }
@@ -178,6 +184,13 @@ pub enum FieldDifference {
         /// The cluster's.
         theirs: Option<RememberStore>,
     },
+    /// Whether a shard needs a lease.
+    Lease {
+        /// This node's.
+        ours: bool,
+        /// The cluster's.
+        theirs: bool,
+    },
 }
 
 impl fmt::Display for FieldDifference {
@@ -187,6 +200,7 @@ impl fmt::Display for FieldDifference {
             let store = store.as_ref();
             store.map_or_else(|| String::from("off"), |store| alloc::format!("{store}"))
         };
+        let on = |on: bool| String::from(if on { "on" } else { "off" });
         // Texts of a peer stay on their line.
         let text = |text: &str| alloc::format!("{}", text.escape_debug());
         let (field, ours, theirs): (&str, String, String) = match self {
@@ -200,6 +214,7 @@ impl fmt::Display for FieldDifference {
             Self::RememberEntities { ours, theirs } => {
                 ("remember-entities", remembers(ours), remembers(theirs))
             }
+            Self::Lease { ours, theirs } => ("lease per shard", on(*ours), on(*theirs)),
         };
         write!(f, "{field} is {ours} here and {theirs} in the cluster")
     }

@@ -21,6 +21,13 @@ fn without_role() -> KindSettings {
     }
 }
 
+fn leased() -> KindSettings {
+    KindSettings {
+        lease: true,
+        ..settings(true)
+    }
+}
+
 fn role() -> Option<Role> {
     settings(true).role
 }
@@ -235,9 +242,30 @@ fn a_kind_that_is_registered_twice_on_a_node_is_the_same_or_the_field_is_named()
     assert_eq!(difference.fields(), [FieldDifference::Role { ours, theirs }]);
     // What need not be the same everywhere is not changed by a second registration either.
     assert_eq!(refused(settings(false)), ShardingCommandError::KindConflict);
-    let leased = KindSettings {
-        lease: true,
-        ..settings(true)
+    let ShardingCommandError::KindDiffers { difference } = refused(leased()) else {
+        panic!("its field is to be named");
     };
-    assert_eq!(refused(leased), ShardingCommandError::KindConflict);
+    let (ours, theirs) = (true, false);
+    assert_eq!(difference.fields(), [FieldDifference::Lease { ours, theirs }]);
+}
+
+#[test]
+fn a_node_without_leases_hosts_nothing_of_a_kind_that_has_them_elsewhere() {
+    let mut world = World::without_kind_on(&[0, 1, 2], 3, 0);
+    world.all_up();
+    world.register_as(1, leased());
+    world.register_as(2, settings(true));
+    world.register_as(0, settings(false));
+    assert_eq!(world.peers[1].registered, [Answer::Done]);
+    let said = &world.peers[2].registered;
+    let [Answer::Refused(CommandError::Sharding(ShardingCommandError::KindDiffers { difference }))] =
+        &said[..]
+    else {
+        panic!("{said:?}");
+    };
+    let (ours, theirs) = (false, true);
+    assert_eq!(difference.fields(), [FieldDifference::Lease { ours, theirs }]);
+    assert_eq!(world.peers[0].registered, [Answer::Done], "a proxy has no leases");
+    world.run_for(secs(5));
+    assert!(world.peers[2].sharding.region(kind()).is_none());
 }

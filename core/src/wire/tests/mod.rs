@@ -475,6 +475,7 @@ fn kind_fields(hosts: bool) -> KindFields {
         keeping: hosts.then_some(Keeping {
             store: StoreMode::Events,
             remember_entities: Some(RememberStore::Data),
+            lease: false,
         }),
     }
 }
@@ -578,6 +579,12 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
         running: hosts,
     };
     let kinds = vec![announced(true, Some(9)), announced(false, None)];
+    let mut leases = announced(true, None);
+    leases.fields.keeping = Some(Keeping {
+        store: StoreMode::Memory,
+        remember_entities: None,
+        lease: true,
+    });
     let id = KindId::of("files");
     let verdicts = vec![
         (id, Verdict::Accepted { number: 9 }),
@@ -586,6 +593,13 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
     ];
     vec![
         ("registry_announce", RegistryMsg::Announce { round, kinds }),
+        (
+            "registry_announce_leases",
+            RegistryMsg::Announce {
+                round,
+                kinds: vec![leases],
+            },
+        ),
         (
             "registry_verdicts",
             RegistryMsg::Verdicts {
@@ -844,32 +858,42 @@ fn who_is_gone_travels_with_the_state_to_those_who_understand_it() {
 }
 
 #[test]
-fn where_entities_are_remembered_and_homes_are_kept_is_read_as_it_was_written() {
+fn where_entities_are_remembered_and_homes_are_kept_and_leases_are_read_as_they_were_written() {
     let stores = [None, Some(RememberStore::Data), Some(RememberStore::Events)];
+    let cases = stores
+        .into_iter()
+        .flat_map(|store| [(store, false), (store, true)]);
     let modes = [
         StoreMode::Memory,
         StoreMode::DistributedData,
         StoreMode::Events,
         StoreMode::Other { code: 3 },
-        StoreMode::Other { code: 0xff },
+        StoreMode::Other { code: 0xbf },
+        StoreMode::Other { code: 0x43 },
     ];
     let mut seen = std::collections::BTreeSet::new();
-    for remember_entities in stores {
+    for (remember_entities, lease) in cases {
         for store in modes {
             let fields = KindFields {
                 keeping: Some(Keeping {
                     store,
                     remember_entities,
+                    lease,
                 }),
                 ..kind_fields(true)
             };
             let mut bytes = Vec::new();
             let written = crate::wire::registry::put_fields(&fields, &mut bytes);
-            if remember_entities.is_some() && store == (StoreMode::Other { code: 0xff }) {
+            let taken = |code: u8| code & 0x40 != 0 || (remember_entities.is_some() && code & 0x80 != 0);
+            if let StoreMode::Other { code } = store
+                && taken(code)
+            {
                 assert!(written.is_err(), "no version has that");
                 continue;
             }
             written.unwrap();
+            let code = *bytes.last().unwrap();
+            assert_eq!(code & 0x40 != 0, lease, "nothing else says that there is a lease");
             let read = crate::wire::registry::read_fields(&mut crate::bytes::Reader::new(&bytes));
             assert_eq!(read, Ok(fields));
             assert!(seen.insert(bytes));
