@@ -88,12 +88,15 @@ pub enum Finding {
     Downing(DowningReport),
     /// Members are unreachable and nobody will down them: there is no strategy.
     NoDowningStrategy,
-    /// The downing strategy lets both sides of a partition go on: each would run these kinds' entities.
+    /// The downing strategy lets both sides of a partition go on: each would run these kinds' entities, and an instance of these
+    /// singletons.
     MayRunTwice {
         /// The strategy.
         strategy: &'static str,
         /// Names of the kinds, of which this node knows.
         kinds: Vec<Arc<str>>,
+        /// Names of the singletons, of which this node knows.
+        singletons: Vec<Arc<str>>,
     },
 }
 
@@ -180,11 +183,15 @@ pub(crate) fn explain(
 /// What both sides of a partition would run, if there is anything.
 pub(crate) fn may_run_twice<'k>(
     kinds: impl Iterator<Item = (&'static str, &'k Arc<str>)>,
+    singletons: impl Iterator<Item = (&'static str, &'k Arc<str>)>,
 ) -> Option<Finding> {
-    let mut kinds = kinds.peekable();
-    let (strategy, _) = *kinds.peek()?;
-    let kinds = kinds.map(|(_, name)| Arc::clone(name)).collect();
-    Some(Finding::MayRunTwice { strategy, kinds })
+    let (mut kinds, mut singletons) = (kinds.peekable(), singletons.peekable());
+    let (strategy, _) = *kinds.peek().or_else(|| singletons.peek())?;
+    Some(Finding::MayRunTwice {
+        strategy,
+        kinds: kinds.map(|(_, name)| Arc::clone(name)).collect(),
+        singletons: singletons.map(|(_, name)| Arc::clone(name)).collect(),
+    })
 }
 
 struct LeaderOutlook {
@@ -324,11 +331,23 @@ impl fmt::Display for Finding {
             Self::NoDowningStrategy => {
                 f.write_str("No downing strategy is set: an operator has to down what does not come back.")
             }
-            Self::MayRunTwice { strategy, kinds } => write!(
-                f,
-                "Under {strategy} both sides of a partition go on: each would run the entities of {}.",
-                kinds.join(", ")
-            ),
+            Self::MayRunTwice {
+                strategy,
+                kinds,
+                singletons,
+            } => {
+                write!(f, "Under {strategy} both sides of a partition go on: each would run ")?;
+                if !kinds.is_empty() {
+                    write!(f, "the entities of {}", kinds.join(", "))?;
+                }
+                if !kinds.is_empty() && !singletons.is_empty() {
+                    f.write_str(", and ")?;
+                }
+                if !singletons.is_empty() {
+                    write!(f, "an instance of {}", singletons.join(", "))?;
+                }
+                f.write_str(".")
+            }
         }
     }
 }

@@ -287,8 +287,11 @@ impl<R: Rng> Node<R> {
             has_strategy,
             downing,
         );
-        let risk = self.machines.sharding.may_run_twice();
-        explanation.findings.extend(explain::may_run_twice(risk));
+        let kinds = self.machines.sharding.may_run_twice();
+        let singletons = self.machines.singletons.may_run_twice();
+        explanation
+            .findings
+            .extend(explain::may_run_twice(kinds, singletons));
         explanation
     }
 

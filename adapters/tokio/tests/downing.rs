@@ -262,7 +262,7 @@ async fn the_log_warns_of_a_stable_period_that_the_detector_cannot_keep_up_with(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_and_explain_warn_of_kinds_that_both_sides_of_a_partition_would_run() {
+async fn the_log_and_explain_warn_of_kinds_and_singletons_that_both_sides_of_a_partition_would_run() {
     let marker = r#"event="may_run_twice""#;
     let kind = || Kind::<u64, u64>::new("ledger").shards(4);
     let careless = first(downed_by(DowningStrategy::AutoDown)).await;
@@ -283,10 +283,27 @@ async fn the_log_and_explain_warn_of_kinds_that_both_sides_of_a_partition_would_
     assert_eq!(explained.may_run_twice, Some("auto-down"));
     let kinds = within(careless.sharding_state()).await.unwrap();
     assert_eq!(kinds[0].region.may_run_twice, Some("auto-down"));
+    let clerk = careless.singleton("clerk").start(|_| Idle).await.unwrap();
+    let line = LOG
+        .said(&["WARN", "cluster::singleton", marker, &me, "auto-down"])
+        .await;
+    assert!(
+        line.contains("clerk") && line.contains("run an instance"),
+        "{line}"
+    );
+    assert_eq!(
+        within(clerk.state()).await.unwrap().may_run_twice,
+        Some("auto-down")
+    );
+    let explained = within(careless.explain()).await.unwrap().to_string();
+    let warning = "each would run the entities of ledger, and an instance of clerk.";
+    assert!(explained.contains(warning), "{explained}");
     careless.stop().await;
 
     let careful = first(downed_by(DowningStrategy::KeepMajority { role: None })).await;
     careful.register(kind(), |_| Idle).await.unwrap();
+    let clerk = careful.singleton("clerk").start(|_| Idle).await.unwrap();
+    assert_eq!(within(clerk.state()).await.unwrap().may_run_twice, None);
     let me = careful.address().to_string();
     assert_eq!(LOG.find(&[marker, &me]), None);
     let explained = within(careful.explain()).await.unwrap().to_string();

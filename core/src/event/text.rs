@@ -113,6 +113,10 @@ impl Display for JournalEvent {
 impl Display for SingletonEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
+            Self::MayRunTwice { strategy } => write!(
+                f,
+                "under {strategy} both sides of a partition go on: each would run an instance"
+            ),
             Self::Started { token } => write!(f, "instance {token} was started"),
             Self::Stopped { token } => write!(f, "instance {token} has stopped"),
             Self::Failed { token, restart_after } => {

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::asks::{TIMEOUT_MAX, TIMEOUT_MIN};
 use super::manager::Manager;
-use super::protocol::{Answer, Command, CommandError, Msg, Settings};
+use super::protocol::{Answer, Command, CommandError, Event, Msg, Settings};
 use super::proxy::{Proxy, Waiting, fail};
 use super::state::SingletonId;
 use super::voter::TERM_MAX;
@@ -134,12 +134,23 @@ impl Singletons {
         let id = SingletonId::of(&settings.name);
         self.check(cx, id, &settings).map_err(AnyError::Singleton)?;
         let paused = self.paused;
+        let downing = &cx.config().downing.strategy;
+        let is_risky = settings.hosts && !settings.lease && downing.lets_both_sides_go_on();
+        let risk = is_risky.then(|| downing.name());
         let entry = self.entries.entry(id).or_insert_with(|| Entry {
             settings: settings.clone(),
             proxy: Proxy::new(id, settings.role.clone()),
             manager: None,
+            may_run_twice: risk,
         });
         if settings.hosts {
+            let begins = entry.manager.as_ref().is_none_or(Manager::is_retired);
+            if begins {
+                entry.may_run_twice = risk;
+                if let Some(strategy) = risk {
+                    cx.notify((id, Event::MayRunTwice { strategy }));
+                }
+            }
             match &mut entry.manager {
                 Some(manager) if manager.is_retired() => {
                     entry.settings = settings.clone();

@@ -16,6 +16,7 @@ mod voter;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use crate::buffered::{Buffered, Buffers};
 use crate::cx::OfSingleton;
@@ -50,6 +51,8 @@ struct Entry {
     proxy: Proxy,
     /// `None` on a node that only reaches it.
     manager: Option<Manager>,
+    /// The downing strategy, if it lets both sides of a partition run an instance.
+    may_run_twice: Option<&'static str>,
 }
 
 /// Everything a node knows about singletons. Users see it through [`Singletons::state`].
@@ -79,7 +82,14 @@ impl Singletons {
             head: entry.proxy.head().cloned(),
             target: entry.proxy.target().cloned(),
             waiting: entry.proxy.waiting(),
+            may_run_twice: entry.may_run_twice,
         })
+    }
+
+    /// Names of the singletons of which both sides of a partition may run an instance, and the downing strategy that lets them.
+    pub(crate) fn may_run_twice(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
+        let entries = self.entries.values();
+        entries.filter_map(|entry| Some((entry.may_run_twice?, &entry.settings.name)))
     }
 
     /// The highest term of a singleton that this node has promised, as far as it has looked into its store; 0 if none.

@@ -307,6 +307,12 @@ pub enum Timer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
+    /// This node hosts it from now on, and the cluster's downing strategy lets both sides of a partition go on: each may run an instance.
+    /// The fencing tokens decide whose writes count, where what is written to looks at them; a lease keeps one of the sides from it.
+    MayRunTwice {
+        /// The strategy.
+        strategy: &'static str,
+    },
     /// An instance was started here.
     Started {
         /// Its token, above that of every earlier instance.

@@ -172,6 +172,9 @@ fn singleton(me: &UniqueAddress, name: &dyn std::fmt::Display, event: &Singleton
         SingletonEvent::HandedOver { to } => {
             tracing::info!(target: "cluster::singleton", event = "singleton_handed_over", %me, %name, %to);
         }
+        SingletonEvent::MayRunTwice { strategy } => tracing::warn!(
+            target: "cluster::singleton", event = "may_run_twice", %me, %name, strategy, "{event}"
+        ),
         SingletonEvent::Failed { .. }
         | SingletonEvent::StopTimeout { .. }
         | SingletonEvent::Superseded { .. }

@@ -252,6 +252,9 @@ fn all() -> Vec<Event> {
     let singleton = SingletonId::of("billing");
     let singletons = [
         SingletonEvent::Started { token },
+        SingletonEvent::MayRunTwice {
+            strategy: "auto-down",
+        },
         SingletonEvent::Stopped { token },
         SingletonEvent::Failed {
             token,

@@ -82,4 +82,7 @@ pub struct SingletonState {
     pub target: Option<(UniqueAddress, Token)>,
     /// Messages of this node that wait.
     pub waiting: usize,
+    /// The downing strategy, if it lets both sides of a partition go on: then each may run an instance. `None` with a lease, and on a node
+    /// that only reaches it and cannot know of one.
+    pub may_run_twice: Option<&'static str>,
 }

@@ -11,6 +11,7 @@ use core::time::Duration;
 use self::world::{MARGIN, World, secs};
 use super::protocol::{Body, Event};
 use super::state::Phase;
+use crate::config::{Config, DowningStrategy};
 use crate::lease::protocol::LeaseOutcome;
 use crate::membership::state::member::Status;
 
@@ -34,6 +35,31 @@ fn s_151_the_oldest_leaves_and_the_instance_stops_there_before_it_starts_on_the_
     world.remove(&[0]);
     world.run_for(secs(30));
     assert_eq!(world.running(), [1]);
+}
+
+#[test]
+fn under_auto_down_each_host_is_warned_once_and_its_state_says_so_but_not_with_a_lease() {
+    let careless = |config: &mut Config| config.downing.strategy = DowningStrategy::AutoDown;
+    let strategy = "auto-down";
+    let warned = |world: &World, at| world.said(at, |event| *event == Event::MayRunTwice { strategy });
+    let mut world = World::with_config(3, careless);
+    world.all_up();
+    assert!(world.register(1, true), "it hosts it already");
+    assert!(world.register(2, false), "it does more than that already");
+    for at in 0..3 {
+        assert_eq!(warned(&world, at), 1);
+        assert_eq!(world.state(at).may_run_twice, Some(strategy));
+        assert!(world.may_run_twice(at));
+    }
+    world.stop(1, secs(5));
+    assert!(world.register(1, true), "it hosts it again");
+    assert_eq!(warned(&world, 1), 2);
+    let mut world = World::build(2, true, careless);
+    world.all_up();
+    assert_eq!((warned(&world, 0), world.state(0).may_run_twice), (0, None));
+    assert!(!world.may_run_twice(0));
+    let world = World::formed(2);
+    assert_eq!((warned(&world, 0), world.state(0).may_run_twice), (0, None));
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl World {
         Self::build(nodes, false, change)
     }
 
-    fn build(nodes: usize, lease: bool, change: impl FnOnce(&mut Config)) -> Self {
+    pub(super) fn build(nodes: usize, lease: bool, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
         config.downing.down_removal_margin = Some(MARGIN);
         config.roles = alloc::vec![role()];
@@ -381,6 +381,11 @@ impl World {
 
     pub(super) fn state(&self, at: usize) -> SingletonState {
         self.peers[at].singletons.state(id()).expect("registered")
+    }
+
+    /// Whether an explanation names it among what both sides of a partition would run.
+    pub(super) fn may_run_twice(&self, at: usize) -> bool {
+        self.peers[at].singletons.may_run_twice().next().is_some()
     }
 
     pub(super) fn phase(&self, at: usize) -> Phase {
