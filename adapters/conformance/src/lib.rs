@@ -31,11 +31,13 @@ mod durable;
 mod durable_faults;
 mod envelopes;
 mod keepers;
+mod kept;
 mod keys;
 mod lanes;
 mod leases;
 mod life;
 mod links;
+mod minorities;
 mod moves;
 mod outside;
 mod parting;
@@ -121,6 +123,7 @@ pub use life::{
     the_kind_decides_what_becomes_of_an_entity_that_gives_up,
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
+pub use minorities::*;
 pub use outside::*;
 pub use parting::entities_handle_the_stop_message_of_their_kind_last;
 pub use passivation::*;
@@ -349,42 +352,6 @@ macro_rules! conformance_of_shutdown {
             m_220_five_nodes_prepare_and_stop_together_without_a_hand_over,
             tasks_that_hang_or_panic_are_named_and_the_rest_goes_on,
             the_phases_of_a_node_that_leaves_follow_each_other,
-        );
-    };
-}
-
-/// The same for durable entities.
-#[macro_export]
-macro_rules! conformance_of_durable_entities {
-    ($adapter:ty, $security:expr, $block_on:expr) => {
-        $crate::conformance!(@ $adapter, $security, $block_on,
-            durable_entities_outlive_their_nodes_and_count_every_command_once,
-            durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
-            a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,
-            s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_restart,
-            a_reminder_wakes_its_entity_and_counts_once,
-            reminders_wake_entities_after_all_nodes_were_stopped,
-            reminders_wake_entities_of_a_node_that_has_died,
-            what_wakes_entities_runs_on_where_it_moves,
-            messages_that_nobody_has_confirmed_wake_their_sender,
-            homes_are_found_again_after_all_nodes_were_killed,
-            remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards,
-            entities_remembered_as_events_run_again_after_all_were_killed_and_once_with_other_shards,
-        );
-    };
-}
-
-/// The same for reliable delivery.
-#[macro_export]
-macro_rules! conformance_of_deliveries {
-    ($adapter:ty, $security:expr, $block_on:expr) => {
-        $crate::conformance!(@ $adapter, $security, $block_on,
-            deliveries_keep_their_order_and_number_while_shards_move,
-            what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation,
-            s_238_64_mib_arrive_in_parts_over_links_that_break,
-            s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_restart,
-            jobs_of_workers_that_die_are_done_by_others,
-            a_durable_work_queue_outlives_who_holds_it,
         );
     };
 }

@@ -12,7 +12,7 @@ use super::homes::ALLOCATIONS_PER_STEP;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::sharding::Cx;
-use crate::sharding::allocation::most_suitable;
+use crate::sharding::allocation::{RegionLoad, most_suitable};
 use crate::sharding::protocol::{
     AllocationAnswer, AllocationDecided, AllocationNeed, AllocationQuestion, HomeWanted, RegionShards,
 };
@@ -81,7 +81,7 @@ impl Coordinator {
         if self.asking.homes.is_some() || self.asking.next.is_empty() || !self.is_active() || self.paused {
             return;
         }
-        let regions = self.region_shards(cx);
+        let regions = region_shards(self.within_reach(cx));
         if regions.is_empty() {
             // They are looked at again when a region has come, or somebody asks.
             return self.asking.next.clear();
@@ -111,7 +111,7 @@ impl Coordinator {
         if self.asking.moves.is_some() {
             return;
         }
-        let regions = self.region_shards(cx);
+        let regions = region_shards(self.loads(cx));
         let number = self.asking.number();
         self.asking.moves = Some(OpenMoves {
             number,
@@ -213,9 +213,10 @@ impl Coordinator {
             if !is_wanted || !self.has_no_home(shard) {
                 continue;
             }
-            let said = said.get(&shard).filter(|node| self.may_host(cx, node)).cloned();
+            let may = |node: &&UniqueAddress| self.may_host(cx, node) && cx.view().is_reachable(node);
+            let said = said.get(&shard).filter(may).cloned();
             let home = said.or_else(|| {
-                let loads = self.loads(cx);
+                let loads = self.within_reach(cx);
                 let at = most_suitable(&loads)?;
                 loads.get(at).map(|load| load.node.clone())
             });
@@ -254,15 +255,14 @@ impl Coordinator {
         let known = self.homes.contains_key(&shard) || self.chosen.contains_key(&shard);
         !(known || self.hand_offs.contains_key(&shard) || self.returning.contains_key(&shard))
     }
+}
 
-    fn region_shards(&self, cx: &Cx<'_>) -> Arc<[RegionShards]> {
-        let loads = self.loads(cx);
-        let regions = loads.into_iter().map(|load| RegionShards {
-            node: load.node.clone(),
-            status: load.status,
-            app_version: load.app_version,
-            shards: load.shards.to_vec(),
-        });
-        regions.collect()
-    }
+fn region_shards(loads: Vec<RegionLoad<'_>>) -> Arc<[RegionShards]> {
+    let regions = loads.into_iter().map(|load| RegionShards {
+        node: load.node.clone(),
+        status: load.status,
+        app_version: load.app_version,
+        shards: load.shards.to_vec(),
+    });
+    regions.collect()
 }

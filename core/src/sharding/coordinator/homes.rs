@@ -230,13 +230,14 @@ impl Coordinator {
     }
 
     fn choice(&self, cx: &Cx<'_>, ring: &mut RegionRing, shard: ShardId) -> Choice {
-        let loads = self.loads(cx);
         if let Some(home) = self.returning.get(&shard) {
+            let loads = self.loads(cx);
             // It waits for its own; another one is chosen when that has had its time.
             let mut nodes = loads.iter().map(|load| load.node);
             let found = nodes.find(|node| node.address() == home.address());
             return found.map_or(Choice::Waits, |node| Choice::Home(node.clone()));
         }
+        let loads = self.within_reach(cx);
         if loads.is_empty() {
             return Choice::Nobody;
         }
@@ -273,6 +274,17 @@ impl Coordinator {
                     shards: &region.shards,
                 });
             }
+        }
+        loads
+    }
+
+    /// Of the [loads](Self::loads) those whose member is reached: a shard that begins anew begins where it can be served, though a node is
+    /// dead that nobody has removed yet (10.23). All of them if none is: whoever comes back first has its shards then.
+    pub(super) fn within_reach<'s>(&'s self, cx: &Cx<'_>) -> Vec<RegionLoad<'s>> {
+        let mut loads = self.loads(cx);
+        let is_reached = |load: &RegionLoad<'_>| cx.view().is_reachable(load.node);
+        if !cx.view().unreachable().is_empty() && loads.iter().any(is_reached) {
+            loads.retain(is_reached);
         }
         loads
     }

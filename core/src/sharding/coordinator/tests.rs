@@ -27,6 +27,7 @@ mod asking;
 mod conflicts;
 mod durable;
 mod parts;
+mod reach;
 mod remembered;
 mod tokens;
 
