@@ -8,11 +8,18 @@
 
 mod common;
 
+use std::time::Duration;
+
 use quorate_conformance::homes_are_found_again_on;
+use quorate_core::event::{Event, ShardingEvent};
+use quorate_core::owner::Owner;
+use quorate_core::store::{Change, StoreAnswer, StoreOrder};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
-use quorate_tokio::core::StoreMode;
-use quorate_tokio::{Cluster, Kind, Security, Store, Tokio, remove_coordinator_state};
+use quorate_tokio::core::{RememberStore, StoreMode};
+use quorate_tokio::{
+    Cluster, ClusterEvent, Kind, Security, Store, Tokio, remove_coordinator_state, remove_remembered_entities,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn homes_are_found_again_in_redb_files() {
@@ -84,4 +91,134 @@ async fn homes_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>)
     node.stop().await;
     assert_eq!(remove().await, Ok(vec!["cart".to_owned()]));
     start().await.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_ids_are_named_and_removed_from_a_file() {
+    let folder = common::Directory::new("removed-ids");
+    let path = format!("{}/node.redb", folder.path());
+    damaged_ids_are_removed_from(|| Redb::open(&path).map_err(|error| error.to_string())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_ids_are_named_and_removed_from_a_database() {
+    let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
+        return println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+    };
+    let schema = format!("quorate_removed_ids_{}", std::process::id());
+    let store = || Postgres::new(&server, "node-1", Tls::off()).and_then(|store| store.schema(&schema));
+    damaged_ids_are_removed_from(|| store().map_err(|error| error.to_string())).await;
+}
+
+/// Where the record of the first entry begins that has one: behind two tokens, a sequence and a length.
+const RECORD: usize = 16 + 16 + 8 + 4;
+
+/// Has the logs of the shards of kind `alarm` hold something else than ids; how many records that were.
+fn damage(store: &mut impl Store) -> usize {
+    let space = Owner::Journal.space();
+    store.open_unused().unwrap();
+    let order = StoreOrder::Range {
+        from: [2].as_slice().into(),
+        to: Some([3].as_slice().into()),
+        bytes_max: 1 << 20,
+    };
+    let found = store.commit(&[(space, &order)]).unwrap().remove(0);
+    let Ok(StoreAnswer::Items { items, .. }) = found else {
+        panic!("{found:?}")
+    };
+    let name = b"/sharding/alarm/shard/";
+    let mut batch = Vec::new();
+    for (key, value) in items {
+        if value.len() > RECORD && key.windows(name.len()).any(|part| part == name) {
+            let mut value = value.to_vec();
+            value[RECORD..].fill(0xEE);
+            let value = value.into();
+            batch.push(Change::Put { key, value });
+        }
+    }
+    let records = batch.len();
+    let order = StoreOrder::Write { batch };
+    store.commit(&[(space, &order)]).unwrap().remove(0).unwrap();
+    records
+}
+
+/// A remembered entity runs by itself until its shard's log holds something else: that is named, and nobody runs. Who lives there is removed
+/// while no node lives, and afterwards the kind serves and remembers again.
+async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>) {
+    let start = async || {
+        let node = Cluster::builder("removal")
+            .bind("127.0.0.1:0")
+            .security(Security::insecure_plaintext())
+            .fast_profile()
+            .config(|config| config.journal.voters = 1)
+            .store(store().unwrap())
+            .start()
+            .await
+            .unwrap();
+        let events = node.events();
+        node.join([node.address().address()]).await.unwrap();
+        node.up().await.unwrap();
+        let kind = Kind::<u8, u8>::new("alarm").shards(1);
+        let kind = kind
+            .store_mode(StoreMode::Events)
+            .remember_entities(RememberStore::Events);
+        let region = node.register_fn(kind, |_, n| async move { n }).await.unwrap();
+        (node, region, events)
+    };
+    let runs_by_itself = async |node: &Cluster| {
+        tokio::time::timeout(common::DEADLINE, async {
+            while node.stats().await.unwrap().host.entities == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await
+        .expect("it runs without a message");
+    };
+    // A store blocks.
+    let remove = async || {
+        let store = store();
+        let removing = tokio::task::spawn_blocking(move || {
+            let removed = remove_remembered_entities(&mut store?, &["alarm", "other"]);
+            removed.map_err(|error| error.to_string())
+        });
+        removing.await.unwrap()
+    };
+    let (node, region, _) = start().await;
+    assert_eq!(region.entity("ada").ask(&7).await, Ok(7));
+    assert!(remove().await.is_err(), "a node lives");
+    node.stop().await;
+    let (node, ..) = start().await;
+    runs_by_itself(&node).await;
+    node.stop().await;
+
+    let opened = store();
+    let damaging = tokio::task::spawn_blocking(move || damage(&mut opened.unwrap()));
+    assert!(damaging.await.unwrap() > 0);
+    let (node, _region, mut events) = start().await;
+    let named = async {
+        loop {
+            let event = events.next().await.expect("the node runs");
+            if let ClusterEvent::Event(Event::Sharding { event, .. }) = event
+                && matches!(event, ShardingEvent::RememberedDamaged { .. })
+            {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(common::DEADLINE, named)
+        .await
+        .expect("the damage is named");
+    assert_eq!(node.stats().await.unwrap().host.entities, 0);
+    node.stop().await;
+
+    assert_eq!(remove().await, Ok(vec!["alarm".to_owned()]));
+    let (node, region, _) = start().await;
+    assert_eq!(
+        region.entity("ada").ask(&9).timeout(common::DEADLINE).await,
+        Ok(9)
+    );
+    node.stop().await;
+    let (node, ..) = start().await;
+    runs_by_itself(&node).await;
+    node.stop().await;
 }

@@ -1,6 +1,5 @@
-//! Where each entity lives. One region per kind on every node that hosts or reaches it, one coordinator per kind on the
-//! oldest member of the kind's role. This file holds them all and hands each message to its machine; it decides nothing.
-//! Spec: sharding 1.1-1.4, 10.1-10.5.
+//! Where each entity lives. One region per kind on every node that hosts or reaches it, one coordinator per kind on the oldest member of the
+//! kind's role. This file holds them all and hands each message to its machine; it decides nothing. Spec: sharding 1.1-1.4, 10.1-10.5.
 
 /// Splits the container into one kind's machines and what they share.
 macro_rules! shared {
@@ -60,6 +59,7 @@ use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState, coordinator_log};
 pub use region::RegionState;
+pub use remembered::remembered_logs;
 pub use state::{chain, errors, extractor, fields, ids, remember};
 
 /// What the machine may touch outside itself.

@@ -1,13 +1,16 @@
-//! Removes what coordinators have stored, from a store that no node uses. Spec: sharding 1.9.
+//! Removes what coordinators have stored, and which entities are remembered, from a store that no node uses. Spec: sharding 1.9.
 
 use quorate_core::journal::erasure;
 use quorate_core::owner::Owner;
-use quorate_core::sharding::coordinator_log;
-use quorate_core::store::{Outcome, StoreError, StoreOrder};
+use quorate_core::sharding::{coordinator_log, remembered_logs};
+use quorate_core::store::{LogName, Outcome, Space, StoreError, StoreOrder};
 
 use super::{Store, StoreFault};
 
-/// Why [`remove_coordinator_state`] has stopped. Kinds before the one that it names are done.
+/// Logs that are asked for in one commit.
+const LOGS_AT_ONCE: usize = 1_024;
+
+/// Why [`remove_coordinator_state`] or [`remove_remembered_entities`] has stopped. Kinds before the one that it names are done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemovalError {
@@ -35,8 +38,8 @@ pub enum RemovalError {
 }
 
 /// Removes where the shards of these kinds live from the store of one node, damaged or not; what entities have stored stays, and so
-/// does which entities are remembered. Says which of the kinds the store knew anything of. Then shards get new homes, as in a new
-/// cluster.
+/// does which entities are remembered ([`remove_remembered_entities`]). Says which of the kinds the store knew anything of. Then shards
+/// get new homes, as in a new cluster.
 ///
 /// **Stop all nodes first, and do it to the store of every node**: of stores that disagree the next coordinator takes what one of them
 /// holds. A store refuses while its node lives ([`Store::open_unused`]): the file of `quorate-store-redb` is locked, and
@@ -58,26 +61,82 @@ pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Resul
     store.open_unused().map_err(RemovalError::NotOpened)?;
     let mut removed = Vec::new();
     for kind in kinds {
-        let log = coordinator_log(kind);
-        let head = one(store, kind, &erasure::ask(&log))?;
-        let refused = |error| RemovalError::Refused {
-            kind: (*kind).to_owned(),
-            error,
-        };
-        if let Some(order) = erasure::erase(&log, &head).map_err(refused)? {
-            one(store, kind, &order)?.map_err(refused)?;
+        if erase(store, kind, &[coordinator_log(kind)])? {
             removed.push((*kind).to_owned());
         }
     }
     Ok(removed)
 }
 
-fn one(store: &mut impl Store, kind: &str, order: &StoreOrder) -> Result<Outcome, RemovalError> {
+/// Removes which entities these kinds remember as events (`RememberStore::Events`) from the store of one node, damaged or not, for all their
+/// shards; what entities have stored stays, and so does where shards live. Says for which of the kinds the store knew anything. Then nobody
+/// starts by himself: an entity is remembered again from its next message on.
+///
+/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]. It asks the store for each of the 65,536
+/// shards that a kind can have.
+///
+/// ```
+/// use quorate_driver::{MemoryStore, remove_remembered_entities};
+///
+/// let mut store = MemoryStore::new(); // in earnest: Redb::open("/var/lib/orders/node.redb")?
+/// assert!(remove_remembered_entities(&mut store, &["alarm"])?.is_empty());
+/// # Ok::<(), quorate_driver::RemovalError>(())
+/// ```
+///
+/// # Errors
+/// [`RemovalError`]; it may be done again.
+pub fn remove_remembered_entities(
+    store: &mut impl Store,
+    kinds: &[&str],
+) -> Result<Vec<String>, RemovalError> {
+    store.open_unused().map_err(RemovalError::NotOpened)?;
+    let mut removed = Vec::new();
+    for kind in kinds {
+        let logs: Vec<LogName> = remembered_logs(kind).collect();
+        let mut knew = false;
+        for logs in logs.chunks(LOGS_AT_ONCE) {
+            knew |= erase(store, kind, logs)?;
+        }
+        if knew {
+            removed.push((*kind).to_owned());
+        }
+    }
+    Ok(removed)
+}
+
+/// Empties these logs; whether the store held anything of them.
+fn erase(store: &mut impl Store, kind: &str, logs: &[LogName]) -> Result<bool, RemovalError> {
+    let refused = |error| RemovalError::Refused {
+        kind: kind.to_owned(),
+        error,
+    };
+    let questions: Vec<StoreOrder> = logs.iter().map(|log| erasure::ask(log)).collect();
+    let heads = all(store, kind, &questions)?;
+    let mut orders = Vec::new();
+    for (log, head) in logs.iter().zip(&heads) {
+        orders.extend(erasure::erase(log, head).map_err(refused)?);
+    }
+    if orders.is_empty() {
+        return Ok(false);
+    }
+    for outcome in all(store, kind, &orders)? {
+        outcome.map_err(refused)?;
+    }
+    Ok(true)
+}
+
+/// What the store says to each of these.
+fn all(store: &mut impl Store, kind: &str, orders: &[StoreOrder]) -> Result<Vec<Outcome>, RemovalError> {
     let fault = |fault| RemovalError::Fault {
         kind: kind.to_owned(),
         fault,
     };
-    let outcomes = store.commit(&[(Owner::Journal.space(), order)]).map_err(fault)?;
-    let outcome = outcomes.into_iter().next();
-    Ok(outcome.unwrap_or(Err(StoreError::Unavailable)))
+    let group: Vec<(Space, &StoreOrder)> = orders
+        .iter()
+        .map(|order| (Owner::Journal.space(), order))
+        .collect();
+    let mut outcomes = store.commit(&group).map_err(fault)?;
+    // A store answers every order.
+    outcomes.resize(orders.len(), Err(StoreError::Unavailable));
+    Ok(outcomes)
 }

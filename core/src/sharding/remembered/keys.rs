@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::ddata::state::key::{KEY_BYTES_MAX, Key};
 use crate::journal::protocol::LOG_NAME_BYTES_MAX;
-use crate::sharding::state::ids::ShardId;
+use crate::sharding::state::ids::{SHARDS_MAX, ShardId};
 use crate::store::LogName;
 
 /// Keys per shard: a set of 10,000 ids of 36 bytes stays far below what one message carries.
@@ -57,6 +57,19 @@ pub(crate) fn shards_log(kind: &str) -> LogName {
     Arc::from(format!("/sharding/{kind}/shards"))
 }
 
+/// Every log in which it may be kept which entities a kind remembers, and which of its shards have some: for a tool that looks at a store while no
+/// node runs. Most of the 65,537 are in no store; none for a kind whose name is too long to remember entities.
+pub fn remembered_logs(kind: &str) -> impl Iterator<Item = LogName> {
+    let count = if kind.len() > NAME_BYTES_MAX {
+        0
+    } else {
+        SHARDS_MAX
+    };
+    let all = (count > 0).then(|| shards_log(kind));
+    all.into_iter()
+        .chain((0..count).map(move |shard| shard_log(kind, ShardId(shard))))
+}
+
 /// Every one of them is a name that a log may have.
 const _: () = assert!(NAME_BYTES_MAX + "/sharding//shard/4294967295".len() <= LOG_NAME_BYTES_MAX);
 
@@ -73,7 +86,6 @@ mod tests {
     use alloc::string::String;
 
     use super::*;
-    use crate::sharding::state::ids::SHARDS_MAX;
 
     /// All names of up to four of the parts that could be mistaken, with the numbers that could be.
     #[test]
@@ -128,6 +140,11 @@ mod tests {
         }
         assert_eq!(&*shard_log("cart", ShardId(7)), "/sharding/cart/shard/7");
         assert_eq!(&*shards_log("cart"), "/sharding/cart/shards");
+        let logs: alloc::collections::BTreeSet<LogName> = remembered_logs("cart").collect();
+        assert_eq!(logs.len(), SHARDS_MAX as usize + 1);
+        let some = [shards_log("cart"), shard_log("cart", ShardId(SHARDS_MAX - 1))];
+        assert!(some.iter().all(|log| logs.contains(log)));
+        assert_eq!(remembered_logs(&"k".repeat(NAME_BYTES_MAX + 1)).next(), None);
     }
 
     #[test]

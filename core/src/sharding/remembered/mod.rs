@@ -16,6 +16,7 @@ mod set;
 mod store;
 
 pub(super) use batches::{Batches, Update};
+pub use keys::remembered_logs;
 pub(super) use keys::{
     NAME_BYTES_MAX, coordinator_keys, coordinator_part, shard_keys, shard_log, shards_log,
 };
