@@ -13,11 +13,6 @@ impl Region {
         Some(here.runs_or_will(entity))
     }
 
-    /// Whether a shard is here, in whatever state.
-    pub(crate) fn has_shard(&self, shard: ShardId) -> bool {
-        self.shards.contains_key(&shard)
-    }
-
     /// Whether an entity runs here and nobody has told it to stop.
     pub(crate) fn is_wanted(&self, shard: ShardId, entity: &EntityId) -> bool {
         let here = self.shards.get(&shard).filter(|here| here.is_running());

@@ -17,8 +17,6 @@ struct OfShard {
     ended: BTreeMap<EntityId, (u64, EntityEnd)>,
     /// There were more.
     is_partial: bool,
-    /// The shard is here no more: its next incarnation knows nothing of these.
-    is_over: bool,
 }
 
 /// What a shard remembers of an entity.
@@ -44,7 +42,6 @@ pub(super) struct Ends {
 impl Ends {
     /// An entity has ended. If it had before, who watched it then is told of that.
     pub(super) fn add(&mut self, (kind, shard, entity): (KindId, ShardId, &EntityId), why: EntityEnd) {
-        self.begin(kind, shard);
         let of = self.shards.entry((kind, shard)).or_default();
         if of.ended.contains_key(entity) {
             return;
@@ -64,30 +61,14 @@ impl Ends {
         if let Some(of) = self.shards.get_mut(&(kind, shard)) {
             of.ended.remove(&entity);
             of.is_partial = true;
-            if of.is_over && of.ended.is_empty() {
-                self.shards.remove(&(kind, shard));
-            }
         }
     }
 
-    /// The shard is here: if it was before and has been away since, what ended then is forgotten.
-    pub(super) fn begin(&mut self, kind: KindId, shard: ShardId) {
-        if self.shards.get(&(kind, shard)).is_some_and(|of| of.is_over)
-            && let Some(of) = self.shards.remove(&(kind, shard))
-        {
-            for (number, _) in of.ended.values() {
-                self.order.remove(number);
-            }
-        }
-    }
-
-    /// The shard is not here any more. Who takes this node for its home still is told what has ended here.
+    /// The shard is not here any more. Who watches one of its entities from now on, its next incarnation here included, is not concerned.
     pub(super) fn end(&mut self, kind: KindId, shard: ShardId) {
-        if let Some(of) = self.shards.get_mut(&(kind, shard)) {
-            of.is_over = true;
-            if of.ended.is_empty() {
-                self.shards.remove(&(kind, shard));
-            }
+        let of = self.shards.remove(&(kind, shard)).unwrap_or_default();
+        for (number, _) in of.ended.values() {
+            self.order.remove(number);
         }
     }
 
@@ -106,7 +87,7 @@ impl Ends {
     /// What must hold between the calls.
     pub(super) fn is_sound(&self) -> bool {
         let remembered: usize = self.shards.values().map(|of| of.ended.len()).sum();
-        let is_kept = |of: &OfShard| !of.ended.is_empty() || (of.is_partial && !of.is_over);
+        let is_kept = |of: &OfShard| !of.ended.is_empty() || of.is_partial;
         remembered == self.order.len() && remembered <= ENDS_MAX && self.shards.values().all(is_kept)
     }
 }
@@ -171,24 +152,12 @@ mod tests {
     fn what_ended_in_one_incarnation_of_a_shard_means_nothing_to_the_next() {
         let mut ends = Ends::default();
         ends.add((kind(), HERE, &id(0)), EntityEnd::Failed);
-        ends.begin(kind(), HERE);
-        assert_eq!(
-            ends.of(kind(), HERE, &id(0)),
-            Memory::Ended(EntityEnd::Failed),
-            "the same incarnation"
-        );
+        ends.add((kind(), THERE, &id(0)), EntityEnd::Stopped);
         ends.end(kind(), HERE);
-        assert_eq!(
-            ends.of(kind(), HERE, &id(0)),
-            Memory::Ended(EntityEnd::Failed),
-            "who comes late"
-        );
-        ends.begin(kind(), HERE);
         assert_eq!(ends.of(kind(), HERE, &id(0)), Memory::Nothing);
-        ends.add((kind(), HERE, &id(1)), EntityEnd::Stopped);
-        ends.end(kind(), HERE);
-        ends.add((kind(), HERE, &id(2)), EntityEnd::Stopped);
-        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Nothing);
+        assert_eq!(ends.of(kind(), THERE, &id(0)), Memory::Ended(EntityEnd::Stopped));
         assert!(ends.is_sound());
+        ends.end(kind(), THERE);
+        assert!(ends.is_sound() && ends.order.is_empty() && ends.shards.is_empty());
     }
 }

@@ -320,9 +320,6 @@ impl Sharding {
             return WatchStatement::Moved { id };
         };
         let shard = machines.region.kind().shard_of(&entity);
-        if machines.region.has_shard(shard) {
-            self.watches.ends.begin(kind, shard);
-        }
         let memory = self.watches.ends.of(kind, shard, &entity);
         if let (true, Memory::Ended(why)) = (known, memory) {
             // Its watch was on the way here from the shard's earlier home when it ended.
