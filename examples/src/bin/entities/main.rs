@@ -3,6 +3,7 @@
 
 mod memory;
 mod nodes;
+mod passivating;
 mod recovery;
 
 use std::process::ExitCode;
@@ -21,8 +22,9 @@ Usage: entities [OPTIONS]
 
 Options:
       --entities N    entities of which the memory is measured (default 100000)
+      --limit N       how many of them may run on all nodes together, for passivation (default: a tenth)
       --remembered N  entities that are remembered and run again (default 10000)
-      --only WHAT     memory or recovery (default: both)
+      --only WHAT     memory, passivation or recovery (default: all three)
       --json          end standard output with one line of JSON
   -h, --help          print this
 ";
@@ -33,12 +35,14 @@ struct Options {
     entities: usize,
     remembered: usize,
     only: Option<Part>,
+    limit: Option<usize>,
     json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Memory,
+    Passivation,
     Recovery,
 }
 
@@ -68,6 +72,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         entities: 100_000,
         remembered: 10_000,
         only: None,
+        limit: None,
         json: false,
     };
     let mut parser = lexopt::Parser::from_env();
@@ -78,10 +83,12 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Long("only") => {
                 options.only = Some(match parser.value()?.to_str() {
                     Some("memory") => Part::Memory,
+                    Some("passivation") => Part::Passivation,
                     Some("recovery") => Part::Recovery,
-                    _ => return Err("--only knows memory and recovery".into()),
+                    _ => return Err("--only knows memory, passivation and recovery".into()),
                 });
             }
+            Long("limit") => options.limit = Some(within(&mut parser, "--limit", 3)?),
             Long("json") => options.json = true,
             Short('h') | Long("help") => return Ok(None),
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
@@ -107,6 +114,10 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut said = Vec::new();
     if wanted(Part::Memory) {
         said.push(runtime.block_on(memory::measure(options.entities))?);
+    }
+    if wanted(Part::Passivation) {
+        let limit = options.limit.unwrap_or(options.entities / 10).max(3);
+        said.push(runtime.block_on(passivating::measure(options.entities, limit))?);
     }
     if wanted(Part::Recovery) {
         said.push(runtime.block_on(recovery::measure(options.remembered))?);

@@ -109,7 +109,7 @@ pub(crate) async fn start(
     Ok(nodes)
 }
 
-/// Registers the kind on all nodes.
+/// Registers the kind on all nodes. The coordinator knows all of them before the first shard is placed, so none has to move later.
 pub(crate) async fn host(
     nodes: &[Cluster],
     kind: impl Fn() -> Kind<bool, ()>,
@@ -124,6 +124,15 @@ pub(crate) async fn host(
             Small(Arc::clone(&table))
         };
         regions.push(node.register(kind().shards(SHARDS), make).await?);
+    }
+    for region in &regions {
+        let started = Instant::now();
+        while !region.is_registered().await? {
+            if started.elapsed() > PATIENCE {
+                return Err("waited in vain until a coordinator knows all regions".into());
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
     Ok(regions)
 }
