@@ -88,7 +88,8 @@ impl Sim {
         }
     }
 
-    /// Panics if an invariant is broken: for scripts, which have nobody to return it to.
+    /// Panics if an invariant is broken: for scripts, which have nobody to return it to and come by here whenever time has
+    /// passed. What campaigns use as well never does.
     pub(crate) fn guard(&self) {
         if let Some(violation) = &self.violation {
             panic!("{}", self.report(&violation.to_string()));

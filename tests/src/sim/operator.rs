@@ -24,7 +24,6 @@ impl Sim {
             .extend(named.map(|member| member.node.clone()));
         let command = MembershipCommand::Remove(DownTarget::Address(address));
         self.command(process, Open::Command("remove"), Command::Membership(command));
-        self.guard();
     }
 
     /// A user has a node remove another member, which may run or have ended; or, where chance has drawn one node twice, it and

@@ -102,7 +102,6 @@ impl Sim {
             Open::Command("join"),
             Command::Membership(MembershipCommand::JoinSeeds(seeds)),
         );
-        self.guard();
     }
 
     /// Lets virtual time pass.
@@ -115,8 +114,9 @@ impl Sim {
     /// Lets virtual time pass until something holds; panics after a minute of it.
     pub fn run_until(&mut self, holds: impl Fn(&Self) -> bool) {
         let patience = u64::try_from(PATIENCE.as_micros()).unwrap_or(u64::MAX / 2);
-        if !self.run_until_or(self.now + patience, &holds) {
-            self.guard();
+        let came = self.run_until_or(self.now + patience, &holds);
+        self.guard();
+        if !came {
             panic!("{}", self.report("waited for a minute in vain"));
         }
     }
@@ -297,7 +297,6 @@ impl Sim {
             Open::Command("leave"),
             Command::Membership(MembershipCommand::Leave),
         );
-        self.guard();
     }
 
     /// Has a node join through others by command, whatever it is part of already.
@@ -311,7 +310,6 @@ impl Sim {
             Open::Command("join"),
             Command::Membership(MembershipCommand::JoinSeeds(seeds)),
         );
-        self.guard();
     }
 
     /// Has a node declare the node at another address Down, as an operator would.
@@ -325,7 +323,6 @@ impl Sim {
             Open::Command("down"),
             Command::Membership(MembershipCommand::Down(target)),
         );
-        self.guard();
     }
 
     /// Breaks the links between two nodes; what was on the way is lost, both may dial again at once.
