@@ -53,8 +53,9 @@ fn every_strategy_leaves_as_many_entities_as_may_run() {
 
 #[test]
 fn every_strategy_comes_to_rest() {
-    let result = last_line(env!("CARGO_BIN_EXE_rebalance"), &["--shards", "500", "--json"]);
-    let rows = result.as_array().unwrap();
+    let arguments = ["--only", "choices", "--shards", "500", "--json"];
+    let result = last_line(env!("CARGO_BIN_EXE_rebalance"), &arguments);
+    let rows = result["choices"].as_array().unwrap();
     assert_eq!(rows.len(), 20);
     for row in rows {
         assert!(row["rounds"].as_u64().unwrap() < 100_000, "{row}");
@@ -63,5 +64,36 @@ fn every_strategy_comes_to_rest() {
     for row in rows.iter().filter(limited) {
         let [most, least] = ["most", "least"].map(|key| row[key].as_u64().unwrap());
         assert!(most <= least + 1, "{row}");
+    }
+}
+
+#[test]
+fn real_hand_offs_end_where_the_choices_end() {
+    let arguments = ["--only", "hand-offs", "--shards", "90", "--json"];
+    let result = last_line(env!("CARGO_BIN_EXE_rebalance"), &arguments);
+    let rows = result["hand_offs"].as_array().unwrap();
+    // 45 on each of two nodes become 30 on each of three, but where nothing moves below a threshold of 100, and where the ring decides.
+    let expected = [
+        ("limits 100, 0.1", Some((4, 30, (30, 30)))),
+        ("limits 1000, 1.0", Some((1, 30, (30, 30)))),
+        ("threshold 1, 3 at once", Some((30, 30, (30, 30)))),
+        ("threshold 100, 100 at once", Some((0, 0, (45, 0)))),
+        ("consistent hashing", None),
+    ];
+    assert_eq!(rows.len(), expected.len(), "{result}");
+    for (row, (strategy, end)) in rows.iter().zip(expected) {
+        let number = |key: &str| row[key].as_u64().unwrap();
+        assert_eq!(row["strategy"].as_str(), Some(strategy), "{row}");
+        assert_eq!((number("at_home"), number("twice")), (90, 0), "{row}");
+        assert_eq!(number("completed"), number("moved"), "{row}");
+        let is = (
+            number("rounds"),
+            number("moved"),
+            (number("most"), number("least")),
+        );
+        match end {
+            Some(end) => assert_eq!(is, end, "{row}"),
+            None => assert!(is.0 == 1 && is.1 > 0 && is.2.1 > 0, "{row}"),
+        }
     }
 }

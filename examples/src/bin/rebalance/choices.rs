@@ -1,31 +1,16 @@
-//! How many rounds a rebalance takes and what they cost: each strategy with ten thousand shards, when nodes come to some that have them
-//! all. Virtual time: a round is one look at the balance. `docs/benchmarks.md` says how to read it.
-#![forbid(unsafe_code)]
+//! What the strategies choose alone: virtual time, and nothing is handed off. A round is one look at the balance, and all of what it chooses has
+//! moved before the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use lexopt::prelude::*;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::Status;
-use quorate_core::sharding::allocation::{
-    AllocationSettings, DesiredHomes, HashingLimits, RebalanceLimits, RegionLoad, RegionRing,
-    SimultaneousLimits,
-};
+use quorate_core::sharding::allocation::{AllocationSettings, DesiredHomes, RegionLoad, RegionRing};
 use quorate_core::sharding::ids::ShardId;
 
-const HELP: &str = "\
-Rebalances shards after nodes have come: rounds, moves and processor time of each strategy.
-
-Usage: rebalance [OPTIONS]
-
-Options:
-      --shards N  shards of the kind (default 10000)
-      --json      end standard output with one line of JSON
-  -h, --help      print this
-";
+use super::{INTERVAL, strategies};
 
 /// Nodes that have all shards, and nodes in the end.
 const GROWS: [(usize, usize); 4] = [(1, 3), (9, 10), (50, 100), (999, 1_000)];
@@ -33,50 +18,7 @@ const GROWS: [(usize, usize); 4] = [(1, 3), (9, 10), (50, 100), (999, 1_000)];
 /// Rounds after which a strategy does not come to rest.
 const ROUNDS_MAX: usize = 100_000;
 
-/// The default of `sharding.rebalance_interval`.
-const INTERVAL: Duration = Duration::from_secs(10);
-
-fn main() -> ExitCode {
-    let (mut shards, mut json) = (10_000, false);
-    let mut parser = lexopt::Parser::from_env();
-    let mut parse = || -> Result<bool, lexopt::Error> {
-        while let Some(argument) = parser.next()? {
-            match argument {
-                Long("shards") => {
-                    shards = parser.value()?.parse()?;
-                    if !(1..=65_536).contains(&shards) {
-                        return Err("--shards must be from 1 to 65536".into());
-                    }
-                }
-                Long("json") => json = true,
-                Short('h') | Long("help") => return Ok(false),
-                Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
-            }
-        }
-        Ok(true)
-    };
-    match parse() {
-        Ok(true) => run(shards, json),
-        Ok(false) => print!("{HELP}"),
-        Err(error) => {
-            eprintln!("rebalance: {error}; try --help");
-            return ExitCode::from(2);
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-fn run(shards: u32, json: bool) {
-    let strategies = [
-        ("limits 100, 0.1", limits(100, 0.1)),
-        ("limits 1000, 1.0", limits(1_000, 1.0)),
-        ("threshold 1, 3 at once", threshold(1, 3)),
-        ("threshold 100, 100 at once", threshold(100, 100)),
-        (
-            "consistent hashing",
-            AllocationSettings::ConsistentHashing(HashingLimits::default()),
-        ),
-    ];
+pub(super) fn measure(shards: u32) -> String {
     let mut rows = Vec::new();
     println!(
         "{shards} shards; virtual time at one round in {} s",
@@ -86,7 +28,7 @@ fn run(shards: u32, json: bool) {
         "nodes        | strategy                   | rounds | moved  | virtual time | most, least | CPU per round"
     );
     for (from, to) in GROWS {
-        for (name, strategy) in &strategies {
+        for (name, strategy) in &strategies() {
             let mut cluster = Placed::new(from, to, shards, strategy);
             let started = Instant::now();
             let (rounds, moved) = cluster.rebalance(strategy);
@@ -104,20 +46,7 @@ fn run(shards: u32, json: bool) {
             ));
         }
     }
-    if json {
-        println!("[{}]", rows.join(","));
-    }
-}
-
-const fn limits(absolute: usize, relative: f64) -> AllocationSettings {
-    AllocationSettings::LeastShards(RebalanceLimits { absolute, relative })
-}
-
-const fn threshold(threshold: usize, simultaneous: usize) -> AllocationSettings {
-    AllocationSettings::LeastShardsOneByOne(SimultaneousLimits {
-        threshold,
-        simultaneous,
-    })
+    format!("\"choices\":[{}]", rows.join(","))
 }
 
 /// Which node has which shards, in the order in which it got them.
