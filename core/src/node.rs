@@ -438,6 +438,7 @@ impl<R: Rng> Node<R> {
                     | ShardingCommand::Unwatch { .. }
                     | ShardingCommand::Survey { .. }
                     | ShardingCommand::Explain { .. }
+                    | ShardingCommand::CheckPlace { .. }
                     | ShardingCommand::SetDesiredHomes { .. }
                     | ShardingCommand::AnswerAllocation(_),
                 )

@@ -9,11 +9,13 @@ use std::time::Duration;
 use async_channel::Receiver;
 use quorate_core::config::DowningStrategy;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::sharding::allocation::AllocationSettings;
+use quorate_core::sharding::allocation::{AllocationSettings, PLACED_NAME_BYTES_MAX};
 use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
+use quorate_driver::core::{CommandError, ShardingCommandError};
 use quorate_driver::{
-    Adapter, AllocationFailure, AsyncAllocationStrategy, Cluster, EntityContext, Kind, Runtime, Security,
+    Adapter, AllocationFailure, AsyncAllocationStrategy, Cluster, ClusterError, EntityContext, Kind,
+    PlaceError, Runtime, Security,
 };
 
 use super::support::{cluster_with, eventually, within};
@@ -51,7 +53,7 @@ pub async fn s_050_a_shard_goes_where_it_is_wanted_from_outside<A: Adapter>(secu
         "it began where it was asked for"
     );
     let shard = ShardId::of(&EntityId::from("ada"), SHARDS);
-    let places = nodes[1].shard_places("parcel");
+    let places = nodes[1].shard_places("parcel").expect("a legal name");
     assert_eq!(places.places().await, Ok(vec![]));
     let there = nodes[1].address();
     places
@@ -64,7 +66,8 @@ pub async fn s_050_a_shard_goes_where_it_is_wanted_from_outside<A: Adapter>(secu
     })
     .await;
     places.forget(shard).await.expect("a majority knows");
-    assert_eq!(nodes[0].shard_places("parcel").places().await, Ok(vec![]));
+    let elsewhere = nodes[0].shard_places("parcel").expect("a legal name");
+    assert_eq!(elsewhere.places().await, Ok(vec![]));
     assert_eq!(ask().await, Ok(there.to_string()), "it stays");
 }
 
@@ -112,7 +115,8 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
         .clone();
     let shard = ShardId::of(&EntityId::from("ada"), SHARDS);
     // Here it only has to be heard, however busy this machine is.
-    let places = nodes[0].shard_places("parcel").with_timeout(PATIENCE);
+    let places = nodes[0].shard_places("parcel").expect("a legal name");
+    let places = places.with_timeout(PATIENCE);
     let placed = places.place(shard, there.address()).await;
     placed.expect("a majority knows");
     eventually::<A>("the shard has moved", async || {
@@ -133,6 +137,59 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
     let error = wish.await.expect_err("nobody else is there");
     assert!(error.is_applied(), "{error}");
     assert!(runtime.mono().since(began) >= CLIENT_TIMEOUT, "{error}");
+}
+
+/// What can never be placed is refused with its reason, and nothing is kept of it; a proxy that names no allocation leaves that to who hosts.
+pub async fn what_cannot_be_placed_from_outside_is_refused<A: Adapter>(security: &Security) {
+    let nodes = cluster_with::<A>(2, security, |_| ()).await;
+    let kind = |name: &str| Kind::<(), String>::new(name).shards(SHARDS);
+    let handle = |_: EntityContext, (): ()| async { String::new() };
+    let external = |name: &str| kind(name).allocation(AllocationSettings::External);
+    let long = "k".repeat(PLACED_NAME_BYTES_MAX + 1);
+    let refused = nodes[0].register_fn(external(&long), handle).await;
+    let too_long = ShardingCommandError::NameTooLongToPlace;
+    let expected = ClusterError::Refused(CommandError::Sharding(too_long.clone()));
+    assert_eq!(refused.map(drop), Err(expected));
+    for (name, error) in [(long.as_str(), too_long), ("", ShardingCommandError::BadKindName)] {
+        let places = nodes[0].shard_places(name).map(drop);
+        assert_eq!(places, Err(PlaceError::Refused(error)));
+    }
+
+    for kind in [external("parcel"), external(&long[1..]), kind("letter")] {
+        let registered = nodes[0].register_fn(kind, handle).await;
+        registered.expect("the kind is registered");
+    }
+    for name in ["parcel", "letter"] {
+        let registered = nodes[1].register_proxy(kind(name)).await;
+        registered.expect("the kind is registered");
+    }
+    let at = nodes[0].address().address();
+    let there = ShardId(SHARDS - 1);
+    let nowhere = ShardId(SHARDS);
+    let no_such = ShardingCommandError::NoSuchShard {
+        shard: nowhere,
+        shards: SHARDS,
+    };
+    for node in &nodes {
+        let places = node.shard_places("parcel").expect("a legal name");
+        let error = places.place(nowhere, at).await.expect_err("there is none");
+        assert_eq!(error, PlaceError::Refused(no_such.clone()));
+        assert!(!error.is_applied());
+        // The first one could be placed.
+        let both = places
+            .place_all([(there, at.clone()), (nowhere, at.clone())])
+            .await;
+        assert_eq!(both, Err(error));
+        assert_eq!(places.places().await, Ok(vec![]), "nothing has been kept");
+    }
+    let letters = nodes[0].shard_places("letter").expect("a legal name");
+    let error = letters.place(there, at).await;
+    assert_eq!(error, Err(PlaceError::Refused(ShardingCommandError::NotPlaced)));
+    for (at_node, name) in [(0, "parcel"), (1, "parcel"), (1, "letter"), (0, &long[1..])] {
+        let places = nodes[at_node].shard_places(name).expect("a legal name");
+        places.place(there, at).await.expect("a majority knows");
+        assert_eq!(places.places().await, Ok(vec![(there, at.clone())]), "{name}");
+    }
 }
 
 /// Says what the test tells it to, about shard after shard of [`SHARDS`].

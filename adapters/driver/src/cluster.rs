@@ -23,7 +23,7 @@ use crate::entity::{Entity, EntityContext, Parting, Starter, TypedStarter};
 use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
 use crate::kind::Kind;
-use crate::places::ShardPlaces;
+use crate::places::{PlaceError, ShardPlaces};
 use crate::region::Region;
 use crate::shared::Shared;
 use crate::stats::{KindState, LinkState, NodeStats};
@@ -210,10 +210,12 @@ impl<A> Cluster<A> {
             .await
     }
 
-    /// Where the shards of a kind with external allocation are wanted: read and changed from any node, whether it hosts the kind or
+    /// Where the shards of a kind with external allocation are wanted: read and changed from any node, whether it has the kind or
     /// not.
-    #[must_use]
-    pub fn shard_places(&self, kind: &str) -> ShardPlaces {
+    ///
+    /// # Errors
+    /// [`PlaceError::Refused`] if no kind with external allocation can have this name: it is empty, or longer than 237 bytes.
+    pub fn shard_places(&self, kind: &str) -> Result<ShardPlaces, PlaceError> {
         ShardPlaces::new(Arc::clone(self.shared()), kind)
     }
 

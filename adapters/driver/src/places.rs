@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::ddata::protocol::ReadError;
+use quorate_core::effect::{CommandError, ShardingCommandError};
 use quorate_core::ident::Address;
 use quorate_core::input::{Command, ShardingCommand};
+use quorate_core::sharding::allocation::{PLACED_NAME_BYTES_MAX, PLACES_KEY_PREFIX};
 use quorate_core::sharding::ids::{KindId, ShardId};
 
 use crate::data::{
@@ -19,22 +21,56 @@ use crate::shared::Shared;
 /// The wishes of one kind in replicated data: the number of a shard, and `host:port`.
 type Wishes = RegisterMap<u32, String>;
 
+/// Why a shard was not placed. [`Self::is_applied`] says whether the wish counts all the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// It cannot be placed, as far as this node knows the kind: [`NoSuchShard`](ShardingCommandError::NoSuchShard),
+    /// [`NotPlaced`](ShardingCommandError::NotPlaced), or a name that no such kind has, [`BadKindName`](ShardingCommandError::BadKindName)
+    /// and [`NameTooLongToPlace`](ShardingCommandError::NameTooLongToPlace). Nothing changed.
+    #[error(transparent)]
+    Refused(ShardingCommandError),
+    /// Replicated data did not confirm it.
+    #[error(transparent)]
+    Write(#[from] DataWriteError),
+}
+
+impl PlaceError {
+    /// Whether the wish counts, or may. `false`: nothing changed.
+    #[must_use]
+    pub const fn is_applied(&self) -> bool {
+        match self {
+            Self::Refused(_) => false,
+            Self::Write(error) => error.is_applied(),
+        }
+    }
+}
+
 /// Says where shards of one kind should be, from any node. Get it with [`crate::Cluster::shard_places`]. Heeded by kinds that were
 /// registered with [`AllocationSettings::External`](crate::core::AllocationSettings::External), at their next look at the balance
-/// (`sharding.rebalance_interval`); a wish for a node that is not there waits for it. Of two wishes for one shard the later one
+/// (`sharding.rebalance_interval`); a wish for a node that is not there waits for it, and one through a node
+/// that does not have the kind for the kind. Of two wishes for one shard the later one
 /// counts, by the clocks of the nodes. Cheap to clone; does not keep the node alive.
 #[derive(Clone)]
 pub struct ShardPlaces {
     kind: Arc<str>,
+    shared: Arc<Shared>,
     wishes: Wishes,
 }
 
 impl ShardPlaces {
-    pub(crate) fn new(shared: Arc<Shared>, kind: &str) -> Self {
-        Self {
-            kind: Arc::from(kind),
-            wishes: wishes(shared, kind),
+    pub(crate) fn new(shared: Arc<Shared>, kind: &str) -> Result<Self, PlaceError> {
+        if kind.is_empty() {
+            return Err(PlaceError::Refused(ShardingCommandError::BadKindName));
         }
+        if kind.len() > PLACED_NAME_BYTES_MAX {
+            return Err(PlaceError::Refused(ShardingCommandError::NameTooLongToPlace));
+        }
+        Ok(Self {
+            kind: Arc::from(kind),
+            wishes: wishes(Arc::clone(&shared), kind),
+            shared,
+        })
     }
 
     /// The same, with another time for each call. [`DATA_TIMEOUT_DEFAULT`](crate::data::DATA_TIMEOUT_DEFAULT) otherwise. Mirrors
@@ -48,17 +84,17 @@ impl ShardPlaces {
     /// Wants a shard at a node. Completes when a majority of the members knows.
     ///
     /// # Errors
-    /// [`DataWriteError`]; [`DataWriteError::is_applied`] says whether the wish counts all the same.
+    /// [`PlaceError`]: a shard that the kind does not have, and a kind that is not placed from outside, are refused by a node that has
+    /// the kind.
     ///
     /// # Cancel safety
     /// Dropping it before it was polled changes nothing; afterwards the wish may count.
-    pub async fn place(&self, shard: ShardId, node: &Address) -> Result<(), DataWriteError> {
-        self.wishes
-            .put(&shard.0, &node.to_string(), Write::Majority)
-            .await
+    pub async fn place(&self, shard: ShardId, node: &Address) -> Result<(), PlaceError> {
+        self.check(shard).await?;
+        self.write(shard, node).await
     }
 
-    /// Wants many shards at nodes, one after the other; the first error ends it.
+    /// Wants many shards at nodes: looks at all of them first, and then keeps one after the other; the first error ends it.
     ///
     /// # Errors
     /// As [`Self::place`].
@@ -68,22 +104,26 @@ impl ShardPlaces {
     pub async fn place_all(
         &self,
         places: impl IntoIterator<Item = (ShardId, Address)>,
-    ) -> Result<(), DataWriteError> {
+    ) -> Result<(), PlaceError> {
+        let places: Vec<(ShardId, Address)> = places.into_iter().collect();
+        for (shard, _) in &places {
+            self.check(*shard).await?;
+        }
         for (shard, node) in places {
-            self.place(shard, &node).await?;
+            self.write(shard, &node).await?;
         }
         Ok(())
     }
 
-    /// A shard may be anywhere: it stays where it is.
+    /// A shard may be anywhere: it stays where it is. Forgets wishes for shards that the kind does not have (any more), too.
     ///
     /// # Errors
-    /// As [`Self::place`].
+    /// [`PlaceError::Write`].
     ///
     /// # Cancel safety
     /// As [`Self::place`].
-    pub async fn forget(&self, shard: ShardId) -> Result<(), DataWriteError> {
-        self.wishes.remove(&shard.0, Write::Majority).await
+    pub async fn forget(&self, shard: ShardId) -> Result<(), PlaceError> {
+        Ok(self.wishes.remove(&shard.0, Write::Majority).await?)
     }
 
     /// All wishes that a majority of the members knows, by shard. What is no address is left out.
@@ -100,6 +140,21 @@ impl ShardPlaces {
             Err(error) => Err(error),
         }
     }
+
+    async fn check(&self, shard: ShardId) -> Result<(), PlaceError> {
+        let kind = KindId::of(&self.kind);
+        let command = Command::Sharding(ShardingCommand::CheckPlace { kind, shard });
+        if let Err(ClusterError::Refused(CommandError::Sharding(error))) = self.shared.core(command).await {
+            return Err(PlaceError::Refused(error));
+        }
+        // A node that has stopped says so of the write.
+        Ok(())
+    }
+
+    async fn write(&self, shard: ShardId, node: &Address) -> Result<(), PlaceError> {
+        let node = node.to_string();
+        Ok(self.wishes.put(&shard.0, &node, Write::Majority).await?)
+    }
 }
 
 impl fmt::Debug for ShardPlaces {
@@ -109,7 +164,7 @@ impl fmt::Debug for ShardPlaces {
 }
 
 fn wishes(shared: Arc<Shared>, kind: &str) -> Wishes {
-    Data::new(shared).of::<RegisterMapKind<u32, String>>(format!("external-sharding-{kind}"))
+    Data::new(shared).of::<RegisterMapKind<u32, String>>(format!("{PLACES_KEY_PREFIX}{kind}"))
 }
 
 fn legal(held: Vec<(u32, String)>) -> Vec<(ShardId, Address)> {

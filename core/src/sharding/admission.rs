@@ -16,7 +16,7 @@ use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
 use crate::sharding::region::Region;
 use crate::sharding::registry::{Change, Decided, Standing};
 use crate::sharding::remembered::NAME_BYTES_MAX;
-use crate::sharding::state::allocation::AllocationSettings;
+use crate::sharding::state::allocation::{AllocationSettings, PLACED_NAME_BYTES_MAX};
 use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindDifference, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 use crate::sharding::state::remember::RememberStore;
@@ -123,19 +123,12 @@ impl Sharding {
         if self.halted {
             return Err(CommandError::Stopped);
         }
-        if settings.name.is_empty() || settings.name.len() > KIND_NAME_BYTES_MAX {
-            return Err(CommandError::Sharding(ShardingCommandError::BadKindName));
-        }
+        check_name(settings).map_err(CommandError::Sharding)?;
         if !settings.extractor.is_legal() {
             return Err(CommandError::Sharding(ShardingCommandError::BadExtractorName));
         }
         if settings.shards == 0 || settings.shards > SHARDS_MAX {
             return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
-        }
-        if settings.remember_entities.is_some() && settings.name.len() > NAME_BYTES_MAX {
-            return Err(CommandError::Sharding(
-                ShardingCommandError::NameTooLongToRemember,
-            ));
         }
         if settings.remember_entities == Some(RememberStore::Events) && cx.config().journal.voters == 0 {
             let error = ShardingCommandError::RememberStoreUnavailable;
@@ -244,7 +237,7 @@ impl Sharding {
     fn begin(&mut self, cx: &mut Cx<'_>, kind: KindId) {
         if let Some(machines) = self.kinds.get_mut(&kind) {
             let known = machines.region.kind();
-            if let Some(strategy) = known.may_run_twice.filter(|_| known.settings.hosts) {
+            if let Some(strategy) = known.may_run_twice {
                 cx.notify_sharding(kind, ShardingEvent::MayRunTwice { strategy });
             }
             machines.coordinator.on_view_changed(cx);
@@ -267,6 +260,22 @@ impl Sharding {
             machines.region.halt(shared!(self, cx));
         }
     }
+}
+
+/// Whether a kind may have its name: what is kept of it has names that begin with it.
+fn check_name(settings: &KindSettings) -> Result<(), ShardingCommandError> {
+    let bytes = settings.name.len();
+    if bytes == 0 || bytes > KIND_NAME_BYTES_MAX {
+        return Err(ShardingCommandError::BadKindName);
+    }
+    if settings.remember_entities.is_some() && bytes > NAME_BYTES_MAX {
+        return Err(ShardingCommandError::NameTooLongToRemember);
+    }
+    let is_placed = settings.allocation == Some(AllocationSettings::External);
+    if is_placed && bytes > PLACED_NAME_BYTES_MAX {
+        return Err(ShardingCommandError::NameTooLongToPlace);
+    }
+    Ok(())
 }
 
 /// Whether shards of a kind run here.

@@ -18,14 +18,15 @@ use crate::view::View;
 pub(crate) struct Kind {
     pub(crate) id: KindId,
     pub(crate) settings: KindSettings,
-    /// The downing strategy, if it lets both sides of a partition run the kind's entities.
+    /// The downing strategy, if it lets both sides of a partition run the kind's entities that this node hosts.
     pub(crate) may_run_twice: Option<&'static str>,
 }
 
 impl Kind {
-    /// The kind of these settings, in a cluster with this downing strategy. A lease per shard keeps one of two sides from hosting.
+    /// The kind of these settings, in a cluster with this downing strategy. A lease per shard keeps one of two sides from hosting; a proxy
+    /// runs nothing, and is not asked whether the kind has leases.
     pub(crate) fn new(id: KindId, settings: KindSettings, downing: &DowningStrategy) -> Self {
-        let may_run_twice = !settings.lease && downing.lets_both_sides_go_on();
+        let may_run_twice = settings.hosts && !settings.lease && downing.lets_both_sides_go_on();
         Self {
             id,
             settings,

@@ -288,6 +288,17 @@ pub enum Command {
         /// The bytes.
         payload: Payload,
     },
+    /// May somebody say from outside where this shard of the kind should be? To be asked before a wish is kept, which
+    /// [`SetDesiredHomes`](Self::SetDesiredHomes) would pass over. Refused by what this node knows of the kind:
+    /// [`NoSuchShard`](CommandError::NoSuchShard), [`NotPlaced`](CommandError::NotPlaced) where its allocation on this node is another
+    /// one. Of a kind that is not registered here only a shard that no kind has is refused, and a proxy without an allocation
+    /// leaves that to those who host.
+    CheckPlace {
+        /// The kind.
+        kind: KindId,
+        /// The shard.
+        shard: ShardId,
+    },
     /// Where shards of a kind with external allocation should be, from now on: all that is wanted, what is not named may be
     /// anywhere. Heard by the coordinator of this node, so every node that may become the oldest has to be told. Shards that
     /// the kind does not have are passed over.

@@ -9,9 +9,10 @@ use crate::message::{AskTicket, EntityEnvelope};
 use crate::sharding::Cx;
 use crate::sharding::Sharding;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
+use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, SHARDS_MAX, ShardId};
 
 /// For how long an answer is waited for, and by whom beside this node's user.
 struct Wait {
@@ -79,6 +80,9 @@ impl Sharding {
                 };
                 cx.reply(token, answer(done));
             }
+            ShardingCommand::CheckPlace { kind, shard } => {
+                cx.reply(token, answer(self.check_place(kind, shard)));
+            }
             ShardingCommand::SetDesiredHomes { kind, homes } => {
                 let done = match self.kinds.get_mut(&kind) {
                     Some(machines) => {
@@ -90,6 +94,28 @@ impl Sharding {
                 cx.reply(token, answer(done));
             }
         }
+    }
+
+    /// Whether a shard may be placed from outside, as far as this node knows.
+    fn check_place(&self, kind: KindId, shard: ShardId) -> Result<(), ShardingCommandError> {
+        let known = self.kinds.get(&kind);
+        let settings = known.map(|machines| &machines.region.kind().settings);
+        let shards = settings.map_or(SHARDS_MAX, |settings| settings.shards);
+        if shard.0 >= shards {
+            return Err(ShardingCommandError::NoSuchShard { shard, shards });
+        }
+        let is_placed = settings.is_none_or(|settings| match &settings.allocation {
+            Some(AllocationSettings::External) => true,
+            Some(
+                AllocationSettings::LeastShards(_)
+                | AllocationSettings::LeastShardsOneByOne(_)
+                | AllocationSettings::ConsistentHashing(_)
+                | AllocationSettings::Custom(_)
+                | AllocationSettings::Asked(_),
+            ) => false,
+            None => !settings.hosts,
+        });
+        is_placed.then_some(()).ok_or(ShardingCommandError::NotPlaced)
     }
 
     fn set_entity_limit(

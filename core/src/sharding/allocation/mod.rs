@@ -17,7 +17,8 @@ use crate::view::View;
 
 pub use crate::sharding::state::allocation::{
     AllocationError, AllocationSettings, AllocationStrategy, CustomAllocation, HashingLimits,
-    RebalanceLimits, RegionLoad, SimultaneousLimits, VIRTUAL_NODES_MAX,
+    PLACED_NAME_BYTES_MAX, PLACES_KEY_PREFIX, RebalanceLimits, RegionLoad, SimultaneousLimits,
+    VIRTUAL_NODES_MAX,
 };
 pub use external::DesiredHomes;
 pub use hashing::{RegionRing, Ring};

@@ -1,7 +1,8 @@
 //! Why sharding refuses a command of its user. Types only. Spec: sharding 2.1.
 
-use crate::sharding::state::allocation::AllocationError;
+use crate::sharding::state::allocation::{AllocationError, PLACED_NAME_BYTES_MAX};
 use crate::sharding::state::fields::{KindDifference, StoreMode};
+use crate::sharding::state::ids::ShardId;
 
 /// Why sharding refused a command. The caller's mistake, never the peer's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +20,23 @@ pub enum CommandError {
     /// The name of a kind that remembers its entities is longer than 230 bytes.
     #[error("the name of a kind that remembers its entities must have 1 to 230 bytes")]
     NameTooLongToRemember,
+    /// The name of a kind whose shards are placed from outside is longer than 237 bytes
+    /// ([`PLACED_NAME_BYTES_MAX`](crate::sharding::allocation::PLACED_NAME_BYTES_MAX)).
+    #[error(
+        "the name of a kind whose shards are placed from outside must have 1 to {PLACED_NAME_BYTES_MAX} bytes"
+    )]
+    NameTooLongToPlace,
+    /// A shard that the kind does not have.
+    #[error("the kind has {shards} shards, and none with the number {}", shard.0)]
+    NoSuchShard {
+        /// The shard.
+        shard: ShardId,
+        /// How many the kind has, counted from 0.
+        shards: u32,
+    },
+    /// Nobody says from outside where this kind's shards are.
+    #[error("the kind's shards are not placed from outside: on this node its allocation is another one")]
+    NotPlaced,
     /// The number of shards is out of range.
     #[error("a kind has 1 to 65536 shards")]
     BadShardCount,

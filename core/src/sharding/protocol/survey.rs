@@ -103,7 +103,8 @@ pub struct Explained {
     pub coordinator: Option<UniqueAddress>,
     /// What it said; `None` if it said nothing in time, or coordinates no more.
     pub placement: Option<Placement>,
-    /// The downing strategy, if it lets both sides of a partition go on: after one the entity may run on each side.
+    /// The downing strategy, if it lets both sides of a partition go on: after one the entity may run on each side. `None` from a proxy,
+    /// which is not asked whether the kind has a lease per shard: ask a node that hosts it.
     pub may_run_twice: Option<&'static str>,
 }
 

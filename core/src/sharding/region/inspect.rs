@@ -34,7 +34,7 @@ pub struct RegionState {
     pub proxy: bool,
     /// Whether it is being emptied, or is empty for good.
     pub draining: bool,
-    /// The downing strategy, if it lets both sides of a partition run the kind's entities.
+    /// The downing strategy, if it lets both sides of a partition run the kind's entities that this node hosts; `None` of a proxy.
     pub may_run_twice: Option<&'static str>,
 }
 

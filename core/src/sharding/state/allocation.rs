@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::ddata::state::key::KEY_BYTES_MAX;
 use crate::ident::UniqueAddress;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::member::Status;
@@ -13,6 +14,12 @@ use crate::sharding::state::ids::ShardId;
 
 /// Most points that one region may have on the ring: a thousand spread shards to within a few hundredths.
 pub const VIRTUAL_NODES_MAX: u16 = 1_024;
+
+/// What a kind's name has in front where replicated data keeps where its shards are wanted from outside.
+pub const PLACES_KEY_PREFIX: &str = "external-sharding-";
+
+/// Most bytes in the name of a kind whose shards are placed from outside: with [`PLACES_KEY_PREFIX`] it is a key of replicated data.
+pub const PLACED_NAME_BYTES_MAX: usize = KEY_BYTES_MAX - PLACES_KEY_PREFIX.len();
 
 /// A region as allocation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +50,7 @@ pub enum AllocationSettings {
     ConsistentHashing(HashingLimits),
     /// Somebody says from outside where shards should be, shard by shard
     /// ([`Command::SetDesiredHomes`](crate::sharding::protocol::Command::SetDesiredHomes)). A shard that nobody wants anywhere
-    /// starts at the region that asks for it and stays.
+    /// starts at the region that asks for it and stays. The kind's name has at most [`PLACED_NAME_BYTES_MAX`] bytes.
     External,
     /// The application decides, at once.
     Custom(CustomAllocation),

@@ -85,10 +85,25 @@ fn under_auto_down_every_host_is_warned_once_and_explanations_say_so() {
     world.register_as(0, settings(true));
     world.run_for(secs(60));
     assert_eq!(warned(&world)[0], 1);
+    for (at, said) in [(0, Some(strategy)), (2, None)] {
+        assert_eq!(explained(&mut world, at), said);
+        let sharding = &world.peers[at].sharding;
+        assert_eq!(sharding.region(kind()).unwrap().may_run_twice, said);
+        assert_eq!(sharding.may_run_twice().count(), usize::from(at == 0));
+    }
+}
+
+#[test]
+fn a_proxy_that_does_not_name_the_lease_of_its_kind_says_nothing_false() {
+    let mut world = under(DowningStrategy::AutoDown, |settings| {
+        settings.lease = settings.hosts
+    });
+    assert_eq!(warned(&world), [0, 0, 0]);
     for at in [0, 2] {
-        assert_eq!(explained(&mut world, at), Some(strategy));
-        let region = world.peers[at].sharding.region(kind()).unwrap();
-        assert_eq!(region.may_run_twice, Some(strategy));
+        assert_eq!(explained(&mut world, at), None);
+        let sharding = &world.peers[at].sharding;
+        assert_eq!(sharding.region(kind()).unwrap().may_run_twice, None);
+        assert_eq!(sharding.may_run_twice().count(), 0);
     }
 }
 

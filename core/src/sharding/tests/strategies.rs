@@ -3,9 +3,12 @@
 use alloc::vec::Vec;
 
 use super::*;
+use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::input::{KindSettings, ShardingCommand};
 use crate::sharding::allocation::{AllocationSettings, HashingLimits};
 use crate::sharding::passivation::PassivationSettings;
+use crate::sharding::state::allocation::PLACED_NAME_BYTES_MAX;
+use crate::sharding::state::ids::SHARDS_MAX;
 
 use super::world::settings;
 
@@ -69,6 +72,88 @@ fn s_050_shards_go_where_they_are_wanted_from_outside_as_soon_as_somebody_is_the
     assert_eq!(home(&world, 4), Some(2));
     world.touch_all(1);
     assert_eq!(world.handled(), 2 * SHARDS as usize);
+}
+
+/// What a node says to a wish before it is kept.
+fn checked(world: &mut World, at: usize, kind: KindId, shard: u32) -> Result<(), ShardingCommandError> {
+    world.with(at, |peer| {
+        let shard = ShardId(shard);
+        let command = ShardingCommand::CheckPlace { kind, shard };
+        peer.registered.clear();
+        peer.sharding.on_command(&mut peer.fixture.cx(), 900, command);
+    });
+    match world.peers[at].registered.pop() {
+        Some(Answer::Done) => Ok(()),
+        Some(Answer::Refused(CommandError::Sharding(error))) => Err(error),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_placed_from_outside_is_refused_by_who_knows_the_kind() {
+    let no_such = |shard, shards| {
+        let shard = ShardId(shard);
+        Err(ShardingCommandError::NoSuchShard { shard, shards })
+    };
+    let mut world = two_of_three(&AllocationSettings::External);
+    assert_eq!(checked(&mut world, 0, kind(), SHARDS - 1), Ok(()));
+    assert_eq!(checked(&mut world, 0, kind(), SHARDS), no_such(SHARDS, SHARDS));
+    // The third does not have the kind: only what no kind has is wrong for sure.
+    assert_eq!(checked(&mut world, 2, kind(), SHARDS), Ok(()));
+    assert_eq!(
+        checked(&mut world, 2, kind(), SHARDS_MAX),
+        no_such(SHARDS_MAX, SHARDS_MAX)
+    );
+    // A proxy that names no allocation leaves it to who hosts.
+    world.register_as(2, settings(false));
+    assert_eq!(checked(&mut world, 2, kind(), 0), Ok(()));
+    assert_eq!(checked(&mut world, 2, kind(), SHARDS), no_such(SHARDS, SHARDS));
+
+    let hashing = AllocationSettings::ConsistentHashing(HashingLimits::default());
+    let mut world = two_of_three(&hashing);
+    assert_eq!(
+        checked(&mut world, 0, kind(), 0),
+        Err(ShardingCommandError::NotPlaced)
+    );
+    world.register_as(2, settings(true));
+    assert_eq!(
+        checked(&mut world, 2, kind(), 0),
+        Err(ShardingCommandError::NotPlaced),
+        "who hosts and names none has the configured one"
+    );
+}
+
+#[test]
+fn a_kind_that_is_placed_from_outside_has_a_name_that_a_key_has_room_for() {
+    let most = PLACED_NAME_BYTES_MAX;
+    for (bytes, allocation, error) in [
+        (most, Some(AllocationSettings::External), None),
+        (most + 1, None, None),
+        (
+            most + 1,
+            Some(AllocationSettings::External),
+            Some(ShardingCommandError::NameTooLongToPlace),
+        ),
+    ] {
+        for hosts in [true, false] {
+            let mut world = World::without_kind_on(&[0], 1, 0);
+            world.set(&[(0, Status::Up)]);
+            world.peers[0].registered.clear();
+            let kind = KindSettings {
+                name: "k".repeat(bytes).into(),
+                allocation: allocation.clone(),
+                ..settings(hosts)
+            };
+            world.register_as(0, kind);
+            world.run_for(secs(5));
+            let said = match &world.peers[0].registered[..] {
+                [Answer::Done] => None,
+                [Answer::Refused(CommandError::Sharding(error))] => Some(error.clone()),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(said, error, "{bytes} bytes, hosts: {hosts}");
+        }
+    }
 }
 
 #[test]
