@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_driver::core::{Pattern, RememberStore, ShardExtractor};
-use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security};
+use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security, Store};
 
 use super::support::{LOOK_AGAIN, all_up, eventually, node, sleep, within};
 
@@ -82,10 +82,10 @@ async fn host<A: Adapter>(node: &Cluster<A>, kind: Kind<bool, ()>, table: &Table
 }
 
 /// All nodes at once: nobody is up before all are, so that no node takes its own copy for that of a majority.
-async fn start<A: Adapter>(
+async fn start<A: Adapter, S: Store>(
     security: &Security,
     remember: RememberStore,
-    stores: &[MemoryStore; NODES],
+    open: impl Fn(usize) -> S,
 ) -> Vec<Cluster<A>> {
     let remembering = move |config: &mut Config| {
         config.membership.min_nr_of_members = NODES;
@@ -99,8 +99,8 @@ async fn start<A: Adapter>(
         config.sharding.updating_state_timeout = Duration::from_secs(10);
     };
     let mut nodes: Vec<Cluster<A>> = Vec::new();
-    for store in stores {
-        let mut builder = node::<A>(security).config(remembering).store(store.clone());
+    for index in 0..NODES {
+        let mut builder = node::<A>(security).config(remembering).store(open(index));
         if let Some(first) = nodes.first() {
             builder = builder.seeds([first.address().address()]);
         }
@@ -128,11 +128,21 @@ async fn ask<A: Adapter>(region: &Region<bool, ()>, id: &str, stops: bool) {
     .await;
 }
 
+/// How often it was stored who came or went.
+async fn writes<A: Adapter>(nodes: &[Cluster<A>]) -> u64 {
+    let mut writes = 0;
+    for node in nodes {
+        let stats = node.stats().await.expect("the node runs");
+        writes += stats.core.sharding.remember_writes;
+    }
+    writes
+}
+
 /// Three nodes, killed together again and again; in the third life with other shards.
 pub async fn remembered_entities_run_again_after_all_were_killed_and_once_with_other_shards<A: Adapter>(
     security: &Security,
 ) {
-    live_four_times::<A>(security, RememberStore::Data).await;
+    in_memory::<A>(security, RememberStore::Data).await;
 }
 
 /// The same where it is kept as events which entities there are.
@@ -141,14 +151,23 @@ pub async fn entities_remembered_as_events_run_again_after_all_were_killed_and_o
 >(
     security: &Security,
 ) {
-    live_four_times::<A>(security, RememberStore::Events).await;
+    in_memory::<A>(security, RememberStore::Events).await;
 }
 
-async fn live_four_times<A: Adapter>(security: &Security, remember: RememberStore) {
+async fn in_memory<A: Adapter>(security: &Security, remember: RememberStore) {
     let stores = [(); NODES].map(|()| MemoryStore::new());
+    remembered_entities_run_again_on::<A, _>(security, remember, |index| stores[index].clone()).await;
+}
+
+/// The same with the stores that `open` makes, anew for each life of each of three nodes.
+pub async fn remembered_entities_run_again_on<A: Adapter, S: Store>(
+    security: &Security,
+    remember: RememberStore,
+    open: impl Fn(usize) -> S,
+) {
     let mut expected: Vec<String> = (0..ENTITIES).map(|number| format!("a/{number:02}")).collect();
     for life in 0..4 {
-        let nodes = start::<A>(security, remember, &stores).await;
+        let nodes = start::<A, _>(security, remember, &open).await;
         let table = Table::default();
         let mut regions = Vec::new();
         for node in &nodes {
@@ -164,14 +183,15 @@ async fn live_four_times<A: Adapter>(security: &Security, remember: RememberStor
                 ask::<A>(&regions[number % NODES], id, false).await;
             }
         }
-        eventually::<A>("all that are remembered run, and nobody else", async || {
-            table.running() == expected
-        })
-        .await;
+        let what = format!("all that are remembered run, and nobody else, in life {life}, {remember:?}");
+        eventually::<A>(&what, async || table.running() == expected).await;
         if life == 1 {
             let gone = expected.remove(3);
+            let before = writes(&nodes).await;
             ask::<A>(&regions[0], &gone, true).await;
             eventually::<A>("one has stopped for good", async || table.running() == expected).await;
+            // Whoever is killed sooner finds it again.
+            eventually::<A>("it is stored that it has", async || writes(&nodes).await > before).await;
         }
         // Messages find those that run.
         for (number, id) in expected.iter().enumerate() {

@@ -8,11 +8,12 @@ use quorate_core::config::Config;
 use quorate_driver::core::{Pattern, RememberStore};
 use quorate_driver::durable::{Change, Decision, DurableState, EventSourced, Retention, Versioned};
 use quorate_driver::{
-    Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore,
+    Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore, Store,
+    StoreScope,
 };
 use serde::{Deserialize, Serialize};
 
-use super::support::{all_up, eventually, first, joined_as, node};
+use super::support::{all_up, eventually, first, joined_as, keeping, node};
 
 /// Due when the entity has left memory, or its node has died: longer where a machine is slow.
 const SOON_MS: [u64; 4] = [400, 2_000, 10_000, 40_000];
@@ -181,24 +182,34 @@ enum Style {
     State,
 }
 
+impl Style {
+    /// The kind's name: what they keep may be in one store.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Events => "alarm",
+            Self::Remembered => "remembered-alarm",
+            Self::State => "alarm-state",
+        }
+    }
+}
+
 /// A node with this store, which alone keeps everything; the kind's alarms, and how often their handlers have rung.
 async fn begun<A: Adapter>(
     security: &Security,
-    store: &MemoryStore,
+    store: impl Store,
     style: Style,
 ) -> (Cluster<A>, Region<Command, Answer>, Heard) {
     let remembering = |config: &mut Config| {
-        config.journal.voters = 1;
         config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("it is short")];
     };
-    let node = first(node::<A>(security).config(remembering).store(store.clone())).await;
+    let node = first(keeping(node::<A>(security).config(remembering), store, 1)).await;
     let heard = Heard::default();
     let alarms = host(&node, style, &heard).await;
     (node, alarms, heard)
 }
 
 async fn host<A: Adapter>(node: &Cluster<A>, style: Style, heard: &Heard) -> Region<Command, Answer> {
-    let kind = Kind::new("alarm").shards(4);
+    let kind = Kind::new(style.kind()).shards(4);
     let heard = Arc::clone(heard);
     let make = move |context: EntityContext| Alarm::new(&context, &heard);
     let alarms = match style {
@@ -225,14 +236,19 @@ fn rings(heard: &Heard, id: &str) -> Vec<(String, u64)> {
 /// An entity that has left memory is begun again when it is due, though nobody sends it anything; it handles its reminders once, also if it
 /// is stopped and started again afterwards. One of the same name is replaced, and one that is forgotten never comes.
 pub async fn a_reminder_wakes_its_entity_and_counts_once<A: Adapter>(security: &Security) {
+    let store = MemoryStore::new();
+    a_reminder_wakes_its_entity_on::<A, _>(security, || store.clone()).await;
+}
+
+/// The same with the store that `open` makes, anew for each life of the node.
+pub async fn a_reminder_wakes_its_entity_on<A: Adapter, S: Store>(security: &Security, open: impl Fn() -> S) {
     for style in [Style::Events, Style::State] {
-        wakes_its_entity::<A>(security, style).await;
+        wakes_its_entity::<A, _>(security, style, &open).await;
     }
 }
 
-async fn wakes_its_entity<A: Adapter>(security: &Security, style: Style) {
-    let store = MemoryStore::new();
-    let (node, alarms, heard) = begun::<A>(security, &store, style).await;
+async fn wakes_its_entity<A: Adapter, S: Store>(security: &Security, style: Style, open: impl Fn() -> S) {
+    let (node, alarms, heard) = begun::<A>(security, open(), style).await;
     let mut woken = None;
     // Until one comes when it has left memory.
     for after_ms in SOON_MS {
@@ -269,7 +285,7 @@ async fn wakes_its_entity<A: Adapter>(security: &Security, style: Style) {
     node.stop().await;
 
     // The next node knows what was handled, and what was not.
-    let (node, alarms, heard) = begun::<A>(security, &store, style).await;
+    let (node, alarms, heard) = begun::<A>(security, open(), style).await;
     let answer = alarms.entity(&id).ask(&Command::Look).await;
     assert_eq!(answer, Ok((2, later)));
     assert_eq!(rings(&heard, &id), []);
@@ -279,12 +295,17 @@ async fn wakes_its_entity<A: Adapter>(security: &Security, style: Style) {
 /// An entity is there when its reminder is due, without a message, on a node that was started afterwards: whatever its kind keeps, and
 /// whether that remembers its entities or not.
 pub async fn reminders_wake_entities_after_all_nodes_were_stopped<A: Adapter>(security: &Security) {
+    let store = MemoryStore::new();
+    reminders_outlive_all_nodes_on::<A, _>(security, || store.clone()).await;
+}
+
+/// The same with the store that `open` makes, anew for each life of the node.
+pub async fn reminders_outlive_all_nodes_on<A: Adapter, S: Store>(security: &Security, open: impl Fn() -> S) {
     for style in [Style::Events, Style::Remembered, Style::State] {
-        let store = MemoryStore::new();
         let mut has_outlived = false;
         // Until one comes when its node has ended.
         for after_ms in SOON_MS {
-            let (node, alarms, heard) = begun::<A>(security, &store, style).await;
+            let (node, alarms, heard) = begun::<A>(security, open(), style).await;
             let id = format!("egg-{after_ms}");
             let wind = Command::Wind {
                 after_ms,
@@ -295,7 +316,7 @@ pub async fn reminders_wake_entities_after_all_nodes_were_stopped<A: Adapter>(se
             if !rings(&heard, &id).is_empty() {
                 continue;
             }
-            let (node, alarms, heard) = begun::<A>(security, &store, style).await;
+            let (node, alarms, heard) = begun::<A>(security, open(), style).await;
             eventually::<A>("it rings without a message", async || {
                 rings(&heard, &id).len() == 2
             })
@@ -314,13 +335,28 @@ pub async fn reminders_wake_entities_after_all_nodes_were_stopped<A: Adapter>(se
 /// another: the others ring, each once by what is kept, though nobody sends them anything.
 pub async fn reminders_wake_entities_of_a_node_that_has_died<A: Adapter>(security: &Security) {
     let logs = SharedMemoryStore::new();
+    reminders_outlive_two_of_four_nodes_on::<A, _>(security, |_| logs.node()).await;
+}
+
+/// The same with the stores that `open` makes. Of stores that only their nodes read three vote, and the node that dies last has none: two
+/// of them stay.
+pub async fn reminders_outlive_two_of_four_nodes_on<A: Adapter, S: Store>(
+    security: &Security,
+    open: impl Fn(usize) -> S,
+) {
     let quick = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
-    let builder = || node::<A>(security).config(quick).store(logs.node());
-    let mut nodes = vec![first(builder()).await];
+    let builder = || node::<A>(security).config(quick);
+    let with_store = |index: usize| keeping(builder(), open(index), 3);
+    let mut nodes = vec![first(with_store(0)).await];
     let seed = nodes[0].address().address().clone();
-    for _ in 1..4 {
-        nodes.push(joined_as(builder(), &seed).await);
+    for index in [1, 2] {
+        nodes.push(joined_as(with_store(index), &seed).await);
     }
+    let last = match open(3).scope() {
+        StoreScope::NodeLocal => builder().config(|config| config.journal.voters = 3),
+        StoreScope::Shared => with_store(3),
+    };
+    nodes.push(joined_as(last, &seed).await);
     let heard = Heard::default();
     let mut regions = Vec::new();
     for node in &nodes {
@@ -373,8 +409,16 @@ async fn outlive<A: Adapter>(alarms: &Region<Command, Answer>, heard: &Heard, na
 /// without having been sent anything.
 pub async fn what_wakes_entities_runs_on_where_it_moves<A: Adapter>(security: &Security) {
     let logs = SharedMemoryStore::new();
-    let builder = || node::<A>(security).store(logs.node());
-    let one = first(builder()).await;
+    what_wakes_entities_moves_on::<A, _>(security, |_| logs.node()).await;
+}
+
+/// The same with the stores that `open` makes for the two nodes; where only its node reads a store, that of the first keeps all logs.
+pub async fn what_wakes_entities_moves_on<A: Adapter, S: Store>(
+    security: &Security,
+    open: impl Fn(usize) -> S,
+) {
+    let builder = |index: usize| keeping(node::<A>(security), open(index), 1);
+    let one = first(builder(0)).await;
     let heard = Heard::default();
     let alarms = host(&one, Style::Events, &heard).await;
     for number in 0..EGGS {
@@ -384,7 +428,7 @@ pub async fn what_wakes_entities_runs_on_where_it_moves<A: Adapter>(security: &S
         };
         assert!(alarms.entity(format!("egg-{number}")).ask(&wind).await.is_ok());
     }
-    let two = joined_as(builder(), one.address().address()).await;
+    let two = joined_as(builder(1), one.address().address()).await;
     let _alarms = host(&two, Style::Events, &heard).await;
     eventually::<A>("some run on the other node", async || {
         two.stats().await.expect("the node runs").host.entities >= 2

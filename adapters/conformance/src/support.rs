@@ -11,7 +11,7 @@ use quorate_core::membership::member::Status;
 use quorate_core::view::View;
 use quorate_driver::{
     Adapter, AskError, Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Kind, Region,
-    Runtime, Security, StartError,
+    Runtime, Security, StartError, Store, StoreScope,
 };
 
 /// Far beyond what any step takes, even on a machine that is busy with other tests.
@@ -62,6 +62,20 @@ pub(super) fn node<A: Adapter>(security: &Security) -> ClusterBuilder<A, Securit
             // Tests share the machine: forgive the pauses that this causes.
             config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(3);
         })
+}
+
+/// The same node with a store. One that no other node reads votes about logs, as one of so many.
+pub(super) fn keeping<A: Adapter>(
+    builder: ClusterBuilder<A, Security>,
+    store: impl Store,
+    voters: usize,
+) -> ClusterBuilder<A, Security> {
+    let voters = match store.scope() {
+        StoreScope::NodeLocal => voters,
+        StoreScope::Shared => 0,
+    };
+    let voting = move |config: &mut Config| config.journal.voters = voters;
+    builder.store(store).config(voting)
 }
 
 /// A cluster of one, Up.

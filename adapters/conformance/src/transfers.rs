@@ -9,10 +9,10 @@ use quorate_driver::durable::{
     AtLeastOnceSettings, Confirmed, Decision, DeliveryId, EventSourced, Overdue, Persist, Received,
     Retention, Versioned,
 };
-use quorate_driver::{Adapter, Cluster, EntityContext, Kind, Region, Security, SharedMemoryStore};
+use quorate_driver::{Adapter, Cluster, EntityContext, Kind, Region, Security, SharedMemoryStore, Store};
 use serde::{Deserialize, Serialize};
 
-use super::support::{LOOK_AGAIN, eventually, first, node, sleep};
+use super::support::{LOOK_AGAIN, eventually, first, keeping, node, sleep};
 
 /// What vaults refuse: whoever sent it has it back.
 const UNWANTED: u64 = 13;
@@ -226,8 +226,16 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
     security: &Security,
 ) {
     let logs = SharedMemoryStore::new();
-    let builder = || node::<A>(security).store(logs.node());
-    let giving = first(builder()).await;
+    what_nobody_has_confirmed_is_delivered_on::<A, _>(security, |_| logs.node()).await;
+}
+
+/// The same with the stores that `open` makes for the nodes of three lives: each finds in its store what was kept in those before.
+pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
+    security: &Security,
+    open: impl Fn(usize) -> S,
+) {
+    let builder = |life: usize| keeping(node::<A>(security), open(life), 1);
+    let giving = first(builder(0)).await;
     giving.register_proxy(vaults()).await.expect("it is registered");
     let (purses, noticed) = with_purses(&giving).await;
     let given = Order::Give {
@@ -244,7 +252,7 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
     .await;
     giving.stop().await;
 
-    let next = first(builder()).await;
+    let next = first(builder(1)).await;
     let door = Arc::<AtomicU64>::default();
     let opened = Arc::clone(&door);
     let make = move |_: EntityContext| Vault {
@@ -284,7 +292,7 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
     next.stop().await;
 
     // Numbers go on behind those of both, out of a snapshot by now.
-    let last = first(builder()).await;
+    let last = first(builder(2)).await;
     let (purses, _) = with_purses(&last).await;
     assert_eq!(look(&purses, "ann").await, (99, 39, 0));
     last.stop().await;
@@ -294,8 +302,16 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
 /// next one it goes on without a message, and the vault has each gift once.
 pub async fn messages_that_nobody_has_confirmed_wake_their_sender<A: Adapter>(security: &Security) {
     let logs = SharedMemoryStore::new();
-    let builder = || node::<A>(security).store(logs.node());
-    let giving = first(builder()).await;
+    what_nobody_has_confirmed_wakes_on::<A, _>(security, |_| logs.node()).await;
+}
+
+/// The same with the stores that `open` makes for the nodes of two lives: the second finds in its store what was kept in the first.
+pub async fn what_nobody_has_confirmed_wakes_on<A: Adapter, S: Store>(
+    security: &Security,
+    open: impl Fn(usize) -> S,
+) {
+    let builder = |life: usize| keeping(node::<A>(security), open(life), 1);
+    let giving = first(builder(0)).await;
     giving.register_proxy(vaults()).await.expect("it is registered");
     let (purses, noticed) = with_purses(&giving).await;
     let given = Order::Give {
@@ -312,7 +328,7 @@ pub async fn messages_that_nobody_has_confirmed_wake_their_sender<A: Adapter>(se
     assert!(purses.entity("bob").ask(&Order::Leave).await.is_ok());
     giving.stop().await;
 
-    let next = first(builder()).await;
+    let next = first(builder(1)).await;
     let make = move |_: EntityContext| Vault {
         again: 0,
         door: Arc::new(AtomicU64::new(1)),
