@@ -2,21 +2,29 @@
 # Proves that tests bite: plants each bug of one folder in a scratch copy of HEAD, runs the command that the patch names after
 # "Caught by:", and expects tests to fail or seeds to break an invariant. Exit code 0 only if every bug is caught (and, first, if the
 # unchanged code passes).
-# usage: tests/mutants/plant.sh FOLDER [PATCH...]     default: all patches of the folder
+# usage: tests/mutants/plant.sh FOLDER [PATCH...]     default: all patches of the folder; MUTANTS_TARGET_DIR=DIR (default: target/mutants)
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder="$root/tests/mutants/$1"
 shift
+export CARGO_TARGET_DIR="${MUTANTS_TARGET_DIR:-$root/target/mutants}"
+# One place for all runs, so that a patch compiles what it changes and no more.
+tree="$CARGO_TARGET_DIR/tree"
+mkdir -p "$CARGO_TARGET_DIR"
+exec 9> "$CARGO_TARGET_DIR/mutants.lock"
+flock -n 9 || { echo "mutants: another run has $CARGO_TARGET_DIR" >&2; exit 1; }
 scratch=$(mktemp -d)
 cleanup() {
-    git -C "$root" worktree remove --force "$scratch/tree" 2>/dev/null || true
-    rm -rf "$scratch"
+    git -C "$root" worktree remove --force "$tree" 2>/dev/null || true
+    rm -rf "$scratch" "$tree"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
-git -C "$root" worktree add -q --detach "$scratch/tree" HEAD
-cd "$scratch/tree"
-export CARGO_TARGET_DIR="${MUTANTS_TARGET_DIR:-$root/target/mutants}"
+git -C "$root" worktree prune
+rm -rf "$tree"
+git -C "$root" worktree add -q --detach "$tree" HEAD
+cd "$tree"
+export CARGO_INCREMENTAL=1 CARGO_PROFILE_DEV_DEBUG=none
 
 # A patch's command; the commands are ours, from these folders.
 command_of() { sed -n 's/^Caught by: //p' "$1"; }

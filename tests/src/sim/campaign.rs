@@ -158,6 +158,7 @@ impl Branches {
             ("messages kept over a passivation", sim.checks.i48.kept),
             ("nodes sure again after a pause", sim.checks.i52.sure_again),
             ("regions whose buffer was full", sim.lives.counts.full),
+            ("offers to full queues", sim.network.room.offers_refused),
             ("leases of shards granted", sim.lives.leases.counts.granted),
             ("leases of shards denied", sim.lives.leases.counts.denied),
             ("leases of shards unanswered", sim.lives.leases.counts.unanswered),

@@ -35,6 +35,8 @@ pub enum Purpose {
     Watches,
     /// Which seeds have a lease per shard, and what happens to it.
     ShardLeases,
+    /// Which seeds have queues of links that fill up.
+    Queues,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -56,6 +58,7 @@ impl Purpose {
             Self::Lives => 12,
             Self::Watches => 13,
             Self::ShardLeases => 14,
+            Self::Queues => 15,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

@@ -199,7 +199,7 @@ impl Director<'_> {
                 self.sim.random_watch(self.plan.nodes);
             }
             let mean = SECOND / self.mix.messages_per_second;
-            self.next_message += self.sim.workload.between(1, 2 * mean);
+            self.next_message += self.sim.until_next_message(mean);
         }
         self.sim.advance(until);
     }

@@ -44,10 +44,8 @@ impl Sim {
     /// Does what a node says.
     pub(crate) fn carry_out(&mut self, process: ProcessId, effect: Effect) {
         match effect {
-            // Queues of the simulated network have no bound.
-            Effect::Send { to, message } | Effect::Offer { to, message } => {
-                self.on_send(process, to, message)
-            }
+            Effect::Send { to, message } => self.on_send(process, to, message, false),
+            Effect::Offer { to, message } => self.on_send(process, to, message, true),
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Entity(order) => self.on_order(process, order),
@@ -64,7 +62,7 @@ impl Sim {
         }
     }
 
-    fn on_send(&mut self, process: ProcessId, to: Target, message: Message) {
+    fn on_send(&mut self, process: ProcessId, to: Target, message: Message, is_offer: bool) {
         match &message {
             Message::Membership(MembershipMsg::Gossip(GossipEnvelope { gossip, .. }))
             | Message::Membership(MembershipMsg::Welcome(Welcome { gossip, .. }))
@@ -108,7 +106,7 @@ impl Sim {
             | Message::Ddata(_)
             | Message::Journal(_) => {}
         }
-        self.send(process, to, message);
+        self.send(process, to, message, is_offer);
     }
 
     fn on_notify(&mut self, process: ProcessId, event: &Event) {

@@ -18,7 +18,8 @@ use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
 use super::leases::{LeaseAnswer, LeaseKeeper};
 use super::life::Lives;
-use super::links::{Flight, LinkName, dropped_message};
+use super::links::Flight;
+use super::names::{LinkName, dropped_message};
 use super::network::Network;
 use super::passivation::Passivations;
 use super::process::{Clock, Open, Process};
@@ -226,7 +227,7 @@ impl Sim {
             Happening::Read(flight) => self.read(*flight),
             Happening::Dialled { from, to } => self.on_dialled(from, to),
             Happening::Noticed { from, to, epoch } => self.on_noticed(from, to, epoch),
-            Happening::Told { to, event } => self.tell_link(to, *event),
+            Happening::Told { to, event } => self.is_told(to, *event),
             Happening::Margin(process) => self.on_margin(process),
             Happening::HandlersEnded(process) => self.history.handlers_ended(process),
             Happening::Turn { process, slot } => self.on_turn(process, slot),

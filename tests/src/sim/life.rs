@@ -232,6 +232,7 @@ impl Sim {
             self.config.sharding.buffer_messages_max = 8;
             self.config.sharding.buffer_waiting_max = 4;
         }
+        self.network.room.bound_some();
         if self.lives.chance.per_mille(250) {
             self.remembered.enable();
             super::remembered::configure(&mut self.config, plan.nodes);

@@ -4,12 +4,14 @@
 use quorate_core::admission::Proof;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, Input, LinkEvent, Target};
-use quorate_core::message::{DetectorMsg, Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
+use quorate_core::message::{Lane, Message};
 use quorate_core::wire::{self, Decoded};
 
 use super::engine::{Happening, Sim};
-use super::history::{ProcessId, Whereabouts, message_number};
+use super::history::{ProcessId, Whereabouts};
+use super::names::{Brief, ENTITY, entity_message, name};
 use super::network::{DIAL_BACKOFF, DIAL_QUEUE_MAX, DIAL_TIMEOUT, Fate, LinkState};
+use super::room::is_for_entity;
 use super::trace::Show;
 use crate::invariants::Cause;
 
@@ -27,69 +29,24 @@ pub(crate) struct Flight {
     pub(crate) message: Option<usize>,
 }
 
-/// What a message is called.
-pub(crate) const fn name(message: &Message) -> &'static str {
-    match message {
-        Message::Membership(MembershipMsg::InitJoin(_)) => "InitJoin",
-        Message::Membership(MembershipMsg::InitJoinAck(_)) => "InitJoinAck",
-        Message::Membership(MembershipMsg::InitJoinNack) => "InitJoinNack",
-        Message::Membership(MembershipMsg::Join(_)) => "Join",
-        Message::Membership(MembershipMsg::JoinRefused(_)) => "JoinRefused",
-        Message::Membership(MembershipMsg::Removed { .. }) => "Removed",
-        Message::Membership(MembershipMsg::Welcome(_)) => "Welcome",
-        Message::Membership(MembershipMsg::Leave(_)) => "Leave",
-        Message::Membership(MembershipMsg::Down(_)) => "Down",
-        Message::Detector(DetectorMsg::Heartbeat(_)) => "Heartbeat",
-        Message::Detector(DetectorMsg::HeartbeatRsp(_)) => "HeartbeatRsp",
-        Message::Membership(MembershipMsg::ExitingConfirmed { .. }) => "ExitingConfirmed",
-        Message::Membership(MembershipMsg::GossipStatus(_)) => "GossipStatus",
-        Message::Membership(MembershipMsg::Gossip(_)) => "Gossip",
-        Message::Sharding(ShardingMsg::Kind(_)) => "Sharding",
-        Message::Sharding(ShardingMsg::Entity(_)) => "Entity",
-        Message::Sharding(ShardingMsg::AskReply(_)) => "AskReply",
-        Message::Sharding(ShardingMsg::Registry(_)) => "Registry",
-        Message::Sharding(ShardingMsg::HandBack(_)) => "HandBack",
-        Message::Sharding(ShardingMsg::Survey(_)) => "Survey",
-        Message::Sharding(ShardingMsg::Mark(_)) => "Mark",
-        Message::Sharding(ShardingMsg::MarkAck(_)) => "MarkAck",
-        Message::Sharding(ShardingMsg::Watch(_)) => "Watch",
-        Message::Sharding(ShardingMsg::Start(_)) => "Start",
-        Message::Sharding(ShardingMsg::Started(_)) => "Started",
-        Message::Ddata(_) => "Ddata",
-        Message::Singleton(_) => "Singleton",
-        Message::Journal(_) => "Journal",
-    }
-}
-
-/// The workload's message in a message between nodes.
-pub(crate) fn entity_message(message: &Message) -> Option<usize> {
-    match message {
-        Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
-            message_number(&envelope.payload)
-        }
-        Message::Singleton(SingletonMsg::Delivery(delivery)) => message_number(&delivery.payload),
-        Message::Sharding(_)
-        | Message::Singleton(_)
-        | Message::Membership(_)
-        | Message::Detector(_)
-        | Message::Ddata(_)
-        | Message::Journal(_) => None,
-    }
-}
-
 /// What a transport may send without order and without a guarantee that it comes once.
 fn may_be_a_datagram(name: &str) -> bool {
     matches!(name, "Heartbeat" | "HeartbeatRsp" | "Gossip" | "GossipStatus")
 }
 
 impl Sim {
-    /// A node wants a message sent.
-    pub(crate) fn send(&mut self, from: ProcessId, to: Target, message: Message) {
+    /// A node wants a message sent, or offers one that goes on waiting if there is no room for it.
+    pub(crate) fn send(&mut self, from: ProcessId, to: Target, message: Message, is_offer: bool) {
         let Some(index) = self.index_of(&to) else {
             return self.dropped(from, to, message, DropReason::Unreachable);
         };
         if self.shows_frame(name(&message)) {
             self.say(from, format_args!("-> {to:?} {}", Brief(&message)));
+        }
+        if is_for_entity(&message)
+            && let Err(reason) = self.network.takes(from, index, is_offer)
+        {
+            return self.dropped(from, to, message, reason);
         }
         let now = self.now;
         match &mut self.network.link(from, index).state {
@@ -116,6 +73,11 @@ impl Sim {
 
     /// A dial comes to its end, one way or the other.
     pub(crate) fn on_dialled(&mut self, from: ProcessId, to: usize) {
+        self.end_dial(from, to);
+        self.make_room(from, to);
+    }
+
+    fn end_dial(&mut self, from: ProcessId, to: usize) {
         let peer = self.answering(from, to);
         let again_at = self.now + DIAL_BACKOFF;
         let link = self.network.link(from, to);
@@ -136,6 +98,7 @@ impl Sim {
             return;
         };
         link.epoch += 1;
+        link.crowd.leave();
         for (target, message) in waiting {
             self.send_on_link(from, to, peer, target, message);
         }
@@ -227,6 +190,9 @@ impl Sim {
                     name,
                     message: number,
                 };
+                if name == ENTITY {
+                    self.network.link(from, to).crowd.enters();
+                }
                 let (late, copy) = if may_be_a_datagram(name) {
                     self.network.datagram_oddities()
                 } else {
@@ -263,7 +229,12 @@ impl Sim {
             && !receiver
                 .quarantined
                 .contains(&self.processes[flight.from as usize].me);
-        let current = self.network.link(flight.from, there).epoch == flight.epoch;
+        let link = self.network.link(flight.from, there);
+        let current = link.epoch == flight.epoch;
+        if current && flight.name == ENTITY {
+            link.crowd.leaves();
+            self.make_room(flight.from, there);
+        }
         let cut = self.network.is_cut(here, there);
         if cut {
             self.network.frames_cut += 1;
@@ -342,8 +313,15 @@ impl Sim {
         let LinkState::Up(peer) = link.state else { return };
         link.state = LinkState::Idle { again_at: 0 };
         link.epoch += 1;
+        link.crowd.leave();
         let peer = self.processes[peer as usize].me.clone();
-        self.tell_link(from, LinkEvent::Down { peer });
+        if self.network.room.is_bounded() {
+            // Behind what came back before.
+            self.tell_soon(from, LinkEvent::Down { peer });
+            self.make_room(from, to);
+        } else {
+            self.tell_link(from, LinkEvent::Down { peer });
+        }
     }
 
     /// A process is gone: its peers' sockets break soon, or much later where the network is cut.
@@ -399,9 +377,9 @@ impl Sim {
     }
 
     /// A host tells its node something, but never in the middle of its effects.
-    fn tell_soon(&mut self, to: ProcessId, event: LinkEvent) {
-        let event = Box::new(event);
-        self.queue.push(self.now, Happening::Told { to, event });
+    pub(super) fn tell_soon(&mut self, to: ProcessId, event: LinkEvent) {
+        let (at, event) = (self.network.room.told_at(to, self.now), Box::new(event));
+        self.queue.push(at, Happening::Told { to, event });
     }
 
     fn destroyed(&mut self, message: Option<usize>) {
@@ -410,7 +388,7 @@ impl Sim {
         }
     }
 
-    fn index_of(&self, target: &Target) -> Option<usize> {
+    pub(super) fn index_of(&self, target: &Target) -> Option<usize> {
         let port = usize::from(target.address().port());
         port.checked_sub(2_551)
             .filter(|index| *index < self.last_at.len())
@@ -425,66 +403,5 @@ impl Sim {
     pub fn incarnation(&self, index: usize) -> Option<UniqueAddress> {
         let id = self.running_at(index)?;
         Some(self.processes[id as usize].me.clone())
-    }
-}
-
-/// A message in one line.
-struct Brief<'a>(&'a Message);
-
-impl core::fmt::Display for Brief<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.0 {
-            Message::Sharding(ShardingMsg::Kind(message)) => write!(f, "{:?}", message.body),
-            Message::Sharding(ShardingMsg::Entity(envelope)) => {
-                write!(f, "Entity {} in {:?}", envelope.entity, envelope.shard)
-            }
-            Message::Sharding(ShardingMsg::HandBack(envelope)) => {
-                write!(f, "HandBack {} in {:?}", envelope.entity, envelope.shard)
-            }
-            Message::Sharding(ShardingMsg::AskReply(reply)) => write!(f, "AskReply {}", reply.id),
-            Message::Singleton(SingletonMsg::Statement(it)) => {
-                write!(f, "{:?} {} {:?}", it.singleton, it.epoch, it.body)
-            }
-            Message::Singleton(SingletonMsg::Delivery(it)) => {
-                write!(f, "to {:?} {} {:?}", it.singleton, it.token, it.ask)
-            }
-            other @ (Message::Sharding(_)
-            | Message::Membership(_)
-            | Message::Detector(_)
-            | Message::Singleton(_)
-            | Message::Ddata(_)
-            | Message::Journal(_)) => f.write_str(name(other)),
-        }
-    }
-}
-
-/// A link event without the bulk of a dropped message.
-pub(super) struct LinkName<'a>(pub(super) &'a LinkEvent);
-
-impl core::fmt::Debug for LinkName<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.0 {
-            LinkEvent::Dropped { to, message, reason } => {
-                let kind = name(message);
-                write!(f, "Dropped {kind} to {to:?}: {reason:?}")
-            }
-            LinkEvent::WrongIncarnation { .. }
-            | LinkEvent::QuarantinedBy { .. }
-            | LinkEvent::Down { .. }
-            | LinkEvent::Room { .. } => {
-                write!(f, "{:?}", self.0)
-            }
-        }
-    }
-}
-
-/// The message that a host gives back, if it is one of those that the history knows.
-pub(super) fn dropped_message(event: &LinkEvent) -> Option<usize> {
-    match event {
-        LinkEvent::Dropped { message, .. } => entity_message(message),
-        LinkEvent::WrongIncarnation { .. }
-        | LinkEvent::QuarantinedBy { .. }
-        | LinkEvent::Down { .. }
-        | LinkEvent::Room { .. } => None,
     }
 }

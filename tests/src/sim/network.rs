@@ -9,6 +9,7 @@ use quorate_core::message::{Lane, Message, ShardingMsg};
 
 use super::chance::{Chance, Purpose};
 use super::history::ProcessId;
+use super::room::{Crowd, Room};
 
 /// Messages that may wait for a link to be established. A real host bounds this too; the simulated one is small so that
 /// the bound is met.
@@ -28,6 +29,7 @@ pub(crate) struct Link {
     pub(crate) state: LinkState,
     /// Counts the established links; frames of an older one are not delivered.
     pub(crate) epoch: u32,
+    pub(crate) crowd: Crowd,
     /// When the last frame of each lane arrives.
     last: [u64; Lane::ALL.len()],
 }
@@ -93,6 +95,8 @@ pub(crate) struct Network {
     pub(crate) weather: Weather,
     cuts: BTreeSet<(usize, usize)>,
     links: BTreeMap<(ProcessId, usize), Link>,
+    /// Whether queues of links have a bound, and which.
+    pub(crate) room: Room,
     /// Frames that chance or a cut took, for the report.
     pub(crate) frames_lost: u64,
     pub(crate) frames_cut: u64,
@@ -105,6 +109,7 @@ impl Network {
             weather: Weather::FINE,
             cuts: BTreeSet::new(),
             links: BTreeMap::new(),
+            room: Room::new(seed),
             frames_lost: 0,
             frames_cut: 0,
         }

@@ -28,7 +28,8 @@ pub enum Profile {
     /// the first 40 seconds with faults. At rest each that was handed a message and was not forgotten runs, once.
     Remember,
     /// Entities that go through everything: they are passivated by a strategy of the seed's own, panic, fail, stop, are slow, answer late,
-    /// are moved, watched and, in a quarter of the seeds each, remembered, and of shards with leases; the first 40 seconds with faults.
+    /// are moved, watched and, in a quarter of the seeds each, remembered, and of shards with leases; in a fifth the queues of links hold few
+    /// messages to them. The first 40 seconds with faults.
     Life,
 }
 

@@ -119,8 +119,8 @@ impl Sim {
 
     /// One message of the random workload: a random node, a random entity, mostly an ask.
     pub(crate) fn random_message(&mut self, nodes: usize) {
-        let index = self.workload.index(nodes);
-        let entity = self.workload.below(ENTITIES);
+        let drawn = (self.workload.index(nodes), self.workload.below(ENTITIES));
+        let (index, entity) = self.network.room.next_of_burst(drawn);
         let ask = self.workload.per_mille(700);
         let timeout = self.workload.between(500, 5_000);
         let entity = format!("e{entity}");
