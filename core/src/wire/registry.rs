@@ -136,10 +136,11 @@ pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), W
 
 /// The store mode, where a kind that remembers its entities does so, and whether its shards need leases.
 fn read_keeping(remembers: bool, code: u8) -> Keeping {
+    let (lease, code) = (code & LEASES != 0, code & !LEASES);
     let in_events = remembers && code & IN_EVENTS != 0;
-    let mode = if in_events { code & !IN_EVENTS } else { code } & !LEASES;
+    let mode = if in_events { code & !IN_EVENTS } else { code };
     Keeping {
-        lease: code & LEASES != 0,
+        lease,
         remember_entities: remembers.then_some(if in_events {
             RememberStore::Events
         } else {
