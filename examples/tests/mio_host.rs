@@ -15,13 +15,11 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use mio_host::host::Host;
-use mio_host::program::{are_up, ask_from_mio, on_mio, on_tokio, until};
+use mio_host::program::{are_up, ask_from_mio, ask_from_tokio, on_mio, on_mio_with, on_tokio, until};
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
+use quorate_core::effect::{Answer, CommandError, HaltReason, ShardingCommandError};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
-use quorate_core::membership::member::Status;
-use quorate_core::sharding::chain::AskChain;
+use quorate_core::input::{Command, KindSettings, ShardingCommand};
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::wire::handshake::{
     AUTH_NONE, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, decode_answer,
@@ -54,13 +52,14 @@ fn a_host_over_mio_and_nodes_on_tokio_form_one_cluster_and_answer_each_other() {
     assert_eq!((outcome.end, outcome.left_behind), (HaltReason::Left, 2));
 }
 
+fn tokio_runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().expect("a runtime")
+}
+
 #[test]
 fn a_node_that_comes_back_at_its_address_is_another_incarnation_and_the_host_asks_that_one() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = tokio_runtime();
     let start = |bind: &str, seed| {
         let started = runtime.block_on(on_tokio(bind, seed));
         started.unwrap_or_else(|error| panic!("{error}"))
@@ -201,36 +200,42 @@ fn strangers_that_say_nothing_or_nonsense_are_closed() {
     assert!(hear(&mut host, &mut web).is_none());
 }
 
+/// Tells an entity of a kind that nobody hosts something, and waits for what becomes of it.
+fn tell_nowhere(host: &mut Host) -> Answer {
+    let token = host.command(Command::Sharding(ShardingCommand::Tell {
+        kind: KindId::of("nowhere"),
+        entity: EntityId::from("one"),
+        payload: vec![0].into(),
+    }));
+    let answer = until(host, "an answer", |host| host.answer(token));
+    answer.unwrap_or_else(|error| panic!("{error}"))
+}
+
 #[test]
 fn a_full_buffer_pauses_no_link() {
+    let runtime = tokio_runtime();
+    let started = runtime.block_on(on_tokio("127.0.0.1:0", None));
+    let (node, region) = started.unwrap_or_else(|error| panic!("{error}"));
     let mut config = config();
     config.sharding.buffer_messages_max = 4;
-    let mut host = bind(config);
-    let me = host.address().address().clone();
-    host.command(Command::Membership(MembershipCommand::Join(me)));
-    until(&mut host, "itself to be Up", |host| {
-        let up = host.view().members().iter().any(|m| m.status == Status::Up);
-        up.then_some(())
+    config.sharding.buffer_waiting_max = 0;
+    let seed = node.address().address().clone();
+    let mut host = on_mio_with(config, seed).unwrap_or_else(|error| panic!("{error}"));
+    until(&mut host, "two members to be Up", |host| {
+        are_up(host, 2).then_some(())
     })
     .unwrap_or_else(|error| panic!("{error}"));
 
-    // Nobody hosts this kind: what is asked of it waits in the region's buffer.
+    // Nobody hosts this kind: what is said to it waits in the region's buffer.
     host.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
         role: Some(quorate_core::ident::Role::new("nobody").expect("a role")),
         ..KindSettings::new("nowhere", 1, false)
     })));
-    let ask = |host: &mut Host| {
-        host.command(Command::Sharding(ShardingCommand::Ask {
-            kind: KindId::of("nowhere"),
-            entity: EntityId::from("one"),
-            payload: vec![0].into(),
-            timeout: Duration::from_secs(2),
-            chain: AskChain::default(),
-        }))
-    };
-    let asks: Vec<_> = (0..4).map(|_| ask(&mut host)).collect();
-    host.turn(NO_TIME).expect("a turn");
-    assert!(host.has_room(), "what waits in a buffer stops nobody else");
+    for _ in 0..4 {
+        assert_eq!(tell_nowhere(&mut host), Answer::Done);
+    }
+    let full = Answer::Refused(CommandError::Sharding(ShardingCommandError::BufferFull));
+    assert_eq!(tell_nowhere(&mut host), full);
 
     let mut user = connect(&host);
     user.write_all(&hello(&host, LinkKind::User, 1)).expect("room");
@@ -241,12 +246,8 @@ fn a_full_buffer_pauses_no_link() {
         .expect("room");
     assert!(matches!(hear(&mut host, &mut control), Some(HelloAnswer::Ack(_))));
 
-    for token in asks {
-        let answer = until(&mut host, "an ask to end", |host| host.answer(token));
-        assert!(matches!(
-            answer,
-            Ok(Answer::Sharding(ShardingAnswer::Asked(Err(_))))
-        ));
-        assert!(host.has_room());
-    }
+    let answers = ask_from_tokio(&runtime, &region, &mut host).unwrap_or_else(|error| panic!("{error}"));
+    let read = answers.iter().filter(|line| line.contains("on mio")).count();
+    assert!(read > 0, "what others send to entities here is read: {answers:?}");
+    assert_eq!(tell_nowhere(&mut host), full, "it was full all the time");
 }

@@ -105,7 +105,8 @@ impl Host {
         self.linked.links.stats().dials
     }
 
-    /// Whether it reads the links that carry entity messages.
+    /// Whether it reads the links that carry entity messages: not while its entities hold what they were given. What waits in buffers
+    /// of the node stops no link.
     pub fn has_room(&self) -> bool {
         !self.entities.is_holding()
     }
@@ -162,7 +163,8 @@ impl Host {
     /// Steps 3 and 4: effects out until the node lets its host sleep, then the next input; at last what links want of sockets.
     fn work(&mut self) -> Instant {
         loop {
-            match self.linked.poll(!self.entities.is_holding()) {
+            let has_room = self.has_room();
+            match self.linked.poll(has_room) {
                 Next::Effect(effect) => self.perform(effect),
                 Next::Sleep(wake) => {
                     while let Some(order) = self.linked.links.next_order() {

@@ -87,7 +87,12 @@ pub async fn on_tokio(bind: &str, seed: Option<Address>) -> Result<(Cluster, Gre
 
 /// A host that joins `seed` and hosts greeters as soon as it is a member.
 pub fn on_mio(seed: Address) -> Result<Host, Failure> {
-    let mut host = Host::bind(Config::fast(ClusterName::new(CLUSTER)?), LinkLimits::default())?;
+    on_mio_with(Config::fast(ClusterName::new(CLUSTER)?), seed)
+}
+
+/// The same, with settings of its own.
+pub fn on_mio_with(config: Config, seed: Address) -> Result<Host, Failure> {
+    let mut host = Host::bind(config, LinkLimits::default())?;
     host.command(Command::Sharding(ShardingCommand::RegisterKind(
         KindSettings::new(KIND, SHARDS, true),
     )));
@@ -145,7 +150,7 @@ pub fn run() -> Result<Outcome, Failure> {
 }
 
 /// The tokio side asks, again until shards have moved to the host; the host answers in its turns.
-fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> Result<Vec<String>, Failure> {
+pub fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> Result<Vec<String>, Failure> {
     let region = region.clone();
     let asking = runtime.spawn(async move {
         let mut lines = Vec::new();
