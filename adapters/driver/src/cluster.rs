@@ -332,7 +332,7 @@ impl<A: Adapter> Cluster<A> {
         let starter = Arc::new(TypedStarter {
             make: Arc::new(make),
             shared: Arc::clone(self.shared()),
-            supervision: kind.supervised(),
+            supervision: Arc::new(kind.supervised()),
         });
         self.host(&kind, starter).await
     }

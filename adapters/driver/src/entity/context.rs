@@ -38,35 +38,43 @@ struct Inside {
     shared: Arc<Shared>,
     mailbox: Arc<Mailbox>,
     reports: Arc<Reports>,
-    occasion: Mutex<Occasion>,
+    occasion: Mutex<Option<Box<Occasion>>>,
     timers: Timers,
     /// Its own word that it has failed.
     failure: Rarely<Box<dyn Error + Send + Sync>>,
     /// Of its messages and answers, once it has been made.
-    types: OnceLock<Types>,
+    types: OnceLock<fn() -> Types>,
     /// Those of a durable entity that has some, or had.
     reminders: OnceLock<Box<Mutex<Vec<Upcoming>>>>,
 }
 
-/// What is known of the message that is being handled, beside its bytes.
-#[derive(Debug, Default)]
-pub(super) struct Occasion {
-    /// The ask, until it is answered or its answer is put off.
+/// What is known of an ask beside its bytes, while it waits and while it is being handled.
+#[derive(Debug)]
+pub(crate) struct Occasion {
+    /// The ask, until its answer is put off.
     pub(super) ask: Option<AskRef>,
-    /// When whoever waits for the answer stops waiting.
-    pub(super) deadline: Option<Instant>,
+    /// When whoever waits for the answer stops waiting, by the runtime's clock.
+    deadline: Option<Instant>,
     /// Whose handlers wait for the answer.
-    pub(super) chain: AskChain,
+    chain: AskChain,
+}
+
+impl Occasion {
+    /// None of a message that nobody waits for.
+    pub(crate) fn of(ask: Option<AskRef>, deadline: Option<Instant>, chain: AskChain) -> Option<Box<Self>> {
+        let ask = Some(ask?);
+        Some(Box::new(Self { ask, deadline, chain }))
+    }
 }
 
 impl EntityContext {
-    pub(super) fn new(start: &Start, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(start: Start, shared: Arc<Shared>) -> Self {
         let inside = Inside {
-            who: start.who.clone(),
+            who: start.who,
             slot: start.slot,
             shared,
-            mailbox: Arc::clone(&start.mailbox),
-            reports: Arc::clone(&start.reports),
+            mailbox: start.mailbox,
+            reports: start.reports,
             occasion: Mutex::default(),
             timers: Timers::default(),
             failure: Rarely::default(),
@@ -161,7 +169,7 @@ impl EntityContext {
     /// does not count the way back; for asks from other nodes it is exact to a millisecond and the time that the message was under way.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
-        let deadline = lock(&self.inside.occasion).deadline?;
+        let deadline = lock(&self.inside.occasion).as_ref()?.deadline?;
         Some(deadline.since(self.inside.reports.gate.now()))
     }
 
@@ -175,6 +183,7 @@ impl EntityContext {
     pub fn reply_later<E: Entity>(&self) -> Result<ReplyTo<E::Reply>, ReplyLaterError> {
         self.is_typed::<E>().map_err(ReplyLaterError::OtherTypes)?;
         let mut occasion = lock(&self.inside.occasion);
+        let occasion = occasion.as_mut().ok_or(ReplyLaterError::NotAsked)?;
         let ask = occasion.ask.take().ok_or(ReplyLaterError::NotAsked)?;
         Ok(ReplyTo::new(
             Arc::clone(&self.inside.reports),
@@ -345,7 +354,7 @@ impl EntityContext {
     fn is_typed<E: Entity>(&self) -> Result<(), OtherTypes> {
         let (own, wanted) = (self.inside.types.get(), Types::of::<E::Message, E::Reply>());
         match own {
-            Some(own) if own.is(wanted) => Ok(()),
+            Some(own) if own().is(wanted) => Ok(()),
             Some(_) | None => Err(OtherTypes {
                 wanted: wanted.name(),
             }),
@@ -353,8 +362,20 @@ impl EntityContext {
     }
 
     /// It has been made, with messages and answers of these types.
-    pub(super) fn made_of(&self, types: Types) {
+    pub(super) fn made_of(&self, types: fn() -> Types) {
         let _ = self.inside.types.set(types);
+    }
+
+    pub(super) fn slot(&self) -> Slot {
+        self.inside.slot
+    }
+
+    pub(super) fn mailbox(&self) -> &Mailbox {
+        &self.inside.mailbox
+    }
+
+    pub(super) fn reports(&self) -> &Arc<Reports> {
+        &self.inside.reports
     }
 
     pub(super) fn timers(&self) -> &Timers {
@@ -366,32 +387,36 @@ impl EntityContext {
         self.inside.failure.take()
     }
 
-    /// The ask that is being handled, if its answer is still the handler's.
+    /// The ask that is being handled, if its answer is still the handler's. Nothing is known of it from then on.
     pub(super) fn take_ask(&self) -> Option<AskRef> {
-        lock(&self.inside.occasion).ask.take()
+        lock(&self.inside.occasion).take()?.ask
     }
 
     /// Whether the handler of this name waits for the answer to what is being handled.
     pub(crate) fn is_awaited_by(&self, name: u64) -> bool {
         let occasion = lock(&self.inside.occasion);
-        occasion.ask.is_some() && occasion.chain.names().contains(&name)
+        let asked = occasion.as_ref().filter(|occasion| occasion.ask.is_some());
+        asked.is_some_and(|occasion| occasion.chain.names().contains(&name))
     }
 
     pub(super) fn is_asked(&self) -> bool {
-        lock(&self.inside.occasion).ask.is_some()
+        let occasion = lock(&self.inside.occasion);
+        occasion.as_ref().is_some_and(|occasion| occasion.ask.is_some())
     }
 
     /// A message is about to be handled.
-    pub(super) fn begin(&self, occasion: Occasion) {
+    pub(super) fn begin(&self, occasion: Option<Box<Occasion>>) {
         *lock(&self.inside.occasion) = occasion;
     }
 
     /// Whose handlers wait for an ask that this entity's handler makes. `None` if the recipient is one of them: it would wait for
     /// itself.
     pub(super) fn chain_to(&self, recipient: &Recipient) -> Option<AskChain> {
-        let chain = lock(&self.inside.occasion)
-            .chain
-            .and(self.inside.who.chain_name());
+        let name = self.inside.who.chain_name();
+        let chain = match &*lock(&self.inside.occasion) {
+            Some(occasion) => occasion.chain.and(name),
+            None => AskChain::default().and(name),
+        };
         let asked = recipient.chain_name();
         (!chain.names().contains(&asked)).then_some(chain)
     }

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -50,7 +50,7 @@ enum Next {
 }
 
 /// One entity, incarnation after incarnation.
-pub(super) async fn run<F, E>(make: Arc<F>, mut life: Life, supervision: Supervision)
+pub(super) async fn run<F, E>(make: Arc<F>, mut life: Life, supervision: Arc<Supervision>)
 where
     F: Fn(EntityContext) -> E + Send + Sync + 'static,
     E: Entity,
@@ -58,7 +58,7 @@ where
     if life.may_begin().await.is_none() {
         return;
     }
-    life.context.made_of(Types::of::<E::Message, E::Reply>());
+    life.context.made_of(Types::of::<E::Message, E::Reply>);
     let mut restarts = Restarts::default();
     while let Err(End::Failed(failure)) = live(&*make, &mut life, &supervision).await {
         let directive = match decided(&life, &supervision, &failure) {
@@ -80,7 +80,7 @@ where
 {
     let context = life.context.clone();
     let mut entity = made(life, || make(context.clone()))?;
-    attempt(life, entity.on_start(&context)).await?;
+    attempt(life, pin!(entity.on_start(&context))).await?;
     let mut wait = None;
     let mut handled = 0_usize;
     while let Some(next) = life.next_of_all(&mut wait).await {
@@ -91,7 +91,7 @@ where
                 survived(
                     life,
                     supervision,
-                    attempt(life, entity.on_receive_timeout(&context)).await,
+                    attempt(life, pin!(entity.on_receive_timeout(&context))).await,
                 )?;
                 continue;
             }
@@ -101,8 +101,8 @@ where
             life.answer(Ok(codec::undecodable()));
             continue;
         };
-        let done = attempt(life, entity.handle(&context, message)).await;
-        context.timers().touch(|| life.start.reports.gate.now());
+        let done = attempt(life, pin!(entity.handle(&context, message))).await;
+        context.timers().touch(|| life.reports().gate.now());
         match survived(life, supervision, done)? {
             Some(reply) if life.is_asked() => life.answer(Ok(codec::encode_answer(&reply))),
             Some(_) => {}
@@ -116,7 +116,7 @@ where
     if life.is_killed() {
         return Ok(());
     }
-    match attempt(life, entity.on_stop(&context)).await {
+    match attempt(life, pin!(entity.on_stop(&context))).await {
         Ok(()) | Err(End::Killed) => {}
         // It ends anyway.
         Err(End::Failed(failure)) => note(life, &failure, Directive::Stop),
@@ -149,7 +149,7 @@ fn decided(life: &Life, supervision: &Supervision, failure: &Failure) -> Directi
 }
 
 pub(super) fn note(life: &Life, failure: &Failure, directive: Directive) {
-    life.start.reports.failures.failed();
+    life.reports().failures.failed();
     let (entity, failure) = (&life.context, failure.shown());
     tracing::warn!(
         target: "cluster::sharding", event = "entity_failed", ?entity, %failure, ?directive,
@@ -164,12 +164,12 @@ async fn goes_on(
     supervision: &Supervision,
     restarts: &mut Restarts,
 ) -> bool {
-    let reports = Arc::clone(&life.start.reports);
+    let reports = Arc::clone(life.reports());
     match directive {
         Directive::Resume | Directive::Restart => {}
         Directive::Stop => return false,
         Directive::Escalate => {
-            reports.escalated(life.start.slot);
+            reports.escalated(life.slot());
             return false;
         }
     }
@@ -192,7 +192,7 @@ async fn goes_on(
         let over = wait
             .as_mut()
             .is_none_or(|wait| wait.sleeping.as_mut().poll(cx).is_ready());
-        match life.start.mailbox.poll_ending(cx) {
+        match life.mailbox().poll_ending(cx) {
             // What waits is to be handled before it ends: at once.
             Poll::Ready(handles) => Poll::Ready(handles),
             Poll::Pending if over => Poll::Ready(true),
@@ -207,9 +207,8 @@ fn made<T>(life: &Life, code: impl FnOnce() -> T) -> Result<T, End> {
     guarded(|| life.enter(code)).map_err(End::Failed)
 }
 
-/// Runs a handler or a hook to its end.
-async fn attempt<T>(life: &Life, code: impl Future<Output = T>) -> Result<T, End> {
-    let mut code = pin!(code);
+/// Runs a handler or a hook to its end. Pinned where it is made, so that its entity has room for it once.
+async fn attempt<T>(life: &Life, mut code: Pin<&mut impl Future<Output = T>>) -> Result<T, End> {
     poll_fn(|cx| {
         let polled = guarded(|| life.enter(|| code.as_mut().poll(cx)));
         if let Some(error) = life.context.take_failure() {
@@ -217,7 +216,7 @@ async fn attempt<T>(life: &Life, code: impl Future<Output = T>) -> Result<T, End
         }
         match polled {
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
-            Ok(Poll::Pending) => life.start.mailbox.poll_killed(cx).map(|()| Err(End::Killed)),
+            Ok(Poll::Pending) => life.mailbox().poll_killed(cx).map(|()| Err(End::Killed)),
             Err(failure) => Poll::Ready(Err(End::Failed(failure))),
         }
     })
@@ -242,7 +241,7 @@ struct Wait {
 impl Wait {
     /// `None` where there is no runtime.
     fn until(life: &Life, at: Instant) -> Option<Self> {
-        let sleeping = life.start.reports.sleep.as_ref()?.at(at);
+        let sleeping = life.reports().sleep.as_ref()?.at(at);
         Some(Self { at, sleeping })
     }
 }
@@ -253,23 +252,21 @@ impl Life {
     async fn next_of_all(&mut self, wait: &mut Option<Wait>) -> Option<Next> {
         let due = loop {
             if self.context.timers().are_used()
-                && self.start.mailbox.is_open()
-                && let Some(due) = self.context.timers().pop(self.start.reports.gate.now())
+                && self.mailbox().is_open()
+                && let Some(due) = self.context.timers().pop(self.reports().gate.now())
             {
                 break due;
             }
-            let (mailbox, timers) = (&self.start.mailbox, self.context.timers());
-            let (budget, life) = (&self.start.reports.budget, &*self);
-            let delivery = poll_fn(|cx| {
-                if let Poll::Ready(next) = mailbox.poll_next(cx, budget) {
+            let next = poll_fn(|cx| {
+                if let Poll::Ready(next) = self.poll_next(cx) {
                     return Poll::Ready(Some(next));
                 }
-                let Some(at) = timers.next() else {
+                let Some(at) = self.context.timers().next() else {
                     *wait = None;
                     return Poll::Pending;
                 };
                 if wait.as_ref().is_none_or(|wait| wait.at != at) {
-                    *wait = Wait::until(life, at);
+                    *wait = Wait::until(self, at);
                 }
                 match wait {
                     Some(wait) => wait.sleeping.as_mut().poll(cx).map(|()| None),
@@ -277,8 +274,8 @@ impl Life {
                 }
             })
             .await;
-            match delivery {
-                Some(Some(delivery)) => return self.begun(delivery).await.map(Next::Message),
+            match next {
+                Some(Some(payload)) => return self.begun(payload).await.map(Next::Message),
                 Some(None) => return None,
                 None => *wait = None,
             }

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, Payload};
-use quorate_core::time::Instant;
 
+use super::context::Occasion;
 use crate::sync::lock;
 
 /// Messages that may wait for one entity: enough for a burst of all asks a client usually has in flight, small enough that
@@ -81,14 +80,16 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) payload: Payload,
-    pub(crate) reply_to: Option<AskRef>,
-    /// When whoever waits for the answer stops waiting, by the runtime's clock.
-    pub(crate) deadline: Option<Instant>,
-    /// Whose handlers wait for the answer.
-    pub(crate) chain: AskChain,
+    /// What is known of an ask; nothing of a message that was told. Kept apart, so that who waits for nobody's answer has no room for it.
+    pub(crate) occasion: Option<Box<Occasion>>,
 }
 
 impl Delivery {
+    /// The ask that it came with.
+    pub(crate) fn into_ask(self) -> Option<AskRef> {
+        self.occasion?.ask
+    }
+
     fn bytes(&self) -> usize {
         self.payload.len().saturating_add(DELIVERY_BYTES)
     }
@@ -145,6 +146,10 @@ impl Mailbox {
         }
         if inside.queue.len() >= MAILBOX_MESSAGES_MAX || !budget.take(delivery.bytes()) {
             return Err(Refused::Full(delivery));
+        }
+        if inside.queue.capacity() == 0 {
+            // Most entities have one message at a time, and those that have more get more room.
+            inside.queue.reserve_exact(1);
         }
         inside.queue.push_back(delivery);
         let waker = inside.waker.take();
@@ -230,9 +235,7 @@ impl Mailbox {
             // Its own, so no budget has counted it.
             let last = inside.last.take().map(|payload| Delivery {
                 payload,
-                reply_to: None,
-                deadline: None,
-                chain: AskChain::default(),
+                occasion: None,
             });
             return Poll::Ready(last.map(|last| (last, false)));
         }
@@ -297,9 +300,7 @@ mod tests {
     fn delivery(bytes: usize) -> Delivery {
         Delivery {
             payload: vec![0; bytes].into(),
-            reply_to: None,
-            deadline: None,
-            chain: AskChain::default(),
+            occasion: None,
         }
     }
 

@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use context::EntityContext;
+pub(crate) use context::Occasion;
 pub(crate) use counters::FailureCounters;
 pub(crate) use current::chain;
 pub(crate) use gate::Gate;

@@ -6,14 +6,13 @@ use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::time::Instant;
 
-use super::context::Occasion;
 use super::counters::FailureCounters;
 use super::gate::Gate;
 use super::holding::Holding;
@@ -174,7 +173,7 @@ pub(crate) struct TypedStarter<F> {
     /// The way to other entities.
     pub(crate) shared: Arc<Shared>,
     /// What becomes of one that fails.
-    pub(crate) supervision: Supervision,
+    pub(crate) supervision: Arc<Supervision>,
 }
 
 impl<F, E> Starter for TypedStarter<F>
@@ -185,7 +184,7 @@ where
     fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let make = Arc::clone(&self.make);
         let life = Life::new(start, Arc::clone(&self.shared));
-        Box::pin(run(make, life, self.supervision.clone()))
+        Box::pin(run(make, life, Arc::clone(&self.supervision)))
     }
 }
 
@@ -197,9 +196,9 @@ pub(crate) enum Beside<T> {
     Stop,
 }
 
-/// What has to be said when the entity ends, however it ends.
+/// What has to be said when the entity ends, however it ends. Part of each entity's task, whose size counts: what the context has as well
+/// stands only there.
 pub(crate) struct Life {
-    pub(super) start: Start,
     pub(super) context: EntityContext,
     /// Whether the handler of the present message has run.
     has_begun: bool,
@@ -209,10 +208,8 @@ pub(crate) struct Life {
 
 impl Life {
     pub(crate) fn new(start: Start, shared: Arc<Shared>) -> Self {
-        let context = EntityContext::new(&start, shared);
         Self {
-            start,
-            context,
+            context: EntityContext::new(start, shared),
             has_begun: false,
             was_asked: false,
         }
@@ -223,7 +220,19 @@ impl Life {
     }
 
     pub(crate) fn counters(&self) -> &DurableCounters {
-        &self.start.reports.durable
+        &self.reports().durable
+    }
+
+    pub(super) fn slot(&self) -> Slot {
+        self.context.slot()
+    }
+
+    pub(super) fn mailbox(&self) -> &Mailbox {
+        self.context.mailbox()
+    }
+
+    pub(super) fn reports(&self) -> &Arc<Reports> {
+        self.context.reports()
     }
 
     /// Whether somebody waits for an answer to the present message.
@@ -232,37 +241,37 @@ impl Life {
     }
 
     pub(crate) fn is_killed(&self) -> bool {
-        self.start.mailbox.is_killed()
+        self.mailbox().is_killed()
     }
 
     /// Completes when the entity has to stop at once.
     pub(crate) async fn killed(&self) {
-        poll_fn(|cx| self.start.mailbox.poll_killed(cx)).await;
+        poll_fn(|cx| self.mailbox().poll_killed(cx)).await;
     }
 
     pub(crate) fn answer(&mut self, result: Result<Payload, AskFailure>) {
         if let Some(ask) = self.context.take_ask() {
-            self.start.reports.answered(ask, result);
+            self.reports().answered(ask, result);
         }
     }
 
     /// Says of every message that waits, and that comes, that nothing of it was made durable. Completes when the entity has to
     /// stop; the message that it may be at work on stays its own.
     pub(crate) async fn turn_away(&self, failure: DurableFailure) {
-        let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
+        let (mailbox, reports) = (self.mailbox(), self.reports());
         let mut told = 0_usize;
         while let Some((delivery, made_room)) = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await {
             if made_room {
                 reports.wake.notify();
             }
             reports.durable.not_durable();
-            reports.push(match delivery.reply_to {
+            reports.push(match delivery.into_ask() {
                 Some(ask) => EntityReport::Answered {
                     ask,
                     result: Ok(codec::not_durable(failure)),
                 },
                 None => EntityReport::Refused {
-                    slot: self.start.slot,
+                    slot: self.slot(),
                     ask: None,
                     reason: AskFailure::EntityStoppedUnhandled,
                 },
@@ -276,7 +285,7 @@ impl Life {
 
     /// Waits until an entity may begin with something; `None` if it has to stop before.
     pub(crate) async fn may_begin(&self) -> Option<()> {
-        let (mailbox, gate) = (&self.start.mailbox, &self.start.reports.gate);
+        let (mailbox, gate) = (self.mailbox(), &self.reports().gate);
         poll_fn(|cx| match gate.poll(cx) {
             Poll::Ready(()) => Poll::Ready(Some(())),
             Poll::Pending => mailbox.poll_killed(cx).map(|()| None),
@@ -285,56 +294,55 @@ impl Life {
     }
 
     pub(crate) async fn next(&mut self) -> Option<Payload> {
-        let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
-        let delivery = poll_fn(|cx| mailbox.poll_next(cx, &reports.budget)).await?;
-        self.begun(delivery).await
+        let payload = poll_fn(|cx| self.poll_next(cx)).await?;
+        self.begun(payload).await
     }
 
-    /// A message has been taken out of the mailbox, and perhaps there is room again: waits until the entity may begin with it.
-    pub(super) async fn begun(&mut self, taken: (Delivery, bool)) -> Option<Payload> {
-        let payload = self.opened(taken);
+    /// Takes the next message out of the mailbox; `None` once the entity has to stop.
+    pub(super) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Payload>> {
+        let next = self.mailbox().poll_next(cx, &self.reports().budget);
+        next.map(|next| next.map(|taken| self.opened(taken)))
+    }
+
+    /// A message has been taken out of the mailbox: waits until the entity may begin with it.
+    pub(super) async fn begun(&mut self, payload: Payload) -> Option<Payload> {
         self.may_begin().await?;
         self.has_begun = true;
         Some(payload)
     }
 
-    /// What is known of a message is the context's, and its bytes are the handler's.
+    /// What is known of a message is the context's, and its bytes are the handler's. Perhaps there is room again.
     fn opened(&mut self, (delivery, made_room): (Delivery, bool)) -> Payload {
         if made_room {
-            self.start.reports.wake.notify();
+            self.reports().wake.notify();
         }
         self.has_begun = false;
-        let was_asked = std::mem::replace(&mut self.was_asked, delivery.reply_to.is_some());
+        let was_asked = std::mem::replace(&mut self.was_asked, delivery.occasion.is_some());
         // A told message after a told one finds nothing to put away.
         if was_asked || self.was_asked {
-            self.context.begin(Occasion {
-                ask: delivery.reply_to,
-                deadline: delivery.deadline,
-                chain: delivery.chain,
-            });
+            self.context.begin(delivery.occasion);
         }
         delivery.payload
     }
 
     /// Runs something until it is done, a message comes, or the entity has to stop. Nothing is lost between two calls.
     pub(crate) async fn next_beside<W: Future>(&mut self, mut work: Pin<&mut W>) -> Beside<W::Output> {
-        let (mailbox, reports) = (&self.start.mailbox, &self.start.reports);
         let next = poll_fn(|cx| {
             if let Poll::Ready(done) = self.enter(|| work.as_mut().poll(cx)) {
                 return Poll::Ready(Err(done));
             }
-            mailbox.poll_next(cx, &reports.budget).map(Ok)
+            self.poll_next(cx).map(Ok)
         });
         match next.await {
             Err(done) => Beside::Done(done),
             Ok(None) => Beside::Stop,
-            Ok(Some(delivery)) => self.begun(delivery).await.map_or(Beside::Stop, Beside::Message),
+            Ok(Some(payload)) => self.begun(payload).await.map_or(Beside::Stop, Beside::Message),
         }
     }
 
     /// The same for what it does by itself: nobody waits for an answer.
     pub(crate) async fn begun_by_itself(&mut self) -> Option<()> {
-        self.context.begin(Occasion::default());
+        self.context.begin(None);
         self.may_begin().await
     }
 
@@ -347,7 +355,7 @@ impl Life {
 
     /// Runs users' code: notes that it holds the thread, and on whose behalf it runs.
     pub(crate) fn enter<T>(&self, code: impl FnOnce() -> T) -> T {
-        let _held = self.start.reports.holding.begin(self.start.slot);
+        let _held = self.reports().holding.begin(self.slot());
         let _current = current::enter(&self.context);
         code()
     }
@@ -364,7 +372,7 @@ impl Life {
             }
             match polled {
                 Poll::Ready(done) => Poll::Ready(Some(done)),
-                Poll::Pending => self.start.mailbox.poll_killed(cx).map(|()| None),
+                Poll::Pending => self.mailbox().poll_killed(cx).map(|()| None),
             }
         })
         .await
@@ -373,25 +381,20 @@ impl Life {
 
 impl Drop for Life {
     fn drop(&mut self) {
-        let Start {
-            slot,
-            mailbox,
-            reports,
-            ..
-        } = &self.start;
+        let (slot, mailbox, reports) = (self.slot(), self.mailbox(), self.reports());
         let answered = |ask, failure| EntityReport::Answered {
             ask,
             result: Err(failure),
         };
-        let unhandled = |delivery: Delivery| match delivery.reply_to {
+        let unhandled = |delivery: Delivery| match delivery.into_ask() {
             Some(ask) => answered(ask, AskFailure::EntityStoppedUnhandled),
             None => EntityReport::Refused {
-                slot: *slot,
+                slot,
                 ask: None,
                 reason: AskFailure::EntityStoppedUnhandled,
             },
         };
-        let failed = mailbox.is_open().then_some(EntityReport::Failed { slot: *slot });
+        let failed = mailbox.is_open().then_some(EntityReport::Failed { slot });
         let (left, _) = mailbox.close(&reports.budget);
         let failure = if self.has_begun {
             AskFailure::EntityStopped
@@ -399,7 +402,7 @@ impl Drop for Life {
             AskFailure::EntityStoppedUnhandled
         };
         let interrupted = self.context.take_ask().map(|ask| answered(ask, failure));
-        let stopped = EntityReport::Stopped { slot: *slot };
+        let stopped = EntityReport::Stopped { slot };
         // In one piece: whoever hears that its ask failed and asks again at once finds the slot free.
         reports.push_all(
             interrupted

@@ -53,38 +53,41 @@ pub(super) struct Timers {
     /// Whether anything stands in the table. What a task starts beside the handler may be missed: whoever starts it has the entity look
     /// again.
     are_used: AtomicBool,
-    table: Mutex<Table>,
+    /// There only while it is used.
+    table: Mutex<Option<Box<Table>>>,
 }
 
 impl Timers {
     /// Starts one, instead of another one with this key; `false` if there are too many.
     pub(super) fn start(&self, key: Cow<'static, str>, at: Instant, source: Source) -> bool {
-        let mut table = lock(&self.table);
+        let mut place = lock(&self.table);
+        let table = place.get_or_insert_default();
         if table.timers.len() >= TIMERS_MAX && !table.timers.contains_key(&key) {
             return false;
         }
         table.timers.insert(key, Timer { at, source });
-        self.note_use(&table);
+        self.note_use(&mut place);
         true
     }
 
     /// Stops one; says whether it was there.
     pub(super) fn cancel(&self, key: &str) -> bool {
-        let mut table = lock(&self.table);
-        let was_there = table.timers.remove(key).is_some();
-        self.note_use(&table);
-        was_there
+        let mut place = lock(&self.table);
+        let removed = place.as_mut().and_then(|table| table.timers.remove(key));
+        self.note_use(&mut place);
+        removed.is_some()
     }
 
     pub(super) fn is_active(&self, key: &str) -> bool {
-        lock(&self.table).timers.contains_key(key)
+        let table = lock(&self.table);
+        table.as_ref().is_some_and(|table| table.timers.contains_key(key))
     }
 
     /// Wants to know when no message came for so long; or no more.
     pub(super) fn watch_idle(&self, after: Option<Duration>, now: Instant) {
-        let mut table = lock(&self.table);
-        table.idle = after.map(|after| (after, now + after));
-        self.note_use(&table);
+        let mut place = lock(&self.table);
+        place.get_or_insert_default().idle = after.map(|after| (after, now + after));
+        self.note_use(&mut place);
     }
 
     /// Whether there is anything to look at.
@@ -97,20 +100,22 @@ impl Timers {
         if !self.are_used() {
             return;
         }
-        if let Some((after, at)) = &mut lock(&self.table).idle {
+        let mut table = lock(&self.table);
+        if let Some((after, at)) = table.as_mut().and_then(|table| table.idle.as_mut()) {
             *at = now() + *after;
         }
     }
 
     /// The first that is due. One that comes again does so an interval after now: what was missed is not made up for.
     pub(super) fn pop(&self, now: Instant) -> Option<Due> {
-        let mut table = lock(&self.table);
+        let mut place = lock(&self.table);
+        let table = place.as_mut()?;
         let due = table.timers.iter().filter(|(_, timer)| timer.at <= now);
         let first = due.min_by_key(|(_, timer)| timer.at).map(|(key, _)| key.clone());
         if let Some(key) = first {
             let message = match table.timers.remove(&key)?.source {
                 Source::Once(message) => {
-                    self.note_use(&table);
+                    self.note_use(&mut place);
                     message
                 }
                 Source::Each(interval, mut make) => {
@@ -137,21 +142,27 @@ impl Timers {
         if !self.are_used() {
             return None;
         }
-        let table = lock(&self.table);
+        let place = lock(&self.table);
+        let table = place.as_ref()?;
         let timers = table.timers.values().map(|timer| timer.at);
         timers.chain(table.idle.map(|(_, at)| at)).min()
     }
 
     /// The incarnation has ended, and they with it.
     pub(super) fn clear(&self) {
-        let mut table = lock(&self.table);
-        *table = Table::default();
-        self.note_use(&table);
+        let mut place = lock(&self.table);
+        *place = None;
+        self.note_use(&mut place);
     }
 
-    fn note_use(&self, table: &Table) {
-        let are_used = !table.timers.is_empty() || table.idle.is_some();
-        self.are_used.store(are_used, Ordering::Release);
+    fn note_use(&self, place: &mut Option<Box<Table>>) {
+        if place
+            .as_ref()
+            .is_some_and(|table| table.timers.is_empty() && table.idle.is_none())
+        {
+            *place = None;
+        }
+        self.are_used.store(place.is_some(), Ordering::Release);
     }
 }
 

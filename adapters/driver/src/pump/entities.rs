@@ -15,7 +15,7 @@ use super::action::EntityTask;
 use super::slots::Slots;
 use crate::allocating::Decider;
 use crate::durable::DurableCounters;
-use crate::entity::{Delivery, FailureCounters, Mailbox, Reports, Start, Starter, Who};
+use crate::entity::{Delivery, FailureCounters, Mailbox, Occasion, Reports, Start, Starter, Who};
 
 struct Registered {
     name: Arc<str>,
@@ -173,12 +173,8 @@ impl Entities {
                 deadline,
                 chain,
             } => {
-                let delivery = Delivery {
-                    payload,
-                    reply_to,
-                    deadline,
-                    chain,
-                };
+                let occasion = Occasion::of(reply_to, deadline, chain);
+                let delivery = Delivery { payload, occasion };
                 self.slots.deliver(slot, delivery).map(|()| None)
             }
             EntityOrder::Stop { slot } => self.slots.end(slot, Mailbox::drain).map(|()| None),

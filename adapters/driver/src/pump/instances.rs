@@ -13,7 +13,7 @@ use quorate_core::token::Token;
 
 use super::action::EntityTask;
 use super::slots::Slots;
-use crate::entity::{Delivery, FailureCounters, Mailbox, Reports, Start, Starter, Who};
+use crate::entity::{Delivery, FailureCounters, Mailbox, Occasion, Reports, Start, Starter, Who};
 
 struct Registered {
     name: Arc<str>,
@@ -108,12 +108,8 @@ impl Instances {
                 deadline,
                 chain,
             } => {
-                let delivery = Delivery {
-                    payload,
-                    reply_to,
-                    deadline,
-                    chain,
-                };
+                let occasion = Occasion::of(reply_to, deadline, chain);
+                let delivery = Delivery { payload, occasion };
                 self.slots.deliver(slot, delivery).map(|()| None)
             }
             SingletonOrder::Stop { slot } => self.slots.end(slot, Mailbox::drain).map(|()| None),

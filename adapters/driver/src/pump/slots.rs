@@ -92,7 +92,7 @@ impl<W> Slots<W> {
         let unhandled = |delivery: Delivery| {
             let result = Err(AskFailure::EntityStoppedUnhandled);
             delivery
-                .reply_to
+                .into_ask()
                 .map(|ask| EntityReport::Answered { ask, result })
         };
         left.into_iter().filter_map(unhandled).collect()
@@ -101,7 +101,7 @@ impl<W> Slots<W> {
     pub(super) fn deliver(&self, slot: Slot, delivery: Delivery) -> Result<(), EntityReport> {
         let refused = |delivery: Delivery, reason| EntityReport::Refused {
             slot,
-            ask: delivery.reply_to,
+            ask: delivery.into_ask(),
             reason,
         };
         let Some(live) = self.find(slot) else {

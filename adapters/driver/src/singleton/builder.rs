@@ -100,7 +100,7 @@ impl SingletonBuilder {
             make: Arc::new(make),
             shared: Arc::clone(&self.shared),
             // The cluster begins another instance, with a token of its own, after a pause.
-            supervision: Supervision::always(Directive::Stop),
+            supervision: Arc::new(Supervision::always(Directive::Stop)),
         });
         let settings = self.settings(true)?;
         self.shared.register_singleton(settings, Some(starter)).await

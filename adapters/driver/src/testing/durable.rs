@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use crate::background::Background;
 use crate::codec;
 use crate::durable::{DurableStarter, EventSourced, Sleep};
-use crate::entity::{Delivery, EntityContext, Mailbox, Reports, Start, Starter, Who};
+use crate::entity::{Delivery, EntityContext, Mailbox, Occasion, Reports, Start, Starter, Who};
 use crate::error::AskError;
 use crate::shared::{Beside, Commands, Shared};
 use crate::shutdown::Life;
@@ -162,15 +162,12 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
     /// The same of these bytes, asked by these.
     pub(crate) fn put_bytes(&mut self, payload: Payload, chain: AskChain) -> Option<u64> {
         self.asked += 1;
-        let delivery = Delivery {
-            payload,
-            reply_to: Some(AskRef {
-                asker: self.me.clone(),
-                id: self.asked,
-            }),
-            deadline: None,
-            chain,
+        let ask = AskRef {
+            asker: self.me.clone(),
+            id: self.asked,
         };
+        let occasion = Occasion::of(Some(ask), None, chain);
+        let delivery = Delivery { payload, occasion };
         let taken = self.mailbox.push(delivery, &self.reports.budget);
         taken.ok().map(|()| self.asked)
     }
