@@ -173,14 +173,9 @@ pub(crate) fn put_address(out: &mut Vec<u8>, address: &Address) -> Result<(), Wi
     Ok(())
 }
 
-/// Bytes that [`put_address`] writes.
-pub(crate) fn address_bytes(address: &Address) -> usize {
-    1 + address.host().len() + 2
-}
-
 /// Bytes that [`put_node`] writes.
 pub(crate) fn node_bytes(node: &UniqueAddress) -> usize {
-    address_bytes(node.address()) + 8
+    1 + node.address().host().len() + 2 + 8
 }
 
 pub(crate) fn put_node(out: &mut Vec<u8>, node: &UniqueAddress) -> Result<(), WireError> {

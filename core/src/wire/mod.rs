@@ -13,7 +13,6 @@ pub mod handshake;
 mod journal;
 pub mod kind;
 mod membership;
-mod placement;
 mod registry;
 mod settings;
 mod sharding;

@@ -9,4 +9,3 @@ pub mod fields;
 pub mod ids;
 pub(crate) mod passivation;
 pub mod remember;
-pub mod wish;
