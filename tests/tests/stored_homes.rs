@@ -4,12 +4,13 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use quorate_core::journal::erasure;
+use quorate_core::journal::erasure::Erasure;
 use quorate_core::owner::Owner;
 use quorate_core::sharding::coordinator_log;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::ShardId;
 use quorate_core::stats::Stats;
+use quorate_core::store::LogName;
 use quorate_core::store::layout::{seal, unseal};
 use quorate_core::store::memory::MemoryMap;
 use quorate_tests::sim::{KIND, Sim, all_up, calm, secs};
@@ -159,9 +160,13 @@ fn damage(map: &mut MemoryMap, log: &str) -> usize {
 /// Empties a log as a command does that is given the store of a node that does not run.
 fn erase(map: &mut MemoryMap, log: &str) {
     let space = Owner::Journal.space();
-    let head = map.obey(space, &erasure::ask(log));
-    if let Some(order) = erasure::erase(log, &head).expect("the store works") {
-        map.obey(space, &order).expect("the store works");
+    let mut erasure = Erasure::of([LogName::from(log)]);
+    while let Some(question) = erasure.ask() {
+        let answer = map.obey(space, &question);
+        erasure.on_answer(&answer).expect("the store works");
+    }
+    for order in erasure.removals() {
+        map.obey(space, order).expect("the store works");
     }
 }
 

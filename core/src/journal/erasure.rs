@@ -1,28 +1,140 @@
-//! How a log is emptied in one node's store while nothing runs: what to ask the store. Never touches other logs, and keeps what was
+//! How logs are emptied in one node's store while nothing runs: what to ask the store. Never touches other logs, and keeps what was
 //! promised, so that a voter whose log was emptied still refuses what it has refused. Spec: sharding 1.9, 10.7.
 //!
 //! A log is empty once it is so in the stores of a majority of the voters, and stays so once it is in all: of stores that disagree the
 //! next opener takes what one of them holds.
+//!
+//! Of many logs most are in no store, so the store is asked for ranges of them. It cannot say whose a head is that it cannot read: then the
+//! range is halved until one log is left.
 
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::layout::{Head, end_key, head_key, item_key};
 use super::state::Place;
-use crate::store::{Change, Outcome, StoreAnswer, StoreError, StoreOrder};
+use crate::store::limits::ANSWER_BYTES_MAX;
+use crate::store::{Bytes, Change, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
 
-/// The first thing to ask, in the space of [`crate::owner::Owner::Journal`].
-#[must_use]
-pub fn ask(log: &str) -> StoreOrder {
-    StoreOrder::Read { key: head_key(log) }
+/// Empties these logs: has the store asked first which of them it holds anything of, and then to remove that, damaged or not. All orders
+/// are in the space of [`crate::owner::Owner::Journal`].
+#[derive(Clone, Debug)]
+pub struct Erasure {
+    /// In the order of their keys.
+    logs: Vec<(Bytes, LogName)>,
+    /// Which of them are to be asked for, the next one first: never none in one range, and only logs whose names are equally long, so
+    /// that the keys of a kind's shards stand together.
+    unknown: VecDeque<Range<usize>>,
+    removals: Vec<StoreOrder>,
 }
 
-/// What to ask next: removes all that the store holds of the log. What cannot be read is removed too, and then the store has promised
-/// nothing for this log any more. `None`: it holds nothing.
-///
-/// # Errors
-/// The store has failed.
-pub fn erase(log: &str, answer: &Outcome) -> Result<Option<StoreOrder>, StoreError> {
-    let head = match answer {
+impl Erasure {
+    /// Of these logs. Those whose names differ in their last bytes only are asked for together.
+    #[must_use]
+    pub fn of(logs: impl IntoIterator<Item = LogName>) -> Self {
+        let with_key = |log: LogName| (head_key(&log), log);
+        let mut logs: Vec<(Bytes, LogName)> = logs.into_iter().map(with_key).collect();
+        logs.sort_unstable();
+        let mut unknown = VecDeque::new();
+        let mut start = 0;
+        for alike in logs.chunk_by(|(_, one), (_, other)| one.len() == other.len()) {
+            unknown.push_back(start..start + alike.len());
+            start += alike.len();
+        }
+        Self {
+            logs,
+            unknown,
+            removals: Vec::new(),
+        }
+    }
+
+    /// What to ask the store next; `None` once it is known what it holds.
+    #[must_use]
+    pub fn ask(&self) -> Option<StoreOrder> {
+        let logs = self.logs.get(self.unknown.front()?.clone())?;
+        let ((first, _), (last, _)) = (logs.first()?, logs.last()?);
+        Some(if logs.len() == 1 {
+            let key = Bytes::clone(first);
+            StoreOrder::Read { key }
+        } else {
+            StoreOrder::Range {
+                from: Bytes::clone(first),
+                to: Some(behind(last)),
+                bytes_max: ANSWER_BYTES_MAX,
+            }
+        })
+    }
+
+    /// What the store has answered to [`Erasure::ask`].
+    ///
+    /// # Errors
+    /// The store has failed, or answers something else.
+    pub fn on_answer(&mut self, answer: &Outcome) -> Result<(), StoreError> {
+        let Some(asked) = self.unknown.pop_front() else {
+            return Ok(());
+        };
+        if asked.len() == 1 {
+            let log = self.logs.get(asked.start).map(|(_, log)| LogName::clone(log));
+            let removal = log.map(|log| removal(&log, answer)).transpose()?;
+            self.removals.extend(removal.flatten());
+            return Ok(());
+        }
+        let (items, more) = match answer {
+            Ok(StoreAnswer::Items { items, more }) => (items.as_slice(), *more),
+            Err(StoreError::Corrupt) => (&[] as &[_], true),
+            Ok(_) => return Err(StoreError::Corrupt),
+            Err(error) => return Err(*error),
+        };
+        for (key, head) in items {
+            let found = self.logs.binary_search_by(|(log, _)| log.cmp(key));
+            if let Some((_, log)) = found.ok().and_then(|found| self.logs.get(found)) {
+                let head = Ok(StoreAnswer::Value(Some(Bytes::clone(head))));
+                self.removals.extend(removal(log, &head)?);
+            }
+        }
+        if more {
+            self.go_on(asked, items.last().map(|(key, _)| key));
+        }
+        Ok(())
+    }
+
+    /// Asks for the rest of a range; where nothing of it came, for either half.
+    fn go_on(&mut self, asked: Range<usize>, last: Option<&Bytes>) {
+        let rest = last.map_or(asked.start, |last| {
+            self.logs.partition_point(|(key, _)| key <= last)
+        });
+        if rest > asked.start {
+            if rest < asked.end {
+                self.unknown.push_front(rest..asked.end);
+            }
+            return;
+        }
+        let middle = asked.start + asked.len() / 2;
+        self.unknown.push_front(middle..asked.end);
+        self.unknown.push_front(asked.start..middle);
+    }
+
+    /// What removes all that the store holds of the logs: one order for each of which it holds anything. Complete once there is nothing to
+    /// ask.
+    #[must_use]
+    pub fn removals(&self) -> &[StoreOrder] {
+        &self.removals
+    }
+}
+
+/// The first key that stands behind this one.
+fn behind(key: &[u8]) -> Bytes {
+    let mut behind = key.to_vec();
+    behind.push(0);
+    Arc::from(behind)
+}
+
+/// Removes all that the store holds of a log, whose head it was asked for. What cannot be read is removed too, and then the store has
+/// promised nothing for this log any more. `None`: it holds nothing.
+fn removal(log: &str, head: &Outcome) -> Result<Option<StoreOrder>, StoreError> {
+    let head = match head {
         Ok(StoreAnswer::Value(None)) => return Ok(None),
         Ok(StoreAnswer::Value(Some(value))) => Head::parse(value).ok(),
         Err(StoreError::Corrupt) => None,
@@ -52,9 +164,13 @@ pub fn erase(log: &str, answer: &Outcome) -> Result<Option<StoreOrder>, StoreErr
 
 #[cfg(test)]
 mod tests {
+    use alloc::borrow::ToOwned;
+    use alloc::format;
+
     use super::*;
+    use crate::journal::state::SnapshotHead;
     use crate::owner::Owner;
-    use crate::store::Bytes;
+    use crate::sharding::remembered_logs;
     use crate::store::memory::MemoryMap;
     use crate::token::Token;
 
@@ -71,10 +187,25 @@ mod tests {
         }
     }
 
-    fn erase_all(map: &mut MemoryMap, log: &str) -> bool {
-        let answer = map.obey(Owner::Journal.space(), &ask(log));
-        let order = erase(log, &answer).unwrap();
-        order.is_some_and(|order| map.obey(Owner::Journal.space(), &order).is_ok())
+    /// Empties these logs: of how many the store held anything, and how many questions that took.
+    fn erase(map: &mut MemoryMap, logs: impl IntoIterator<Item = LogName>) -> (usize, usize) {
+        let mut erasure = Erasure::of(logs);
+        let mut questions = 0;
+        while let Some(question) = erasure.ask() {
+            erasure
+                .on_answer(&map.obey(Owner::Journal.space(), &question))
+                .unwrap();
+            questions += 1;
+            assert!(questions < 200_000, "it comes to an end");
+        }
+        for order in erasure.removals() {
+            map.obey(Owner::Journal.space(), order).unwrap();
+        }
+        (erasure.removals().len(), questions)
+    }
+
+    fn one(log: &str) -> [LogName; 1] {
+        [LogName::from(log)]
     }
 
     /// A log `a`, and one whose name begins with its name.
@@ -104,24 +235,157 @@ mod tests {
             snapshot: None,
         };
         let mut map = two_logs(head.to_bytes());
-        assert!(erase_all(&mut map, "a"));
+        assert_eq!(erase(&mut map, one("a")), (1, 1));
         assert_eq!(read(&mut map, head_key("a")), Some(head.to_bytes()));
         for place in [Place::Part(0), Place::Entry(7)] {
             assert_eq!(read(&mut map, item_key("a", place)), None);
             assert!(read(&mut map, item_key("ab", place)).is_some());
         }
-        assert!(!erase_all(&mut map, "ab"), "no owner ever came");
+        assert_eq!(erase(&mut map, one("ab")), (0, 1), "no owner ever came");
     }
 
     #[test]
     fn a_promise_that_cannot_be_read_goes_too() {
         let mut map = two_logs(Bytes::from([1, 2, 3].as_slice()));
-        assert!(erase_all(&mut map, "a"));
+        assert_eq!(erase(&mut map, one("a")), (1, 1));
         assert_eq!(read(&mut map, head_key("a")), None);
         assert_eq!(read(&mut map, item_key("a", Place::Entry(7))), None);
-        let damaged = Err(StoreError::Corrupt);
-        assert!(matches!(erase("a", &damaged), Ok(Some(StoreOrder::Write { .. }))));
-        let failed = Err(StoreError::Unavailable);
-        assert_eq!(erase("a", &failed), Err(StoreError::Unavailable));
+        for failed in [Err(StoreError::Unavailable), Ok(StoreAnswer::Written)] {
+            for logs in [&["a"] as &[&str], &["a", "b"]] {
+                let mut erasure = Erasure::of(logs.iter().copied().map(LogName::from));
+                assert!(erasure.on_answer(&failed).is_err());
+            }
+        }
+    }
+
+    /// These have heads that cannot be read. One log has a head already.
+    fn with_damaged_heads(map: &mut MemoryMap, logs: &[&str]) {
+        let known = head_key("/sharding/alarm/shards");
+        let mut keys = map.entries().map(|(key, _)| key);
+        let full = keys.find(|key| key.ends_with(&known)).expect("it has a head");
+        let space = full[..full.len() - known.len()].to_vec();
+        drop(keys);
+        for log in logs {
+            let key = [&space[..], &head_key(log)].concat();
+            map.damage(&key, vec![0xEE; 40]);
+        }
+    }
+
+    const KINDS: [&str; 3] = ["alar", "alarm", "alarms"];
+
+    /// Every log of three kinds with logs of some shards, and one that lies between those of a kind.
+    fn three_kinds(up_to: u32) -> (MemoryMap, Vec<LogName>) {
+        let head = Head {
+            promise: Token::new(9, 1),
+            opener: 5,
+            snapshot: Some(SnapshotHead {
+                through: 3,
+                covers: 3,
+                token: Token::new(9, 1),
+                parts: 1,
+            }),
+        };
+        let many = (0..2_000).step_by(2).chain(20_000..up_to).chain([65_535]);
+        let few = [0, 7, 11, 30_000];
+        let of_kind = |kind| {
+            let shards: Vec<u32> = if kind == "alarm" {
+                many.clone().collect()
+            } else {
+                few.to_vec()
+            };
+            let shards = shards
+                .into_iter()
+                .map(move |shard| format!("/sharding/{kind}/shard/{shard}"));
+            shards.chain([format!("/sharding/{kind}/shards")])
+        };
+        let between = ["/sharding/alarm/shard/3x1".to_owned()];
+        let logs = KINDS.into_iter().flat_map(of_kind).chain(between);
+        let logs: Vec<LogName> = logs.map(LogName::from).collect();
+        let mut map = MemoryMap::new();
+        for log in &logs {
+            put(&mut map, head_key(log), head.to_bytes());
+            for place in [Place::Part(0), Place::Entry(7)] {
+                put(&mut map, item_key(log, place), Bytes::from([1].as_slice()));
+            }
+        }
+        (map, logs)
+    }
+
+    #[test]
+    fn of_a_kind_all_logs_are_emptied_and_of_others_none() {
+        // More heads than one answer has.
+        let (mut map, logs) = three_kinds(34_000);
+        let (emptied, questions) = erase(&mut map, remembered_logs("alarm"));
+        assert_eq!(emptied, 15_002);
+        assert!(questions < 20, "{questions}: not one for each of 65,537 logs");
+        for log in &logs {
+            let is_kept = !log.starts_with("/sharding/alarm/") || log.ends_with("3x1");
+            for place in [Place::Part(0), Place::Entry(7)] {
+                let item = read(&mut map, item_key(log, place));
+                assert_eq!(item.is_some(), is_kept, "{log}");
+            }
+            let head = read(&mut map, head_key(log)).and_then(|head| Head::parse(&head).ok());
+            let head = head.expect("what was promised stays");
+            assert_eq!((head.promise, head.opener), (Token::new(9, 1), 5), "{log}");
+            assert_eq!(head.snapshot.is_some(), is_kept, "{log}");
+        }
+        assert_eq!(erase(&mut MemoryMap::new(), remembered_logs("alarm")), (0, 6));
+    }
+
+    #[test]
+    fn heads_that_cannot_be_read_are_found_among_many_and_go() {
+        let damaged = [
+            "/sharding/alarm/shard/0",
+            "/sharding/alarm/shard/10",
+            "/sharding/alarm/shard/1000",
+            "/sharding/alarm/shard/1001",
+            "/sharding/alarm/shard/20444",
+            "/sharding/alarm/shard/65535",
+            "/sharding/alarm/shards",
+        ];
+        let (mut map, logs) = three_kinds(21_000);
+        with_damaged_heads(&mut map, &damaged);
+        // That of an odd shard was none before.
+        let (emptied, questions) = erase(&mut map, remembered_logs("alarm"));
+        assert_eq!(emptied, 2_003);
+        assert!(questions < 300, "{questions}: about twice 16 for each of seven");
+        for log in logs.iter().filter(|log| log.starts_with("/sharding/alarm/")) {
+            let is_kept = log.ends_with("3x1");
+            let items = [Place::Part(0), Place::Entry(7)].map(|place| read(&mut map, item_key(log, place)));
+            assert_eq!(items.map(|item| item.is_some()), [is_kept; 2], "{log}");
+            let has_head = read(&mut map, head_key(log)).is_some();
+            assert_eq!(has_head, !damaged.contains(&&**log), "{log}");
+        }
+        assert_eq!(erase(&mut map, remembered_logs("alarm")).0, 1_996);
+    }
+
+    #[test]
+    fn a_damaged_head_between_those_of_a_kind_keeps_none_of_them() {
+        let (mut map, _) = three_kinds(21_000);
+        with_damaged_heads(&mut map, &["/sharding/alarm/shard/3x1"]);
+        assert_eq!(erase(&mut map, remembered_logs("alarm")).0, 2_002);
+    }
+
+    #[test]
+    fn a_store_that_answers_beside_the_question_is_asked_for_each() {
+        let logs = ["a", "b", "c"].map(LogName::from);
+        let mut erasure = Erasure::of(logs);
+        let outside = (head_key("A"), Bytes::from([1].as_slice()));
+        let items = Ok(StoreAnswer::Items {
+            items: vec![outside],
+            more: true,
+        });
+        let mut single = 0;
+        for _ in 0..20 {
+            match erasure.ask() {
+                Some(StoreOrder::Range { .. }) => erasure.on_answer(&items).unwrap(),
+                Some(_) => {
+                    single += 1;
+                    erasure.on_answer(&Ok(StoreAnswer::Value(None))).unwrap();
+                }
+                None => break,
+            }
+        }
+        assert_eq!((single, erasure.ask(), erasure.removals().len()), (3, None, 0));
     }
 }

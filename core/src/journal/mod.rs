@@ -7,7 +7,7 @@
 //! * `electorate`: which stores vote, agreed once and for good.
 //! * [`writer`]: opens a log, appends to it, keeps snapshots of it. A state machine without a clock, a network or a store of its own.
 //! * [`replica`]: one voter, in this node's store. Likewise.
-//! * [`erasure`]: empties a log in a store that no node uses.
+//! * [`erasure`]: empties logs in a store that no node uses.
 //!
 //! Why an acknowledged record is never lost: it is one entry, which a majority accepted with the owner's token. Who opens the log
 //! later has a higher token, which a majority promised before it said what it holds; the two majorities share a replica. That one

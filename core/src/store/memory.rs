@@ -91,8 +91,12 @@ impl WriteTransaction for MemoryMap {
 
     fn delete_range(&mut self, from: &[u8], to: &[u8]) -> Result<(), Infallible> {
         if from < to {
-            let mut rest = self.entries.split_off(from);
-            self.entries.append(&mut rest.split_off(to));
+            let bounds = (Bound::Included(from), Bound::Excluded(to));
+            let gone = self.entries.range::<[u8], _>(bounds).map(|(key, _)| key.clone());
+            let gone: Vec<Vec<u8>> = gone.collect();
+            for key in gone {
+                self.entries.remove(&key);
+            }
         }
         Ok(())
     }

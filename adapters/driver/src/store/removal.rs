@@ -1,13 +1,13 @@
 //! Removes what coordinators have stored, and which entities are remembered, from a store that no node uses. Spec: sharding 1.9.
 
-use quorate_core::journal::erasure;
+use quorate_core::journal::erasure::Erasure;
 use quorate_core::owner::Owner;
 use quorate_core::sharding::{coordinator_log, remembered_logs};
 use quorate_core::store::{LogName, Outcome, Space, StoreError, StoreOrder};
 
 use super::{Store, StoreFault};
 
-/// Logs that are asked for in one commit.
+/// Logs that are emptied in one commit.
 const LOGS_AT_ONCE: usize = 1_024;
 
 /// Why [`remove_coordinator_state`] or [`remove_remembered_entities`] has stopped. Kinds before the one that it names are done.
@@ -61,7 +61,7 @@ pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Resul
     store.open_unused().map_err(RemovalError::NotOpened)?;
     let mut removed = Vec::new();
     for kind in kinds {
-        if erase(store, kind, &[coordinator_log(kind)])? {
+        if erase(store, kind, [coordinator_log(kind)])? {
             removed.push((*kind).to_owned());
         }
     }
@@ -72,8 +72,8 @@ pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Resul
 /// shards; what entities have stored stays, and so does where shards live. Says for which of the kinds the store knew anything. Then nobody
 /// starts by himself: an entity is remembered again from its next message on.
 ///
-/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]. It asks the store for each of the 65,536
-/// shards that a kind can have.
+/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]. A store that holds nothing of a kind is
+/// asked six questions for it, one that does some more, about 32 for each log whose head cannot be read.
 ///
 /// ```
 /// use quorate_driver::{MemoryStore, remove_remembered_entities};
@@ -92,12 +92,7 @@ pub fn remove_remembered_entities(
     store.open_unused().map_err(RemovalError::NotOpened)?;
     let mut removed = Vec::new();
     for kind in kinds {
-        let logs: Vec<LogName> = remembered_logs(kind).collect();
-        let mut knew = false;
-        for logs in logs.chunks(LOGS_AT_ONCE) {
-            knew |= erase(store, kind, logs)?;
-        }
-        if knew {
+        if erase(store, kind, remembered_logs(kind))? {
             removed.push((*kind).to_owned());
         }
     }
@@ -105,24 +100,27 @@ pub fn remove_remembered_entities(
 }
 
 /// Empties these logs; whether the store held anything of them.
-fn erase(store: &mut impl Store, kind: &str, logs: &[LogName]) -> Result<bool, RemovalError> {
+fn erase(
+    store: &mut impl Store,
+    kind: &str,
+    logs: impl IntoIterator<Item = LogName>,
+) -> Result<bool, RemovalError> {
     let refused = |error| RemovalError::Refused {
         kind: kind.to_owned(),
         error,
     };
-    let questions: Vec<StoreOrder> = logs.iter().map(|log| erasure::ask(log)).collect();
-    let heads = all(store, kind, &questions)?;
-    let mut orders = Vec::new();
-    for (log, head) in logs.iter().zip(&heads) {
-        orders.extend(erasure::erase(log, head).map_err(refused)?);
+    let mut erasure = Erasure::of(logs);
+    while let Some(question) = erasure.ask() {
+        for answer in all(store, kind, &[question])? {
+            erasure.on_answer(&answer).map_err(refused)?;
+        }
     }
-    if orders.is_empty() {
-        return Ok(false);
+    for removals in erasure.removals().chunks(LOGS_AT_ONCE) {
+        for outcome in all(store, kind, removals)? {
+            outcome.map_err(refused)?;
+        }
     }
-    for outcome in all(store, kind, &orders)? {
-        outcome.map_err(refused)?;
-    }
-    Ok(true)
+    Ok(!erasure.removals().is_empty())
 }
 
 /// What the store says to each of these.
