@@ -17,8 +17,10 @@ use quorate_core::store::{Change, StoreAnswer, StoreOrder};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 use quorate_tokio::core::{RememberStore, StoreMode};
+use quorate_tokio::durable::{Change as Kept, DurableState, Versioned};
 use quorate_tokio::{
-    Cluster, ClusterEvent, Kind, Security, Store, Tokio, remove_coordinator_state, remove_remembered_entities,
+    Cluster, ClusterEvent, EntityContext, Kind, Security, Store, Tokio, remove_coordinator_state,
+    remove_remembered_entities,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,15 +144,51 @@ fn damage(store: &mut impl Store) -> usize {
     records
 }
 
+/// Adds up what it is told, and keeps the sum in the same store.
+struct Purse;
+
+impl DurableState for Purse {
+    type Command = u64;
+    type Reply = u64;
+    type State = Sum;
+
+    async fn handle(&mut self, _: &EntityContext, Sum(sum): &Sum, more: u64) -> Kept<Self> {
+        Kept::to(Sum(sum + more)).reply(sum + more)
+    }
+}
+
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+struct Sum(u64);
+
+impl Versioned for Sum {}
+
+/// What two purses hold when so much has come to each: the store keeps one before the logs of shards, the other behind them.
+async fn in_purses(node: &Cluster, more: u64) -> [u64; 2] {
+    let kind = Kind::new("purse").shards(1);
+    let purses = node.register_durable_state(kind, |_| Purse).await.unwrap();
+    let mut held = [0; 2];
+    for (held, id) in held
+        .iter_mut()
+        .zip(["ada", "ada, whose name is as long as the name of a log"])
+    {
+        *held = purses.entity(id).ask(&more).await.unwrap();
+    }
+    held
+}
+
 /// A remembered entity runs by itself until its shard's log holds something else: that is named, and nobody runs. Who lives there is removed
-/// while no node lives, and afterwards the kind serves and remembers again.
+/// while no node lives, and afterwards the kind serves and remembers again. What entities have stored is not touched.
 async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>) {
     let start = async || {
         let node = Cluster::builder("removal")
             .bind("127.0.0.1:0")
             .security(Security::insecure_plaintext())
             .fast_profile()
-            .config(|config| config.journal.voters = 1)
+            .config(|config| {
+                config.journal.voters = 1;
+                // The next life is at another port.
+                config.sharding.home_return_timeout = Duration::from_millis(100);
+            })
             .store(store().unwrap())
             .start()
             .await
@@ -185,6 +223,7 @@ async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, St
     };
     let (node, region, _) = start().await;
     assert_eq!(region.entity("ada").ask(&7).await, Ok(7));
+    assert_eq!(in_purses(&node, 5).await, [5, 5]);
     assert!(remove().await.is_err(), "a node lives");
     node.stop().await;
     let (node, ..) = start().await;
@@ -220,5 +259,6 @@ async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, St
     node.stop().await;
     let (node, ..) = start().await;
     runs_by_itself(&node).await;
+    assert_eq!(in_purses(&node, 2).await, [7, 7], "what is stored stays");
     node.stop().await;
 }
