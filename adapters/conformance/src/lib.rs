@@ -210,6 +210,7 @@ macro_rules! conformance {
             s_050_a_shard_goes_where_it_is_wanted_from_outside, a_strategy_of_ones_own_may_take_its_time,
             a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majority_hears,
             what_cannot_be_placed_from_outside_is_refused,
+            an_explanation_says_who_wants_a_shard_where_and_why_it_is_not_there,
             s_144_s_145_a_shard_runs_while_its_node_has_the_lease, a_kind_has_leases_on_all_its_hosts_or_on_none,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,
             a_link_carries_bytes_both_ways_and_ends,

@@ -12,7 +12,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::allocation::{AllocationSettings, PLACED_NAME_BYTES_MAX};
 use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
-use quorate_driver::core::{CommandError, ShardingCommandError};
+use quorate_driver::core::{Address, CommandError, Obstacle, Placement, ShardDecision, ShardingCommandError};
 use quorate_driver::{
     Adapter, AllocationFailure, AsyncAllocationStrategy, Cluster, ClusterError, EntityContext, Kind,
     PlaceError, Runtime, Security,
@@ -190,6 +190,100 @@ pub async fn what_cannot_be_placed_from_outside_is_refused<A: Adapter>(security:
         places.place(there, at).await.expect("a majority knows");
         assert_eq!(places.places().await, Ok(vec![(there, at.clone())]), "{name}");
     }
+}
+
+/// Who placed a shard from outside, how it got there, and why a wish is not followed is explained the same from every node, a proxy included.
+pub async fn an_explanation_says_who_wants_a_shard_where_and_why_it_is_not_there<A: Adapter>(
+    security: &Security,
+) {
+    const TIMEOUT: Duration = Duration::from_secs(20);
+    let nodes = cluster_with::<A>(3, security, |config| {
+        config.sharding.rebalance_interval = Duration::from_millis(200);
+    })
+    .await;
+    let kind = || {
+        Kind::<(), String>::new("parcel")
+            .shards(SHARDS)
+            .allocation(AllocationSettings::External)
+    };
+    let mut regions = Vec::new();
+    for node in &nodes[..2] {
+        let handle = |_: EntityContext, (): ()| async { String::new() };
+        let registered = node.register_fn(kind(), handle).await;
+        regions.push(registered.expect("the kind is registered"));
+    }
+    let proxy = nodes[2].register_proxy(kind()).await;
+    regions.push(proxy.expect("the kind is registered"));
+    let [here, there, nowhere] = [0, 1, 2].map(|at: usize| nodes[at].address().clone());
+    let entity = |at: usize| regions[at].entity("ada");
+    let asked = within::<A, _>("an answer", entity(0).ask(&()).timeout(TIMEOUT).into_future()).await;
+    asked.expect("it is answered");
+    let same = async |wanted: &dyn Fn(&Placement) -> bool| {
+        eventually::<A>("all say the same", async || {
+            let mut said = Vec::new();
+            for at in 0..3 {
+                let entity = entity(at);
+                let explained = within::<A, _>("an explanation", entity.explain(TIMEOUT)).await;
+                said.push(explained.expect("the node runs").placement);
+            }
+            let first = said[0].as_ref().is_some_and(wanted);
+            first && said.iter().all(|other| *other == said[0])
+        })
+        .await;
+    };
+    let all = |placement: &Placement| -> Vec<ShardDecision> {
+        let decided = placement.decided.iter();
+        decided.map(|decided| decided.decision.clone()).collect()
+    };
+
+    let shard = ShardId::of(&EntityId::from("ada"), SHARDS);
+    // Said through the proxy's node, and moved away from the first.
+    let places = nodes[2].shard_places("parcel").expect("a legal name");
+    let placed = places.place(shard, there.address()).await;
+    placed.expect("a majority knows");
+    same(&|placement| {
+        let Some(wish) = &placement.wish else {
+            return false;
+        };
+        assert_eq!((&wish.at, wish.by.as_ref()), (there.address(), Some(&nowhere)));
+        assert!(wish.since_ms > 0, "{wish:?}");
+        // A slow machine has it take more than one attempt.
+        let decided = all(placement);
+        let at = |wanted: &ShardDecision| decided.iter().position(|decision| decision == wanted);
+        let wished = at(&ShardDecision::Wished(wish.clone()));
+        let moves = at(&ShardDecision::Moves { from: here.clone() });
+        let arrived = ShardDecision::Allocated {
+            home: there.clone(),
+            is_desired: true,
+        };
+        let has_moved = wished.is_some() && wished < moves && decided.last() == Some(&arrived);
+        has_moved && placement.home.as_ref() == Some(&there)
+    })
+    .await;
+    // A proxy hosts nothing, and nobody is where nobody listens.
+    let stranger: Address = "127.0.0.1:1".parse().expect("an address");
+    for (wanted, why) in [
+        (nowhere.address(), Obstacle::NoRegion),
+        (&stranger, Obstacle::NotAMember),
+    ] {
+        places.place(shard, wanted).await.expect("a majority knows");
+        let (wanted, not_followed) = (
+            wanted.clone(),
+            ShardDecision::NotFollowed {
+                wanted: wanted.clone(),
+                why,
+            },
+        );
+        same(&|placement| {
+            let is_wanted = placement.wish.as_ref().is_some_and(|wish| wish.at == wanted);
+            is_wanted
+                && all(placement).last() == Some(&not_followed)
+                && placement.home.as_ref() == Some(&there)
+        })
+        .await;
+    }
+    places.forget(shard).await.expect("a majority knows");
+    same(&|placement| placement.wish.is_none() && placement.home.as_ref() == Some(&there)).await;
 }
 
 /// Says what the test tells it to, about shard after shard of [`SHARDS`].

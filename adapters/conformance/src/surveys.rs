@@ -142,7 +142,15 @@ pub async fn an_entity_is_explained_the_same_from_every_node<A: Adapter>(securit
         let chosen = |node: &UniqueAddress| match last {
             Some(ShardDecision::Allocated { home, is_desired }) => home == node && !is_desired,
             Some(ShardDecision::Found { home }) => home == node,
-            Some(ShardDecision::Moves { .. } | ShardDecision::Freed { .. }) | None => false,
+            Some(
+                ShardDecision::Moves { .. }
+                | ShardDecision::Freed { .. }
+                | ShardDecision::Stays { .. }
+                | ShardDecision::Wished(_)
+                | ShardDecision::NotFollowed { .. }
+                | ShardDecision::Unanswered,
+            )
+            | None => false,
         };
         placement.home.as_ref() == Some(&home) && !placement.is_moving && chosen(&home)
     };

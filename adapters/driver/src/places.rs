@@ -5,15 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_core::ddata::crdt::{Data as CoreData, LwwMap, Written};
 use quorate_core::ddata::protocol::ReadError;
 use quorate_core::effect::{CommandError, ShardingCommandError};
 use quorate_core::ident::Address;
 use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::allocation::{PLACED_NAME_BYTES_MAX, PLACES_KEY_PREFIX};
 use quorate_core::sharding::ids::{KindId, ShardId};
+use quorate_core::sharding::wish::Wish;
 
+use crate::codec;
 use crate::data::{
-    Data, DataReadError, DataWriteError, Read, RegisterMap, RegisterMapKind, ValueChange, Write,
+    Data, DataKind, DataReadError, DataWriteError, Read, RegisterMap, RegisterMapKind, ValueChange, Write,
 };
 use crate::error::ClusterError;
 use crate::shared::Shared;
@@ -164,7 +167,11 @@ impl fmt::Debug for ShardPlaces {
 }
 
 fn wishes(shared: Arc<Shared>, kind: &str) -> Wishes {
-    Data::new(shared).of::<RegisterMapKind<u32, String>>(format!("{PLACES_KEY_PREFIX}{kind}"))
+    Data::new(shared).of::<RegisterMapKind<u32, String>>(key(kind))
+}
+
+fn key(kind: &str) -> String {
+    format!("{PLACES_KEY_PREFIX}{kind}")
 }
 
 fn legal(held: Vec<(u32, String)>) -> Vec<(ShardId, Address)> {
@@ -174,13 +181,50 @@ fn legal(held: Vec<(u32, String)>) -> Vec<(ShardId, Address)> {
     places
 }
 
+/// The wishes of one kind as the coordinator hears them: with who said each, and when.
+struct Said;
+
+impl DataKind for Said {
+    type Value = Vec<(ShardId, Wish)>;
+
+    fn empty() -> CoreData {
+        CoreData::LwwMap(LwwMap::new())
+    }
+
+    fn value(data: &CoreData) -> Result<Self::Value, DataReadError> {
+        let CoreData::LwwMap(held) = data else {
+            return Err(DataReadError::WrongType);
+        };
+        let said = held.written().map(|(shard, written)| {
+            let shard: u32 = codec::decode(shard).ok_or(DataReadError::Decode)?;
+            Ok(wish(written)?.map(|wish| (ShardId(shard), wish)))
+        });
+        let said: Result<Vec<_>, DataReadError> = said.filter_map(Result::transpose).collect();
+        let mut said = said?;
+        said.sort_unstable_by_key(|(shard, _)| *shard);
+        Ok(said)
+    }
+}
+
+/// One wish; nothing if it is for no address.
+fn wish(written: &Written) -> Result<Option<Wish>, DataReadError> {
+    let node: String = codec::decode(&written.value).ok_or(DataReadError::Decode)?;
+    let wish = |at| Wish {
+        at,
+        by: written.writer().cloned(),
+        since_ms: u64::try_from(written.stamp).unwrap_or(0),
+    };
+    Ok(node.parse().ok().map(wish))
+}
+
 /// Tells this node's core of every change of the wishes for a kind, until the node ends.
 pub(crate) async fn follow(shared: Arc<Shared>, kind: Arc<str>) {
-    let mut changes = wishes(Arc::clone(&shared), &kind).changes();
+    let wishes = Data::new(Arc::clone(&shared)).of::<Said>(key(&kind));
+    let mut changes = wishes.changes();
     let id = KindId::of(&kind);
     while let Some(change) = changes.next().await {
         let homes = match change {
-            Ok(ValueChange::Value(held)) => legal(held),
+            Ok(ValueChange::Value(said)) => said,
             Ok(ValueChange::Deleted | ValueChange::Expired) => Vec::new(),
             Err(error) => {
                 tracing::warn!(

@@ -173,9 +173,14 @@ pub(crate) fn put_address(out: &mut Vec<u8>, address: &Address) -> Result<(), Wi
     Ok(())
 }
 
+/// Bytes that [`put_address`] writes.
+pub(crate) fn address_bytes(address: &Address) -> usize {
+    1 + address.host().len() + 2
+}
+
 /// Bytes that [`put_node`] writes.
 pub(crate) fn node_bytes(node: &UniqueAddress) -> usize {
-    1 + node.address().host().len() + 2 + 8
+    address_bytes(node.address()) + 8
 }
 
 pub(crate) fn put_node(out: &mut Vec<u8>, node: &UniqueAddress) -> Result<(), WireError> {

@@ -60,7 +60,7 @@ use crate::view::{Phase, View};
 pub use coordinator::{CoordinatorPhase, CoordinatorState, coordinator_log};
 pub use region::RegionState;
 pub use remembered::remembered_logs;
-pub use state::{chain, errors, extractor, fields, ids, remember};
+pub use state::{chain, errors, extractor, fields, ids, remember, wish};
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;

@@ -22,7 +22,7 @@ pub mod watch;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::ident::{Address, UniqueAddress};
+use crate::ident::UniqueAddress;
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::survey::{Explained, Survey, SurveyMsg};
@@ -31,6 +31,7 @@ use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
+use crate::sharding::state::wish::Wish;
 use crate::token::Token;
 
 pub use allocation::{
@@ -305,8 +306,8 @@ pub enum Command {
     SetDesiredHomes {
         /// The kind.
         kind: KindId,
-        /// Shards and the address of the node, each shard once.
-        homes: Vec<(ShardId, Address)>,
+        /// Shards and where they should be, each shard once.
+        homes: Vec<(ShardId, Wish)>,
     },
     /// The answer to an [`AllocationQuestion`]. One that comes too late is counted and changes nothing.
     AnswerAllocation(AllocationAnswer),

@@ -209,12 +209,13 @@ impl Sharding {
         if let Some(node) = &asked {
             cx.send(node, ShardingMsg::Survey(SurveyMsg::Where { id, kind, shard }));
         }
-        let found = Explained {
+        let mut found = Explained {
             shard,
             coordinator,
-            placement,
+            placement: None,
             may_run_twice,
         };
+        found.hear(placement, cx.config().downing.strategy.name());
         let open = Open {
             token,
             kind,
@@ -245,7 +246,11 @@ impl Sharding {
             SurveyMsg::Query { id, kind } => self.answer_survey(cx, from, id, kind),
             SurveyMsg::Where { id, kind, shard } => {
                 let machines = self.kinds.get(&kind).filter(|_| self.is_accepted(kind));
-                let placement = machines.and_then(|machines| machines.coordinator.placement(shard));
+                let mut placement = machines.and_then(|machines| machines.coordinator.placement(shard));
+                let limit = cx.config().limits.control_frame_bytes_max;
+                if let Some(placement) = &mut placement {
+                    placement.fit(limit.saturating_sub(AROUND_BYTES));
+                }
                 cx.send(from, ShardingMsg::Survey(SurveyMsg::There { id, placement }));
             }
             SurveyMsg::There { id, placement } => {
@@ -255,7 +260,7 @@ impl Sharding {
                 if let Found::Place(explained) = &mut open.found
                     && open.waits_for.remove(from)
                 {
-                    explained.placement = placement;
+                    explained.hear(placement, cx.config().downing.strategy.name());
                     self.surveys.finish(cx);
                 }
             }

@@ -86,7 +86,7 @@ impl Sharding {
             ShardingCommand::SetDesiredHomes { kind, homes } => {
                 let done = match self.kinds.get_mut(&kind) {
                     Some(machines) => {
-                        machines.coordinator.set_desired_homes(homes);
+                        machines.coordinator.set_desired_homes(cx, homes);
                         Ok(())
                     }
                     None => Err(ShardingCommandError::NotRegistered),

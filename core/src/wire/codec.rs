@@ -13,7 +13,7 @@ use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
 use super::handshake::{
     FEATURE_ASK_CHAIN, FEATURE_FORCE, FEATURE_GONE, FEATURE_MARKS, FEATURE_PARTS, FEATURE_SETTINGS,
-    FEATURE_TOKENS, FEATURES,
+    FEATURE_TOKENS, FEATURE_WISHES, FEATURES,
 };
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
@@ -108,6 +108,7 @@ impl Encoder {
                     parts: features & FEATURE_PARTS != 0,
                     tokens: features & FEATURE_TOKENS != 0,
                     force: features & FEATURE_FORCE != 0,
+                    wishes: features & FEATURE_WISHES != 0,
                 };
                 sharding::put(msg, reads, limits, out)
             }

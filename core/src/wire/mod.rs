@@ -13,6 +13,7 @@ pub mod handshake;
 mod journal;
 pub mod kind;
 mod membership;
+mod placement;
 mod registry;
 mod settings;
 mod sharding;

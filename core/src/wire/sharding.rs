@@ -70,6 +70,8 @@ pub(super) struct Reads {
     pub(super) tokens: bool,
     /// Hand-offs by force.
     pub(super) force: bool,
+    /// Wishes for shards, in explanations.
+    pub(super) wishes: bool,
 }
 
 pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -78,7 +80,7 @@ pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -
         Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, reads.chains, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
-        Msg::Survey(body) => survey::put(body, reads.parts, out),
+        Msg::Survey(body) => survey::put(body, reads, out),
         Msg::Mark(_) | Msg::MarkAck(_) if !reads.marks => Err(WireError::Unencodable { what: "mark" }),
         Msg::Mark(mark) | Msg::MarkAck(mark) => {
             out.extend_from_slice(&mark.kind.raw().to_le_bytes());

@@ -8,11 +8,10 @@
 
 use alloc::vec::Vec;
 
-use super::sharding::{put_shard, read_shard};
-use crate::bytes::{Reader, WireError, put_node};
-use crate::sharding::protocol::survey::{
-    DECISIONS_MAX, Decided, Placement, RegionCounts, ShardDecision, SurveyMsg,
-};
+use super::placement;
+use super::sharding::{Reads, put_shard, read_shard};
+use crate::bytes::{Reader, WireError};
+use crate::sharding::protocol::survey::{RegionCounts, SurveyMsg};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 
 const QUERY: u8 = 1;
@@ -20,18 +19,16 @@ const COUNTS: u8 = 2;
 const WHERE: u8 = 3;
 const THERE: u8 = 4;
 
-const ALLOCATED: u8 = 1;
-const FOUND: u8 = 2;
-const MOVES: u8 = 3;
-const FREED: u8 = 4;
 /// As [`COUNTS`], of a kind that is here, with more to follow.
 const SOME_COUNTS: u8 = 5;
+/// As [`THERE`], of a shard that is known here, with what an earlier version does not know.
+const THERE_AND_WISHED: u8 = 6;
 
 /// A shard in a list takes two bytes, and four for its entities.
 const SHARD_BYTES: usize = 6;
 
-/// `parts`: whether the reader knows answers with more to follow.
-pub(super) fn put(message: &SurveyMsg, parts: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
+/// A reader that does not know of wishes is told the rest of a placement.
+pub(super) fn put(message: &SurveyMsg, reads: Reads, out: &mut Vec<u8>) -> Result<(), WireError> {
     match message {
         SurveyMsg::Query { id, kind } => {
             out.push(QUERY);
@@ -43,7 +40,7 @@ pub(super) fn put(message: &SurveyMsg, parts: bool, out: &mut Vec<u8>) -> Result
             id,
             region: Some(region),
             more: true,
-        } if parts => {
+        } if reads.parts => {
             out.push(SOME_COUNTS);
             out.extend_from_slice(&id.to_le_bytes());
             put_counts(region, out)
@@ -65,13 +62,21 @@ pub(super) fn put(message: &SurveyMsg, parts: bool, out: &mut Vec<u8>) -> Result
             out.extend_from_slice(&kind.raw().to_le_bytes());
             put_shard(*shard, out)
         }
+        SurveyMsg::There {
+            id,
+            placement: Some(there),
+        } if reads.wishes && !there.is_plain() => {
+            out.push(THERE_AND_WISHED);
+            out.extend_from_slice(&id.to_le_bytes());
+            placement::put(there, out)
+        }
         SurveyMsg::There { id, placement } => {
             out.push(THERE);
             out.extend_from_slice(&id.to_le_bytes());
             out.push(u8::from(placement.is_some()));
             placement
                 .as_ref()
-                .map_or(Ok(()), |placement| put_placement(placement, out))
+                .map_or(Ok(()), |placement| placement::put_plain(placement, out))
         }
     }
 }
@@ -99,7 +104,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
         }),
         THERE => {
             let placement = match reader.bool("placement")? {
-                true => Some(read_placement(reader)?),
+                true => Some(placement::read_plain(reader)?),
                 false => None,
             };
             Ok(SurveyMsg::There { id, placement })
@@ -109,71 +114,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
             region: Some(read_counts(reader)?),
             more: true,
         }),
+        THERE_AND_WISHED => Ok(SurveyMsg::There {
+            id,
+            placement: Some(placement::read(reader)?),
+        }),
         _ => Err(WireError::Malformed { what: "survey" }),
     }
-}
-
-fn put_placement(placement: &Placement, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.push(u8::from(placement.home.is_some()));
-    if let Some(home) = &placement.home {
-        put_node(out, home)?;
-    }
-    out.push(u8::from(placement.is_moving));
-    let decided = &placement.decided;
-    let count = u8::try_from(decided.len())
-        .ok()
-        .filter(|_| decided.len() <= DECISIONS_MAX);
-    out.push(count.ok_or(WireError::Unencodable { what: "decisions" })?);
-    for Decided { at_ms, decision } in decided {
-        out.extend_from_slice(&at_ms.to_le_bytes());
-        let (tag, node) = match decision {
-            ShardDecision::Allocated { home, .. } => (ALLOCATED, home),
-            ShardDecision::Found { home } => (FOUND, home),
-            ShardDecision::Moves { from } => (MOVES, from),
-            ShardDecision::Freed { home } => (FREED, home),
-        };
-        out.push(tag);
-        put_node(out, node)?;
-        if let ShardDecision::Allocated { is_desired, .. } = decision {
-            out.push(u8::from(*is_desired));
-        }
-    }
-    Ok(())
-}
-
-fn read_placement(reader: &mut Reader<'_>) -> Result<Placement, WireError> {
-    let home = match reader.bool("home")? {
-        true => Some(reader.node()?),
-        false => None,
-    };
-    let is_moving = reader.bool("is moving")?;
-    let count = usize::from(reader.u8()?);
-    if count > DECISIONS_MAX {
-        return Err(WireError::Malformed {
-            what: "count of decisions",
-        });
-    }
-    let mut decided = Vec::with_capacity(count);
-    for _ in 0..count {
-        let at_ms = reader.u64()?;
-        let (tag, node) = (reader.u8()?, reader.node()?);
-        let decision = match tag {
-            ALLOCATED => ShardDecision::Allocated {
-                home: node,
-                is_desired: reader.bool("is desired")?,
-            },
-            FOUND => ShardDecision::Found { home: node },
-            MOVES => ShardDecision::Moves { from: node },
-            FREED => ShardDecision::Freed { home: node },
-            _ => return Err(WireError::Malformed { what: "decision" }),
-        };
-        decided.push(Decided { at_ms, decision });
-    }
-    Ok(Placement {
-        home,
-        is_moving,
-        decided,
-    })
 }
 
 fn put_counts(region: &RegionCounts, out: &mut Vec<u8>) -> Result<(), WireError> {

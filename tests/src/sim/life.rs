@@ -11,6 +11,7 @@ use quorate_core::input::{Command, EntityReport, ShardingCommand};
 use quorate_core::sharding::allocation::{AllocationSettings, HashingLimits, SimultaneousLimits};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
+use quorate_core::sharding::wish::Wish;
 use quorate_core::view::Phase;
 
 use super::chance::{Chance, Purpose};
@@ -250,7 +251,7 @@ impl Sim {
         let homes: Vec<_> = shards
             .filter_map(|shard| {
                 let (wanted, index) = (self.lives.chance.per_mille(500), self.lives.chance.index(nodes));
-                (wanted && self.lives.hosts(index)).then(|| (ShardId(shard), self.address(index)))
+                (wanted && self.lives.hosts(index)).then(|| (ShardId(shard), Wish::at(self.address(index))))
             })
             .collect();
         for index in 0..nodes {

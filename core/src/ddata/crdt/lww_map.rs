@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 
 use super::dotted::{Change, Dotted, DottedDelta, Value};
 use super::op::{Element, LwwMapOp, LwwRegisterOp, OpError, check_element};
-use super::{LwwRegister, MergeError, Minting};
+use super::{LwwRegister, MergeError, Minting, Written};
 use crate::ident::UniqueAddress;
 
 impl Value for LwwRegister {
@@ -56,6 +56,12 @@ impl LwwMap {
     pub fn iter(&self) -> impl Iterator<Item = (&Element, &Element)> {
         let entries = self.0.entries.iter();
         entries.filter_map(|(key, entry)| entry.value.get().map(|written| (key, &written.value)))
+    }
+
+    /// Keys and what was written last under each, in the order of the keys.
+    pub fn written(&self) -> impl Iterator<Item = (&Element, &Written)> {
+        let entries = self.0.entries.iter();
+        entries.filter_map(|(key, entry)| Some((key, entry.value.get()?)))
     }
 
     /// How many keys there are.

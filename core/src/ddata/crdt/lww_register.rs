@@ -5,7 +5,7 @@
 use core::cmp::Ordering;
 
 use super::Minting;
-use super::minting::nobody;
+use super::minting::{is_nobody, nobody};
 use super::op::{Element, LwwRegisterOp};
 use crate::ident::UniqueAddress;
 
@@ -22,6 +22,12 @@ pub struct Written {
 }
 
 impl Written {
+    /// Who wrote; `None` once that node has been removed for some time.
+    #[must_use]
+    pub fn writer(&self) -> Option<&UniqueAddress> {
+        Some(&self.node).filter(|node| !is_nobody(node))
+    }
+
     fn wins_over(&self, other: &Self) -> bool {
         let order = self
             .stamp

@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use crate::ident::{Address, UniqueAddress};
 use crate::sharding::state::allocation::RegionLoad;
 use crate::sharding::state::ids::ShardId;
+use crate::sharding::state::wish::Wish;
 
 /// Where shards are wanted; those that are not in it may be anywhere.
-pub type DesiredHomes = BTreeMap<ShardId, Address>;
+pub type DesiredHomes = BTreeMap<ShardId, Wish>;
 
 /// Most shards on the move at once: as many as a round of the other strategies moves by default.
 const MOVING_MAX: usize = 1_000;
@@ -34,9 +35,8 @@ pub(super) fn rebalance(
         .iter()
         .flat_map(|region| region.shards.iter().map(move |shard| (region, shard)));
     let moves = all.filter(|(region, shard)| {
-        let wanted = desired
-            .get(shard)
-            .filter(|address| *address != region.node.address());
+        let wanted = desired.get(shard).map(|wish| &wish.at);
+        let wanted = wanted.filter(|address| *address != region.node.address());
         wanted.is_some_and(|address| region_at(regions, address).is_some()) && !in_progress.contains(shard)
     });
     moves.map(|(_, shard)| *shard).take(room).collect()
@@ -95,7 +95,7 @@ mod tests {
         let [a, b] = &nodes;
         let shards = [vec![ShardId(1), ShardId(2), ShardId(3)], vec![ShardId(4)]];
         let regions = loads(&nodes, &shards);
-        let to = |node: &UniqueAddress| node.address().clone();
+        let to = |node: &UniqueAddress| Wish::at(node.address().clone());
         let desired: DesiredHomes = [
             (ShardId(1), to(b)),
             (ShardId(2), to(&nobody)),

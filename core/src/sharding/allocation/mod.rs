@@ -55,7 +55,10 @@ impl AllocationSettings {
             // Who is asked answers later, and may leave it to this.
             Self::LeastShards(_) | Self::LeastShardsOneByOne(_) | Self::Asked(_) => None,
             Self::ConsistentHashing(limits) => hashing::allocate(ring, regions, shard, *limits),
-            Self::External => external::allocate(requester, desired.get(&shard), regions),
+            Self::External => {
+                let wanted = desired.get(&shard).map(|wish| &wish.at);
+                external::allocate(requester, wanted, regions)
+            }
             Self::Custom(_) if regions.is_empty() => None,
             Self::Custom(custom) => custom.strategy().allocate(requester, shard, regions),
         };

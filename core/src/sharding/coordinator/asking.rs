@@ -13,6 +13,7 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::sharding::Cx;
 use crate::sharding::allocation::{RegionLoad, most_suitable};
+use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::protocol::{
     AllocationAnswer, AllocationDecided, AllocationNeed, AllocationQuestion, HomeWanted, RegionShards,
 };
@@ -177,8 +178,11 @@ impl Coordinator {
             Some((wanted.shard, requester))
         });
         let requesters = requesters.collect();
-        let shards = open.wanted.len();
-        self.say_unanswered(cx, shards);
+        let asked: Vec<ShardId> = open.wanted.iter().map(|wanted| wanted.shard).collect();
+        self.say_unanswered(cx, asked.len());
+        for shard in asked {
+            self.note(cx, shard, ShardDecision::Unanswered);
+        }
         self.settle_homes(cx, &requesters);
     }
 

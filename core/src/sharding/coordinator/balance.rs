@@ -7,6 +7,7 @@ use super::Coordinator;
 use crate::sharding::Cx;
 use crate::sharding::allocation::{AllocationSettings, is_good_time, neighbours};
 use crate::sharding::state::ids::ShardId;
+use crate::sharding::state::wish::Obstacle;
 use crate::timer::CoordinatorTimer;
 
 impl Coordinator {
@@ -17,6 +18,7 @@ impl Coordinator {
         }
         let at = cx.mono() + cx.config().sharding.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        self.look_at_wishes(cx);
         if !self.may_balance(cx) {
             return;
         }
@@ -33,11 +35,34 @@ impl Coordinator {
 
     /// Whether anything may be moved for balance now.
     pub(super) fn may_balance(&self, cx: &Cx<'_>) -> bool {
-        self.is_active()
-            && !self.paused
-            && self.unheard.is_empty()
-            && !cx.view().is_shutting_down()
-            && is_good_time(&self.loads(cx), neighbours(cx.view()))
+        self.is_active() && self.not_now(cx).is_none()
+    }
+
+    /// Why nothing may be moved for balance now, if so.
+    pub(super) fn not_now(&self, cx: &Cx<'_>) -> Option<Obstacle> {
+        if self.paused {
+            return Some(Obstacle::Paused);
+        }
+        if !self.unheard.is_empty() {
+            return Some(Obstacle::Unheard);
+        }
+        if cx.view().is_shutting_down() {
+            return Some(Obstacle::ShuttingDown);
+        }
+        let loads = self.loads(cx);
+        if is_good_time(&loads, neighbours(cx.view())) {
+            return None;
+        }
+        if neighbours(cx.view()).any(|member| !member.is_reachable) {
+            return Some(Obstacle::OtherUnreachable);
+        }
+        let mut versions = loads.iter().map(|load| &load.app_version);
+        let first = versions.next();
+        Some(if versions.any(|version| Some(version) != first) {
+            Obstacle::MixedVersions
+        } else {
+            Obstacle::Unsettled
+        })
     }
 
     /// Begins to move these, but not what was cancelled a while ago, or moves already.

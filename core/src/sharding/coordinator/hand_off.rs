@@ -286,6 +286,7 @@ impl Coordinator {
         // Its messages waited for as long as that: they are served before it is tried again for balance alone.
         let until = cx.mono() + cx.config().sharding.handoff_timeout;
         self.resting.insert(shard, until);
+        self.note(cx, shard, ShardDecision::Stays { home: home.clone() });
         if let Some(region) = self.regions.get_mut(&home) {
             region.draining = false;
             if !region.lost {

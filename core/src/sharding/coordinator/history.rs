@@ -4,10 +4,11 @@
 use alloc::collections::{BTreeMap, VecDeque};
 
 use super::Coordinator;
-use crate::ident::UniqueAddress;
+use crate::ident::{Address, UniqueAddress};
 use crate::sharding::Cx;
 use crate::sharding::protocol::survey::{DECISIONS_MAX, Decided, Placement, ShardDecision};
 use crate::sharding::state::ids::ShardId;
+use crate::sharding::state::wish::Obstacle;
 
 /// The last decisions of each shard, oldest first.
 #[derive(Clone, Debug, Default)]
@@ -28,9 +29,33 @@ impl Coordinator {
 
     /// A home was chosen, and whether it is where somebody outside wants the shard to be.
     pub(super) fn note_allocated(&mut self, cx: &Cx<'_>, shard: ShardId, home: &UniqueAddress) {
-        let is_desired = self.desired.get(&shard) == Some(home.address());
+        self.compare_with_wish(cx, shard, home.address());
+        let wish = self.desired.get(&shard);
+        let is_desired = wish.is_some_and(|wish| wish.at == *home.address());
         let home = home.clone();
         self.note(cx, shard, ShardDecision::Allocated { home, is_desired });
+    }
+
+    /// A wish is not followed. Of several reasons in a row the last one is kept, with when it was found first: they come and go, and what was
+    /// decided must not be lost for them.
+    pub(super) fn note_not_followed(&mut self, cx: &Cx<'_>, shard: ShardId, wanted: Address, why: Obstacle) {
+        let decided = self.history.shards.entry(shard).or_default();
+        if let Some(Decided {
+            decision:
+                ShardDecision::NotFollowed {
+                    wanted: known,
+                    why: known_why,
+                },
+            ..
+        }) = decided.back()
+            && *known == wanted
+        {
+            if *known_why == why {
+                return;
+            }
+            decided.pop_back();
+        }
+        self.note(cx, shard, ShardDecision::NotFollowed { wanted, why });
     }
 
     /// Where a shard is and why; `None` while another member is the oldest.
@@ -40,6 +65,8 @@ impl Coordinator {
         Some(Placement {
             home: self.homes.get(&shard).cloned(),
             is_moving: self.hand_offs.contains_key(&shard),
+            may_run_twice: self.kind.may_run_twice.is_some(),
+            wish: self.desired.get(&shard).cloned(),
             decided: decided.into_iter().flatten().cloned().collect(),
         })
     }

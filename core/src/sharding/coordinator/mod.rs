@@ -21,11 +21,12 @@ mod remembered;
 mod storing;
 mod takeover;
 mod tokens;
+mod wishes;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::ident::{Address, UniqueAddress};
+use crate::ident::UniqueAddress;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::allocation::{DesiredHomes, RegionRing};
@@ -158,13 +159,6 @@ impl Coordinator {
             asking: Asking::default(),
             ring: RegionRing::default(),
         }
-    }
-
-    /// Somebody outside wants shards to be there, and says nothing of others. What it means for those that have a home is seen
-    /// with the next look at the balance.
-    pub(crate) fn set_desired_homes(&mut self, homes: Vec<(ShardId, Address)>) {
-        let known = homes.into_iter().filter(|(shard, _)| self.kind.has(*shard));
-        self.desired = known.collect();
     }
 
     /// This process stood still. Nothing is allocated or moved until it is known to be a member still.

@@ -20,6 +20,7 @@ use crate::oldest::Oldest;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
+use crate::sharding::state::wish::Obstacle;
 use crate::timer::Timer;
 use crate::token::Token;
 
@@ -30,6 +31,7 @@ mod parts;
 mod reach;
 mod remembered;
 mod tokens;
+mod wishes;
 
 const S: ShardId = ShardId(4);
 const MARGIN: Duration = Duration::from_secs(20);

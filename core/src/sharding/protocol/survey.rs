@@ -3,8 +3,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::ident::UniqueAddress;
+use crate::bytes::{address_bytes, node_bytes};
+use crate::ident::{Address, UniqueAddress};
 use crate::sharding::state::ids::{KindId, ShardId};
+use crate::sharding::state::wish::{Obstacle, Wish};
 
 /// Between who wants to know and who may host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +45,12 @@ pub enum SurveyMsg {
     },
 }
 
-/// Decisions that a coordinator remembers of a shard: a move and a half are enough to see where it came from and why, and the
-/// most shards that a kind can have cost a few megabytes.
-pub const DECISIONS_MAX: usize = 5;
+/// Decisions that a coordinator remembers of a shard: two moves with what was wanted are enough to see where it came from and why, and
+/// the most shards that a kind can have cost some megabytes.
+pub const DECISIONS_MAX: usize = 8;
+
+/// As many as a node of an earlier version reads.
+pub(crate) const PLAIN_DECISIONS_MAX: usize = 5;
 
 /// Where a shard is, as its coordinator knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,9 +59,39 @@ pub struct Placement {
     pub home: Option<UniqueAddress>,
     /// Whether it is being handed off.
     pub is_moving: bool,
+    /// Whether both sides of a partition would run it, as the coordinator's node hosts the kind. `false` from a coordinator on a proxy, which
+    /// does not know, and from one of an earlier version.
+    pub may_run_twice: bool,
+    /// Where somebody outside wants it to be (external placement); `None` if nobody does, and from a coordinator of an earlier version.
+    pub wish: Option<Wish>,
     /// The last decisions about it, oldest first, [`DECISIONS_MAX`] at most. A coordinator that takes over begins with what it found.
     pub decided: Vec<Decided>,
 }
+
+impl Placement {
+    /// Whether a node of an earlier version can be told all of it.
+    pub(crate) fn is_plain(&self) -> bool {
+        let plain = self.decided.iter().all(|decided| decided.decision.is_plain());
+        plain && !self.may_run_twice && self.wish.is_none() && self.decided.len() <= PLAIN_DECISIONS_MAX
+    }
+
+    /// Leaves out the oldest decisions that do not fit into so many bytes of a message.
+    pub(crate) fn fit(&mut self, bytes: usize) {
+        let home = self.home.as_ref().map_or(0, node_bytes);
+        let wish = self.wish.as_ref().map_or(0, Wish::bytes);
+        let mut room = bytes.saturating_sub(home + wish);
+        let newest = self.decided.iter().rev().take_while(|decided| {
+            let rest = room.checked_sub(DECIDED_BYTES + decided.decision.bytes());
+            room = rest.unwrap_or(0);
+            rest.is_some()
+        });
+        let kept = newest.count();
+        self.decided.drain(..self.decided.len() - kept);
+    }
+}
+
+/// Bytes of a decision in a message beside its nodes and addresses, at most: when, which, one of a flag and a reason.
+const DECIDED_BYTES: usize = 10;
 
 /// One decision about a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +127,46 @@ pub enum ShardDecision {
         /// Where it was.
         home: UniqueAddress,
     },
+    /// Its hand-off was cancelled, because its home or a node that sends to it took too long: it goes on where it was.
+    Stays {
+        /// Where it is.
+        home: UniqueAddress,
+    },
+    /// Somebody outside wants it to be somewhere (external placement).
+    Wished(Wish),
+    /// It does not go where somebody outside wants it. It goes there when there is no reason any more.
+    NotFollowed {
+        /// Where it is wanted.
+        wanted: Address,
+        /// Why, with when this was found first. Of several reasons in a row the last one.
+        why: Obstacle,
+    },
+    /// The application's strategy was asked for a home, and failed or took too long: the shard goes to who asked for it.
+    Unanswered,
+}
+
+impl ShardDecision {
+    /// Whether a node of an earlier version knows of it.
+    pub(crate) const fn is_plain(&self) -> bool {
+        match self {
+            Self::Allocated { .. } | Self::Found { .. } | Self::Moves { .. } | Self::Freed { .. } => true,
+            Self::Stays { .. } | Self::Wished(_) | Self::NotFollowed { .. } | Self::Unanswered => false,
+        }
+    }
+
+    /// Bytes of its names in a message.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Allocated { home: node, .. }
+            | Self::Found { home: node }
+            | Self::Moves { from: node }
+            | Self::Freed { home: node }
+            | Self::Stays { home: node } => node_bytes(node),
+            Self::Wished(wish) => wish.bytes(),
+            Self::NotFollowed { wanted, .. } => address_bytes(wanted),
+            Self::Unanswered => 0,
+        }
+    }
 }
 
 /// Where an entity's shard is and why, and who says so.
@@ -103,9 +178,22 @@ pub struct Explained {
     pub coordinator: Option<UniqueAddress>,
     /// What it said; `None` if it said nothing in time, or coordinates no more.
     pub placement: Option<Placement>,
-    /// The downing strategy, if it lets both sides of a partition go on: after one the entity may run on each side. `None` from a proxy,
-    /// which is not asked whether the kind has a lease per shard: ask a node that hosts it.
+    /// The downing strategy, if it lets both sides of a partition go on: after one the entity may run on each side. A proxy, which does not know
+    /// whether the kind has a lease per shard, says what the coordinator says, and `None` if that is on a proxy or silent.
     pub may_run_twice: Option<&'static str>,
+}
+
+impl Explained {
+    /// The coordinator says so, in a cluster with this downing strategy.
+    pub(crate) fn hear(&mut self, placement: Option<Placement>, downing: &'static str) {
+        if placement
+            .as_ref()
+            .is_some_and(|placement| placement.may_run_twice)
+        {
+            self.may_run_twice = Some(downing);
+        }
+        self.placement = placement;
+    }
 }
 
 /// What one node hosts of a kind.

@@ -9,3 +9,4 @@ pub mod fields;
 pub mod ids;
 pub(crate) mod passivation;
 pub mod remember;
+pub mod wish;

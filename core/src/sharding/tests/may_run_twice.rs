@@ -32,12 +32,21 @@ impl Strategy for Reckless {
 
 /// Two workers, which host the kind, and a proxy.
 fn under(strategy: DowningStrategy, change: impl Fn(&mut KindSettings)) -> World {
+    hosted_by(|at| at < 2, strategy, change)
+}
+
+/// Two workers, of which the first coordinates, and one more.
+fn hosted_by(
+    hosts: impl Fn(usize) -> bool,
+    strategy: DowningStrategy,
+    change: impl Fn(&mut KindSettings),
+) -> World {
     let mut config = config();
     config.downing.strategy = strategy;
     let mut world = World::bare(2, 1, &config);
     world.set(&[(0, Status::Up), (1, Status::Up), (2, Status::Up)]);
     for at in 0..3 {
-        let mut settings = settings(at < 2);
+        let mut settings = settings(hosts(at));
         change(&mut settings);
         world.register_as(at, settings);
     }
@@ -86,7 +95,8 @@ fn under_auto_down_every_host_is_warned_once_and_explanations_say_so() {
     world.run_for(secs(60));
     assert_eq!(warned(&world)[0], 1);
     for (at, said) in [(0, Some(strategy)), (2, None)] {
-        assert_eq!(explained(&mut world, at), said);
+        // The coordinator tells the proxy.
+        assert_eq!(explained(&mut world, at), Some(strategy));
         let sharding = &world.peers[at].sharding;
         assert_eq!(sharding.region(kind()).unwrap().may_run_twice, said);
         assert_eq!(sharding.may_run_twice().count(), usize::from(at == 0));
@@ -105,6 +115,14 @@ fn a_proxy_that_does_not_name_the_lease_of_its_kind_says_nothing_false() {
         assert_eq!(sharding.region(kind()).unwrap().may_run_twice, None);
         assert_eq!(sharding.may_run_twice().count(), 0);
     }
+}
+
+#[test]
+fn where_a_proxy_coordinates_only_those_who_host_know() {
+    let mut world = hosted_by(|at| at == 1, DowningStrategy::AutoDown, |_| ());
+    assert_eq!(warned(&world), [0, 1, 0]);
+    let said = [0, 1, 2].map(|at| explained(&mut world, at));
+    assert_eq!(said, [None, Some("auto-down"), None]);
 }
 
 #[test]

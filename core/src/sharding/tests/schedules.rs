@@ -28,6 +28,7 @@ use crate::message::{Lane, Message, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::ids::{Payload, ShardId, Slot};
+use crate::sharding::state::wish::Wish;
 
 mod unmarked;
 
@@ -475,7 +476,7 @@ impl Schedule {
         let mut homes = Vec::new();
         for shard in 0..SHARDS {
             if let Some(at) = self.chance.pick(&places) {
-                homes.push((ShardId(shard), address(at).address().clone()));
+                homes.push((ShardId(shard), Wish::at(address(at).address().clone())));
             }
         }
         self.moves += 1;

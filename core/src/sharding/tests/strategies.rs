@@ -9,6 +9,7 @@ use crate::sharding::allocation::{AllocationSettings, HashingLimits};
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::state::allocation::PLACED_NAME_BYTES_MAX;
 use crate::sharding::state::ids::SHARDS_MAX;
+use crate::sharding::state::wish::Wish;
 
 use super::world::settings;
 
@@ -33,7 +34,7 @@ fn register(world: &mut World, at: usize, allocation: &AllocationSettings) {
 fn want(world: &mut World, homes: &[(u32, usize)]) {
     let homes: Vec<_> = homes
         .iter()
-        .map(|(shard, at)| (ShardId(*shard), address(*at).address().clone()))
+        .map(|(shard, at)| (ShardId(*shard), Wish::at(address(*at).address().clone())))
         .collect();
     for at in 0..2 {
         let homes = homes.clone();

@@ -46,6 +46,8 @@ pub const FEATURE_PARTS: u64 = 1 << 7;
 pub const FEATURE_TOKENS: u64 = 1 << 8;
 /// Feature: hand-offs that tell an owner to kill what does not stop in time.
 pub const FEATURE_FORCE: u64 = 1 << 9;
+/// Feature: in explanations, where shards are wanted from outside, and whether both sides of a partition would run them.
+pub const FEATURE_WISHES: u64 = 1 << 10;
 /// What the links of every node of this version have: nobody is a member who cannot mark (`sharding.hand_off`).
 pub const FEATURES_REQUIRED: u64 = FEATURE_MARKS;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
@@ -56,7 +58,8 @@ pub const FEATURES: u64 = FEATURE_BULK
     | FEATURE_MARKS
     | FEATURE_PARTS
     | FEATURE_TOKENS
-    | FEATURE_FORCE;
+    | FEATURE_FORCE
+    | FEATURE_WISHES;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,6 +4,7 @@ mod frames;
 mod golden;
 mod handshakes;
 mod limits;
+mod placements;
 mod random;
 mod states;
 
@@ -41,6 +42,7 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
 use crate::sharding::state::remember::RememberStore;
+use crate::sharding::state::wish::{Obstacle, Wish};
 use crate::singleton::protocol::{Body, Delivery, Statement};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
@@ -520,13 +522,44 @@ fn placement() -> Placement {
     Placement {
         home: Some(new),
         is_moving: true,
+        may_run_twice: false,
+        wish: None,
         decided: decided
             .map(|(decision, at_ms)| Decided { at_ms, decision })
             .collect(),
     }
 }
 
-fn survey_messages() -> [(&'static str, SurveyMsg); 7] {
+/// Each decision that an earlier version does not know once, and a wish.
+fn wished_placement() -> Placement {
+    let [old, new] = ["a", "b"].map(|host| crate::fixture::node(host, 9));
+    let wish = |by| Wish {
+        at: new.address().clone(),
+        by,
+        since_ms: 1_700_000_000_001,
+    };
+    let decisions = [
+        ShardDecision::Wished(wish(None)),
+        ShardDecision::NotFollowed {
+            wanted: new.address().clone(),
+            why: Obstacle::NotExternal,
+        },
+        ShardDecision::Moves { from: old.clone() },
+        ShardDecision::Stays { home: old.clone() },
+        ShardDecision::Unanswered,
+    ];
+    let decided = decisions.into_iter().zip(1_700_000_000_000..);
+    Placement {
+        may_run_twice: true,
+        wish: Some(wish(Some(old))),
+        decided: decided
+            .map(|(decision, at_ms)| Decided { at_ms, decision })
+            .collect(),
+        ..Placement::default()
+    }
+}
+
+fn survey_messages() -> [(&'static str, SurveyMsg); 8] {
     let counts = |region, more| SurveyMsg::Counts { id: 3, region, more };
     let query = SurveyMsg::Query {
         id: 3,
@@ -555,6 +588,13 @@ fn survey_messages() -> [(&'static str, SurveyMsg); 7] {
             SurveyMsg::There {
                 id: 4,
                 placement: Some(placement()),
+            },
+        ),
+        (
+            "survey_there_and_wished",
+            SurveyMsg::There {
+                id: 4,
+                placement: Some(wished_placement()),
             },
         ),
         (

@@ -3,6 +3,7 @@
 use super::*;
 use crate::effect::{AllocationNeed, AllocationQuestion};
 use crate::sharding::allocation::AllocationSettings;
+use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::protocol::{AllocationAnswer, AllocationDecided};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -141,6 +142,11 @@ fn a_failure_is_no_answer_at_once() {
         effects,
         vec![unanswered(1), allocated(S, c()), says(c(), host(S))]
     );
+    let decided = rig.coordinator.placement(S).unwrap().decided;
+    let decided: Vec<_> = decided.into_iter().map(|decided| decided.decision).collect();
+    let (home, is_desired) = (c(), false);
+    let begun = ShardDecision::Allocated { home, is_desired };
+    assert_eq!(decided, [ShardDecision::Unanswered, begun], "people can see why");
     // One who asked and has left is nobody to give it to.
     let (mut rig, number) = asked();
     rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Leaving)]);
