@@ -250,7 +250,7 @@ pub async fn an_explanation_says_who_wants_a_shard_where_and_why_it_is_not_there
         // A slow machine has it take more than one attempt.
         let decided = all(placement);
         let at = |wanted: &ShardDecision| decided.iter().position(|decision| decision == wanted);
-        let wished = at(&ShardDecision::Wished(wish.clone()));
+        let wished = at(&ShardDecision::Wished(Box::new(wish.clone())));
         let moves = at(&ShardDecision::Moves { from: here.clone() });
         let arrived = ShardDecision::Allocated {
             home: there.clone(),

@@ -7,6 +7,7 @@
     clippy::panic
 )]
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, WireError, put_address, put_node};
@@ -196,7 +197,7 @@ fn read_decided(reader: &mut Reader<'_>, most: usize) -> Result<Vec<Decided>, Wi
             MOVES => ShardDecision::Moves { from: reader.node()? },
             FREED => ShardDecision::Freed { home: reader.node()? },
             STAYS => ShardDecision::Stays { home: reader.node()? },
-            WISHED => ShardDecision::Wished(read_wish(reader)?),
+            WISHED => ShardDecision::Wished(Box::new(read_wish(reader)?)),
             NOT_FOLLOWED => ShardDecision::NotFollowed {
                 wanted: reader.address()?,
                 why: read_obstacle(reader)?,

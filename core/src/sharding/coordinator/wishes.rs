@@ -1,6 +1,7 @@
 //! What somebody outside wants: kept for the strategy that heeds it, and for people who ask why a shard is not there. Never moves anything
 //! itself. Spec: sharding 1.7 (external), 1.3 (queries).
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -24,7 +25,7 @@ impl Coordinator {
             }
             let before = self.desired.get(&shard);
             if self.term().is_some() && !before.is_some_and(|before| before.is(&wish)) {
-                self.note(cx, shard, ShardDecision::Wished(wish.clone()));
+                self.note(cx, shard, ShardDecision::Wished(Box::new(wish.clone())));
             }
             known.insert(shard, wish);
         }

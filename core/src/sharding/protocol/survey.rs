@@ -1,5 +1,6 @@
 //! What a node asks the others about a kind for people to read, and what they answer. Types only. Spec: sharding 1.3 (queries).
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -46,7 +47,7 @@ pub enum SurveyMsg {
 }
 
 /// Decisions that a coordinator remembers of a shard: two moves with what was wanted are enough to see where it came from and why, and
-/// the most shards that a kind can have cost some megabytes.
+/// the most shards that a kind can have cost 25 MB when each has that many.
 pub const DECISIONS_MAX: usize = 8;
 
 /// As many as a node of an earlier version reads.
@@ -132,8 +133,8 @@ pub enum ShardDecision {
         /// Where it is.
         home: UniqueAddress,
     },
-    /// Somebody outside wants it to be somewhere (external placement).
-    Wished(Wish),
+    /// Somebody outside wants it to be somewhere (external placement). Boxed, so that the others stay small.
+    Wished(Box<Wish>),
     /// It does not go where somebody outside wants it. It goes there when there is no reason any more.
     NotFollowed {
         /// Where it is wanted.

@@ -539,7 +539,7 @@ fn wished_placement() -> Placement {
         since_ms: 1_700_000_000_001,
     };
     let decisions = [
-        ShardDecision::Wished(wish(None)),
+        ShardDecision::Wished(Box::new(wish(None))),
         ShardDecision::NotFollowed {
             wanted: new.address().clone(),
             why: Obstacle::NotExternal,

@@ -1,5 +1,7 @@
 //! What somebody outside wants, as people are told who ask where a shard is and why. Spec: sharding 1.7 (external), 1.3 (queries).
 
+use alloc::boxed::Box;
+
 use super::*;
 use crate::ident::Address;
 use crate::membership::state::app_version::AppVersion;
@@ -68,7 +70,7 @@ fn s_050_a_shard_that_is_placed_from_outside_says_who_wanted_it_there_and_how_it
     }
     rig.stopped(&a());
     rig.started(&b(), S);
-    let wished = |at: &UniqueAddress, since| ShardDecision::Wished(wish(at, since));
+    let wished = |at: &UniqueAddress, since| ShardDecision::Wished(Box::new(wish(at, since)));
     let so_far = [
         at(a(), false),
         wished(&b(), 5),
@@ -145,7 +147,7 @@ fn a_wish_that_is_not_followed_says_why() {
         hinder(&mut rig);
         rig.looks();
         rig.looks();
-        let wished = ShardDecision::Wished(wish(&wanted, 5));
+        let wished = ShardDecision::Wished(Box::new(wish(&wanted, 5)));
         let not_followed = not_followed(&wanted, why);
         assert_eq!(rig.decided(), [at(a(), false), wished, not_followed], "{why}");
         assert_eq!(rig.placement().home, Some(a()), "{why}");
@@ -170,7 +172,7 @@ fn a_cluster_that_prepares_to_shut_down_and_a_silent_store_are_reasons_too() {
     let why = |rig: &Rig| rig.coordinator.placement(other).unwrap().decided.pop();
     rig.coordinator.choose_home(other, &b());
     rig.looks();
-    assert!(why(&rig).is_some_and(|said| said.decision == ShardDecision::Wished(wish(&b(), 5))));
+    assert!(why(&rig).is_some_and(|said| said.decision == ShardDecision::Wished(Box::new(wish(&b(), 5)))));
     rig.coordinator.late = 1;
     rig.looks();
     let silent = not_followed(&b(), Obstacle::StoreSilent);
@@ -186,7 +188,7 @@ fn a_shard_that_begins_elsewhere_than_it_is_wanted_says_why() {
     rig.view_with(&UP(), &[c()]);
     rig.asks_home(&a(), S);
     let begun = [
-        ShardDecision::Wished(wish(&c(), 5)),
+        ShardDecision::Wished(Box::new(wish(&c(), 5))),
         not_followed(&c(), Obstacle::Unreachable),
         at(a(), false),
     ];
@@ -219,7 +221,7 @@ fn reasons_that_come_and_go_leave_what_was_decided_in_the_history() {
     }
     let last = rig.placement().decided.pop().unwrap();
     assert_eq!(last.at_ms, rig.fixture.now.unix_ms);
-    let wished = ShardDecision::Wished(wish(&c(), 5));
+    let wished = ShardDecision::Wished(Box::new(wish(&c(), 5)));
     let last = not_followed(&c(), Obstacle::Unreachable);
     assert_eq!(rig.decided(), [at(a(), false), wished, last.clone()]);
     // Another wish is another matter.
@@ -229,7 +231,11 @@ fn reasons_that_come_and_go_leave_what_was_decided_in_the_history() {
     let not_there = not_followed(&stranger, Obstacle::NotAMember);
     assert_eq!(
         rig.decided()[2..],
-        [last, ShardDecision::Wished(wish(&stranger, 6)), not_there]
+        [
+            last,
+            ShardDecision::Wished(Box::new(wish(&stranger, 6))),
+            not_there
+        ]
     );
 }
 
@@ -262,4 +268,10 @@ fn a_coordinator_that_takes_over_knows_what_is_wanted() {
     }
     assert_eq!(rig.placement().wish, Some(wish(&c(), 5)));
     assert_eq!(rig.decided(), []);
+}
+
+#[test]
+fn a_decision_is_as_small_as_ever() {
+    let bytes = core::mem::size_of::<crate::sharding::protocol::survey::Decided>();
+    assert!(bytes <= 48, "{bytes}: there may be half a million of them");
 }
