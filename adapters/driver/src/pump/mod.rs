@@ -319,9 +319,13 @@ impl<M: Machine> Pump<M> {
         }
     }
 
-    /// Reads user links in turn, at most `frames` frames, while there is room.
+    /// Reads user links in turn, at most `frames` frames, while there is room. What came back is heard before: of one sender's messages
+    /// those that found no room keep their place.
     pub(crate) fn read_users(&mut self, frames: usize) {
         for _ in 0..frames {
+            if self.links.has_events() {
+                return;
+            }
             let has_room = self.has_room();
             let (links, mut door) = self.split();
             if !links.next_frame(&mut door, has_room) {

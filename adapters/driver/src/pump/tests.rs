@@ -473,3 +473,26 @@ fn reports_of_entities_come_in_batches() {
     assert_eq!(bench.heard().len(), 10);
     assert!(!bench.pump.has_work());
 }
+
+#[test]
+fn i_43_what_found_no_room_comes_back_before_what_peers_sent_is_read() {
+    let mut bench = Bench::new();
+    let link = bench.accepted(LinkKind::User, 1);
+    bench.receive(link, &frame(&own_ask(1), 1));
+    let offer = |id| Effect::Offer {
+        to: Target::Node(peer()),
+        message: own_ask(id),
+    };
+    bench.heard();
+    let kept = LinkLimits::default().user_queue_messages_max as u64;
+    let refused = limits::FEEDBACK_PER_TURN as u64 + 10;
+    bench.pump.node.says.extend((0..kept + refused).map(offer));
+    for _ in 0..3 {
+        bench.pump.flush();
+        bench.pump.read_users(1);
+    }
+    let heard = bench.heard();
+    let came_back = |heard: &&Heard| matches!(heard, Heard::Link(LinkEvent::Dropped { .. }));
+    let before_it = heard.iter().take_while(came_back).count() as u64;
+    assert_eq!((before_it, heard.len() as u64), (refused, refused + 1));
+}
