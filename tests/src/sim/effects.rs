@@ -143,6 +143,8 @@ impl Sim {
             }
             Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
             Event::Detector(DetectorEvent::StillMember) => {
+                // What its own users sent in the pause comes behind what others did.
+                self.checks.i48.forget(process, None);
                 self.processes[process as usize].in_doubt = false;
                 self.checks.i52.on_still_member(process);
             }

@@ -9,9 +9,9 @@ use quorate_core::wire::{self, Decoded};
 
 use super::engine::{Happening, Sim};
 use super::history::{ProcessId, Whereabouts};
-use super::names::{Brief, ENTITY, entity_message, name};
+use super::names::{Brief, ENTITY, Number, entity_message, name};
 use super::network::{DIAL_BACKOFF, DIAL_QUEUE_MAX, DIAL_TIMEOUT, Fate, LinkState};
-use super::room::is_for_entity;
+use super::room::{Reading, is_for_entity};
 use super::trace::Show;
 use crate::invariants::Cause;
 
@@ -27,6 +27,8 @@ pub(crate) struct Flight {
     pub(crate) name: &'static str,
     /// The workload's message in it.
     pub(crate) message: Option<usize>,
+    /// It waits, or has waited, until its reader has heard what came back: see [`super::room`].
+    pub(crate) has_waited: bool,
 }
 
 /// What a transport may send without order and without a guarantee that it comes once.
@@ -189,6 +191,7 @@ impl Sim {
                     bytes,
                     name,
                     message: number,
+                    has_waited: false,
                 };
                 if name == ENTITY {
                     self.network.link(from, to).crowd.enters();
@@ -220,6 +223,17 @@ impl Sim {
 
     /// A process gets round to a frame.
     pub(crate) fn read(&mut self, flight: Flight) {
+        if flight.lane != Lane::User {
+            return self.read_now(flight);
+        }
+        match self.network.room.reads(flight) {
+            Reading::Now(flight) => self.read_now(flight),
+            Reading::Next(flight) => self.queue.push(self.now, Happening::Read(Box::new(flight))),
+            Reading::Later => {}
+        }
+    }
+
+    fn read_now(&mut self, flight: Flight) {
         let (here, there) = (
             self.processes[flight.from as usize].index,
             self.processes[flight.to as usize].index,
@@ -254,6 +268,7 @@ impl Sim {
             bytes,
             name,
             message,
+            has_waited: _,
         } = flight;
         if let Some(at) = message {
             self.history.arrives(at, to, self.now);
@@ -278,7 +293,8 @@ impl Sim {
             self.trace.bytes(frame.body);
         }
         if self.shows_frame(name) {
-            self.say(to, format_args!("<- {sender} {name}"));
+            let number = Number(message);
+            self.say(to, format_args!("<- {sender} {name}{number}"));
         }
         let input = Input::Frame {
             proof: Proof::Nothing,

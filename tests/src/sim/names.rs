@@ -65,11 +65,10 @@ impl core::fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.0 {
             Message::Sharding(ShardingMsg::Kind(message)) => write!(f, "{:?}", message.body),
-            Message::Sharding(ShardingMsg::Entity(envelope)) => {
-                write!(f, "Entity {} in {:?}", envelope.entity, envelope.shard)
-            }
-            Message::Sharding(ShardingMsg::HandBack(envelope)) => {
-                write!(f, "HandBack {} in {:?}", envelope.entity, envelope.shard)
+            Message::Sharding(ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope)) => {
+                let number = Number(entity_message(self.0));
+                let (name, entity, shard) = (name(self.0), &envelope.entity, envelope.shard);
+                write!(f, "{name}{number} for {entity} in {shard:?}")
             }
             Message::Sharding(ShardingMsg::AskReply(reply)) => write!(f, "AskReply {}", reply.id),
             Message::Singleton(SingletonMsg::Statement(it)) => {
@@ -88,6 +87,15 @@ impl core::fmt::Display for Brief<'_> {
     }
 }
 
+/// The number of the workload's message, where there is one.
+pub(super) struct Number(pub(super) Option<usize>);
+
+impl core::fmt::Display for Number {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.map_or(Ok(()), |number| write!(f, " {number}"))
+    }
+}
+
 /// A link event without the bulk of a dropped message.
 pub(super) struct LinkName<'a>(pub(super) &'a LinkEvent);
 
@@ -95,8 +103,8 @@ impl core::fmt::Debug for LinkName<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.0 {
             LinkEvent::Dropped { to, message, reason } => {
-                let kind = name(message);
-                write!(f, "Dropped {kind} to {to:?}: {reason:?}")
+                let (kind, number) = (name(message), Number(entity_message(message)));
+                write!(f, "Dropped {kind}{number} to {to:?}: {reason:?}")
             }
             LinkEvent::WrongIncarnation { .. }
             | LinkEvent::QuarantinedBy { .. }

@@ -1,17 +1,18 @@
 //! Queues of links that hold few messages to entities, in some seeds of the profile `life`, as `links` bounds them. What is offered to a
 //! full one comes back and goes on waiting in its node. From then on nothing to entities is taken before the node has heard that there is
 //! room, and it hears that behind everything that came back. Hosts tell such news late, one after the other, while their nodes do other
-//! things. Users send bursts there, for a single message fills nothing. Decides only that; the invariants judge.
+//! things; what peers sent on the lane of messages to entities is read behind it. Users send bursts there, for a single message fills nothing. Decides only that; the invariants judge.
 //! Spec: sharding 10.3.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::{Message, ShardingMsg};
 
 use super::chance::{Chance, Purpose};
-use super::engine::Sim;
+use super::engine::{Happening, Sim};
 use super::history::ProcessId;
+use super::links::Flight;
 use super::network::{LinkState, Network};
 
 /// Of a thousand seeds, how many have queues with a bound.
@@ -39,6 +40,8 @@ pub(crate) struct Crowd {
     is_refusing: bool,
     /// It is on its way to the node that there is room.
     is_said: bool,
+    /// What was refused, is on its way back, and has to be heard before it is said that there is room.
+    coming_back: usize,
 }
 
 impl Crowd {
@@ -58,6 +61,36 @@ impl Crowd {
     }
 }
 
+/// What a node hears of a queue with a bound.
+#[derive(Clone, Copy, Debug)]
+enum News {
+    Refused,
+    Room,
+}
+
+/// When a frame is read.
+#[derive(Debug)]
+pub(crate) enum Reading {
+    Now(Flight),
+    /// At this moment, behind those that have waited.
+    Next(Flight),
+    /// It is kept until then.
+    Later,
+}
+
+/// The news of one process.
+#[derive(Debug, Default)]
+struct Told {
+    /// When it hears the last piece.
+    last: u64,
+    /// Pieces that it has still to hear.
+    left: u32,
+    /// Frames that wait until it has heard them.
+    behind: VecDeque<Flight>,
+    /// Frames that have waited, and are read next.
+    next: usize,
+}
+
 /// The bound of a run, if it has one.
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -65,8 +98,8 @@ pub(crate) struct Room {
     most: Option<usize>,
     /// Who sends what is left of a burst, to which entity.
     burst: Option<(usize, u64, u64)>,
-    /// When each process hears the last piece of its news.
-    told: BTreeMap<ProcessId, u64>,
+    /// What each process has still to hear, and to read behind it.
+    told: BTreeMap<ProcessId, Told>,
     /// Messages that were offered to a full queue and went on waiting.
     pub(crate) offers_refused: u64,
 }
@@ -101,9 +134,44 @@ impl Room {
             return now;
         }
         let gap = self.chance.below(NEWS_GAP_MAX);
-        let last = self.told.entry(process).or_insert(0);
-        *last = now.max(*last) + gap;
-        *last
+        let told = self.told.entry(process).or_default();
+        told.last = now.max(told.last) + gap;
+        told.left += 1;
+        told.last
+    }
+
+    /// A process hears a piece of its news. What it reads after that, if it was the last one.
+    fn hears(&mut self, process: ProcessId) -> VecDeque<Flight> {
+        let Some(told) = self.told.get_mut(&process) else {
+            return VecDeque::new();
+        };
+        told.left = told.left.saturating_sub(1);
+        if told.left > 0 {
+            return VecDeque::new();
+        }
+        told.next += told.behind.len();
+        core::mem::take(&mut told.behind)
+    }
+
+    /// When a process reads a frame of the lane of messages to entities that it gets round to: what came back is heard before, and the
+    /// frames keep their order.
+    pub(crate) fn reads(&mut self, mut flight: Flight) -> Reading {
+        let Some(told) = self.told.get_mut(&flight.to) else {
+            return Reading::Now(flight);
+        };
+        if flight.has_waited {
+            told.next = told.next.saturating_sub(1);
+        } else if told.next > 0 {
+            told.next += 1;
+            flight.has_waited = true;
+            return Reading::Next(flight);
+        }
+        if told.left == 0 {
+            return Reading::Now(flight);
+        }
+        flight.has_waited = true;
+        told.behind.push_back(flight);
+        Reading::Later
     }
 
     /// Who sends the next message to whom: what was drawn, or the next one of a burst.
@@ -135,6 +203,7 @@ impl Network {
             return Err(DropReason::QueueFull);
         }
         crowd.is_refusing = true;
+        crowd.coming_back += 1;
         self.room.offers_refused += 1;
         Err(DropReason::NoRoom)
     }
@@ -161,10 +230,15 @@ impl Network {
         is_news
     }
 
-    /// A node has heard that there is room.
-    fn admits_again(&mut self, from: ProcessId, to: usize) {
+    /// A node hears something of a link. Whether it hears that there is room now, or later: behind all that was refused until now.
+    fn hears(&mut self, from: ProcessId, to: usize, of: News) -> bool {
         let crowd = &mut self.link(from, to).crowd;
-        (crowd.is_refusing, crowd.is_said) = (false, false);
+        match of {
+            News::Refused => crowd.coming_back = crowd.coming_back.saturating_sub(1),
+            News::Room if crowd.coming_back > 0 => return false,
+            News::Room => (crowd.is_refusing, crowd.is_said) = (false, false),
+        }
+        true
     }
 }
 
@@ -179,12 +253,33 @@ impl Sim {
 
     /// A node hears what its host knows of a link.
     pub(super) fn is_told(&mut self, process: ProcessId, event: LinkEvent) {
-        if let LinkEvent::Room { to } = &event
-            && let Some(index) = self.index_of(&Target::Address(to.clone()))
+        let read_then = self.network.room.hears(process);
+        if let Some((index, news)) = self.news_of_room(&event)
+            && !self.network.hears(process, index, news)
         {
-            self.network.admits_again(process, index);
+            self.tell_soon(process, event);
+        } else {
+            self.tell_link(process, event);
         }
-        self.tell_link(process, event);
+        for flight in read_then {
+            self.queue.push(self.now, Happening::Read(Box::new(flight)));
+        }
+    }
+
+    fn news_of_room(&self, event: &LinkEvent) -> Option<(usize, News)> {
+        let (to, news) = match event {
+            LinkEvent::Room { to } => (Target::Address(to.clone()), News::Room),
+            LinkEvent::Dropped {
+                to,
+                reason: DropReason::NoRoom,
+                ..
+            } => (to.clone(), News::Refused),
+            LinkEvent::Dropped { .. }
+            | LinkEvent::Down { .. }
+            | LinkEvent::WrongIncarnation { .. }
+            | LinkEvent::QuarantinedBy { .. } => return None,
+        };
+        Some((self.index_of(&to)?, news))
     }
 
     /// How long until the next message of the workload, of which one comes in `mean` microseconds.
@@ -233,7 +328,11 @@ mod tests {
         assert!(network.has_room_again(0, 1));
         assert!(!network.has_room_again(0, 1), "said once");
         assert_eq!(send(&mut network, true), Err(DropReason::NoRoom), "not heard yet");
-        network.admits_again(0, 1);
+        for _ in 0..3 {
+            assert!(!network.hears(0, 1, News::Room), "something comes back still");
+            assert!(network.hears(0, 1, News::Refused));
+        }
+        assert!(network.hears(0, 1, News::Room));
         assert_eq!(send(&mut network, true), Ok(()));
         assert_eq!(network.room.offers_refused, 3);
     }
