@@ -113,13 +113,12 @@ impl Watches {
         known.ends.push((now, end));
     }
 
-    /// An entity takes all of its shard with it.
+    /// An entity takes all of its shard with it, and what had only messages waiting there as well.
     pub(crate) fn shard_fails(&mut self, now: u64, over: &EntityId) {
         let shard = ShardId::of(over, SHARDS);
-        for (entity, known) in &mut self.known {
-            if ShardId::of(entity, SHARDS) == shard {
-                known.ends.push((now, End::Failed));
-            }
+        let all = (0..ENTITIES).map(|number| EntityId::from(format!("e{number}").as_str()));
+        for entity in all.filter(|entity| ShardId::of(entity, SHARDS) == shard) {
+            self.ends(now, &entity, End::Failed);
         }
     }
 
