@@ -108,6 +108,12 @@ pub(super) fn id_of(account: u64) -> String {
     format!("account-{account}")
 }
 
+/// Whose log this is; `None` for every other entity's.
+pub(super) fn account_of(log: &str) -> Option<u64> {
+    let id = log.strip_prefix(ACCOUNT)?.strip_prefix('/')?;
+    id.strip_prefix("account-")?.parse().ok()
+}
+
 impl EventSourced for Account {
     type Command = Command;
     type Reply = Told;
@@ -183,6 +189,20 @@ mod tests {
     use super::*;
 
     const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden");
+
+    #[test]
+    fn the_log_of_an_account_is_told_from_those_of_other_entities() {
+        assert_eq!(account_of("Account/account-57"), Some(57));
+        for other in [
+            "wake-ups-of-Account/14",
+            "wake-ups-of-Account/account-14",
+            "Account/14",
+            "Accounts/account-1",
+            "",
+        ] {
+            assert_eq!(account_of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn every_version_of_what_is_kept_can_be_read() {

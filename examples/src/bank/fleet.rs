@@ -15,6 +15,8 @@ use crate::trust::Authority;
 
 /// How long anything may take that is waited for: several times what the fast timings need for a fail-over.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How long nodes may take to explain themselves when something was waited for in vain.
+const EXPLAINED_WITHIN: Duration = Duration::from_secs(5);
 /// How long a process that stood still is looked at until it ends.
 const AFTER_STILL: Duration = Duration::from_secs(3);
 
@@ -162,9 +164,11 @@ impl Fleet {
         one.ok_or_else(|| "no node runs".to_owned())
     }
 
-    /// What every account says, once no transfer is on its way.
+    /// What every account says, once no transfer is on its way. Accounts are read one after the other: only when all have said that nothing
+    /// of theirs is, the next time none can have been read before a deposit and its sender behind it.
     pub(super) fn read(&mut self) -> Result<Readings, String> {
         let end = Instant::now() + PATIENCE;
+        let mut is_settled = false;
         loop {
             let reader = self.one_that_runs()?;
             self.readings.clear();
@@ -173,9 +177,10 @@ impl Fleet {
                 (who == reader && line == Some("read")).then_some(())
             })?;
             let open: u64 = self.readings.values().map(|told| told.open).sum();
-            if open == 0 {
+            if open == 0 && is_settled {
                 return Ok(std::mem::take(&mut self.readings));
             }
+            is_settled = open == 0;
             if Instant::now() > end {
                 return Err(format!("{open} transfers are still on their way"));
             }
@@ -254,11 +259,16 @@ impl Fleet {
             Some(account) => self.until_they_answer_elsewhere(index, &[account]),
             None => self.until_all_answer_elsewhere(index),
         };
+        if went.is_err() {
+            self.explain();
+        }
         // Whatever came of it, it goes on, and can be ended.
         self.processes.stand_still(index, false)?;
-        went?;
         if held.is_some() {
             self.processes.tell(index, "release");
+        }
+        went?;
+        if held.is_some() {
             let refused = self.wait_until(PATIENCE, "what became of a stale write", |_, who, line| {
                 let refused = line.filter(|_| who == index)?.strip_prefix("released ")?;
                 refused.parse::<u64>().ok()
@@ -272,10 +282,14 @@ impl Fleet {
     /// Holds a write of this node up; of which account.
     fn hold_a_write(&mut self, index: usize) -> Result<u64, String> {
         self.processes.tell(index, "hold");
-        self.wait_until(PATIENCE, "a write to be held up", |_, who, line| {
-            let log = line.filter(|_| who == index)?.strip_prefix("held ")?;
-            log.rsplit_once('-')?.1.parse().ok()
-        })
+        let held = self.wait_until(PATIENCE, "a write to be held up", |_, who, line| {
+            let account = line.filter(|_| who == index)?.strip_prefix("held ")?;
+            account.parse().ok()
+        });
+        if held.is_err() {
+            self.processes.tell(index, "release");
+        }
+        held
     }
 
     /// Waits until one of the accounts that were on this node has answered from another one.
@@ -299,6 +313,16 @@ impl Fleet {
             let mut homes = accounts.iter().filter_map(|account| fleet.homes.get(account));
             homes.find(|home| Some(*home) != address.as_ref()).map(drop)
         })
+    }
+
+    /// Has every node say what it knows of an account whose transfer is open.
+    pub(super) fn explain(&mut self) {
+        let Some(account) = self.ledger.open().next().map(|transfer| transfer.from) else {
+            return;
+        };
+        self.tell_all(&format!("explain {account}"));
+        // The error that made somebody ask is the one that counts.
+        let _ = self.run_for(EXPLAINED_WITHIN);
     }
 
     /// Waits until a transfer is acknowledged.
@@ -332,6 +356,7 @@ impl Fleet {
                     self.readings.insert(account, told);
                 }
             }
+            "why" => self.screen.say(format_args!("node {}: {rest}", who + 1)),
             "show" => {
                 let mut words = rest.split(' ').map(|word| word.parse().unwrap_or(0));
                 self.places[who].shown = std::array::from_fn(|_| words.next().unwrap_or(0));

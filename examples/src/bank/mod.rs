@@ -88,6 +88,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     fleet.ledger.begin(found);
     let went = work(&mut fleet, options.time);
     if went.is_err() {
+        fleet.explain();
         // Nobody changes anything while it is read. The first error counts.
         let _ = fleet.end();
     }

@@ -146,6 +146,14 @@ impl Node {
         }
     }
 
+    /// `why`, and what this node knows of an account's place and of who is a member, in one line.
+    async fn explain<A>(&self, account: &str, cluster: &Cluster<A>) {
+        let account = account.parse().map(id_of).unwrap_or_default();
+        let entity = self.accounts.entity(&account).explain(TIMEOUT).await;
+        let members = cluster.explain().await;
+        say(format_args!("why {account}: {entity:?}; {members:?}"));
+    }
+
     /// `value account balance out into open` for every so many'th, from this one on.
     async fn read_some(&self, first: u64, runtime: &impl Runtime) {
         for account in (first..ACCOUNTS).step_by(READERS as usize) {
@@ -177,6 +185,18 @@ fn read_all(node: &Arc<Node>, runtime: &impl Runtime) {
             }
         });
     }
+}
+
+/// Has the clients finish what they are at, and says `idle` when they have: beside what the node is at.
+fn halt(node: &Arc<Node>, runtime: &impl Runtime) {
+    node.is_asking.store(false, Ordering::SeqCst);
+    let (node, clock) = (Arc::clone(node), runtime.clone());
+    runtime.spawn(async move {
+        while node.open.load(Ordering::SeqCst) > 0 {
+            clock.sleep_until(clock.now().mono + PAUSE).await;
+        }
+        say(format_args!("idle"));
+    });
 }
 
 /// Between whom, and how much: never to itself.
@@ -212,19 +232,16 @@ async fn obey<A>(node: &Arc<Node>, cluster: &Cluster<A>, runtime: &impl Runtime,
         };
         match order.split_once(' ').unwrap_or((&order, "")) {
             ("go", _) => node.is_asking.store(true, Ordering::SeqCst),
-            ("halt", _) => {
-                node.is_asking.store(false, Ordering::SeqCst);
-                while node.open.load(Ordering::SeqCst) > 0 {
-                    runtime.sleep_until(runtime.now().mono + PAUSE).await;
-                }
-                show(cluster).await;
-                say(format_args!("idle"));
-            }
+            ("halt", _) => halt(node, runtime),
             ("settle", transfer) => match parsed(transfer) {
-                Some(transfer) => node.settle(transfer, runtime).await,
+                Some(transfer) => {
+                    let (node, clock) = (Arc::clone(node), runtime.clone());
+                    runtime.spawn(async move { node.settle(transfer, &clock).await });
+                }
                 None => say(format_args!("unknown transfer {transfer}")),
             },
             ("read", _) => read_all(node, runtime),
+            ("explain", account) => node.explain(account, cluster).await,
             ("cut", _) => gate::cut(),
             ("hold", _) => stalled::hold(),
             ("release", _) => stalled::release(),

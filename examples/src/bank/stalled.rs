@@ -1,5 +1,5 @@
-//! A store whose next write can be held up: what lies between a process and its database when both stand still and go on later. Says what the
-//! database made of it. Decides nothing.
+//! A store whose next write of an account can be held up: what lies between a process and its database when both stand still and go on
+//! later. Says what the database made of it. Decides nothing.
 
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use quorate_driver::core::store::{Outcome, Space, StoreError, StoreIdentity, StoreOrder};
 use quorate_driver::{Store, StoreFault, StoreScope};
 
+use super::entity::account_of;
 use crate::program::say;
 
 /// What is to be done with the next write.
@@ -26,7 +27,7 @@ fn set(next: Next) {
     CHANGED.notify_all();
 }
 
-/// Holds the next write up.
+/// Holds the next write of an account up. Other entities write too: what wakes accounts up again has logs of its own.
 pub(super) fn hold() {
     set(Next::IsHeld);
 }
@@ -56,19 +57,19 @@ impl<S: Store> Store for Stalled<S> {
     }
 
     fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {
-        let log = orders.iter().find_map(|(_, order)| {
+        let account = orders.iter().find_map(|(_, order)| {
             let StoreOrder::Append { log, .. } = order else {
                 return None;
             };
-            Some(log)
+            account_of(log)
         });
         let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(log), Next::IsHeld) = (log, *next) else {
+        let (Some(account), Next::IsHeld) = (account, *next) else {
             drop(next);
             return self.0.commit(orders);
         };
         *next = Next::Waits;
-        say(format_args!("held {log}"));
+        say(format_args!("held {account}"));
         while *next == Next::Waits {
             next = CHANGED.wait(next).unwrap_or_else(PoisonError::into_inner);
         }
