@@ -8,6 +8,7 @@ mod inflate;
 mod journal;
 mod merge;
 mod node;
+mod stored;
 
 use std::sync::LazyLock;
 
@@ -25,12 +26,13 @@ pub use inflate::inflate_bound;
 pub use journal::journal;
 pub use merge::gossip_merge;
 pub use node::node;
+pub use stored::{Restarted, restarted, stored};
 
 /// A target by its name.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, for whoever replays corpora.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("gossip_decode", gossip_decode),
     ("message_decode", message_decode),
     ("frame_header", frame_header),
@@ -42,6 +44,7 @@ pub const TARGETS: [Target; 11] = [
     ("crdt", crdt),
     ("ddata", ddata),
     ("journal", journal),
+    ("stored", stored),
 ];
 
 /// The kinds that [`message_decode`] picks from by its first byte.

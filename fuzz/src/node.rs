@@ -260,18 +260,19 @@ fn entity(at: u8) -> EntityId {
     EntityId::from(["x", "y", "z", "w"][usize::from(at) % 4])
 }
 
-struct World {
-    node: Node<ChaCha8Rng>,
+/// A node, and what it has asked its host for.
+pub(crate) struct World {
+    pub(crate) node: Node<ChaCha8Rng>,
     now: u64,
     encoder: Encoder,
     wake: Option<Instant>,
     sent: Vec<(Target, Message)>,
-    slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
     asks: Vec<AskRef>,
     leases: Vec<(Owner, LeaseOrder)>,
-    stores: Vec<(Owner, StoreRequest)>,
-    disk: MemoryMap,
-    halted: bool,
+    pub(crate) stores: Vec<(Owner, StoreRequest)>,
+    pub(crate) disk: MemoryMap,
+    pub(crate) halted: bool,
     token: u64,
 }
 
@@ -291,10 +292,18 @@ impl World {
             4 => "lease-majority".parse().expect("a strategy"),
             _ => "auto-down".parse().expect("a strategy"),
         };
+        let mut world = Self::of(config, &peer(0), 0);
+        world.order(&Order::Register(true));
+        world.form(run.members % 6);
+        world
+    }
+
+    /// A node that begins at this time, with an empty disk.
+    pub(crate) fn of(config: Config, me: &UniqueAddress, now: u64) -> Self {
         let config = config.validate().expect("a preset is legal");
-        let mut world = Self {
-            node: Node::new(config, peer(0), ChaCha8Rng::seed_from_u64(1), at(0)),
-            now: 0,
+        Self {
+            node: Node::new(config, me.clone(), ChaCha8Rng::seed_from_u64(1), at(now)),
+            now,
             encoder: Encoder::new(),
             wake: None,
             sent: Vec::new(),
@@ -305,10 +314,7 @@ impl World {
             disk: MemoryMap::new(),
             halted: false,
             token: 0,
-        };
-        world.order(&Order::Register(true));
-        world.form(run.members % 6);
-        world
+        }
     }
 
     /// I form a cluster and take so many others in, who say that they saw it.
@@ -429,7 +435,7 @@ impl World {
     }
 
     /// Lets time pass, tick by tick as a host would.
-    fn pass(&mut self, micros: u64) {
+    pub(crate) fn pass(&mut self, micros: u64) {
         let until = self.now.saturating_add(micros);
         for _ in 0..TICKS_MAX {
             match self.wake.map(Instant::as_micros).filter(|wake| *wake <= until) {
@@ -448,7 +454,7 @@ impl World {
         self.now = until;
     }
 
-    fn feed(&mut self, input: Input<'_>) {
+    pub(crate) fn feed(&mut self, input: Input<'_>) {
         self.node.handle(at(self.now), input);
         for effects in 0.. {
             assert!(effects < EFFECTS_MAX, "one input, too many effects");
@@ -655,8 +661,13 @@ impl World {
         }
     }
 
-    fn order(&mut self, order: &Order) {
+    pub(crate) fn command(&mut self, command: Command) {
         self.token += 1;
+        let token = self.token;
+        self.feed(Input::Command { token, command });
+    }
+
+    fn order(&mut self, order: &Order) {
         let command = match order {
             Order::JoinSeeds(seeds) => Command::Membership(MembershipCommand::JoinSeeds(
                 seeds
@@ -696,8 +707,7 @@ impl World {
                 });
             }
         };
-        let token = self.token;
-        self.feed(Input::Command { token, command });
+        self.command(command);
     }
 
     /// A store that does what it is asked, or fails in one of its ways.
