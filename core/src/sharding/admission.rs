@@ -2,6 +2,7 @@
 //! accepted it, and end when it is refused. Until then this node answers as one that does not have the kind. Decides
 //! nothing about fields. Spec: sharding 10.11.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use crate::effect::{Answer, CommandError, ShardingCommandError};
@@ -181,10 +182,10 @@ impl Sharding {
             .is_some_and(|keeping| keeping.remember_entities.is_some());
         let passivation = passivation.unless_remembered(remembers);
         let kind = Kind::new(id, settings, &cx.config().downing.strategy);
-        let mut machines = Machines {
+        let mut machines = Box::new(Machines {
             region: Region::new(kind.clone(), passivation),
             coordinator: Coordinator::new(kind),
-        };
+        });
         if self.paused {
             machines.coordinator.on_paused();
             machines.region.on_paused();
@@ -279,7 +280,7 @@ fn check_name(settings: &KindSettings) -> Result<(), ShardingCommandError> {
 }
 
 /// Whether shards of a kind run here.
-pub(super) fn running(kinds: &BTreeMap<KindId, Machines>) -> impl Fn(KindId) -> bool {
+pub(super) fn running(kinds: &BTreeMap<KindId, Box<Machines>>) -> impl Fn(KindId) -> bool {
     |kind| {
         kinds
             .get(&kind)

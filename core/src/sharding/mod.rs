@@ -34,6 +34,7 @@ mod survey;
 mod user;
 mod watch;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -65,11 +66,11 @@ pub use state::{chain, errors, extractor, fields, ids, remember, wish};
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;
 
-/// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and
-/// [`Sharding::coordinator`].
+/// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and [`Sharding::coordinator`].
 #[derive(Clone, Debug, Default)]
 pub struct Sharding {
-    kinds: BTreeMap<KindId, Machines>,
+    /// Boxed: a node of the map has room for eleven, however few kinds there are.
+    kinds: BTreeMap<KindId, Box<Machines>>,
     asks: Asks,
     slots: Slots,
     registry: Registry,
@@ -90,7 +91,6 @@ struct Machines {
 
 impl Sharding {
     /// Sharding without a kind.
-    #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -430,7 +430,7 @@ impl Sharding {
         let Some(machines) = self.kinds.get_mut(&kind) else {
             return;
         };
-        let Machines { region, coordinator } = machines;
+        let Machines { region, coordinator } = &mut **machines;
         match body {
             ShardingBody::Register {
                 fields,
