@@ -1,7 +1,7 @@
 //! The program of the example: two nodes on tokio and the host over mio form a cluster over TCP, ask each other's entities,
 //! lose all links of the host, go on, and the host leaves. Every stage has a deadline; none sleeps.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorate_core::config::Config;
 use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
@@ -53,7 +53,7 @@ pub fn until<T>(
     what: &str,
     mut done: impl FnMut(&mut Host) -> Option<T>,
 ) -> Result<T, Failure> {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     loop {
         if let Some(found) = done(host) {
             return Ok(found);
@@ -115,16 +115,11 @@ pub fn run() -> Result<Outcome, Failure> {
     })?;
 
     let asked_by_tokio = ask_from_tokio(&runtime, &region, &mut host)?;
-    let asked_by_mio = ask_from_mio(&mut host)?;
-    let dials = host.dials();
+    let (asked_by_mio, dials) = ask_until_linked(&mut host, 0)?;
     host.cut_links();
-    let mut asked_after_cut = ask_from_mio(&mut host)?;
+    let before = host.dials();
+    let (mut asked_after_cut, dials_after_cut) = ask_until_linked(&mut host, before)?;
     asked_after_cut.extend(ask_from_tokio(&runtime, &region, &mut host)?);
-    // Control links come back with the next heartbeat.
-    let dials_after_cut = until(&mut host, "links to both others", |host| {
-        let dialed = host.dials() - dials;
-        (dialed >= 4).then_some(dialed)
-    })?;
 
     host.command(Command::Membership(MembershipCommand::Leave));
     let end = until(&mut host, "its end", |host| host.halted())?;
@@ -154,7 +149,7 @@ pub fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> 
     let region = region.clone();
     let asking = runtime.spawn(async move {
         let mut lines = Vec::new();
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         while !lines.iter().any(|line: &String| line.contains("on mio")) {
             lines.clear();
             if started.elapsed() > PATIENCE {
@@ -173,6 +168,22 @@ pub fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> 
         asking.is_finished().then_some(())
     })?;
     Ok(runtime.block_on(asking)?)
+}
+
+/// The host asks every entity, again until it has dialed two links to each of both others: the one for messages when an entity is there,
+/// the one for control with the next heartbeat. What the last asks were answered, and how often it has dialed since `before`.
+fn ask_until_linked(host: &mut Host, before: u64) -> Result<(Vec<String>, u64), Failure> {
+    let started = Instant::now();
+    loop {
+        let lines = ask_from_mio(host)?;
+        let dialed = host.dials() - before;
+        if dialed >= 4 {
+            return Ok((lines, dialed));
+        }
+        if started.elapsed() > PATIENCE {
+            return Err(format!("only {dialed} links to both others after {PATIENCE:?}").into());
+        }
+    }
 }
 
 /// The host asks every entity once.
