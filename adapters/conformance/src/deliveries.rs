@@ -72,6 +72,14 @@ fn quick() -> ToEntitiesSettings {
     }
 }
 
+/// Settings under which nothing is sent again as to a new entity because this machine is slow.
+fn patient() -> ToEntitiesSettings {
+    ToEntitiesSettings {
+        resend_idle: Duration::from_secs(60),
+        ..ToEntitiesSettings::default()
+    }
+}
+
 fn entity(number: usize) -> String {
     format!("c-{number}")
 }
@@ -115,7 +123,7 @@ pub async fn deliveries_keep_their_order_and_number_while_shards_move<A: Adapter
     for (number, node) in nodes.iter().enumerate() {
         let region = clerks(node, &seen).await;
         let producer = region.producer(format!("p-{number}"));
-        producers.push(producer.settings(quick()).start().await.expect("it starts"));
+        producers.push(producer.settings(patient()).start().await.expect("it starts"));
     }
     for producer in &producers {
         send_all::<A>(producer, ENTITIES, 0, MESSAGES / 3).await;
