@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ACCOUNTS;
 use super::entity::{Flow, Told, Transfer};
-use super::ledger::{Ledger, Readings, Verdict};
+use super::ledger::{Ledger, Readings, Settling, Verdict};
 use super::node::parsed;
 use crate::processes::{Listens, Processes};
 use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
@@ -164,11 +164,10 @@ impl Fleet {
         one.ok_or_else(|| "no node runs".to_owned())
     }
 
-    /// What every account says, once no transfer is on its way. Accounts are read one after the other: only when all have said that nothing
-    /// of theirs is, the next time none can have been read before a deposit and its sender behind it.
+    /// What every account says, once no transfer is on its way.
     pub(super) fn read(&mut self) -> Result<Readings, String> {
         let end = Instant::now() + PATIENCE;
-        let mut is_settled = false;
+        let mut settling = Settling::default();
         loop {
             let reader = self.one_that_runs()?;
             self.readings.clear();
@@ -176,13 +175,13 @@ impl Fleet {
             self.wait_until(PATIENCE, "what the accounts say", |_, who, line| {
                 (who == reader && line == Some("read")).then_some(())
             })?;
-            let open: u64 = self.readings.values().map(|told| told.open).sum();
-            if open == 0 && is_settled {
-                return Ok(std::mem::take(&mut self.readings));
-            }
-            is_settled = open == 0;
-            if Instant::now() > end {
-                return Err(format!("{open} transfers are still on their way"));
+            match settling.look(&self.readings) {
+                Ok(true) => return Ok(std::mem::take(&mut self.readings)),
+                Ok(false) => {}
+                Err(open) if Instant::now() > end => {
+                    return Err(format!("{open} transfers are still on their way"));
+                }
+                Err(_) => {}
             }
         }
     }

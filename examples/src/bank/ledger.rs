@@ -10,6 +10,26 @@ use crate::ending::Judged;
 /// All accounts, by their number.
 pub(super) type Readings = BTreeMap<u64, Told>;
 
+/// Which reading counts. Accounts are read one after the other, so one can be read before a deposit and its sender behind the confirmation:
+/// only behind a reading in which nothing was on its way is that impossible.
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    was_settled: bool,
+}
+
+impl Settling {
+    /// Whether this one counts; or how many transfers it found on their way.
+    pub(super) fn look(&mut self, found: &Readings) -> Result<bool, u64> {
+        let was_settled = std::mem::take(&mut self.was_settled);
+        let open: u64 = found.values().map(|told| told.open).sum();
+        if open > 0 {
+            return Err(open);
+        }
+        self.was_settled = true;
+        Ok(was_settled)
+    }
+}
+
 /// Everything that was said.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -171,6 +191,16 @@ mod tests {
             to,
             amount,
         }
+    }
+
+    #[test]
+    fn a_reading_counts_only_behind_one_with_nothing_on_its_way() {
+        let calm = readings(&[transfer(1, 1, 2, 5)]);
+        let mut busy = calm.clone();
+        busy.entry(1).or_default().open = 3;
+        let mut settling = Settling::default();
+        let said = [&busy, &calm, &busy, &calm, &calm, &calm].map(|found| settling.look(found));
+        assert_eq!(said, [Err(3), Ok(false), Err(3), Ok(false), Ok(true), Ok(true)]);
     }
 
     /// What accounts say that have these transfers.
