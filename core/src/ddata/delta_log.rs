@@ -165,3 +165,6 @@ impl KeyLog {
 fn size_of(delta: Option<&Delta>) -> usize {
     delta.map_or(0, Delta::size)
 }
+
+#[cfg(test)]
+mod tests;

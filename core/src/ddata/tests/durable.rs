@@ -460,3 +460,46 @@ fn i_64_a_whole_cluster_that_restarts_after_a_taking_over_counts_on() {
         );
     }
 }
+
+/// The node's process anew, with the same store.
+fn started_again(world: &World, uid: u64) -> World {
+    let store = world.peers[0].store.clone();
+    let mut again = World::new(0, |_| {});
+    let mut config = super::world::config();
+    durable(&mut config);
+    again.add_peer(crate::fixture::node("n0", uid), config, store);
+    again.all_up();
+    again.run(SECOND / 10);
+    again
+}
+
+#[test]
+fn s_227_what_the_store_refused_is_stored_later_without_another_change() {
+    let mut world = world(1);
+    world.peers[0].disk = Disk::Fails;
+    let token = world.update(0, "d", increment(7), Local);
+    world.run(SECOND / 10);
+    assert_eq!(
+        *world.answer(0, token),
+        Answer::Written(Err(WriteError::StoreFailed))
+    );
+    world.peers[0].disk = Disk::Works;
+    world.run(10 * SECOND);
+    assert_eq!(started_again(&world, 55).count(0, "d"), 7);
+}
+
+#[test]
+fn s_224_an_expired_key_is_not_back_after_a_restart() {
+    let mut world = World::new(1, |config| {
+        durable(config);
+        let rule = (Pattern::parse("d-*").unwrap(), 10 * SECOND);
+        config.ddata.expire_keys_after_inactivity = Vec::from([rule]);
+    });
+    world.update(0, "d-1", increment(1), Local);
+    world.update(0, "d2", increment(2), Local);
+    world.run(60 * SECOND);
+    assert!(world.peers[0].machine.get(&key("d-1")).is_none());
+    let again = started_again(&world, 55);
+    assert!(again.peers[0].machine.get(&key("d-1")).is_none());
+    assert_eq!(again.count(0, "d2"), 2);
+}

@@ -382,3 +382,42 @@ fn i_64_a_wall_clock_that_jumps_does_not_end_a_marker_before_others_have_heard_o
     assert!((0..2).all(|index| !mentions(&world, index, "a", &gone)));
     assert_eq!([world.count(0, "a"), world.count(1, "a")], [9; 2]);
 }
+
+/// A value with one marker.
+fn marked(marker: &Pruning) -> Envelope {
+    let mut envelope = Envelope::new(Data::empty(DataType::GCounter).unwrap());
+    envelope
+        .pruning
+        .insert(crate::fixture::node("gone", 3), marker.clone());
+    envelope
+}
+
+#[test]
+fn s_218_of_two_markers_of_a_node_the_one_that_is_further_or_ends_later_stays() {
+    let performed = |obsolete_at_ms: u64| Pruning::Performed { obsolete_at_ms };
+    let announced = |owner: &str, seen: &[&str]| Pruning::Initialized {
+        owner: crate::fixture::node(owner, 1),
+        seen: seen.iter().map(|name| crate::fixture::node(name, 1)).collect(),
+    };
+    let cases = [
+        (performed(5), performed(9), performed(9)),
+        (performed(5), announced("a", &["b"]), performed(5)),
+        (
+            announced("a", &["b"]),
+            announced("a", &["c"]),
+            announced("a", &["b", "c"]),
+        ),
+        (
+            announced("a", &["b"]),
+            announced("b", &["c"]),
+            announced("a", &["b"]),
+        ),
+    ];
+    for (left, right, both) in cases {
+        for (held, came) in [(&left, &right), (&right, &left)] {
+            let mut merged = marked(held);
+            assert_eq!(merged.merge(marked(came)), Ok(*held != both));
+            assert_eq!(merged, marked(&both), "{held:?} and {came:?}");
+        }
+    }
+}
