@@ -586,3 +586,29 @@ fn who_waits_at_the_end_of_the_node_is_told() {
     assert_eq!(world.answer(0, caller), Some(Answer::Refused(AnyError::Stopped)));
     assert_eq!(world.peers[0].journals.owned(), 0);
 }
+
+#[test]
+fn i_84_of_a_store_that_two_members_claim_nobody_is_asked_until_one_has_it_again() {
+    let mut world = World::new(3, 3, 0).up();
+    world.pass(MINUTE);
+    let [first, _, third] = [0, 1, 2].map(|at: usize| world.peers[at].fixture.me.clone());
+    let says = |store: u128| {
+        let body = VoterBody::Introduction {
+            asks: false,
+            store: Some(StoreId(store)),
+            voters: None,
+        };
+        let to = first.clone();
+        (third.clone(), first.clone(), Msg::Voter(VoterMsg { to, body }))
+    };
+    world.wire.push_back(says(1_001));
+    world.run();
+    let (_, caller) = world.asks_open(0, "a");
+    world.pass(MINUTE);
+    assert_eq!(world.answer(0, caller), None, "its own store alone is sure");
+    world.wire.push_back(says(1_002));
+    world.pass(MINUTE);
+    let answer = world.answer(0, caller);
+    let is_opened = matches!(answer, Some(Answer::Journal(JournalAnswer::Opened(_))));
+    assert!(is_opened, "{answer:?}");
+}

@@ -784,3 +784,68 @@ fn what_the_last_append_replaces_is_forgotten_and_the_numbers_go_on() {
     assert_eq!((opened.snapshot.as_ref(), opened.last), (None, 2));
     assert_eq!(opened.records[0].sequence, 2);
 }
+
+#[test]
+fn i_84_a_token_is_one_openers_and_nobody_else_reads_with_it() {
+    let mut bench = Bench::new();
+    bench.ask(request(1, term(5), Ask::Promise));
+    let from = Place::START;
+    assert_eq!(
+        bench.ask(request(2, term(5), Ask::Read { from })),
+        [Said::Refused { held: term(5) }],
+        "the same token by another opening"
+    );
+    assert_eq!(
+        bench.ask(request(1, term(5), Ask::Read { from })),
+        [page(None, vec![], None)]
+    );
+}
+
+#[test]
+fn parts_of_a_snapshot_weigh_until_the_last_has_come_and_nothing_after() {
+    let mut bench = Bench::new();
+    let snapshot = SnapshotHead {
+        through: 2,
+        covers: 2,
+        token: term(1),
+        parts: 3,
+    };
+    let keep = |snapshot: SnapshotHead, index: u32, text: &str| {
+        let bytes = bytes(text);
+        Ask::Keep {
+            snapshot,
+            index,
+            bytes,
+        }
+    };
+    bench.ask(request(1, term(1), keep(snapshot, 0, "four")));
+    assert_eq!(
+        bench.replica.waiting(),
+        (0, 4),
+        "the request is done with, its part is held"
+    );
+    bench.ask(request(1, term(1), keep(snapshot, 0, "four")));
+    assert_eq!(bench.replica.waiting(), (0, 4), "once, however often it comes");
+    bench.ask(request(1, term(1), keep(snapshot, 2, "seventy")));
+    assert_eq!(bench.replica.waiting(), (0, 11));
+    assert_eq!(
+        bench.ask(request(1, term(1), keep(snapshot, 1, "x"))),
+        [Said::Kept]
+    );
+    assert_eq!(bench.replica.waiting(), (0, 0));
+    // Those of one that is given up for a later one are given back as well.
+    let parts_of = |through: u64| SnapshotHead {
+        through,
+        covers: through,
+        token: term(1),
+        parts: 2,
+    };
+    bench.ask(request(1, term(1), keep(parts_of(5), 0, "given up")));
+    bench.ask(request(1, term(1), keep(parts_of(6), 0, "six")));
+    assert_eq!(bench.replica.waiting(), (0, 3));
+    assert_eq!(
+        bench.ask(request(1, term(1), keep(parts_of(6), 1, ""))),
+        [Said::Kept]
+    );
+    assert_eq!(bench.replica.waiting(), (0, 0));
+}
