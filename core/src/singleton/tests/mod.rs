@@ -14,6 +14,7 @@ use super::state::Phase;
 use crate::config::{Config, DowningStrategy};
 use crate::lease::protocol::LeaseOutcome;
 use crate::membership::state::member::Status;
+use crate::sharding::state::errors::AskFailure;
 
 /// Every node a hand-over is asked of has answered, and nothing is in the way.
 const SOON: Duration = Duration::from_millis(1);
@@ -488,4 +489,53 @@ fn who_never_was_responsible_does_not_hand_over_for_one_that_was_removed_a_momen
         Vec::<usize>::new(),
         "it may still run where it ran"
     );
+}
+
+/// One of whom this node has never seen the record counts as the oldest there can be, also for a member that is as old.
+#[test]
+fn s_152_a_first_member_waits_for_one_that_was_removed_and_whose_age_nobody_knows() {
+    let mut world = World::new(3);
+    world.set(&[(0, Status::Up), (1, Status::Up)]);
+    world.as_old_as_the_first(1);
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [0]);
+    world.remove(&[2]);
+    world.leave(&[0]);
+    world.run_for(MARGIN - SOON);
+    assert_eq!(world.running(), Vec::<usize>::new(), "it may still run there");
+    world.run_for(secs(3));
+    assert_eq!(world.running(), [1]);
+}
+
+#[test]
+fn s_161_a_lease_that_is_granted_to_who_has_left_the_race_is_given_back() {
+    let mut world = World::with_lease(2);
+    world.set(&[(0, Status::Up), (1, Status::Up)]);
+    assert_eq!(world.phase(0), Phase::AcquiringLease);
+    world.leave(&[0]);
+    let before = world.host(0).leases_released;
+    world.lease(0, LeaseOutcome::Granted { token: 7 });
+    assert_eq!(world.host(0).leases_released, before + 1);
+    assert_ne!(world.running(), [0]);
+}
+
+#[test]
+fn what_a_pause_held_takes_no_room_from_what_the_next_one_holds() {
+    let mut world = World::with_config(2, |config| config.singleton.buffer_bytes_max = 3);
+    world.all_up();
+    world.run_for(SOON);
+    for round in 0..3 {
+        world.pause(0);
+        let asks: Vec<_> = (0..3).map(|_| world.ask(1, secs(60))).collect();
+        let full = world.ask(1, secs(60));
+        assert_eq!(
+            world.answered(full),
+            Some(Err(AskFailure::MailboxFull)),
+            "round {round}"
+        );
+        world.still_member(0);
+        world.run_for(SOON);
+        let is_answered = |ask: &(usize, u64)| world.answered(*ask).is_some_and(|result| result.is_ok());
+        assert!(asks.iter().all(is_answered), "round {round}");
+    }
 }

@@ -151,3 +151,23 @@ fn an_ask_whose_time_is_over_does_not_count_as_sent() {
     let answer = Answer::Singleton(SingletonAnswer::Asked(result));
     assert_eq!(fixture.effects(), [Effect::Reply { token: 7, answer }]);
 }
+
+#[test]
+fn s_170_what_expired_in_the_buffer_takes_no_bytes_of_it() {
+    let mut world = World::with_config(2, |config| config.singleton.buffer_bytes_max = 3);
+    let early: Vec<_> = (0..3).map(|_| world.ask(1, secs(2))).collect();
+    world.run_for(secs(3));
+    let expired = Some(Err(AskFailure::NobodyHosts));
+    assert!(early.iter().all(|ask| world.answered(*ask) == expired));
+    let late: Vec<_> = (0..3).map(|_| world.ask(1, secs(60))).collect();
+    assert!(
+        late.iter().all(|ask| world.answered(*ask).is_none()),
+        "there is room"
+    );
+    let one_more = world.ask(1, secs(60));
+    assert_eq!(world.answered(late[0]), Some(Err(AskFailure::BufferFull)));
+    world.set(&[(0, Status::Up), (1, Status::Up)]);
+    world.run_for(secs(2));
+    assert_eq!(world.host(0).delivered, 3);
+    assert!(world.answered(one_more).is_some_and(|result| result.is_ok()));
+}

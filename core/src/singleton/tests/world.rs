@@ -14,7 +14,7 @@ use crate::fixture::{Fixture, member, node};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
 use crate::input::{EntityReport, SingletonCommand, SingletonSettings};
 use crate::lease::protocol::{LeaseOutcome, LeaseReport};
-use crate::membership::state::member::{Member, Status};
+use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::message::{Message, SingletonMsg};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -244,6 +244,12 @@ impl World {
             member.roles = Roles::new([role()], "default").unwrap();
             self.members.insert(*at, member);
         }
+        self.publish();
+    }
+
+    /// Both halves of a split took in their first member.
+    pub(super) fn as_old_as_the_first(&mut self, at: usize) {
+        self.members.get_mut(&at).expect("a member").up_number = UpNumber::FIRST;
         self.publish();
     }
 
