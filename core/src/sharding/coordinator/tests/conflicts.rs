@@ -140,3 +140,33 @@ fn b_59_that_a_shard_has_stopped_counts_under_the_term_that_asked_only() {
     rig.stopped(&b());
     assert!(!rig.coordinator.hand_offs.contains_key(&S));
 }
+
+#[test]
+fn a_conflict_that_not_all_have_marked_in_time_begins_again_and_is_never_cancelled() {
+    let mut rig = Rig::active();
+    rig.register(&b(), &[S]);
+    rig.register(&c(), &[S]);
+    rig.acks(&a());
+    rig.acks(&b());
+    let effects = rig.fire(Duration::from_secs(60));
+    let late = event(ShardingEvent::HandOffTimeout {
+        shard: S,
+        unmarked: vec![c()],
+        running: vec![],
+    });
+    assert!(effects.contains(&late), "{effects:?}");
+    let begins = ShardingBody::BeginHandOff {
+        term: term(),
+        shard: S,
+        number: 2,
+    };
+    for node in [b(), c()] {
+        assert!(effects.contains(&says(node, begins.clone())), "{effects:?}");
+    }
+    assert!(!effects.contains(&says(b(), host(S))), "nobody goes on");
+    for node in [a(), b(), c()] {
+        rig.acks(&node);
+    }
+    assert_eq!(rig.stopped(&b()), vec![]);
+    assert_ne!(rig.stopped(&c()), vec![], "it gets a home once both have stopped");
+}

@@ -126,3 +126,15 @@ fn b_58_a_token_that_nobody_can_have_given_is_rejected() {
         assert_eq!(effects, vec![Effect::Notify(rejected)]);
     }
 }
+
+#[test]
+fn s_10_16_a_home_that_says_an_old_token_during_its_hand_off_is_not_told_to_begin() {
+    let mut rig = Rig::active();
+    let (lower, higher) = (Token::new(1, 3), Token::new(1, 4));
+    rig.claims(&b(), &[(S, higher)]);
+    rig.claims(&b(), &[(S, lower)]);
+    assert_eq!(tokens_of(&rig), [(S, higher)], "what it was told has not come");
+    rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
+    rig.claims(&b(), &[(S, lower)]);
+    assert_eq!(tokens_of(&rig), [], "it is about to be told to stop");
+}

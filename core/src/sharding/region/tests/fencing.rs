@@ -145,3 +145,15 @@ fn what_stops_and_is_given_again_with_another_token_begins_anew_with_that() {
     assert!(effects.contains(&started()), "{effects:?}");
     assert_eq!(rig.region.shards[&SHARD].token.token, LATER);
 }
+
+#[test]
+fn s_10_15_a_shard_that_was_given_during_a_pause_is_not_said_to_have_stopped() {
+    let mut rig = Rig::registered(true);
+    rig.region.on_paused();
+    assert_eq!(rig.given(FIRST), []);
+    let me = node("b", 2);
+    let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(me)));
+    assert_eq!(effects, [], "it has not begun, and will");
+    let effects = rig.act(|region, shared| region.on_still_member(shared));
+    assert!(effects.contains(&started()), "{effects:?}");
+}

@@ -457,3 +457,52 @@ fn an_expired_message_is_dropped_instead_of_handed_back() {
     )));
     assert_eq!(rig.fixture.stats.sharding.entity_messages_expired, 1);
 }
+
+#[test]
+fn what_is_kept_of_a_sender_that_was_removed_is_forgotten() {
+    let mut rig = Rig::registered(true);
+    rig.act(|region, shared| region.route(shared, foreign("1", c())));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    rig.view_without(&c());
+    let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
+    assert!(effects.contains(&delivers(slot(0), "2")), "{effects:?}");
+    // The same of what is kept for one entity alone, for which there was no room.
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_messages_max = 1;
+    let mut rig = Rig::with_config(true, config);
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    rig.route("0");
+    rig.passivate_first();
+    rig.act(|region, shared| region.route(shared, foreign("1", c())));
+    let effects = rig.act(|region, shared| region.route(shared, foreign("2", c())));
+    let [one, two] = ["1", "2"].map(|text| hands_back(c(), envelope(text, None, 1)));
+    let full = event(ShardingEvent::BufferFull { messages: 1 });
+    let room = event(ShardingEvent::BufferHasRoom);
+    assert_eq!(effects, [full, one, room, two]);
+    rig.view_without(&c());
+    let entity = EntityId::from("e");
+    rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &entity));
+    let effects = rig.act(|region, shared| region.route(shared, foreign("3", c())));
+    assert!(effects.contains(&delivers(slot(1), "3")), "{effects:?}");
+}
+
+#[test]
+fn a_home_that_says_it_is_none_is_asked_for_again_at_once_or_with_the_next_retry() {
+    for at_once in [false, true] {
+        let mut rig = Rig::registered(true);
+        rig.act(|region, shared| region.seek(shared, SHARD));
+        learns(&mut rig, c());
+        rig.act(|region, shared| region.is_not_home(shared, SHARD, &a(), at_once));
+        assert_eq!(rig.region.home_of(SHARD), Some(&c()), "somebody else says so");
+        rig.act(|region, shared| region.is_not_home(shared, SHARD, &c(), at_once));
+        assert_eq!(rig.region.home_of(SHARD), None);
+        let effects = if at_once {
+            rig.act(|region, shared| region.seek(shared, SHARD))
+        } else {
+            assert!(rig.timer(RegionTimer::Retry));
+            rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Retry))
+        };
+        assert_eq!(effects, [asks_home()], "at once: {at_once}");
+    }
+}

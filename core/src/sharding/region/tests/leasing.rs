@@ -272,3 +272,42 @@ fn a_hand_off_that_is_cancelled_takes_back_nothing_whose_lease_was_lost() {
     assert_eq!(starts_in(&effects), 0);
     assert_eq!(starts_in(&rig.lease(GRANTED)), 1);
 }
+
+/// A shard of which some have not been started when its lease is lost is started from the beginning with the next one.
+#[test]
+fn s_145_nobody_of_an_earlier_lease_is_still_to_be_started_under_the_next() {
+    use super::remembering::{config, lives, slot_of};
+    use crate::sharding::state::extractor::ShardExtractor;
+    use crate::sharding::state::remember::{EntityRecovery, RememberStore};
+
+    let mut config = config();
+    config.sharding.entity_recovery = EntityRecovery::ConstantRate {
+        frequency: Duration::from_secs(2),
+        entities: 2,
+    };
+    let mut rig = Rig::with_config(true, config);
+    rig.region.kind.settings.lease = true;
+    rig.region.kind.settings.remember_entities = Some(RememberStore::Data);
+    rig.region.kind.settings.extractor = ShardExtractor::custom("third", |_, _| SHARD.0);
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    rig.hosts();
+    rig.lease(GRANTED);
+    let all = ["v", "w", "x", "y", "z"];
+    rig.load(&all);
+    let effects = rig.wait(Duration::from_secs(1));
+    assert_eq!(lives(&effects), ["start v", "start w"]);
+    let running = ["v", "w"].map(|entity| slot_of(&effects, entity));
+    rig.lease(LeaseOutcome::Lost);
+    for slot in running {
+        rig.stop(slot);
+    }
+    rig.lease(GRANTED);
+    rig.load(&all);
+    for batch in [&["start v", "start w"][..], &["start x", "start y"], &["start z"]] {
+        assert_eq!(
+            lives(&rig.wait(Duration::from_secs(2))),
+            batch,
+            "from the beginning"
+        );
+    }
+}

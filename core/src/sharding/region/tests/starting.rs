@@ -202,3 +202,14 @@ fn what_no_region_says_is_refused() {
     rig.region.kind.settings.remember_entities = None;
     assert_eq!(rig.start(&["e"]).len(), 1);
 }
+
+#[test]
+fn what_belongs_to_others_is_not_told_on_behalf_of_a_shard_that_failed() {
+    let mut rig = Rig::with_other_extractor(&["moved", "stays"]);
+    rig.wait(Duration::from_millis(1));
+    rig.lives_at(c());
+    rig.send("new");
+    let effects = rig.wait(Duration::from_secs(5));
+    assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+    assert_eq!(said(&rig.wait(RETRY * 4)), [], "what it remembers is not known");
+}
