@@ -222,4 +222,16 @@ mod tests {
         assert!(!old.may_begin(settled) && new.may_begin(settled));
         assert!(!old.may_begin([]), "nobody knows");
     }
+
+    #[test]
+    fn of_two_changes_of_one_revision_only_the_daemons_of_the_one_that_counts_begin() {
+        let first = Scale::first(4);
+        let (one, other) = (first.next(3).settled(), first.next(7).settled());
+        let begins = |scale: Scale| {
+            scale
+                .daemons()
+                .any(|daemon| daemon.may_begin([first, one, other]))
+        };
+        assert!(begins(other) && !begins(one));
+    }
 }

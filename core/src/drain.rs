@@ -328,4 +328,14 @@ mod tests {
         assert_eq!(drain.begin(), ask(Sharding));
         assert_eq!(drain.release(Singletons), (Some(Sharding), ask(Singletons)));
     }
+
+    #[test]
+    fn a_host_that_says_an_earlier_part_again_holds_up_none_that_it_let_begin() {
+        let mut drain = Drain::default();
+        drain.pace();
+        drain.begin();
+        assert_eq!(drain.release(Singletons), (None, ask(Sharding)));
+        assert_eq!(drain.release(Sharding), (None, None));
+        assert_eq!(drain.on_done(Sharding), ask(Singletons));
+    }
 }

@@ -445,4 +445,12 @@ mod tests {
         schedule.put(&id("a"), kept.get(&id("a")));
         assert!(schedule.is_empty() && schedule.next_ms().is_none());
     }
+
+    #[test]
+    fn what_was_kept_last_counts_also_where_it_is_newer_than_the_number_beside_it() {
+        let wake_up = WakeUp { at_ms: 9, version: 7 };
+        let mut restored = WakeUps::restored(2, [(id("a"), wake_up)]);
+        assert_eq!(restored.version(), 7);
+        assert_eq!(want(&mut restored, "b", 1).version, 8);
+    }
 }

@@ -266,4 +266,21 @@ mod tests {
         work.on_gone('a');
         assert_eq!(given(&mut work, 'b', 9), [7, 8]);
     }
+
+    #[test]
+    fn a_job_that_is_done_while_it_waits_is_handed_out_to_nobody_and_holds_nobody_up() {
+        let mut work = with_jobs(3);
+        assert!(work.on_done(1));
+        assert_eq!((work.waiting(), work.unfinished()), (2, 2));
+        assert_eq!(given(&mut work, 'a', 9), [2, 3]);
+    }
+
+    #[test]
+    fn a_question_that_comes_twice_counts_once() {
+        let mut work = with_jobs(2);
+        assert_eq!(work.on_pull('a', &pull(1, &[], &[])), (true, vec![]));
+        assert_eq!(given(&mut work, 'a', 1), [1]);
+        assert_eq!(work.on_pull('a', &pull(1, &[1], &[])), (false, vec![]));
+        assert_eq!(given(&mut work, 'b', 9), [2], "the other is in hand");
+    }
 }

@@ -350,3 +350,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_message_of_parts_may_have_exactly_as_many_bytes_as_one_may_have() {
+    let mut under = Under::with(ConsumerSettings {
+        window: 20,
+        message_bytes_max: 16,
+        ..ConsumerSettings::default()
+    });
+    under.sequenced(A, 1, true, BEGIN);
+    let whole: Payload = (1..=2_u64).flat_map(u64::to_le_bytes).collect();
+    let delivered = ConsumerOutput::Deliver {
+        producer: A,
+        seq: 2,
+        payload: whole,
+    };
+    assert_eq!(under.sequenced(A, 2, false, END), [delivered]);
+}
