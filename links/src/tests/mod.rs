@@ -1,6 +1,7 @@
 //! Links without a transport: a scripted node at one side, the test as the hands at the other.
 //! Spec: reliability 3b, 3c, I-44, I-92, I-93, I-95.
 
+mod aging;
 mod bulk;
 mod datagram;
 mod leak;
