@@ -302,4 +302,15 @@ mod tests {
         };
         assert_eq!(refused(unencodable), Some(DurableFailure::TooLarge));
     }
+
+    #[test]
+    fn one_that_could_not_be_handled_rests_and_is_due_again_behind_others() {
+        let mut reminders = with(0, vec![remind("a", 10, None), remind("b", 15, Some(100))]);
+        let (_, over) = reminders.due(20).expect("the first");
+        reminders.postpone(&over, 20, Duration::from_millis(30));
+        assert_eq!(reminders.next_ms(), Some(15));
+        assert_eq!(taken(&mut reminders, 49), ["b"]);
+        assert_eq!(reminders.next_ms(), Some(50));
+        assert_eq!(taken(&mut reminders, 50), ["a"]);
+    }
 }

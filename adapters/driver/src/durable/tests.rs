@@ -2,6 +2,7 @@
 //! somebody else meanwhile.
 
 mod messages;
+mod quorum;
 mod schedules;
 mod states;
 mod waking;
@@ -57,8 +58,8 @@ impl Gate {
     }
 }
 
-/// What else happens before the next opening of a log is done.
-type Intrusion = Box<dyn FnOnce() + Send>;
+/// What else happens before the next order of this name is done.
+type Intrusion = (&'static str, Box<dyn FnOnce() + Send>);
 
 /// What the test sees and sets.
 #[derive(Default)]
@@ -99,9 +100,9 @@ impl Store for Tricky {
     fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {
         let names: Vec<_> = orders.iter().map(|(_, order)| name_of(order)).collect();
         lock(&self.plan.orders).extend(&names);
-        if names.contains(&"open")
-            && let Some(intrusion) = lock(&self.plan.intrusion).take()
-        {
+        let intrudes = |(before, _): &mut Intrusion| names.contains(before);
+        let intrusion = lock(&self.plan.intrusion).take_if(intrudes);
+        if let Some((_, intrusion)) = intrusion {
             intrusion();
         }
         if !names.contains(&"append") {
@@ -301,7 +302,7 @@ fn s_10_7_a_log_is_read_behind_its_token() {
         assert_eq!(other.ask(&Command::Add(10)), Ok((11, 2, 0, None)));
         other.kill();
     };
-    *lock(&plan.intrusion) = Some(Box::new(intrusion));
+    *lock(&plan.intrusion) = Some(("open", Box::new(intrusion)));
     let mut this = counter(&here);
     assert_eq!(this.ask(&Command::Add(100)), Ok((111, 3, 2, None)));
     let orders = lock(&plan.orders).clone();
@@ -309,6 +310,23 @@ fn s_10_7_a_log_is_read_behind_its_token() {
     let read = orders.iter().position(|order| *order == "read");
     assert!(opened < read, "{orders:?}");
     this.drain();
+}
+
+#[test]
+fn s_10_7_what_another_owner_has_written_since_a_log_was_opened_is_not_applied() {
+    let stores = SharedMemoryStore::new();
+    let ((here, plan), (there, _)) = (node(&stores), node(&stores));
+    assert_eq!(counter(&there).ask(&Command::Add(1)), Ok((1, 1, 0, None)));
+    let intrusion = move || {
+        let mut next = counter(&there);
+        assert_eq!(next.ask(&Command::Add(10)), Ok((11, 2, 1, None)));
+        next.kill();
+    };
+    *lock(&plan.intrusion) = Some(("read", Box::new(intrusion)));
+    let mut this = counter(&here);
+    assert_eq!(this.ask(&Command::Read), Ok((1, 1, 1, None)), "as it was opened");
+    assert_eq!(this.ask(&Command::Add(100)), failed(DurableFailure::Fenced));
+    assert_eq!(counter(&here).ask(&Command::Read), Ok((11, 2, 2, None)));
 }
 
 #[test]
@@ -507,6 +525,24 @@ fn a_recovery_begins_with_the_newest_snapshot() {
         let snapshot = snapshot.expect("there is one");
         assert_eq!(snapshot + replayed, events);
         assert!(replayed <= 10, "{replayed}");
+    }
+}
+
+#[test]
+fn bytes_that_were_replayed_count_to_the_next_snapshot() {
+    let (node, plan) = node(&SharedMemoryStore::new());
+    let retention = Retention::events_only().or_bytes(100);
+    let keeps = || {
+        lock(&plan.orders)
+            .iter()
+            .filter(|order| **order == "keep")
+            .count()
+    };
+    for kept in [0, 0, 1] {
+        let mut counter = counter_with(&node, retention);
+        assert!(counter.ask(&Command::Name("x".repeat(40))).is_ok());
+        counter.drain();
+        assert_eq!(keeps(), kept, "a third of it each");
     }
 }
 

@@ -201,4 +201,18 @@ mod tests {
         );
         assert!(!said.contains(&Found::TooLong));
     }
+
+    #[test]
+    fn an_executor_that_went_on_is_looked_at_as_often_before_it_stands_still_again() {
+        let mut executor = Executor::default();
+        for _ in 0..3 {
+            let (_, task) = executor.look(LIMIT);
+            let mut task = pin!(task.expect("the last one has run"));
+            for _ in 0..2 {
+                assert_eq!(executor.look(LIMIT).0, Found::Nothing);
+            }
+            let done = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(done.is_ready());
+        }
+    }
 }

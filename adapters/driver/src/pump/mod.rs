@@ -12,6 +12,8 @@ mod base;
 mod callers;
 mod data;
 mod door;
+#[cfg(test)]
+mod door_tests;
 mod effects;
 mod ending;
 mod entities;

@@ -153,3 +153,37 @@ impl std::fmt::Debug for Replies {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync;
+
+    fn registers(replies: &mut Replies) -> Token {
+        replies.insert(Waiting::Register {
+            reply: sync::oneshot().0,
+            forget: Some(KindId::of("k")),
+        })
+    }
+
+    #[test]
+    fn a_new_kind_is_forgotten_if_it_is_refused_and_only_then() {
+        let mut replies = Replies::default();
+        let token = registers(&mut replies);
+        assert!(replies.answer(token, Answer::Done).is_none());
+        assert!(
+            replies.answer(token, Answer::Done).is_none(),
+            "nobody waits any more"
+        );
+        let token = registers(&mut replies);
+        let follows = replies.answer(token, Answer::Refused(CommandError::Stopped));
+        assert!(matches!(follows, Some(Follows::Forget(kind)) if kind == KindId::of("k")));
+        let known = Waiting::Register {
+            reply: sync::oneshot().0,
+            forget: None,
+        };
+        let token = replies.insert(known);
+        let follows = replies.answer(token, Answer::Refused(CommandError::Stopped));
+        assert!(follows.is_none(), "it was there before");
+    }
+}

@@ -181,3 +181,20 @@ fn an_ask_is_answered_and_a_message_that_is_not_taken_is_told_of() {
     };
     assert_eq!(bench.published(), [lost]);
 }
+
+#[test]
+fn an_instance_lives_until_its_own_end_is_reported_and_the_node_does_not_end_before() {
+    let mut bench = Bench::new();
+    drop(bench.register_billing(false));
+    bench.answers(1, Answer::Done);
+    let _task = bench.starts_billing().expect("it is known");
+    assert!(!bench.pump.forget_ended_entities(), "it runs");
+    let of = |generation: u32| EntityReport::Stopped {
+        slot: Slot { generation, ..SLOT },
+    };
+    for (generation, lives) in [(0, 1), (2, 1), (1, 0), (1, 0)] {
+        bench.pump.instance_reports.push_back(of(generation));
+        assert_eq!(bench.pump.forget_ended_entities(), lives == 0, "{generation}");
+        assert_eq!(bench.pump.stats().host.singletons, lives, "{generation}");
+    }
+}
