@@ -7,7 +7,7 @@ use quorate_core::config::DowningStrategy;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
 use quorate_core::message::MembershipMsg;
-use quorate_tests::sim::{Sim, all_up, secs};
+use quorate_tests::sim::{Sim, all_up, secs, starts};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -349,4 +349,27 @@ fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
     assert_eq!(alone.stats().node.rejected_wire, 4);
     assert!(std::sync::Arc::ptr_eq(&before, alone.view()));
     assert_eq!(alone.view().self_status(), Status::Up);
+}
+
+#[test]
+fn m_164_five_nodes_that_start_at_once_with_each_other_as_seeds_are_up_everywhere_within_four_seconds() {
+    for seed in 0..200 {
+        let start = starts::at_once(seed, 5, false);
+        assert_eq!(start.violation, None, "seed {seed}");
+        assert!(
+            start.up.is_some_and(|up| up <= secs(4)),
+            "seed {seed}: {:?}",
+            start.up
+        );
+    }
+}
+
+#[test]
+fn m_169_nodes_that_start_at_once_form_one_cluster_whatever_is_lost() {
+    for seed in 0..300 {
+        let nodes = 2 + usize::try_from(seed % 6).expect("a small number");
+        let start = starts::at_once(seed, nodes, true);
+        assert_eq!(start.violation, None, "seed {seed}");
+        assert!(start.up.is_some(), "seed {seed}: {nodes} nodes, no one cluster");
+    }
 }

@@ -19,8 +19,9 @@ pub struct MembershipConfig {
     /// Delay before the first periodic task (default 1 s, > 0; a longer interval waits its own length). Mirrors
     /// `periodic-tasks-initial-delay`.
     pub periodic_tasks_initial_delay: Duration,
-    /// How long the first seed waits for the other seeds before it forms a cluster, and how long other nodes wait before
-    /// they ask the seeds again (default 5 s, > 0). Mirrors `seed-node-timeout`.
+    /// How long the first seed waits for the other seeds before it forms a cluster, and how long other nodes ask the seeds in
+    /// vain before they say so (default 5 s, > 0). Seeds are asked every half second, or five times within it if that is more often.
+    /// Mirrors `seed-node-timeout`.
     pub seed_node_timeout: Duration,
     /// How long a joining node waits for its Welcome before it asks again (default 10 s, > 0). Mirrors
     /// `retry-unsuccessful-join-after`.

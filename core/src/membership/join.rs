@@ -171,6 +171,8 @@ impl Membership {
         ));
         self.update(cx, next);
         self.welcome(cx, from);
+        // Joiners that start at once are admitted by several members: the leader waits for all of them, so it should know.
+        self.tell_leader(cx);
     }
 
     /// Says no, to the joiner and to the users here.

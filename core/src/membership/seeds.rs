@@ -22,9 +22,9 @@ use crate::reject::{MembershipRejection, Rejection};
 use crate::time::Instant;
 use crate::timer::MembershipTimer;
 
-/// Seeds that have not answered are asked this often, or five times within the timeout if that is shorter: the first answer
-/// may be lost with a link to the node that was at this address before.
-const SEED_RETRY_MAX: Duration = Duration::from_secs(1);
+/// All seeds are asked this often, or five times within the timeout if that is shorter: an answer may be lost with a link to
+/// the node that was at this address before, and one that was in no cluster a moment ago may be in one now.
+const SEED_RETRY_MAX: Duration = Duration::from_millis(500);
 /// A joiner that one seed refused for its settings waits so long for what the others say, and no longer than its seed timeout:
 /// it halts in any case, and those who mend it should hear of all at once.
 const REFUSALS_HEARD_MAX: Duration = Duration::from_secs(1);
@@ -68,10 +68,16 @@ impl ToldDiffering {
 }
 
 impl Seeding {
-    /// Contacts that have said nothing so far.
-    fn unanswered(&self, me: &Address) -> BTreeSet<Address> {
-        let silent = |contact: &&Address| *contact != me && !self.answers.contains_key(*contact);
-        self.contacts.iter().filter(silent).cloned().collect()
+    /// The contacts besides this node, each once.
+    fn others(&self, me: &Address) -> BTreeSet<Address> {
+        let other = |contact: &&Address| *contact != me;
+        self.contacts.iter().filter(other).cloned().collect()
+    }
+
+    /// Whether no contact is left that has said nothing.
+    fn is_answered(&self, me: &Address) -> bool {
+        let has_answered = |contact: &Address| contact == me || self.answers.contains_key(contact);
+        self.contacts.iter().all(has_answered)
     }
 
     /// Whether a seed would not have this node as it is.
@@ -122,22 +128,22 @@ impl Membership {
             attempt,
             until: cx.mono() + cx.config().membership.seed_node_timeout,
         };
-        if seeding.unanswered(me).is_empty() {
+        if seeding.is_answered(me) {
             return self.form_cluster(cx);
         }
         if seeding.first && attempt == 1 {
             cx.wake(MembershipTimer::SeedSelfJoin, seeding.until);
         }
-        self.ask_unanswered(cx, seeding);
+        self.ask_others(cx, seeding);
         self.publish(cx);
     }
 
-    fn ask_unanswered(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
+    fn ask_others(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
         let ask = InitJoin {
             config_digest: cx.config().compatibility_digest(),
             settings: cx.config().shared_settings().clone(),
         };
-        for contact in &seeding.unanswered(cx.me().address()) {
+        for contact in &seeding.others(cx.me().address()) {
             let ask = MembershipMsg::InitJoin(ask.clone());
             cx.send_to_address(contact, ask);
         }
@@ -146,7 +152,7 @@ impl Membership {
         self.joining = Joining::Seeding(seeding);
     }
 
-    /// Nobody answered for a while: ask again. Or a seed refused, and the others have had their time.
+    /// Nobody has taken this node in: ask again. Or a seed refused, and the others have had their time.
     pub(super) fn on_seed_retry(&mut self, cx: &mut Cx<'_>) {
         let Joining::Seeding(seeding) = &self.joining else {
             return;
@@ -165,7 +171,7 @@ impl Membership {
             seeding.attempt = seeding.attempt.saturating_add(1);
             cx.notify(MembershipEvent::JoinFailed { reason });
         }
-        self.ask_unanswered(cx, seeding);
+        self.ask_others(cx, seeding);
     }
 
     /// The first seed has waited long enough for the others.
@@ -257,7 +263,7 @@ impl Membership {
         }
         let was_refused = seeding.is_refused();
         seeding.answers.insert(seed.clone(), answer);
-        let is_last = seeding.unanswered(cx.me().address()).is_empty();
+        let is_last = seeding.is_answered(cx.me().address());
         if seeding.is_refused() && is_last {
             self.end_refused(cx);
         } else if seeding.is_refused() && !was_refused {

@@ -200,8 +200,8 @@ impl Membership {
         }
     }
 
-    /// Lets the leader know at once that this node has seen its state; or acts itself.
-    fn tell_leader(&self, cx: &mut Cx<'_>) {
+    /// Lets the leader know at once what this node has seen or changed; or acts itself.
+    pub(super) fn tell_leader(&self, cx: &mut Cx<'_>) {
         match leader::acting_leader(&self.gossip, cx.me()) {
             Some(leader) if leader != *cx.me() => self.push_to(cx, &leader),
             Some(_) | None => self.wake_if_converged(cx),

@@ -9,6 +9,7 @@ use lexopt::prelude::{Long, ValueExt};
 use quorate_tests::sim::campaign::{self, Outcome, Report};
 use quorate_tests::sim::figures::{self, Scenario};
 use quorate_tests::sim::plan::{Plan, Profile};
+use quorate_tests::sim::starts;
 use quorate_tests::sim::{FaultKind, Show};
 use serde_json::{Map, Value, json};
 
@@ -39,6 +40,8 @@ Runs the deterministic cluster simulator.
   --keep-going     run all seeds even after a violation
   --scenario S     join, crash or cold-start of --nodes N (up to 10000) with the documented timings: virtual
                    seconds, messages and bytes per node, beside those of the reference's algorithm
+  --starts         for each seed --nodes N start at once, each with all of them as seed nodes, while up to 30 %
+                   of all frames are lost (with --faults none, none): they have to form exactly one cluster
   --json           the last line of the output is one JSON object
   --hash           print the hash of each seed's trace
   --trace          print what happens (with one seed)
@@ -49,6 +52,7 @@ struct Options {
     nodes: usize,
     mix: bool,
     scenario: Option<Scenario>,
+    starts: bool,
     profile: Profile,
     chaos: Option<u64>,
     coverage: u64,
@@ -77,6 +81,9 @@ fn main() -> ExitCode {
     };
     if let Some(scenario) = options.scenario {
         return measure(scenario, &options);
+    }
+    if options.starts {
+        return start_at_once(&options);
     }
     let plan = plan_of(&options);
     if options.fresh {
@@ -164,6 +171,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         nodes: 5,
         mix: false,
         scenario: None,
+        starts: false,
         profile: Profile::Sharding,
         chaos: None,
         coverage: 0,
@@ -186,6 +194,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         match argument {
             Long("nodes") => options.nodes = parser.value()?.parse_with(|text| in_range(text, 1, 10_000))?,
             Long("scenario") => options.scenario = Some(parser.value()?.parse_with(parse_scenario)?),
+            Long("starts") => options.starts = true,
             Long("mix") => options.mix = true,
             Long("profile") => options.profile = parser.value()?.parse_with(parse_profile)?,
             Long("chaos") => {
@@ -309,6 +318,48 @@ fn measure(scenario: Scenario, options: &Options) -> ExitCode {
         );
     }
     if known.is_some() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Starts all nodes at once, once for each seed, and says what came of it.
+fn start_at_once(options: &Options) -> ExitCode {
+    let (begun, with_loss) = (std::time::Instant::now(), options.faults != Some(Vec::new()));
+    let mut times = Vec::new();
+    for seed in options.seeds.clone() {
+        let start = starts::at_once(seed, options.nodes, with_loss);
+        times.extend(start.up);
+        if start.up.is_none() || start.violation.is_some() {
+            let why = start
+                .violation
+                .map_or_else(String::new, |broken| format!(": {broken}"));
+            println!("VIOLATION seed {seed}: not one cluster within a minute{why}");
+        }
+    }
+    times.sort_unstable();
+    let at = |share: usize| {
+        figures::seconds(
+            times
+                .get(times.len() * share / 100)
+                .map(|time| time.as_secs_f64()),
+        )
+    };
+    let (seeds, last) = (
+        options.seeds.end - options.seeds.start,
+        times.last().copied().unwrap_or_default(),
+    );
+    println!(
+        "{} of {seeds} starts of {} nodes formed one cluster; Up everywhere after {} (half), {} (99 %), {:.2} s (all); {:.1} s",
+        times.len(),
+        options.nodes,
+        at(50),
+        at(99),
+        last.as_secs_f64(),
+        begun.elapsed().as_secs_f64()
+    );
+    if times.len() as u64 == seeds {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -203,7 +203,7 @@ fn knows(sim: &Sim, index: usize, node: &UniqueAddress) -> bool {
     sim.view(index).member(node).is_some()
 }
 
-fn all_are_up(sim: &Sim, index: usize, nodes: usize) -> bool {
+pub(super) fn all_are_up(sim: &Sim, index: usize, nodes: usize) -> bool {
     let members = sim.view(index).members();
     members.len() == nodes && members.iter().all(|m| m.status == Status::Up)
 }

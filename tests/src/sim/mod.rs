@@ -32,6 +32,7 @@ mod safety;
 mod script;
 mod shard_leases;
 mod singletons;
+pub mod starts;
 mod store;
 mod trace;
 mod violation;

@@ -56,6 +56,16 @@ fn f_37_a_member_that_is_down_or_exiting_admits_nobody() {
 }
 
 #[test]
+fn m_164_the_leader_hears_at_once_whom_another_member_admitted() {
+    let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
+    rig.join("d");
+    assert_eq!(rig.sent(), "welcome>d gossip>a");
+    assert_eq!(rig.members(), "a b c dJ");
+    rig.join("d");
+    assert_eq!(rig.sent(), "welcome>d", "it was admitted once");
+}
+
+#[test]
 fn a_joiner_is_added_as_joining_and_welcomed_with_the_new_state() {
     let mut rig = Rig::member("a", state("a b", "a b", "a"));
     rig.join("d");
