@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use quorate_core::config::Config;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
-use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Security, Termination};
+use quorate_driver::{
+    Adapter, Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, ShutdownCause,
+    ShutdownEvent, Termination,
+};
 
 use super::support::{all_up, cluster_with, eventually, suspected, within};
 
@@ -112,6 +115,7 @@ pub async fn a_node_whose_executor_stands_still_leaves<A: Adapter>(security: &Se
     let nodes = cluster_with::<A>(1, security, impatient).await;
     let node = &nodes[0];
     assert!(node.is_ready());
+    let mut events = node.events();
     let hold = Hold::of(3 * HELD);
     let region = blockers(node, &hold).await;
     for number in 0..BLOCKERS {
@@ -134,4 +138,14 @@ pub async fn a_node_whose_executor_stands_still_leaves<A: Adapter>(security: &Se
     );
     let left = within::<A, _>("the node has left", node.terminated()).await;
     assert_eq!(left, Termination::Halted(HaltReason::Left));
+    let cause = within::<A, _>("it says why it ended", async {
+        loop {
+            if let ClusterEvent::Shutdown(ShutdownEvent::Begun { cause }) =
+                events.next().await.expect("it was said")
+            {
+                return cause;
+            }
+        }
+    });
+    assert_eq!(cause.await, ShutdownCause::ExecutorStalled);
 }

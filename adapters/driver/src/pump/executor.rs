@@ -45,6 +45,8 @@ pub(crate) struct Executor {
     /// Looks since it was given.
     looks: u32,
     stalled: bool,
+    /// The node was told to leave for it.
+    gave_up: bool,
 }
 
 impl Executor {
@@ -143,9 +145,15 @@ impl<M: Machine> Pump<M> {
             target: "cluster::membership", event = "leaving_stalled", me = %self.base.me, ?waited,
             "the application's executor has made no progress for `executor.stall_timeout`: this node leaves"
         );
+        self.executor.gave_up = true;
         let token = self.replies.insert(Waiting::Nobody);
         let command = Command::Membership(MembershipCommand::Leave);
         self.node.handle(self.base.now, Input::Command { token, command });
+    }
+
+    /// Whether this node leaves because its executor stood still for too long.
+    pub(crate) const fn gave_up_place(&self) -> bool {
+        self.executor.gave_up
     }
 
     /// Whether work can be done here: the executor runs, and the node does not doubt that it is a member.

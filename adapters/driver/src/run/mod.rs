@@ -285,7 +285,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         let status = view.self_status();
         self.shown = Some((Arc::clone(view), is_able));
         if std::mem::replace(&mut self.status, status) != status {
-            self.shared.life.see(status);
+            self.shared.life.see(status, self.pump.gave_up_place());
         }
     }
 

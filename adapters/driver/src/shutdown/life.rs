@@ -23,6 +23,8 @@ struct Facts {
     status: Status,
     /// It was asked here to end.
     is_wanted: bool,
+    /// It leaves because its executor stands still.
+    is_stalled: bool,
     /// Its shards, and its singletons, were handed over.
     has_no_shards: bool,
     has_no_singletons: bool,
@@ -43,7 +45,12 @@ impl Facts {
         if self.is_wanted {
             return Some(ShutdownCause::Asked);
         }
-        matches!(self.status, Status::Leaving | Status::Exiting).then_some(ShutdownCause::MadeToLeave)
+        let cause = if self.is_stalled {
+            ShutdownCause::ExecutorStalled
+        } else {
+            ShutdownCause::MadeToLeave
+        };
+        matches!(self.status, Status::Leaving | Status::Exiting).then_some(cause)
     }
 
     /// Whether the node has done what it does in this phase.
@@ -130,6 +137,7 @@ impl Life {
             facts: Facts {
                 status: Status::Removed,
                 is_wanted: false,
+                is_stalled: false,
                 has_no_shards: false,
                 has_no_singletons: false,
                 out: None,
@@ -219,9 +227,9 @@ impl Life {
         self.learn(|facts| facts.is_cut = true);
     }
 
-    /// The loop has another status.
-    pub(crate) fn see(&self, status: Status) {
-        self.learn(|facts| facts.status = status);
+    /// The loop has another status, and may have given up its place because the executor stands still.
+    pub(crate) fn see(&self, status: Status, is_stalled: bool) {
+        self.learn(|facts| (facts.status, facts.is_stalled) = (status, is_stalled));
     }
 
     /// The node is no member any more.

@@ -48,6 +48,8 @@ pub enum ShutdownCause {
     Asked,
     /// Another member had this node leave.
     MadeToLeave,
+    /// The application's executor made no progress for `executor.stall_timeout`, so that this node gave up its place.
+    ExecutorStalled,
     /// The node has ended by itself: it was downed or removed, or it could not join.
     Ended(Termination),
 }
@@ -58,6 +60,9 @@ impl fmt::Display for ShutdownCause {
         match self {
             Self::Asked => f.write_str("it was asked to"),
             Self::MadeToLeave => f.write_str("another member has it leave"),
+            Self::ExecutorStalled => {
+                f.write_str("its executor made no progress for `executor.stall_timeout`")
+            }
             Self::Ended(termination) => termination.fmt(f),
         }
     }
