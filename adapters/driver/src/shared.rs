@@ -23,7 +23,7 @@ use crate::allocating::Decider;
 use crate::background::Background;
 pub(crate) use crate::commands::{ControlCommand, DataCommand, Recipient, UserCommand};
 use crate::data::Places;
-use crate::delivery::DeliveryCounters;
+use crate::delivery::{DeliveryCounters, QueueBounds};
 use crate::entity::Starter;
 use crate::error::{ClusterError, RegionError, SingletonError, TellError};
 use crate::events::{ClusterEvent, Hub};
@@ -101,6 +101,8 @@ pub(crate) struct Shared {
     pub(crate) store: Option<StoreAccess>,
     /// Whether several stores of the cluster keep logs.
     pub(crate) keeps_logs: bool,
+    /// How much durable producers and work queues may keep.
+    pub(crate) queue_bounds: QueueBounds,
     /// How often daemons are seen to.
     pub(crate) keep_alive_interval: Duration,
     /// How long one may take to end.
@@ -143,6 +145,7 @@ impl Shared {
             // Drawn for this incarnation.
             openers: AtomicU64::new(me.uid()),
             keeps_logs: config.journal.voters > 0,
+            queue_bounds: QueueBounds::of(config),
             keep_alive_interval: config.sharding.daemon_keep_alive_interval,
             handoff_timeout: config.sharding.handoff_timeout,
             me,

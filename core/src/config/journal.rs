@@ -19,7 +19,8 @@ pub struct JournalConfig {
     /// append may be larger: up to that limit, or 4 MiB.
     pub page_bytes: usize,
     /// Bytes of a log behind its newest snapshot (default 64 MiB, 64 KiB to 1 GiB): as much as the next owner reads, writes back and holds.
-    /// Past it an append is refused until a snapshot is kept.
+    /// Past it an append is refused until a snapshot is kept, or what is needed no more is forgotten. Durable producers and work queues take
+    /// messages of up to an eighth of it, and half of it for those that nobody has confirmed.
     pub log_bytes_max: usize,
     /// Logs that this node may own at once (default 100,000, 1 to 10,000,000): some hundred bytes each while nothing is written.
     pub open_logs_max: usize,

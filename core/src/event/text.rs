@@ -105,6 +105,16 @@ impl Display for JournalEvent {
             Self::Damaged => {
                 f.write_str("what the store holds of logs is damaged; this node does not vote about it")
             }
+            Self::NearlyFull {
+                log,
+                bytes,
+                bytes_max,
+            } => {
+                write!(
+                    f,
+                    "{log} has {bytes} of {bytes_max} bytes, and no appends beyond them"
+                )
+            }
             Self::Fenced { log, held } => write!(f, "token {held} owns {log}; this node does not"),
         }
     }

@@ -23,11 +23,17 @@ impl Journals {
                 opener,
                 expected,
                 records,
+                upkeep,
             } => {
-                let call =
-                    |writer: &mut Writer, out: &mut Vec<WriterOutput>| writer.append(expected, records, out);
-                self.with_writer(cx, &log, opener, call, |log| log.appending = Some(caller))
-                    .unwrap_or_else(|error| refuse(cx, caller, error));
+                let call = |writer: &mut Writer, out: &mut Vec<WriterOutput>| {
+                    writer.append(expected, records, upkeep, out)
+                };
+                let appended = self.with_writer(cx, &log, opener, call, |log| log.appending = Some(caller));
+                if let Err(error) = appended {
+                    cx.counters().appends_refused +=
+                        u64::from(error == CommandError::Refused(WriterError::Full));
+                    refuse(cx, caller, error);
+                }
             }
             Command::Keep {
                 log,

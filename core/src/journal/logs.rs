@@ -153,6 +153,15 @@ impl Journals {
                     let caller = self.logs.get_mut(name).and_then(|log| log.keeping.take());
                     answer(cx, caller, Answer::Kept);
                 }
+                WriterOutput::NearlyFull { bytes } => {
+                    let log = Arc::clone(name);
+                    let bytes_max = cx.config().journal.log_bytes_max;
+                    cx.notify(Event::NearlyFull {
+                        log,
+                        bytes,
+                        bytes_max,
+                    });
+                }
                 WriterOutput::TakeAgain { attempt } => {
                     cx.counters().tokens_refused += 1;
                     let at = cx.mono() + rest(cx, attempt);

@@ -112,6 +112,9 @@ pub enum Command {
         expected: Sequence,
         /// At least one.
         records: Vec<Bytes>,
+        /// It makes the log shorter, as what is written anew so that what stands before it can be forgotten: a full log has room for it,
+        /// a quarter of `journal.log_bytes_max` more.
+        upkeep: bool,
     },
     /// Keep what all records amount to, in place of them. Answered with [`Answer::Kept`].
     Keep {
@@ -221,6 +224,15 @@ pub enum Event {
     },
     /// What the store holds about the voters, or of a log, fails its checksum: this node does not vote about it.
     Damaged,
+    /// A log that this node owns has four fifths of the bytes that it may have. Said once, and again after it had less than half.
+    NearlyFull {
+        /// The log.
+        log: LogName,
+        /// Bytes behind its newest snapshot.
+        bytes: usize,
+        /// The setting.
+        bytes_max: usize,
+    },
     /// Somebody else owns a log that this node owned, or tried to own.
     Fenced {
         /// The log.

@@ -2,5 +2,6 @@
 
 mod machine;
 mod model;
+mod room;
 mod rules;
 mod world;

@@ -5,6 +5,7 @@
 //! `opening` finds out what the log is. A writer has no clock: whoever holds it calls [`Writer::repeat`] while
 //! [`Writer::is_waiting`], and [`Writer::take_again`] some time after it was told [`WriterOutput::TakeAgain`].
 
+mod extent;
 mod opening;
 mod stages;
 mod words;
@@ -13,12 +14,17 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::extent::{Extent, Prefix};
 use self::opening::{Opening, WriteBack};
 pub use self::words::{WriterBounds, WriterOutput, WriterSettings};
 use super::protocol::{Ask, ENTRIES_MAX, NUMBER_MAX, PARTS_MAX, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
-use super::state::{Entry, Position, SnapshotHead, StoreId, WriterEnd, WriterError};
+use super::state::{Entry, SnapshotHead, StoreId, WriterEnd, WriterError};
 use crate::store::{Bytes, Sequence};
 use crate::token::Token;
+
+/// A log is nearly full when so many parts of so many of what it may have are there: time for people to see why it does not become
+/// shorter before an append is refused.
+const NEARLY_FULL: (usize, usize) = (4, 5);
 
 /// A question to all stores, and who has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,31 +43,14 @@ enum Stage {
     Ended,
 }
 
-/// What of the log a majority has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Extent {
-    /// The last entry.
-    position: Position,
-    /// The last record.
-    last: Sequence,
-    /// The last entry that the newest snapshot covers.
-    covered: Position,
-    /// Bytes of the entries behind that.
-    bytes: usize,
-    /// Of those the last one's.
-    last_bytes: usize,
-    /// The records of the last entry.
-    last_records: u64,
-}
-
 /// A snapshot on its way.
 #[derive(Clone, Debug)]
 struct Keeping {
     flight: Flight,
     snapshot: SnapshotHead,
     parts: Vec<Bytes>,
-    /// Bytes of the entries that it covers.
-    frees: usize,
+    /// What it takes the place of.
+    frees: Prefix,
 }
 
 /// See the module.
@@ -78,6 +67,8 @@ pub struct Writer {
     extent: Extent,
     appending: Option<(Flight, Entry)>,
     keeping: Option<Keeping>,
+    /// It was said that the log is nearly full.
+    is_nearly_full: bool,
 }
 
 impl Writer {
@@ -95,6 +86,7 @@ impl Writer {
             extent: Extent::default(),
             appending: None,
             keeping: None,
+            is_nearly_full: false,
         };
         writer.begin(out);
         writer
@@ -113,7 +105,8 @@ impl Writer {
         }
     }
 
-    /// Adds records behind `expected`, as one: all of them will be in the log or none.
+    /// Adds records behind `expected`, as one: all of them will be in the log or none. What is `upkeep` makes the log shorter once it is
+    /// there, so that a full log has room for it: a quarter more.
     ///
     /// # Errors
     /// [`WriterError`]; nothing was done.
@@ -121,21 +114,22 @@ impl Writer {
         &mut self,
         expected: Sequence,
         records: Vec<Bytes>,
+        upkeep: bool,
         out: &mut Vec<WriterOutput>,
     ) -> Result<(), WriterError> {
         self.ensure_open()?;
         if self.appending.is_some() {
             return Err(WriterError::InFlight);
         }
-        if expected != self.extent.last {
+        if expected != self.extent.last() {
             return Err(WriterError::SequenceConflict {
-                last: self.extent.last,
+                last: self.extent.last(),
             });
         }
         let entry = Entry {
-            position: self.extent.position.saturating_add(1),
+            position: self.extent.position().saturating_add(1),
             origin: self.token,
-            first: self.extent.last.saturating_add(1),
+            first: self.extent.last().saturating_add(1),
             records,
         };
         let bounds = self.settings.bounds;
@@ -145,7 +139,9 @@ impl Writer {
         if !fits {
             return Err(WriterError::TooLarge);
         }
-        if self.extent.bytes.saturating_add(entry.bytes()) > bounds.log_bytes_max {
+        let reserve = if upkeep { bounds.log_bytes_max / 4 } else { 0 };
+        let most = bounds.log_bytes_max.saturating_add(reserve);
+        if self.extent.bytes().saturating_add(entry.bytes()) > most {
             return Err(WriterError::Full);
         }
         let flight = self.flight();
@@ -168,9 +164,9 @@ impl Writer {
         if self.keeping.is_some() {
             return Err(WriterError::InFlight);
         }
-        if covers != self.extent.last {
+        if covers != self.extent.last() {
             return Err(WriterError::SequenceConflict {
-                last: self.extent.last,
+                last: self.extent.last(),
             });
         }
         let part_bytes = self.settings.bounds.page_bytes.max(1);
@@ -184,18 +180,12 @@ impl Writer {
         let Some(count) = count.filter(|_| state.len() <= SNAPSHOT_BYTES_MAX) else {
             return Err(WriterError::TooLarge);
         };
-        let snapshot = SnapshotHead {
-            through: self.extent.position,
-            covers,
-            token: self.token,
-            parts: count,
-        };
-        self.send_snapshot(snapshot, parts, self.extent.bytes, out);
+        self.send_snapshot((count, parts), self.extent.all(), out);
         Ok(())
     }
 
-    /// Forgets the records up to `through`, and the snapshot with them: for a log whose last record says everything. It may keep
-    /// more than that: what is appended as one is forgotten as one, and of earlier appends than the last only all together.
+    /// Forgets the records up to `through`, and the snapshot with them: for a log in which later records say what earlier ones did. It may
+    /// keep some more than that: what is appended as one is forgotten as one, and a long log is cut behind every few entries.
     ///
     /// # Errors
     /// [`WriterError`]; nothing was done.
@@ -204,38 +194,28 @@ impl Writer {
         if self.keeping.is_some() {
             return Err(WriterError::InFlight);
         }
-        let extent = self.extent;
-        let before = extent.last.saturating_sub(extent.last_records);
-        let (position, covers, frees) = if through >= extent.last {
-            (extent.position, extent.last, extent.bytes)
-        } else if through >= before {
-            let position = extent.position.saturating_sub(1);
-            (position, before, extent.bytes.saturating_sub(extent.last_bytes))
-        } else {
-            (0, 0, 0)
-        };
-        if position <= extent.covered {
-            out.push(WriterOutput::Kept { covers: through });
-            return Ok(());
+        match self.extent.through(through) {
+            Some(prefix) => {
+                let nothing = alloc::vec![Bytes::from([].as_slice())];
+                self.send_snapshot((0, nothing), prefix, out);
+            }
+            None => out.push(WriterOutput::Kept { covers: through }),
         }
-        let nothing = alloc::vec![Bytes::from([].as_slice())];
-        let snapshot = SnapshotHead {
-            through: position,
-            covers,
-            token: self.token,
-            parts: 0,
-        };
-        self.send_snapshot(snapshot, nothing, frees, out);
         Ok(())
     }
 
     fn send_snapshot(
         &mut self,
-        snapshot: SnapshotHead,
-        parts: Vec<Bytes>,
-        frees: usize,
+        (count, parts): (u32, Vec<Bytes>),
+        frees: Prefix,
         out: &mut Vec<WriterOutput>,
     ) {
+        let snapshot = SnapshotHead {
+            through: frees.through,
+            covers: frees.covers,
+            token: self.token,
+            parts: count,
+        };
         self.keeping = Some(Keeping {
             flight: self.flight(),
             snapshot,
@@ -243,6 +223,18 @@ impl Writer {
             frees,
         });
         self.repeat_keep(out);
+    }
+
+    /// Says once that the log is nearly full, and again after it was less than half full.
+    fn look_at_room(&mut self, out: &mut Vec<WriterOutput>) {
+        let (bytes, bytes_max) = (self.extent.bytes(), self.settings.bounds.log_bytes_max);
+        if bytes >= bytes_max / NEARLY_FULL.1 * NEARLY_FULL.0 {
+            if !core::mem::replace(&mut self.is_nearly_full, true) {
+                out.push(WriterOutput::NearlyFull { bytes });
+            }
+        } else if bytes < bytes_max / 2 {
+            self.is_nearly_full = false;
+        }
     }
 
     /// Asks everything again that is not answered: messages are lost, and replicas restart.
@@ -281,7 +273,7 @@ impl Writer {
     /// The last acknowledged record.
     #[must_use]
     pub const fn last(&self) -> Sequence {
-        self.extent.last
+        self.extent.last()
     }
 
     /// Whether a question is open, so that it has to be repeated some time.
@@ -384,17 +376,10 @@ impl Writer {
             return;
         }
         if let Some((_, entry)) = self.appending.take() {
-            let last_bytes = entry.bytes();
-            self.extent = Extent {
-                position: entry.position,
-                last: entry.next().saturating_sub(1),
-                covered: self.extent.covered,
-                bytes: self.extent.bytes.saturating_add(last_bytes),
-                last_bytes,
-                last_records: entry.records.len() as u64,
-            };
-            let last = self.extent.last;
+            self.extent.append(&entry);
+            let last = self.extent.last();
             out.push(WriterOutput::Appended { last });
+            self.look_at_room(out);
         }
     }
 
@@ -408,10 +393,10 @@ impl Writer {
             return;
         }
         if let Some(keeping) = self.keeping.take() {
-            self.extent.bytes = self.extent.bytes.saturating_sub(keeping.frees);
-            self.extent.covered = keeping.snapshot.through;
+            self.extent.cut(keeping.frees);
             let covers = keeping.snapshot.covers;
             out.push(WriterOutput::Kept { covers });
+            self.look_at_room(out);
         }
     }
 

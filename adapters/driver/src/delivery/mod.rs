@@ -11,6 +11,7 @@
 //! | [`Producer`], `sending` | who waits for room |
 //! | `lines` | when an entity is asked what it has to say |
 //! | `queue` | how a durable producer keeps what nobody has confirmed |
+//! | `length` | how much of that there may be, and when its log is made shorter |
 //!
 //! A producer asks its entity each message, and the entity answers when it is confirmed: with how far it is, and how far the producer may
 //! go. So a producer needs no address, no confirmation waits for a later one, and whoever sends hears at once when the entity has stopped or
@@ -20,19 +21,23 @@ mod consumer;
 mod counters;
 #[cfg(test)]
 mod frozen_tests;
+mod length;
 mod lines;
 mod orders;
 mod parcel;
 mod parked;
 mod producer;
 mod queue;
+#[cfg(test)]
+mod queue_tests;
 mod receiving;
 mod sending;
 
 pub use consumer::{Confirm, Consumer, Delivery};
 pub(crate) use counters::DeliveryCounters;
+pub(crate) use length::QueueBounds;
 pub(crate) use parcel::Bytes;
 pub use parcel::{Parcel, Receipt};
 pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
-pub(crate) use queue::{Entry, MESSAGE_BYTES_MAX, Queue};
+pub(crate) use queue::{Entry, Queue};
 pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};

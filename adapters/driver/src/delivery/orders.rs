@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use quorate_core::sharding::ids::{EntityId, Payload};
 
 use super::SendError;
+use super::length::bytes_of;
 use super::parcel::Receipt;
 use crate::error::AskError;
 use crate::sync::{self, Notify, lock};
@@ -24,6 +25,13 @@ pub(super) struct Offer {
     pub(super) payload: Payload,
     pub(super) taken: sync::Sender<Result<(), SendError>>,
     pub(super) confirmed: sync::Sender<()>,
+}
+
+impl Offer {
+    /// What it takes until it is confirmed.
+    pub(super) fn bytes(&self) -> usize {
+        bytes_of(self.entity.as_bytes().len(), self.payload.len())
+    }
 }
 
 /// What other tasks have to say.

@@ -171,7 +171,10 @@ impl<M: Serialize + 'static> ProducerBuilder<M> {
         let limits = Limits {
             has_parts: part_bytes.is_some(),
             own_bytes,
-            is_durable: queue.is_some(),
+            bytes_max: match queue {
+                Some(_) => shared.queue_bounds.message_bytes_max(),
+                None => sending::BYTES_MAX,
+            },
         };
         let from = Origin {
             name,
@@ -204,7 +207,7 @@ impl<M> fmt::Debug for ProducerBuilder<M> {
 struct Limits {
     has_parts: bool,
     own_bytes: usize,
-    is_durable: bool,
+    bytes_max: usize,
 }
 
 /// Reliable delivery from here to the entities of a kind. Cheap to clone; its messages to one entity arrive in the order in which
@@ -268,12 +271,7 @@ impl<M: Serialize> Producer<M> {
             | TellError::Full
             | TellError::Stopped => SendError::TooLarge,
         })?;
-        let bytes_max = if self.limits.is_durable {
-            super::queue::MESSAGE_BYTES_MAX
-        } else {
-            sending::BYTES_MAX
-        };
-        if payload.len() > bytes_max {
+        if payload.len() > self.limits.bytes_max {
             return Err(SendError::TooLarge);
         }
         let (taken, took) = sync::oneshot();

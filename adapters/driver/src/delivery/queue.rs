@@ -1,34 +1,36 @@
-//! What a durable producer keeps: a log with every message that it took and every confirmation, owned by whoever opened it last. What
-//! is confirmed is deleted; what nobody confirms for long is written again behind the rest, so that the log stays as short as what it
-//! is about. Never sends. Spec: sharding 1.14, 10.7, 10.10.
+//! What a durable producer or a work queue keeps: a log with every message that it took and every confirmation, owned by whoever opened it
+//! last. What is confirmed is deleted; what nobody confirms for long is written again behind the rest, so that the log stays as short as what
+//! it is about: `length` says when. Never sends. Spec: sharding 1.14, 10.7, 10.10.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_channel::Receiver;
 use quorate_core::delivery::ProducerSettings;
 use quorate_core::sharding::ids::{EntityId, Payload};
-use quorate_core::store::{Bytes as Record, Sequence, StoreError};
+use quorate_core::store::{Bytes as Record, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::ProducerError;
+use super::length::{BATCH_MAX, Length, bytes_of};
 use super::orders::{Inbox, Said};
 use super::parcel::Bytes;
 use crate::background::Background;
 use crate::codec;
-use crate::durable::limits::{COMMAND_BYTES_MAX, EVENT_BYTES_MAX};
-use crate::durable::{Journal, Keeper, KeptJournal, log_name};
+use crate::durable::{Journal, Keeper, KeptJournal, Purpose, log_name};
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 
-/// Largest message that is kept: a record, less what is written beside it (an id of a kibibyte, numbers).
-pub(crate) const MESSAGE_BYTES_MAX: usize = EVENT_BYTES_MAX - 2_048;
+/// Openings that are waited for, of some seconds each, before whoever wants the queue hears that its store cannot be had: the largest log
+/// of slow disks is read and written back in that time.
+const OPENINGS_MAX: u32 = 20;
 
-/// Entries that are written together: as much as one order of a store may have is a quarter of this many of the largest.
-const BATCH_MAX: usize = 256;
+/// Steps in which a log is made shorter at once: each writes a sixteenth of it anew at most, so a log is gone through twice.
+const STEPS_MAX: u32 = 32;
 
-/// So many records more than messages are unconfirmed, and the log is made shorter.
-const NEEDLESS_MAX: u64 = 1_000;
+/// The pause before a store that had no answer is asked the same again.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// In front of every record: what form it has. On disks, so a new form gets a new number.
 const VERSION: u8 = 1;
@@ -51,13 +53,20 @@ impl Entry {
         codec::encode_after(&[VERSION], self).map(Record::from)
     }
 
+    /// What it takes of a batch, about.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Sent { entity, payload, .. } => bytes_of(entity.len(), payload.0.len()),
+            Self::Confirmed { .. } => bytes_of(0, 0),
+        }
+    }
+
     pub(super) fn read(record: &[u8]) -> Option<Self> {
         codec::decode(record.strip_prefix(&[VERSION])?)
     }
 }
 
 struct Kept {
-    at: Sequence,
     entity: Vec<u8>,
     payload: Payload,
 }
@@ -65,9 +74,10 @@ struct Kept {
 /// See the module.
 pub(crate) struct Queue {
     journal: KeptJournal,
-    first: Sequence,
-    last: Sequence,
+    length: Length,
     unconfirmed: BTreeMap<u64, Kept>,
+    /// Whether a store that is full is waited for.
+    waits_for_room: bool,
 }
 
 impl Queue {
@@ -93,37 +103,50 @@ impl Queue {
         let sleep = shared.background.sleeper();
         let journal = keeper.journal(shared, &sleep, log, None);
         let mut journal = journal.ok_or(ProducerError::Name)?;
-        let state = journal.open().await?;
+        let mut opened = journal.open().await;
+        for _ in 1..OPENINGS_MAX {
+            if opened.is_ok() || !journal.is_opening() {
+                break;
+            }
+            opened = journal.open().await;
+        }
+        let state = opened?;
         let mut queue = Self {
             journal,
-            first: state.first,
-            last: state.last,
+            length: Length::new(shared.queue_bounds, state.first),
             unconfirmed: BTreeMap::new(),
+            waits_for_room: false,
         };
-        let mut next = state.first;
-        while next <= state.last {
-            let records = queue.journal.read(next).await?;
-            let Some(newest) = records.last().map(|record| record.sequence) else {
+        while queue.length.last() < state.last {
+            let records = queue.journal.read(queue.length.last() + 1).await?;
+            let first = records.first().map(|record| record.sequence);
+            if first != Some(queue.length.last() + 1) {
                 return Err(ProducerError::Unreadable);
-            };
+            }
             for record in records {
                 let entry = Entry::read(&record.bytes).ok_or(ProducerError::Unreadable)?;
-                queue.learn(record.sequence, entry);
+                queue.learn(vec![entry], record.bytes.len());
             }
-            next = newest + 1;
         }
+        // It may have been left nearly full.
+        queue.shorten(&shared.background).await?;
         Ok(queue)
     }
 
-    fn learn(&mut self, at: Sequence, entry: Entry) {
-        match entry {
-            Entry::Sent { seq, entity, payload } => {
-                let payload = payload.0;
-                let kept = Kept { at, entity, payload };
-                self.unconfirmed.insert(seq, kept);
-            }
-            Entry::Confirmed { seq } => {
-                self.unconfirmed.remove(&seq);
+    /// Entries that were appended as one.
+    fn learn(&mut self, entries: Vec<Entry>, bytes: usize) {
+        let first = self.length.appended(entries.len() as u64, bytes);
+        for (at, entry) in (first..).zip(entries) {
+            match entry {
+                Entry::Sent { seq, entity, payload } => {
+                    let payload = payload.0;
+                    self.length.lies(seq, at, bytes_of(entity.len(), payload.len()));
+                    self.unconfirmed.insert(seq, Kept { entity, payload });
+                }
+                Entry::Confirmed { seq } => {
+                    self.length.is_needless(seq);
+                    self.unconfirmed.remove(&seq);
+                }
             }
         }
     }
@@ -135,6 +158,11 @@ impl Queue {
         (kept.collect(), self)
     }
 
+    /// Whether there is room for a message of so many bytes, beside what nobody has confirmed.
+    pub(crate) fn has_room(&self, payload: usize) -> bool {
+        self.length.has_room(bytes_of(0, payload))
+    }
+
     /// Writes until nobody has anything to write, or the store has failed.
     pub(super) async fn run(
         mut self,
@@ -143,23 +171,32 @@ impl Queue {
         background: &Background,
         settings: &ProducerSettings,
     ) {
-        while let Ok(entry) = entries.recv().await {
+        self.waits_for_room = true;
+        let patience = settings.store_timeout.saturating_mul(settings.store_attempts);
+        let bytes_max = self.length.bounds().batch_bytes();
+        let mut next = entries.recv().await.ok();
+        while let Some(entry) = next.take() {
+            let mut bytes = entry.bytes();
             let mut batch = vec![entry];
-            let mut bytes = 0;
-            while batch.len() < BATCH_MAX && bytes < COMMAND_BYTES_MAX / 4 {
+            while batch.len() < BATCH_MAX {
                 let Ok(entry) = entries.try_recv() else { break };
-                if let Entry::Sent { payload, .. } = &entry {
-                    bytes += payload.0.len();
+                bytes = bytes.saturating_add(entry.bytes());
+                if bytes > bytes_max {
+                    next = Some(entry);
+                    break;
                 }
                 batch.push(entry);
             }
-            let written = match self.write(batch, background, settings).await {
-                Ok((stored, noted)) => {
-                    stored.into_iter().for_each(|seq| inbox.put(Said::Stored(seq)));
-                    inbox.put(Said::Noted(noted));
-                    self.shorten(background, settings).await
-                }
-                Err(error) => Err(error),
+            let sent = |entry: &Entry| match entry {
+                Entry::Sent { seq, .. } => Some(*seq),
+                Entry::Confirmed { .. } => None,
+            };
+            let stored: Vec<u64> = batch.iter().filter_map(sent).collect();
+            let noted = batch.len() - stored.len();
+            let end = background.now() + patience;
+            let written = match race(self.write(batch, background), background.sleep_until(Some(end))).await {
+                Either::Left(written) => written,
+                Either::Right(()) => Err(StoreError::Unavailable),
             };
             if let Err(error) = written {
                 tracing::error!(
@@ -168,94 +205,92 @@ impl Queue {
                 );
                 return inbox.put(Said::StoreFailed);
             }
+            stored.into_iter().for_each(|seq| inbox.put(Said::Stored(seq)));
+            inbox.put(Said::Noted(noted));
+            if next.is_none() {
+                next = entries.recv().await.ok();
+            }
         }
     }
 
-    /// Appends one entry, and keeps the log short.
-    pub(crate) async fn write_one(
-        &mut self,
-        entry: Entry,
-        background: &Background,
-        settings: &ProducerSettings,
-    ) -> Result<(), StoreError> {
-        self.write(vec![entry], background, settings).await?;
-        self.shorten(background, settings).await
-    }
-
-    /// Appends entries; the numbers of the messages among them, and how many confirmations.
-    async fn write(
+    /// Appends entries as one, and keeps the log short. Completes when a store has said what became of it, however long that takes: a question
+    /// that was dropped would be answered as if somebody else had asked it.
+    ///
+    /// # Errors
+    /// They are surely not there, or the queue is somebody else's.
+    pub(crate) async fn write(
         &mut self,
         batch: Vec<Entry>,
         background: &Background,
-        settings: &ProducerSettings,
-    ) -> Result<(Vec<u64>, usize), StoreError> {
-        let records: Vec<Record> = batch.iter().filter_map(Entry::record).collect();
-        let expected = self.last;
-        // The exact repetition of an append succeeds.
-        let journal = &mut self.journal;
-        let mut error = StoreError::Unavailable;
-        let mut is_written = false;
-        for _ in 0..settings.store_attempts {
-            let appending = journal.append(expected, records.clone());
-            let end = background.now() + settings.store_timeout;
-            match race(appending, background.sleep_until(Some(end))).await {
-                Either::Left(Ok(())) => {
-                    is_written = true;
-                    break;
-                }
-                Either::Left(Err(refusal)) if refusal.is_refusal() => return Err(refusal),
-                Either::Left(Err(other)) => {
-                    error = other;
-                    background.sleep_until(Some(end)).await;
-                }
-                Either::Right(()) => {}
-            }
-        }
-        if !is_written {
-            return Err(error);
-        }
-        let (mut stored, mut noted) = (Vec::new(), 0);
-        for entry in batch {
-            self.last += 1;
-            match &entry {
-                Entry::Sent { seq, .. } => stored.push(*seq),
-                Entry::Confirmed { .. } => noted += 1,
-            }
-            self.learn(self.last, entry);
-        }
-        Ok((stored, noted))
+    ) -> Result<(), StoreError> {
+        let is_sent = |entry: &Entry| matches!(entry, Entry::Sent { .. });
+        let purpose = if batch.iter().any(is_sent) {
+            Purpose::Keep
+        } else {
+            Purpose::Upkeep
+        };
+        self.append(batch, purpose, background).await?;
+        self.shorten(background).await
     }
 
-    /// Deletes what is confirmed. What was sent first and is unconfirmed holds up everything behind it, so it is written again if that
-    /// is much.
-    async fn shorten(
+    async fn append(
         &mut self,
+        batch: Vec<Entry>,
+        purpose: Purpose,
         background: &Background,
-        settings: &ProducerSettings,
     ) -> Result<(), StoreError> {
-        let needed = self.unconfirmed.len() as u64;
-        let length = (self.last + 1).saturating_sub(self.first);
-        if length < needed.saturating_mul(2).saturating_add(NEEDLESS_MAX) {
-            return Ok(());
-        }
-        let oldest = self.unconfirmed.values().map(|kept| kept.at).min();
-        let mut through = oldest.map_or(self.last, |oldest| oldest - 1);
-        if (through + 1).saturating_sub(self.first) < length / 2 {
-            through = self.last;
-            let again: Vec<(u64, Vec<u8>, Payload)> = self
-                .unconfirmed
-                .iter()
-                .map(|(seq, kept)| (*seq, kept.entity.clone(), kept.payload.clone()))
-                .collect();
-            for (seq, entity, payload) in again {
-                let payload = Bytes(payload);
-                let entry = Entry::Sent { seq, entity, payload };
-                self.write(vec![entry], background, settings).await?;
+        let records: Vec<Record> = batch.iter().filter_map(Entry::record).collect();
+        let bytes = records.iter().map(|record| record.len()).sum();
+        let sleep = background.sleeper();
+        // The exact repetition of an append succeeds.
+        while let Err(error) = self
+            .journal
+            .append(self.length.last(), records.clone(), purpose)
+            .await
+        {
+            match error {
+                StoreError::Busy | StoreError::Unavailable | StoreError::OutcomeUnknown => sleep(PAUSE).await,
+                // A disk may have room again; a log has what it has.
+                StoreError::Full if self.waits_for_room && !self.journal.has_an_end() => sleep(PAUSE).await,
+                StoreError::NoStore
+                | StoreError::Full
+                | StoreError::TooLarge
+                | StoreError::Fenced { .. }
+                | StoreError::SequenceConflict { .. }
+                | StoreError::Corrupt => return Err(error),
+                // What a later version of the core says.
+                _ => return Err(error),
             }
         }
-        // What cannot be deleted now is deleted with the next.
-        if self.journal.delete(through).await.is_ok() {
-            self.first = through + 1;
+        self.learn(batch, bytes);
+        Ok(())
+    }
+
+    /// Makes the log shorter, if it is long.
+    async fn shorten(&mut self, background: &Background) -> Result<(), StoreError> {
+        if !self.length.is_long() {
+            return Ok(());
+        }
+        for _ in 0..STEPS_MAX {
+            let plan = self.length.plan();
+            if !plan.anew.is_empty() {
+                let again = plan.anew.iter().filter_map(|seq| {
+                    let Kept { entity, payload } = self.unconfirmed.get(seq)?;
+                    let (seq, entity) = (*seq, entity.clone());
+                    let payload = Bytes(payload.clone());
+                    Some(Entry::Sent { seq, entity, payload })
+                });
+                let again = again.collect();
+                self.append(again, Purpose::Upkeep, background).await?;
+            }
+            // What cannot be deleted now is deleted with the next.
+            if self.journal.delete(plan.through).await.is_err() {
+                return Ok(());
+            }
+            self.length.deleted(plan.through);
+            if self.length.is_short() {
+                return Ok(());
+            }
         }
         Ok(())
     }

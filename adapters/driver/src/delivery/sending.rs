@@ -11,6 +11,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::time::Instant;
 
 use super::SendError;
+use super::length::bytes_of;
 use super::orders::{Inbox, Offer, Order, Said};
 use super::parcel::{Bytes, Inside, Origin, Parcel};
 use super::parked::Parked;
@@ -34,7 +35,7 @@ const PER_ENTITY_MAX: usize = 100;
 const UNCONFIRMED_MAX: usize = 10_000;
 
 /// Bytes that are not confirmed, all entities together; and the largest message, which is taken when nothing else waits. As
-/// much as a region buffers.
+/// much as a region buffers; of a durable producer no more than half of a log.
 pub(super) const BYTES_MAX: usize = 64 << 20;
 
 /// What is written around a message beside the producer's name: numbers and flags.
@@ -75,6 +76,7 @@ pub(super) struct Task {
     pub(super) kind: KindId,
     pub(super) from: Origin,
     is_durable: bool,
+    bytes_max: usize,
     waiting_max: usize,
     pub(super) rules: ToEntities<(), EntityId>,
     pub(super) pairs: BTreeMap<EntityId, Pair>,
@@ -102,11 +104,17 @@ impl Task {
         from: Origin,
         settings: ToEntitiesSettings,
     ) -> Result<Self, BadSetting> {
+        let bytes_max = if settings.producer.is_durable {
+            BYTES_MAX.min(shared.queue_bounds.live_bytes_max())
+        } else {
+            BYTES_MAX
+        };
         Ok(Self {
             shared,
             kind,
             from,
             is_durable: settings.producer.is_durable,
+            bytes_max,
             waiting_max: settings.waiting_max,
             rules: ToEntities::new((), settings)?,
             pairs: BTreeMap::new(),
@@ -159,7 +167,8 @@ impl Task {
 
     async fn recover(&mut self, kept: Vec<(u64, EntityId, Payload)>) -> Result<(), Ended> {
         for (seq, entity, payload) in &kept {
-            self.note(*seq, entity.clone(), payload.len(), None, None);
+            let bytes = bytes_of(entity.as_bytes().len(), payload.len());
+            self.note(*seq, entity.clone(), bytes, None, None);
         }
         let mut outputs = Vec::new();
         self.rules
@@ -271,7 +280,7 @@ impl Task {
     }
 
     fn has_room(&self, offer: &Offer) -> bool {
-        self.entity_has_room(&offer.entity) && self.all_have_room(offer.payload.len())
+        self.entity_has_room(&offer.entity) && self.all_have_room(offer.bytes())
     }
 
     fn entity_has_room(&self, entity: &EntityId) -> bool {
@@ -281,7 +290,7 @@ impl Task {
 
     /// Whether there is room for so many bytes more, all entities together.
     fn all_have_room(&self, bytes: usize) -> bool {
-        let fits = self.bytes.saturating_add(bytes) <= BYTES_MAX;
+        let fits = self.bytes.saturating_add(bytes) <= self.bytes_max;
         (fits || self.open.is_empty())
             && self.open.len() < UNCONFIRMED_MAX
             && self.rules.waiting() < self.waiting_max
@@ -294,7 +303,7 @@ impl Task {
         while let Some(first) = self.parked.first() {
             if !self.entity_has_room(&first.entity) {
                 self.parked.hold_first();
-            } else if !self.all_have_room(first.payload.len()) {
+            } else if !self.all_have_room(first.bytes()) {
                 return Ok(());
             } else if let Some(offer) = self.parked.take_first() {
                 self.take(offer).await?;
@@ -304,13 +313,13 @@ impl Task {
     }
 
     async fn take(&mut self, offer: Offer) -> Result<(), Ended> {
+        let (now, bytes) = (self.shared.background.now(), offer.bytes());
         let Offer {
             entity,
             payload,
             taken,
             confirmed,
         } = offer;
-        let (now, bytes) = (self.shared.background.now(), payload.len());
         let mut outputs = Vec::new();
         match self.rules.on_message(now, entity.clone(), payload, &mut outputs) {
             Err(_) => {

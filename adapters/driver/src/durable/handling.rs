@@ -222,7 +222,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         let (written, letters, notes) = match ready {
             Ok((records, letters, notes)) => {
                 let written = match self.is_woken_for(life, &letters, &notes).await {
-                    Ok(()) => self.writer.append(life, &self.sleep, records).await,
+                    Ok(()) => self.append(life, records).await,
                     Err(unwritten) => unwritten,
                 };
                 (written, letters, notes)
@@ -249,6 +249,18 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         let numbers = self.post.outbox.take(self.context.now(), letters);
         self.post.send(life, &numbers, false);
         Ok(())
+    }
+
+    /// Makes records durable. A log that is full has room behind a snapshot, whenever one would be due.
+    async fn append(&mut self, life: &mut Life, records: Vec<Bytes>) -> Written {
+        let written = self.writer.append(life, &self.sleep, records.clone()).await;
+        if !self.writer.can_make_room(written) {
+            return written;
+        }
+        match self.retain_now(life).await {
+            Flow::GoOn => self.writer.append(life, &self.sleep, records).await,
+            Flow::Ended => Written::Killed,
+        }
     }
 
     /// What is noted beside the events is durable.
@@ -319,9 +331,14 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
 
     /// Keeps a snapshot if it is time for one.
     async fn retain(&mut self, life: &mut Life) -> Flow {
-        if !self.writer.is_due() {
-            return Flow::GoOn;
+        if self.writer.is_due() {
+            self.retain_now(life).await
+        } else {
+            Flow::GoOn
         }
+    }
+
+    async fn retain_now(&mut self, life: &mut Life) -> Flow {
         let (state, outbox, reminders) = (&self.state, &self.post.outbox, &self.reminders);
         let kept = self.writer.retain(life, || {
             let notes: Vec<Note> = outbox.notes().into_iter().chain(reminders.notes()).collect();

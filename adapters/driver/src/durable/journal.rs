@@ -19,6 +19,15 @@ pub(super) const SPACE: Space = Space(16);
 /// is above all of them.
 const FIRST: Token = Token::new(0, 1);
 
+/// What an append is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// What somebody wants to be kept.
+    Keep,
+    /// What makes the log shorter once it is there: a full log has some room for it.
+    Upkeep,
+}
+
 /// A log that one entity reads and writes. What is written is fenced: once another has opened it, everything here is refused.
 pub(crate) trait Journal: Send + 'static {
     /// Takes the log over: from when this completes nobody with a lower token appends, and what is read is the log. May be
@@ -36,6 +45,7 @@ pub(crate) trait Journal: Send + 'static {
         &mut self,
         expected: Sequence,
         records: Vec<Bytes>,
+        purpose: Purpose,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Keeps what the records up to `through` amount to.
@@ -47,6 +57,11 @@ pub(crate) trait Journal: Send + 'static {
 
     /// Forgets the records up to and with `through`.
     fn delete(&mut self, through: Sequence) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Whether it can be full while its store is not: then a snapshot makes room.
+    fn has_an_end(&self) -> bool {
+        false
+    }
 }
 
 /// A log in a store that compares token and expected sequence in the step that writes: the node's own store, or a database.
@@ -130,7 +145,12 @@ impl Journal for AtomicJournal {
         Ok(snapshot)
     }
 
-    async fn append(&mut self, expected: Sequence, records: Vec<Bytes>) -> Result<(), StoreError> {
+    async fn append(
+        &mut self,
+        expected: Sequence,
+        records: Vec<Bytes>,
+        _: Purpose,
+    ) -> Result<(), StoreError> {
         let order = StoreOrder::Append {
             log: LogName::clone(&self.log),
             token: self.token,
@@ -185,10 +205,10 @@ mod tests {
         let record = || vec![Bytes::from(&b"x"[..])];
         let mut first = journal(&stores, None);
         block_on(first.open()).unwrap();
-        block_on(first.append(0, record())).unwrap();
+        block_on(first.append(0, record(), Purpose::Keep)).unwrap();
         let mut second = journal(&stores, None);
         assert_eq!(block_on(second.open()).unwrap().last, 1);
-        assert!(block_on(first.append(1, record())).is_err_and(StoreError::is_refusal));
+        assert!(block_on(first.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
         assert_eq!(first.token, FIRST);
         assert_eq!(second.token, Token::new(0, 2));
         assert!(
@@ -199,11 +219,11 @@ mod tests {
         // Whoever was given its place has a token above all that the store has counted.
         let mut placed = journal(&stores, Some(Token::new(1, 1)));
         assert_eq!(block_on(placed.open()).unwrap().last, 1);
-        assert!(block_on(second.append(1, record())).is_err_and(StoreError::is_refusal));
+        assert!(block_on(second.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
         // The entity ends and begins again there.
         let mut again = journal(&stores, Some(Token::new(1, 1)));
         block_on(again.open()).unwrap();
-        assert!(block_on(placed.append(1, record())).is_err_and(StoreError::is_refusal));
+        assert!(block_on(placed.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
         let mut newer = journal(&stores, Some(Token::new(1, 2)));
         block_on(newer.open()).unwrap();
         let held = Token::new(1, 2).opened();
@@ -212,13 +232,13 @@ mod tests {
             Err(StoreError::Fenced { held }),
             "it was replaced"
         );
-        assert!(block_on(again.append(1, record())).is_err_and(StoreError::is_refusal));
-        block_on(newer.append(1, record())).unwrap();
+        assert!(block_on(again.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
+        block_on(newer.append(1, record(), Purpose::Keep)).unwrap();
         // Where homes are stored no more, the store goes on counting above them.
         let mut unplaced = journal(&stores, None);
         assert_eq!(block_on(unplaced.open()).unwrap().last, 2);
         assert_eq!(unplaced.token, held.next());
-        assert!(block_on(newer.append(2, record())).is_err_and(StoreError::is_refusal));
+        assert!(block_on(newer.append(2, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
         block_on(journal(&stores, Some(Token::new(2, 1))).open()).unwrap();
     }
 }

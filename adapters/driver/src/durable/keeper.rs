@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 
-use super::journal::{AtomicJournal, Journal};
+use super::journal::{AtomicJournal, Journal, Purpose};
 use super::quorum::QuorumJournal;
 use super::{DurabilityError, Sleep};
 use crate::shared::Shared;
@@ -83,10 +83,15 @@ impl Journal for KeptJournal {
         }
     }
 
-    async fn append(&mut self, expected: Sequence, records: Vec<Bytes>) -> Result<(), StoreError> {
+    async fn append(
+        &mut self,
+        expected: Sequence,
+        records: Vec<Bytes>,
+        purpose: Purpose,
+    ) -> Result<(), StoreError> {
         match self {
-            Self::Atomic(journal) => journal.append(expected, records).await,
-            Self::Quorum(journal) => journal.append(expected, records).await,
+            Self::Atomic(journal) => journal.append(expected, records, purpose).await,
+            Self::Quorum(journal) => journal.append(expected, records, purpose).await,
         }
     }
 
@@ -101,6 +106,23 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.delete(through).await,
             Self::Quorum(journal) => journal.delete(through).await,
+        }
+    }
+
+    fn has_an_end(&self) -> bool {
+        match self {
+            Self::Atomic(journal) => journal.has_an_end(),
+            Self::Quorum(journal) => journal.has_an_end(),
+        }
+    }
+}
+
+impl KeptJournal {
+    /// Whether an opening has taken too long so far, and goes on: the next one waits for the same.
+    pub(crate) const fn is_opening(&self) -> bool {
+        match self {
+            Self::Atomic(_) => false,
+            Self::Quorum(journal) => journal.is_opening(),
         }
     }
 }

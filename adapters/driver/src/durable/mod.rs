@@ -52,7 +52,7 @@ pub(crate) use counters::DurableCounters;
 pub use decision::{Decision, Persist};
 pub use failure::{DurabilityError, DurableFailure};
 pub use golden::Golden;
-pub(crate) use journal::Journal;
+pub(crate) use journal::{Journal, Purpose};
 pub(crate) use keeper::{Keeper, KeptJournal};
 pub(crate) use name::log_name;
 pub(crate) use obstacle::Sleep;

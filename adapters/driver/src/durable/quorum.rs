@@ -13,13 +13,14 @@ use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, 
 use quorate_core::token::Token;
 
 use super::Sleep;
-use super::journal::Journal;
+use super::journal::{Journal, Purpose};
 use super::limits::RECOVERY_PAGE_BYTES;
 use crate::shared::{DataCommand, Shared};
 use crate::sync::{self, Either, race};
 
 /// So long an opening may take until those who wait for the entity are told that its log cannot be had: less than half of a second
-/// passes where a majority of the stores can be reached.
+/// passes where a majority of the stores can be reached, and the log is short. It goes on, and whoever asks again waits for the same: a long
+/// log on slow disks takes longer than that each time.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A log on a majority of the nodes' own stores. Its token is one that this opening takes: above all others that a majority has promised,
@@ -31,6 +32,8 @@ pub(crate) struct QuorumJournal {
     claim: Claim,
     /// What this opening is called; `None` while it is not open.
     opener: Option<u64>,
+    /// The answer to an opening that has taken too long so far.
+    opening: Option<sync::Receiver<Answer>>,
     records: VecDeque<Record>,
     snapshot: Option<Snapshot>,
 }
@@ -49,21 +52,44 @@ impl QuorumJournal {
             log,
             claim: placement.map_or(Claim::Count, Claim::Placed),
             opener: None,
+            opening: None,
             records: VecDeque::new(),
             snapshot: None,
         })
     }
 
     async fn order(&self, command: JournalCommand) -> Option<Answer> {
+        self.ordered(command).await?.await
+    }
+
+    /// Where the answer to a command will be; `None` if the node has stopped.
+    async fn ordered(&self, command: JournalCommand) -> Option<sync::Receiver<Answer>> {
         let (reply, answer) = sync::oneshot();
         let reply = Some(reply);
         self.shared.log(DataCommand::Log { command, reply }).await?;
-        answer.await
+        Some(answer)
+    }
+
+    /// Takes a token, or goes on waiting for one.
+    async fn begin_opening(&mut self) -> Option<sync::Receiver<Answer>> {
+        if let Some(opening) = self.opening.take() {
+            return Some(opening);
+        }
+        self.close();
+        let opener = self.shared.next_opener();
+        self.opener = Some(opener);
+        let command = JournalCommand::Open {
+            log: LogName::clone(&self.log),
+            opener,
+            claim: self.claim,
+        };
+        self.ordered(command).await
     }
 
     /// What this opening has is needed no more.
     fn close(&mut self) {
         self.forget_what_was_found();
+        self.opening = None;
         if let Some(opener) = self.opener.take() {
             let log = LogName::clone(&self.log);
             let command = JournalCommand::Close { log, opener };
@@ -145,19 +171,14 @@ const fn unknown(in_flight: bool, error: StoreError) -> StoreError {
 
 impl Journal for QuorumJournal {
     async fn open(&mut self) -> Result<LogState, StoreError> {
-        self.close();
-        let opener = self.shared.next_opener();
-        self.opener = Some(opener);
-        let command = JournalCommand::Open {
-            log: LogName::clone(&self.log),
-            opener,
-            claim: self.claim,
+        let Some(mut opening) = self.begin_opening().await else {
+            return Err(self.refused(None, false));
         };
         let late = (self.sleep)(OPENING_TIMEOUT);
-        let answer = match race(self.order(command), late).await {
+        let answer = match race(&mut opening, late).await {
             Either::Left(answer) => answer,
             Either::Right(()) => {
-                self.close();
+                self.opening = Some(opening);
                 return Err(StoreError::Unavailable);
             }
         };
@@ -194,13 +215,19 @@ impl Journal for QuorumJournal {
         Ok(self.snapshot.clone())
     }
 
-    async fn append(&mut self, expected: Sequence, records: Vec<Bytes>) -> Result<(), StoreError> {
+    async fn append(
+        &mut self,
+        expected: Sequence,
+        records: Vec<Bytes>,
+        purpose: Purpose,
+    ) -> Result<(), StoreError> {
         self.forget_what_was_found();
         let command = JournalCommand::Append {
             log: LogName::clone(&self.log),
             opener: self.opened()?,
             expected,
             records,
+            upkeep: purpose == Purpose::Upkeep,
         };
         match self.order(command).await {
             Some(Answer::Journal(JournalAnswer::Appended { .. })) => Ok(()),
@@ -221,6 +248,10 @@ impl Journal for QuorumJournal {
         }
     }
 
+    fn has_an_end(&self) -> bool {
+        true
+    }
+
     async fn delete(&mut self, through: Sequence) -> Result<(), StoreError> {
         let command = JournalCommand::Forget {
             log: LogName::clone(&self.log),
@@ -231,6 +262,13 @@ impl Journal for QuorumJournal {
             Some(Answer::Journal(JournalAnswer::Kept)) => Ok(()),
             answer => Err(self.refused(answer, false)),
         }
+    }
+}
+
+impl QuorumJournal {
+    /// Whether an opening has taken too long so far, and goes on.
+    pub(super) const fn is_opening(&self) -> bool {
+        self.opening.is_some()
     }
 }
 

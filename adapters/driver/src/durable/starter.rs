@@ -37,6 +37,13 @@ impl<F> DurableStarter<F> {
         }
     }
 
+    /// The same with logs that are kept elsewhere.
+    #[cfg(test)]
+    pub(crate) fn kept_by(mut self, keeper: Keeper) -> Self {
+        self.keeper = keeper;
+        self
+    }
+
     /// The same with the clocks of a kind of this name.
     #[cfg(test)]
     pub(crate) fn with_clocks(mut self, kind: &str) -> Self {

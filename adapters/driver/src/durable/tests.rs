@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};
@@ -21,7 +22,7 @@ use crate::entity::EntityContext;
 use crate::error::AskError;
 use crate::store::{SharedMemoryStore, Store, StoreFault};
 use crate::sync::lock;
-use crate::testing::{DurableEntity, DurableHost};
+use crate::testing::{DurableEntity, DurableHost, voter};
 
 /// What happens to a group that holds an append.
 #[derive(Clone, Debug)]
@@ -805,4 +806,49 @@ fn entities_wait_for_a_place_at_the_store_and_all_get_one() {
     }
     drop(entities);
     node.stop();
+}
+
+#[test]
+fn s_10_7_an_entity_that_keeps_no_snapshots_goes_on_when_its_log_over_voters_is_full() {
+    const LOG_BYTES_MAX: usize = 256 << 10;
+    let stores = SharedMemoryStore::new();
+    let (host, _) = node(&stores);
+    voter::serve(&host.commands, LOG_BYTES_MAX, Duration::ZERO);
+    let begin = || {
+        host.entity_over_voters(("Counter", b"7"), |_| Counter {
+            retention: Retention::events_only(),
+            recovery: Recovery::default(),
+            heard: 0,
+        })
+    };
+    let mut counter = begin();
+    for number in 0..40 {
+        let name = "x".repeat(20_000 + number);
+        assert!(counter.ask(&Command::Name(name)).is_ok(), "of event {number}");
+    }
+    counter.kill();
+    // What the snapshot covers is read no more.
+    let (_, events, replayed, covered) = begin().ask(&Command::Read).unwrap();
+    assert_eq!(events, 40);
+    assert!(
+        replayed < 14 && covered == Some(events - replayed),
+        "{replayed} behind {covered:?}"
+    );
+}
+
+/// Who asks meanwhile hears that the log cannot be had at present.
+#[test]
+fn s_10_7_a_log_whose_opening_takes_long_is_opened_in_the_end() {
+    let stores = SharedMemoryStore::new();
+    let (host, _) = node(&stores);
+    // Longer than an opening is waited for, whose clock runs ten times as fast here.
+    voter::serve(&host.commands, 1 << 20, Duration::from_secs(1));
+    let mut counter = host.entity_over_voters(("Counter", b"7"), |_| Counter {
+        retention: Retention::default(),
+        recovery: Recovery::default(),
+        heard: 0,
+    });
+    let answers = (0..50).map(|_| counter.ask(&Command::Add(1)));
+    let first = answers.into_iter().find(Result::is_ok);
+    assert_eq!(first, Some(Ok((1, 1, 0, None))));
 }

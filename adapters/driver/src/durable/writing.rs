@@ -4,7 +4,7 @@
 use quorate_core::store::{Bytes, Sequence, StoreError};
 
 use super::DurableFailure;
-use super::journal::Journal;
+use super::journal::{Journal, Purpose};
 use super::obstacle::{self, Sleep, Trouble, Waited};
 use super::retention::{Keeps, Retention};
 use crate::entity::Life;
@@ -104,7 +104,9 @@ impl<J: Journal> Writer<J> {
     pub(super) async fn append(&mut self, life: &Life, sleep: &Sleep, records: Vec<Bytes>) -> Written {
         let (mut trouble, mut is_unknown) = (Trouble::default(), false);
         loop {
-            let appending = self.journal.append(self.extent.last, records.clone());
+            let appending = self
+                .journal
+                .append(self.extent.last, records.clone(), Purpose::Keep);
             let error = match race(appending, life.killed()).await {
                 Either::Left(Ok(())) => break,
                 Either::Left(Err(error)) => error,
@@ -150,6 +152,13 @@ impl<J: Journal> Writer<J> {
         };
         last >= self.not_before
             && (behind >= self.retention.events || (behind > 0 && bytes_behind >= self.retention.bytes))
+    }
+
+    /// Whether an append was refused because the log, not its store, is full, and keeping the state makes room.
+    pub(super) fn can_make_room(&self, written: Written) -> bool {
+        written == Written::NotDone(DurableFailure::Full)
+            && self.journal.has_an_end()
+            && self.extent.last > self.extent.covered
     }
 
     /// Keeps the state, or deletes what it has made needless. What cannot be done now is tried again some events later: nothing is lost

@@ -115,6 +115,9 @@ fn logs(me: &UniqueAddress, event: &JournalEvent) {
         JournalEvent::Conflict { .. } | JournalEvent::OtherNumber { .. } => {
             tracing::warn!(target: "cluster::store", event = "voters_differ", %me, "{event}");
         }
+        JournalEvent::NearlyFull { .. } => {
+            tracing::warn!(target: "cluster::store", event = "log_nearly_full", %me, "{event}");
+        }
         JournalEvent::Damaged => {
             tracing::error!(target: "cluster::store", event = "log_damaged", %me, "{event}");
         }

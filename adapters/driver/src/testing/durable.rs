@@ -95,6 +95,18 @@ impl DurableHost {
         self.begin((kind, id), &starter)
     }
 
+    /// The same of one whose log the nodes' stores vote about: one voter, and so many bytes at most. One entity at a time.
+    #[cfg(test)]
+    pub(crate) fn entity_over_voters<E: EventSourced>(
+        &self,
+        (kind, id): (&str, &[u8]),
+        make: impl Fn(EntityContext) -> E + Send + Sync + 'static,
+    ) -> DurableEntity<E::Command, E::Reply> {
+        let store = self.stores.access().expect("invariant: the host runs");
+        let starter = DurableStarter::new(make, Arc::clone(&self.shared), store, sleep());
+        self.begin((kind, id), &starter.kept_by(crate::durable::Keeper::Quorum))
+    }
+
     /// The same of one that has clocks, which the caller answers for.
     #[cfg(test)]
     pub(crate) fn entity_with_clocks<E: EventSourced>(

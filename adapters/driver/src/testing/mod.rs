@@ -2,6 +2,8 @@
 
 mod durable;
 mod script;
+#[cfg(test)]
+pub(crate) mod voter;
 
 use std::io;
 use std::sync::Arc;

@@ -5,17 +5,23 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::delivery::{ProducerSettings, Pull, Work};
+use quorate_core::delivery::{Pull, Work};
 use quorate_core::token::Token;
 
 use super::{JOBS_WAITING_MAX, Order, Said, WorkState, WorkerId, look};
-use crate::delivery::{Bytes, Entry, MESSAGE_BYTES_MAX, Queue};
+use crate::delivery::{Bytes, Entry, Queue};
 use crate::durable::Keeper;
 use crate::entity::{Entity, EntityContext, ReplyTo};
 use crate::shared::Shared;
 
 /// Jobs that wait for room, their callers with them. Past it they are refused.
 const PARKED_MAX: usize = 1_000;
+
+/// Their bytes: as much as a producer's messages may have. Past it jobs are refused, but for the only one that waits.
+const PARKED_BYTES_MAX: usize = 64 << 20;
+
+/// Jobs that are noted to be done at once.
+const NOTED_MAX: usize = 256;
 
 /// How often it looks who is gone, and whom it has to answer before their time is over.
 const LOOK: Duration = Duration::from_millis(250);
@@ -39,6 +45,9 @@ pub(super) struct Desk {
     idle: VecDeque<(WorkerId, ReplyTo<Said>)>,
     /// Who waits for room.
     parked: VecDeque<(Bytes, bool, ReplyTo<Said>)>,
+    parked_bytes: usize,
+    /// Jobs that are done, which the store has not noted.
+    unnoted: Vec<u64>,
     /// Who waits for a job's end.
     ends: BTreeMap<u64, ReplyTo<Said>>,
 }
@@ -55,14 +64,13 @@ impl Desk {
             work: Work::new(JOBS_WAITING_MAX, 1),
             idle: VecDeque::new(),
             parked: VecDeque::new(),
+            parked_bytes: 0,
+            unnoted: Vec::new(),
             ends: BTreeMap::new(),
         }
     }
 
     async fn push(&mut self, payload: Bytes, waits: bool, reply: ReplyTo<Said>) {
-        if self.queue.is_some() && payload.0.len() > MESSAGE_BYTES_MAX {
-            return reply.send(&Said::TooLarge);
-        }
         let kept = payload.clone();
         let Ok(id) = self.work.on_job(payload.0) else {
             return reply.send(&Said::Full);
@@ -72,7 +80,7 @@ impl Desk {
             entity: Vec::new(),
             payload: kept,
         };
-        if !self.note(entry).await {
+        if !self.note(vec![entry]).await {
             self.work.on_done(id);
             return reply.send(&Said::Store);
         }
@@ -84,32 +92,66 @@ impl Desk {
     }
 
     /// Stores something, if this queue does; whether it is stored.
-    async fn note(&mut self, entry: Entry) -> bool {
+    async fn note(&mut self, entries: Vec<Entry>) -> bool {
         let Some(queue) = &mut self.queue else {
             return true;
         };
-        let settings = ProducerSettings::default();
-        queue
-            .write_one(entry, &self.shared.background, &settings)
-            .await
-            .is_ok()
+        let written = queue.write(entries, &self.shared.background).await;
+        if let Err(error) = written {
+            tracing::error!(
+                target: "cluster::delivery", event = "work_queue_not_kept", queue = &*self.name, %error,
+                "the store of a queue of jobs keeps nothing more"
+            );
+        }
+        written.is_ok()
     }
 
     async fn on_done(&mut self, ids: Vec<u64>) {
+        if ids.is_empty() {
+            return;
+        }
+        // What cannot be noted is noted with the next, or done again by the next holder.
+        self.unnoted.extend(&ids);
+        let entries = self.unnoted.iter().map(|id| Entry::Confirmed { seq: *id });
+        if self.note(entries.take(NOTED_MAX).collect()).await {
+            self.unnoted.drain(..NOTED_MAX.min(self.unnoted.len()));
+        }
         for id in ids {
-            // One that cannot be noted is done again by the next holder.
-            self.note(Entry::Confirmed { seq: id }).await;
             if let Some(reply) = self.ends.remove(&id) {
                 reply.send(&Said::Done);
             }
         }
     }
 
+    /// A job comes: it waits for its turn, if it can ever have one.
+    fn park(&mut self, payload: Bytes, waits: bool, reply: ReplyTo<Said>) {
+        let bytes = payload.0.len();
+        if self.keeper.is_some() && bytes > self.shared.queue_bounds.message_bytes_max() {
+            return reply.send(&Said::TooLarge);
+        }
+        let fits = self.parked_bytes.saturating_add(bytes) <= PARKED_BYTES_MAX;
+        if !self.parked.is_empty() && (self.parked.len() >= PARKED_MAX || !fits) {
+            return reply.send(&Said::Full);
+        }
+        self.parked_bytes = self.parked_bytes.saturating_add(bytes);
+        self.parked.push_back((payload, waits, reply));
+    }
+
+    /// The next of those that wait, if there is room for it.
+    fn next_parked(&mut self) -> Option<(Bytes, bool, ReplyTo<Said>)> {
+        let (payload, ..) = self.parked.front()?;
+        let bytes = payload.0.len();
+        let is_kept = self.queue.as_ref().is_none_or(|queue| queue.has_room(bytes));
+        if !self.work.has_room() || !is_kept {
+            return None;
+        }
+        self.parked_bytes = self.parked_bytes.saturating_sub(bytes);
+        self.parked.pop_front()
+    }
+
     /// Takes what there is room for, and gives what there is to who waits.
     async fn serve(&mut self) {
-        while self.work.has_room()
-            && let Some((payload, waits, reply)) = self.parked.pop_front()
-        {
+        while let Some((payload, waits, reply)) = self.next_parked() {
             if !reply.time_left().is_zero() {
                 self.push(payload, waits, reply).await;
             }
@@ -185,11 +227,7 @@ impl Entity for Desk {
         match order {
             Order::Push { payload, waits } => {
                 if let Ok(reply) = context.reply_later::<Self>() {
-                    if self.parked.len() < PARKED_MAX {
-                        self.parked.push_back((payload, waits, reply));
-                    } else {
-                        reply.send(&Said::Full);
-                    }
+                    self.park(payload, waits, reply);
                 }
             }
             Order::Pull {

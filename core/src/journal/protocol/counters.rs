@@ -7,6 +7,8 @@ counters! {
 "journal": pub struct Counters {
     pub logs_opened,
     pub appends_acknowledged,
+    /// Appends that were refused, because the log is as large as it may be.
+    pub appends_refused,
     pub snapshots_acknowledged,
     /// Tokens that were refused while a log was being opened, so that a higher one was taken.
     pub tokens_refused,

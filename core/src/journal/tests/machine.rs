@@ -231,6 +231,7 @@ impl World {
             opener,
             expected,
             records: vec![bytes(text)],
+            upkeep: false,
         };
         let caller = self.command(at, command);
         self.answer(at, caller)
@@ -377,6 +378,7 @@ fn a_majority_of_the_stores_is_enough_and_less_is_not() {
         opener,
         expected: 1,
         records: vec![bytes("two")],
+        upkeep: false,
     };
     let caller = world.command(0, command);
     world.pass(MINUTE);
@@ -386,6 +388,7 @@ fn a_majority_of_the_stores_is_enough_and_less_is_not() {
         opener,
         expected: 1,
         records: vec![bytes("other")],
+        upkeep: false,
     };
     let second = world.command(0, second);
     let in_flight = refused(CommandError::Refused(WriterError::InFlight));

@@ -14,6 +14,7 @@ fn run(seeds: core::ops::Range<u64>, nodes: usize, steps: usize) -> Seen {
             opened,
             opened_with_records,
             opened_with_snapshot,
+            opened_without_some,
             acknowledged,
             kept,
             fenced,
@@ -25,6 +26,7 @@ fn run(seeds: core::ops::Range<u64>, nodes: usize, steps: usize) -> Seen {
         all.opened += opened;
         all.opened_with_records += opened_with_records;
         all.opened_with_snapshot += opened_with_snapshot;
+        all.opened_without_some += opened_without_some;
         all.acknowledged += acknowledged;
         all.kept += kept;
         all.fenced += fenced;
@@ -40,6 +42,7 @@ fn assert_not_vacuous(seen: Seen, schedules: u32) {
     assert!(seen.opened > 2 * schedules, "{seen:?}");
     assert!(seen.opened_with_records > schedules, "{seen:?}");
     assert!(seen.opened_with_snapshot > schedules / 4, "{seen:?}");
+    assert!(seen.opened_without_some > schedules / 8, "{seen:?}");
     assert!(seen.acknowledged > 4 * schedules, "{seen:?}");
     assert!(seen.kept > schedules / 4, "{seen:?}");
     assert!(seen.fenced > schedules / 8, "{seen:?}");

@@ -19,7 +19,7 @@ use crate::token::Token;
 const SPACE: Space = Space(9);
 const LOG: &str = "counter/7";
 
-const BOUNDS: WriterBounds = WriterBounds {
+pub(super) const BOUNDS: WriterBounds = WriterBounds {
     page_bytes: 300,
     append_bytes_max: 400,
     log_bytes_max: 1_000,
@@ -30,7 +30,7 @@ fn term(term: u64) -> Token {
     Token::new(term, 1)
 }
 
-fn bytes(text: &str) -> Bytes {
+pub(super) fn bytes(text: &str) -> Bytes {
     Bytes::from(text.as_bytes())
 }
 
@@ -393,7 +393,7 @@ fn settings(claim: Claim) -> WriterSettings {
     }
 }
 
-fn asked(out: &mut Vec<WriterOutput>) -> Vec<Request> {
+pub(super) fn asked(out: &mut Vec<WriterOutput>) -> Vec<Request> {
     let mut requests = Vec::new();
     for output in core::mem::take(out) {
         match output {
@@ -404,7 +404,7 @@ fn asked(out: &mut Vec<WriterOutput>) -> Vec<Request> {
     requests
 }
 
-fn answer(request: &Request, said: Said) -> Reply {
+pub(super) fn answer(request: &Request, said: Said) -> Reply {
     Reply {
         log: Arc::clone(&request.log),
         store: request.store,
@@ -416,8 +416,16 @@ fn answer(request: &Request, said: Said) -> Reply {
 
 /// A writer that has found this, and what it writes back.
 fn found(pages: [Said; 2]) -> (Writer, Vec<Request>) {
+    found_within(BOUNDS, pages)
+}
+
+fn found_within(bounds: WriterBounds, pages: [Said; 2]) -> (Writer, Vec<Request>) {
     let mut out = Vec::new();
-    let mut writer = Writer::open(settings(Claim::Placed(Token::new(9, 0))), &mut out);
+    let settings = WriterSettings {
+        bounds,
+        ..settings(Claim::Placed(Token::new(9, 0)))
+    };
+    let mut writer = Writer::open(settings, &mut out);
     let promises = asked(&mut out);
     assert_eq!(promises.len(), 3);
     for (promise, said) in promises.iter().zip(pages) {
@@ -426,7 +434,7 @@ fn found(pages: [Said; 2]) -> (Writer, Vec<Request>) {
     (writer, asked(&mut out))
 }
 
-fn acknowledge(writer: &mut Writer, requests: &[Request]) -> Vec<WriterOutput> {
+pub(super) fn acknowledge(writer: &mut Writer, requests: &[Request]) -> Vec<WriterOutput> {
     let mut out = Vec::new();
     for request in &requests[..2] {
         writer.on_reply(answer(request, Said::Accepted), &mut out);
@@ -435,7 +443,12 @@ fn acknowledge(writer: &mut Writer, requests: &[Request]) -> Vec<WriterOutput> {
 }
 
 fn open() -> Writer {
-    let (mut writer, back) = found([page(None, vec![], None), page(None, vec![], None)]);
+    open_within(BOUNDS)
+}
+
+/// The owner of a log without records.
+pub(super) fn open_within(bounds: WriterBounds) -> Writer {
+    let (mut writer, back) = found_within(bounds, [page(None, vec![], None), page(None, vec![], None)]);
     let opened = acknowledge(&mut writer, &back);
     assert!(matches!(&opened[..], [WriterOutput::Opened(_)]), "{opened:?}");
     writer
@@ -595,17 +608,23 @@ fn one_append_is_in_flight_and_acknowledged_by_a_majority() {
     let mut out = Vec::new();
     let records = || vec![bytes("a"), bytes("b")];
     assert_eq!(
-        writer.append(1, records(), &mut out),
+        writer.append(1, records(), false, &mut out),
         Err(WriterError::SequenceConflict { last: 0 })
     );
-    assert_eq!(writer.append(0, vec![], &mut out), Err(WriterError::TooLarge));
     assert_eq!(
-        writer.append(0, vec![bytes(&"x".repeat(400))], &mut out),
+        writer.append(0, vec![], false, &mut out),
         Err(WriterError::TooLarge)
     );
-    writer.append(0, records(), &mut out).unwrap();
+    assert_eq!(
+        writer.append(0, vec![bytes(&"x".repeat(400))], false, &mut out),
+        Err(WriterError::TooLarge)
+    );
+    writer.append(0, records(), false, &mut out).unwrap();
     let requests = asked(&mut out);
-    assert_eq!(writer.append(0, records(), &mut out), Err(WriterError::InFlight));
+    assert_eq!(
+        writer.append(0, records(), false, &mut out),
+        Err(WriterError::InFlight)
+    );
     for _ in 0..2 {
         writer.on_reply(answer(&requests[0], Said::Accepted), &mut out);
     }
@@ -628,7 +647,7 @@ fn a_log_that_is_full_takes_records_again_behind_a_snapshot() {
     let mut out = Vec::new();
     let mut last = 0;
     loop {
-        match writer.append(last, vec![bytes(&"x".repeat(200))], &mut out) {
+        match writer.append(last, vec![bytes(&"x".repeat(200))], false, &mut out) {
             Ok(()) => {
                 let requests = asked(&mut out);
                 acknowledge(&mut writer, &requests);
@@ -649,14 +668,14 @@ fn a_log_that_is_full_takes_records_again_behind_a_snapshot() {
         writer.on_reply(answer(request, Said::Kept), &mut out);
     }
     assert_eq!(core::mem::take(&mut out), [WriterOutput::Kept { covers: last }]);
-    writer.append(last, vec![bytes("more")], &mut out).unwrap();
+    writer.append(last, vec![bytes("more")], false, &mut out).unwrap();
 }
 
 #[test]
 fn a_refusal_ends_the_owner_and_its_own_later_token_does_not() {
     let mut writer = open();
     let mut out = Vec::new();
-    writer.append(0, vec![bytes("a")], &mut out).unwrap();
+    writer.append(0, vec![bytes("a")], false, &mut out).unwrap();
     let requests = asked(&mut out);
     // An answer to a question of long ago, with the token that this writer has taken since.
     let late = Request {
@@ -676,7 +695,7 @@ fn a_refusal_ends_the_owner_and_its_own_later_token_does_not() {
     }
     assert_eq!(out, [], "it tells nobody anything any more");
     assert_eq!(
-        writer.append(0, vec![bytes("a")], &mut out),
+        writer.append(0, vec![bytes("a")], false, &mut out),
         Err(WriterError::NotOpen)
     );
 }
@@ -732,7 +751,9 @@ fn what_the_last_append_replaces_is_forgotten_and_the_numbers_go_on() {
     let mut writer = open();
     let mut out = Vec::new();
     for (last, text) in ["first", "second"].iter().enumerate() {
-        writer.append(last as u64, vec![bytes(text)], &mut out).unwrap();
+        writer
+            .append(last as u64, vec![bytes(text)], false, &mut out)
+            .unwrap();
         let requests = asked(&mut out);
         acknowledge(&mut writer, &requests);
     }

@@ -58,6 +58,7 @@ pub(super) struct Seen {
     pub(super) opened: u32,
     pub(super) opened_with_records: u32,
     pub(super) opened_with_snapshot: u32,
+    pub(super) opened_without_some: u32,
     pub(super) acknowledged: u32,
     pub(super) kept: u32,
     pub(super) fenced: u32,
@@ -76,6 +77,8 @@ pub(super) struct World {
     next_opener: u64,
     /// What is in the log for good.
     acknowledged: Vec<u64>,
+    /// The last record that anybody wanted to be forgotten.
+    forgotten: Sequence,
     /// The highest token that has opened the log.
     highest: Token,
     pub(super) seen: Seen,
@@ -105,6 +108,7 @@ impl World {
             next_record: 0,
             next_opener: 0,
             acknowledged: Vec::new(),
+            forgotten: 0,
             highest: Token::NONE,
             seen: Seen::default(),
             calm: false,
@@ -120,6 +124,7 @@ impl World {
             61..=70 => self.keep(),
             71..=90 => self.repeat(),
             91..=94 => self.take_again(),
+            95..=99 => self.forget(),
             100..=115 => self.crash_or_restart(),
             116..=549 => self.do_stored(),
             _ => self.deliver(),
@@ -174,7 +179,7 @@ impl World {
             .iter()
             .map(|payload| Bytes::from(payload.to_be_bytes().as_slice()));
         let expected = owner.history.len() as Sequence;
-        match owner.writer.append(expected, records.collect(), &mut out) {
+        match owner.writer.append(expected, records.collect(), false, &mut out) {
             Ok(()) => {
                 owner.appending = Some((payloads, self.highest));
                 self.next_record += count as u64;
@@ -200,6 +205,20 @@ impl World {
         let covers = owner.history.len() as Sequence;
         match owner.writer.keep(covers, &state, &mut out) {
             Ok(()) | Err(WriterError::NotOpen | WriterError::InFlight) => {}
+            Err(error) => panic!("{error}"),
+        }
+        self.perform(index, out);
+    }
+
+    /// Some of the records are needed no more, those that come first.
+    fn forget(&mut self) {
+        let Some(index) = self.owner() else { return };
+        let owner = self.owners.get_mut(&index).unwrap();
+        let through = below(&mut self.rng, owner.history.len() + 1) as Sequence;
+        let mut out = Vec::new();
+        match owner.writer.forget(through, &mut out) {
+            Ok(()) => self.forgotten = self.forgotten.max(through),
+            Err(WriterError::NotOpen | WriterError::InFlight) => {}
             Err(error) => panic!("{error}"),
         }
         self.perform(index, out);
@@ -337,6 +356,7 @@ impl World {
                 WriterOutput::Opened(opened) => self.on_opened(index, &opened),
                 WriterOutput::Appended { last } => self.on_appended(index, last),
                 WriterOutput::Kept { .. } => self.seen.kept += 1,
+                WriterOutput::NearlyFull { .. } => panic!("it is far from full"),
                 WriterOutput::TakeAgain { .. } => {
                     self.seen.taken_again += 1;
                     self.owners.get_mut(&index).unwrap().rests = true;
@@ -359,6 +379,15 @@ impl World {
             history.extend(snapshot.state.chunks(8).map(number));
             assert_eq!(history.len() as Sequence, snapshot.through);
             self.seen.opened_with_snapshot += 1;
+        } else {
+            let first = opened.records.first().map(|record| record.sequence);
+            let missing = first.unwrap_or(opened.last + 1) - 1;
+            assert!(
+                missing <= self.forgotten,
+                "nobody wanted {missing} to be forgotten"
+            );
+            history.extend(&self.acknowledged[..missing as usize]);
+            self.seen.opened_without_some += u32::from(missing > 0);
         }
         for record in &opened.records {
             history.push(number(&record.bytes));

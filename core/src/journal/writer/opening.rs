@@ -5,9 +5,10 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use super::{Extent, Flight};
+use super::Flight;
+use super::extent::Extent;
 use crate::journal::protocol::{Ask, ENTRIES_MAX, Page};
-use crate::journal::state::{ENTRY_BYTES, Entry, Item, Opened, Place, Position, SnapshotHead, StoreId};
+use crate::journal::state::{Entry, Item, Opened, Place, Position, SnapshotHead, StoreId};
 use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
 
@@ -284,16 +285,8 @@ impl WriteBack {
     pub(super) fn opened(self, token: Token) -> (Opened, Extent) {
         let covers = self.base.as_ref().map_or(0, |(snapshot, _)| snapshot.covers);
         let through = self.base.as_ref().map_or(0, |(snapshot, _)| snapshot.through);
-        let last = self
-            .entries
-            .last()
-            .map_or(covers, |entry| entry.next().saturating_sub(1));
-        let position = self.entries.last().map_or(through, |entry| entry.position);
-        let bytes = self
-            .entries
-            .iter()
-            .map(Entry::bytes)
-            .fold(0, usize::saturating_add);
+        let mut extent = Extent::behind(through, covers);
+        self.entries.iter().for_each(|entry| extent.append(entry));
         let opened = Opened {
             token,
             snapshot: self
@@ -305,15 +298,7 @@ impl WriteBack {
                     state: Bytes::from(parts.concat()),
                 }),
             records: self.entries.into_iter().flat_map(records).collect(),
-            last,
-        };
-        let extent = Extent {
-            position,
-            last,
-            covered: through,
-            bytes,
-            last_bytes: ENTRY_BYTES,
-            last_records: 0,
+            last: extent.last(),
         };
         (opened, extent)
     }

@@ -89,5 +89,6 @@ impl Writer {
         let (opened, extent) = back.opened(self.token);
         self.extent = extent;
         out.push(WriterOutput::Opened(opened));
+        self.look_at_room(out);
     }
 }

@@ -51,6 +51,11 @@ pub enum WriterOutput {
         /// The last record that it covers.
         covers: Sequence,
     },
+    /// The log is nearly as large as it may be. Said once, and again after it was much smaller.
+    NearlyFull {
+        /// Bytes of the entries behind the newest snapshot.
+        bytes: usize,
+    },
     /// The token was refused: call [`super::Writer::take_again`], later from time to time, so that two who open do not refuse each
     /// other for ever.
     TakeAgain {

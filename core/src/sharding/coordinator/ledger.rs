@@ -277,6 +277,7 @@ impl Ledger {
             opener: self.opener,
             expected: self.last,
             records: vec![record],
+            upkeep: false,
         }))
     }
 

@@ -295,6 +295,7 @@ impl StoredLog {
             opener: self.opener,
             expected: self.last,
             records,
+            upkeep: false,
         })
     }
 

@@ -13,7 +13,7 @@ use quorate_core::store::{Bytes, LogName, Record, StoreError};
 use quorate_core::token::Token;
 
 use super::super::Sleep;
-use super::super::journal::Journal;
+use super::super::journal::{Journal, Purpose};
 use super::super::quorum::QuorumJournal;
 use super::*;
 use crate::background::Background;
@@ -108,7 +108,7 @@ fn s_10_7_an_append_that_was_cut_off_may_have_been_done() {
     ] {
         let mut journal = journal(&shared, false);
         open(&mut journal, &commands, Vec::new());
-        let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")]));
+        let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], Purpose::Keep));
         assert!(poll(appending.as_mut()).is_pending());
         let (command, reply) = ordered(&commands);
         assert!(matches!(command, JournalCommand::Append { .. }));
@@ -120,20 +120,36 @@ fn s_10_7_an_append_that_was_cut_off_may_have_been_done() {
     }
 }
 
+/// A log that is long enough would never be opened otherwise.
 #[test]
-fn an_opening_that_took_too_long_is_taken_back_at_once() {
+fn s_10_7_an_opening_that_took_too_long_goes_on_for_who_asks_again_and_is_taken_back_with_its_owner() {
     let (shared, commands) = node();
-    let mut journal = journal(&shared, true);
-    let mut opening = pin!(journal.open());
-    assert_eq!(poll(opening.as_mut()), Poll::Ready(Err(StoreError::Unavailable)));
-    let (JournalCommand::Open { opener, .. }, _) = ordered(&commands) else {
-        panic!("it was asked for")
-    };
-    assert_eq!(
-        closed(&commands),
-        Some(opener),
-        "nobody would use it, and it could fence an owner"
-    );
+    for is_answered in [true, false] {
+        let mut journal = journal(&shared, true);
+        let late = Poll::Ready(Err(StoreError::Unavailable));
+        assert_eq!(poll(pin!(journal.open())), late);
+        let (JournalCommand::Open { opener, .. }, reply) = ordered(&commands) else {
+            panic!("it was asked for")
+        };
+        assert_eq!(poll(pin!(journal.open())), late);
+        assert!(commands.data.try_recv().is_err(), "the same is waited for");
+        assert_eq!(closed(&commands), None);
+        if is_answered {
+            let (token, snapshot, records) = (Token::new(1, 1), None, Vec::new());
+            let (last, first) = (7, 8);
+            let opened = Opened {
+                token,
+                snapshot,
+                records,
+                last,
+            };
+            reply.send(Answer::Journal(JournalAnswer::Opened(opened)));
+            let found = poll(pin!(journal.open()));
+            assert!(matches!(found, Poll::Ready(Ok(log)) if (log.first, log.last) == (first, last)));
+        }
+        drop(journal);
+        assert_eq!(closed(&commands), Some(opener));
+    }
 }
 
 #[test]
@@ -150,7 +166,7 @@ fn who_lost_its_log_asks_for_nothing_before_it_has_opened_it_again() {
         let fenced = StoreError::Fenced { held: Token::NONE };
         assert_eq!(poll(keeping.as_mut()), Poll::Ready(Err(fenced)));
     }
-    let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")]));
+    let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], Purpose::Keep));
     let fenced = StoreError::Fenced { held: Token::NONE };
     assert_eq!(poll(appending.as_mut()), Poll::Ready(Err(fenced)));
     assert!(commands.data.try_recv().is_err(), "nothing is asked for");
@@ -174,6 +190,13 @@ fn what_was_found_is_read_from_any_record_on_until_the_first_append() {
     };
     assert_eq!(read(&mut journal, 1), [1, 2, 3]);
     assert_eq!(read(&mut journal, 2), [2, 3]);
-    assert!(poll(pin!(journal.append(3, vec![Bytes::from(*b"more")]))).is_pending());
+    assert!(
+        poll(pin!(journal.append(
+            3,
+            vec![Bytes::from(*b"more")],
+            Purpose::Keep
+        )))
+        .is_pending()
+    );
     assert_eq!(read(&mut journal, 2), [0; 0]);
 }

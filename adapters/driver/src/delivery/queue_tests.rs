@@ -1,0 +1,175 @@
+//! Queues over the log of a voter: more goes through one than the log may hold, whatever is confirmed and when, and a log that was left full
+//! goes on. Spec: sharding 1.14, 10.7.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_core::delivery::ProducerSettings;
+use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::sharding::ids::EntityId;
+use quorate_core::store::LogName;
+
+use super::length::QueueBounds;
+use super::parcel::Bytes;
+use super::queue::{Entry, Queue};
+use crate::background::Background;
+use crate::durable::{Journal, Keeper, Purpose, log_name};
+use crate::shared::{Beside, Shared};
+use crate::shutdown::Life;
+use crate::sync::Notify;
+use crate::testing::{block_on, voter};
+
+const LOG_BYTES_MAX: usize = 1 << 20;
+const MESSAGE: usize = 90_000;
+
+/// What queues need of a node, over one voter that answers at once. It ends with the test's process.
+fn node() -> Arc<Shared> {
+    let me = UniqueAddress::new(Address::new("127.0.0.1", 2551).unwrap(), 1);
+    let mut config = Config::fast(ClusterName::new("queues").unwrap());
+    config.journal.voters = 1;
+    config.journal.log_bytes_max = LOG_BYTES_MAX;
+    let beside = Beside {
+        wake: Arc::new(Notify::default()),
+        store: None,
+        life: Life::new(config.shutdown.clone(), drop),
+        background: Background::none(),
+    };
+    let (shared, commands) = Shared::new(me, &config, beside);
+    voter::serve(&commands, LOG_BYTES_MAX, Duration::ZERO);
+    shared
+}
+
+fn open(shared: &Arc<Shared>) -> Queue {
+    block_on(Queue::open_with(shared, &Keeper::Quorum, "jobs")).unwrap()
+}
+
+fn sent(seq: u64) -> Entry {
+    Entry::Sent {
+        seq,
+        entity: b"e".to_vec(),
+        payload: Bytes(vec![u8::try_from(seq % 251).unwrap(); MESSAGE].into()),
+    }
+}
+
+fn write(shared: &Shared, queue: &mut Queue, entry: Entry) {
+    block_on(queue.write(vec![entry], &shared.background)).unwrap();
+}
+
+/// The numbers of what a new owner finds unconfirmed. Each has its own bytes.
+fn unconfirmed(shared: &Arc<Shared>) -> Vec<u64> {
+    let (kept, _) = open(shared).split();
+    for (seq, _, payload) in &kept {
+        assert!(payload.len() == MESSAGE && payload.iter().all(|byte| u64::from(*byte) == seq % 251));
+    }
+    kept.into_iter().map(|(seq, ..)| seq).collect()
+}
+
+#[test]
+fn s_1_14_more_goes_through_a_queue_than_its_log_may_hold_and_after_a_restart_too() {
+    let shared = node();
+    for life in 0..3_u64 {
+        let mut queue = open(&shared);
+        for seq in life * 100..(life + 1) * 100 {
+            write(&shared, &mut queue, sent(seq));
+            write(&shared, &mut queue, Entry::Confirmed { seq });
+        }
+    }
+    assert_eq!(unconfirmed(&shared), []);
+}
+
+#[test]
+fn s_1_14_what_nobody_confirms_stays_while_everything_behind_it_goes_through() {
+    let shared = node();
+    let mut queue = open(&shared);
+    (0..4).for_each(|seq| write(&shared, &mut queue, sent(seq)));
+    for seq in 4..200 {
+        write(&shared, &mut queue, sent(seq));
+        if seq != 100 {
+            write(&shared, &mut queue, Entry::Confirmed { seq });
+        }
+    }
+    assert_eq!(unconfirmed(&shared), [0, 1, 2, 3, 100]);
+    assert_eq!(unconfirmed(&shared), [0, 1, 2, 3, 100], "and again");
+}
+
+#[test]
+fn s_1_14_a_queue_has_room_for_half_of_its_log_and_again_when_something_is_confirmed() {
+    let shared = node();
+    let mut queue = open(&shared);
+    let mut seq = 0;
+    while queue.has_room(MESSAGE) {
+        write(&shared, &mut queue, sent(seq));
+        seq += 1;
+    }
+    assert_eq!(seq, (LOG_BYTES_MAX / 2 / MESSAGE) as u64);
+    write(&shared, &mut queue, Entry::Confirmed { seq: 3 });
+    assert!(queue.has_room(MESSAGE));
+    drop(queue);
+    assert!(open(&shared).has_room(MESSAGE));
+}
+
+#[test]
+fn s_1_14_a_log_that_was_left_full_is_opened_and_goes_on() {
+    for every in [1, 2, 5, 100] {
+        let shared = node();
+        let name = log_name("", &EntityId::new(b"jobs")).unwrap();
+        fill(&shared, &name, every);
+        let kept = unconfirmed(&shared);
+        let mut queue = open(&shared);
+        for seq in kept.iter().copied().rev() {
+            write(&shared, &mut queue, Entry::Confirmed { seq });
+        }
+        for seq in 1_000..1_100 {
+            write(&shared, &mut queue, sent(seq));
+            write(&shared, &mut queue, Entry::Confirmed { seq });
+        }
+        assert_eq!(unconfirmed(&shared), [], "{every}");
+    }
+}
+
+/// As it was left before logs were made shorter by their bytes: nothing goes into it any more. Of so many messages one is unconfirmed.
+fn fill(shared: &Arc<Shared>, name: &LogName, every: u64) {
+    let sleep = shared.background.sleeper();
+    let mut journal = Keeper::Quorum
+        .journal(shared, &sleep, LogName::clone(name), None)
+        .unwrap();
+    block_on(journal.open()).unwrap();
+    let mut last = 0;
+    for seq in 0.. {
+        let confirmed = Entry::Confirmed { seq };
+        for entry in [Some(sent(seq)), (seq % every != 0).then_some(confirmed)]
+            .into_iter()
+            .flatten()
+        {
+            let record = entry.record().unwrap();
+            if block_on(journal.append(last, vec![record], Purpose::Keep)).is_err() {
+                return;
+            }
+            last += 1;
+        }
+    }
+}
+
+#[test]
+fn s_1_14_a_producer_of_a_queue_that_is_nearly_full_has_all_its_messages_written() {
+    let shared = node();
+    let queue = open(&shared);
+    let (entries, written) = async_channel::unbounded();
+    let bounds: QueueBounds = shared.queue_bounds;
+    assert!(bounds.message_bytes_max() >= MESSAGE);
+    for seq in 0..300 {
+        entries.try_send(sent(seq)).unwrap();
+        if let Some(seq) = seq.checked_sub(4) {
+            entries.try_send(Entry::Confirmed { seq }).unwrap();
+        }
+    }
+    entries.close();
+    let inbox = super::orders::Inbox::default();
+    let settings = ProducerSettings::default();
+    block_on(queue.run(written, &inbox, &shared.background, &settings));
+    while let Some(said) = inbox.take() {
+        assert!(!matches!(said, super::orders::Said::StoreFailed));
+    }
+    assert_eq!(unconfirmed(&shared), [296, 297, 298, 299]);
+}
