@@ -241,13 +241,19 @@ fn read_owner(text: &[u8]) -> Option<UniqueAddress> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
+    use crate::effect::Effect;
+    use crate::fixture::{Fixture, node};
     use crate::ident::Address;
+    use crate::input::Target;
+    use crate::message::{Message, SingletonMsg};
 
     #[test]
     fn a_promise_is_read_as_it_was_kept() {
-        let node = |host: &str| UniqueAddress::new(Address::new(host, 7355).unwrap(), 0xab_cdef);
-        for node in [node("host"), node("::1"), node("10.0.0.1")] {
+        let at = |host: &str| UniqueAddress::new(Address::new(host, 7355).unwrap(), 0xab_cdef);
+        for node in [at("host"), at("::1"), at("10.0.0.1")] {
             let kept = promised_bytes(&Claimant {
                 node: node.clone(),
                 epoch: 3,
@@ -276,5 +282,122 @@ mod tests {
         assert_eq!(read(&term[..7]), None);
         assert_eq!(read_promise(&Ok(StoreAnswer::Value(None))), Some((0, None)));
         assert_eq!(read_promise(&Err(StoreError::Unavailable)), None);
+    }
+
+    fn billing() -> SingletonId {
+        SingletonId::of("billing")
+    }
+
+    /// A voter on node `a` that others claim terms of.
+    struct Rig {
+        fixture: Fixture,
+        voter: Voter,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            Self {
+                fixture: Fixture::new(node("a", 1)),
+                voter: Voter::default(),
+            }
+        }
+
+        fn claims(&mut self, from: &UniqueAddress, term: u64) -> Option<Given> {
+            self.voter
+                .on_claim(&mut self.fixture.cx(), from, billing(), 1, term)
+        }
+
+        /// What was said, and what the store was asked for.
+        fn did(&mut self) -> (Vec<(UniqueAddress, Body)>, Vec<StoreRequest>) {
+            let (mut said, mut asked) = (Vec::new(), Vec::new());
+            for effect in self.fixture.effects() {
+                match effect {
+                    Effect::Send {
+                        to: Target::Node(to),
+                        message: Message::Singleton(SingletonMsg::Statement(statement)),
+                    } => said.push((to, statement.body)),
+                    Effect::Store(_, request) => asked.push(request),
+                    other => panic!("{other:?}"),
+                }
+            }
+            (said, asked)
+        }
+
+        /// The store answers what it was asked last.
+        fn stored(&mut self, outcome: Outcome) -> Option<Given> {
+            let (said, asked) = self.did();
+            assert_eq!((said.len(), asked.len()), (0, 1), "{said:?}");
+            let id = asked[0].id;
+            self.voter
+                .on_stored(&mut self.fixture.cx(), StoreReport { id, outcome })
+        }
+
+        fn reads_nothing(&mut self) -> Option<Given> {
+            self.stored(Ok(StoreAnswer::Value(None)))
+        }
+    }
+
+    fn given(term: u64, to: &UniqueAddress) -> Option<Given> {
+        let (singleton, to) = (billing(), to.clone());
+        Some(Given { singleton, term, to })
+    }
+
+    #[test]
+    fn of_claims_that_come_while_the_store_is_read_the_highest_is_decided() {
+        let (b, c) = (node("b", 2), node("c", 3));
+        for terms in [[5, 7], [7, 5]] {
+            let mut rig = Rig::new();
+            for (from, term) in [&b, &c].into_iter().zip(terms) {
+                assert_eq!(rig.claims(from, term), None);
+            }
+            assert_eq!(rig.reads_nothing(), None);
+            let highest = if terms[0] == 7 { &b } else { &c };
+            assert_eq!(rig.stored(Ok(StoreAnswer::Written)), given(7, highest));
+            assert_eq!(rig.did().0, [(highest.clone(), Body::Promised { term: 7 })]);
+        }
+    }
+
+    #[test]
+    fn a_promise_that_the_store_did_not_keep_is_not_given_and_may_be_asked_for_again() {
+        let b = node("b", 2);
+        let mut rig = Rig::new();
+        rig.claims(&b, 5);
+        assert_eq!(rig.reads_nothing(), None);
+        assert_eq!(rig.stored(Err(StoreError::OutcomeUnknown)), None);
+        assert_eq!(rig.did().0, []);
+        assert_eq!(rig.voter.promised(billing()), 0);
+        assert_eq!(rig.claims(&b, 5), None);
+        assert_eq!(rig.stored(Ok(StoreAnswer::Written)), given(5, &b));
+    }
+
+    #[test]
+    fn who_could_not_read_what_it_promised_reads_it_before_it_promises_anything() {
+        let (b, c) = (node("b", 2), node("c", 3));
+        let mut rig = Rig::new();
+        rig.claims(&b, 5);
+        assert_eq!(rig.stored(Err(StoreError::Unavailable)), None);
+        assert_eq!(rig.did(), (Vec::new(), Vec::new()), "it is claimed again");
+        rig.claims(&b, 5);
+        let kept = promised_bytes(&Claimant {
+            node: c,
+            epoch: 1,
+            term: 9,
+        });
+        assert_eq!(rig.stored(Ok(StoreAnswer::Value(Some(kept)))), None);
+        assert_eq!(rig.did().0, [(b, Body::Refused { held: 9 })]);
+    }
+
+    #[test]
+    fn a_term_is_promised_to_one_node_again_and_again_and_to_no_other() {
+        let (b, c) = (node("b", 2), node("c", 3));
+        let mut rig = Rig::new();
+        rig.claims(&b, 5);
+        rig.reads_nothing();
+        rig.stored(Ok(StoreAnswer::Written));
+        rig.did();
+        assert_eq!(rig.claims(&b, 5), given(5, &b));
+        assert_eq!(rig.claims(&c, 5), None);
+        let said = [(b, Body::Promised { term: 5 }), (c, Body::Refused { held: 5 })];
+        assert_eq!(rig.did(), (said.to_vec(), Vec::new()));
     }
 }

@@ -220,3 +220,44 @@ fn what_is_over_stays_over() {
         }
     }
 }
+
+/// One step of a manager that takes over, when these are removed for certain.
+fn taking_over(previous: &[UniqueAddress], event: Event, removed: &[UniqueAddress]) -> (Stage, Vec<Step>) {
+    let facts = Facts {
+        me: &me(),
+        lease: false,
+        leaving: false,
+        preparing: false,
+        exited: false,
+        self_removed: false,
+        retries_max: 3,
+        removed: &removed.iter().cloned().collect(),
+    };
+    let previous = previous.to_vec();
+    step(Stage::BecomingOldest { previous }, event, &facts)
+}
+
+#[test]
+fn of_two_before_it_the_one_that_is_not_removed_is_asked() {
+    let (first, second) = (other(), node("c", 3));
+    let both = [first.clone(), second.clone()];
+    let removed = Event::RemovedAfterMargin(first.clone());
+    let (stage, steps) = taking_over(&both, removed, core::slice::from_ref(&first));
+    let previous = vec![second.clone()];
+    assert_eq!((&stage, steps), (&Stage::BecomingOldest { previous }, vec![]));
+    let (_, steps) = taking_over(core::slice::from_ref(&second), Event::HandOverRetry(1), &[first]);
+    assert_eq!(steps, [Step::HandOverToMe(second), Step::Retry(2)]);
+}
+
+#[test]
+fn who_hands_over_to_one_tells_no_other_that_it_is_under_way() {
+    let to = Some(other());
+    let asked = |from: UniqueAddress| {
+        let stage = Stage::HandingOver { to: to.clone() };
+        stepped(stage, Event::HandOverToMe(from), false)
+    };
+    let stage = Stage::HandingOver { to: to.clone() };
+    let steps = vec![Step::HandOverInProgress(other())];
+    assert_eq!(asked(other()), (stage.clone(), steps));
+    assert_eq!(asked(node("c", 3)), (stage, vec![]));
+}

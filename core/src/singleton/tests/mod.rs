@@ -9,9 +9,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use self::world::{MARGIN, World, secs};
+use super::Singletons;
 use super::protocol::{Body, Event};
-use super::state::Phase;
+use super::state::{Phase, SingletonId};
 use crate::config::{Config, DowningStrategy};
+use crate::effect::{Answer, CommandError, Effect, SingletonCommandError};
+use crate::fixture::{Fixture, node};
+use crate::input::{SingletonCommand, SingletonSettings};
 use crate::lease::protocol::LeaseOutcome;
 use crate::membership::state::member::Status;
 use crate::sharding::state::errors::AskFailure;
@@ -256,6 +260,7 @@ fn s_165_a_successor_that_nobody_answers_is_stuck_and_begins_anew_until_the_othe
     assert_eq!(world.said(1, |event| *event == Event::HandOverStuck), 0);
     world.run_for(secs(1));
     assert_eq!(world.said(1, |event| *event == Event::HandOverStuck), 1);
+    assert_eq!(world.stats(1).hand_overs_stuck, 1);
     assert_eq!(
         world.running(),
         Vec::<usize>::new(),
@@ -503,6 +508,7 @@ fn s_152_a_first_member_waits_for_one_that_was_removed_and_whose_age_nobody_know
     world.leave(&[0]);
     world.run_for(MARGIN - SOON);
     assert_eq!(world.running(), Vec::<usize>::new(), "it may still run there");
+    world.remove(&[0]);
     world.run_for(secs(3));
     assert_eq!(world.running(), [1]);
 }
@@ -538,4 +544,80 @@ fn what_a_pause_held_takes_no_room_from_what_the_next_one_holds() {
         let is_answered = |ask: &(usize, u64)| world.answered(*ask).is_some_and(|result| result.is_ok());
         assert!(asks.iter().all(is_answered), "round {round}");
     }
+}
+
+#[test]
+fn the_end_of_an_earlier_instance_says_nothing_about_the_next() {
+    let mut world = World::formed(1);
+    let first = world.slot(0);
+    world.fails(0);
+    world.run_for(secs(2));
+    assert_eq!(world.running(), [0]);
+    assert_ne!(world.slot(0), first);
+    let token = world.token(0);
+    world.reports_end(0, first);
+    assert_eq!((world.running(), world.token(0)), (Vec::from([0]), token));
+}
+
+#[test]
+fn i_33_who_asks_again_because_the_end_of_a_hand_over_was_lost_is_told_again() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.running(), [1]);
+    assert_eq!(world.phase(0), Phase::End);
+    let done = |body: &Body| matches!(body, Body::HandOverDone { .. });
+    let before = world.heard_by(1, done).len();
+    world.says(1, 0, 77, Body::HandOverToMe);
+    let heard = world.heard_by(1, done);
+    assert_eq!(heard[before..], [(0, 77)], "in the words of the question");
+}
+
+#[test]
+fn who_only_joins_has_no_vote_about_a_term() {
+    // Two of three are a majority of those that are Up, and none of five.
+    let mut world = World::new(5);
+    world.cut(&[2, 3, 4]);
+    world.set(&[
+        (0, Status::Up),
+        (1, Status::Up),
+        (2, Status::Up),
+        (3, Status::Joining),
+        (4, Status::Joining),
+    ]);
+    world.run_for(secs(2));
+    assert_eq!(world.running(), [0]);
+}
+
+#[test]
+fn a_name_has_bytes_and_not_too_many() {
+    for (name, is_good) in [("", false), ("billing", true), (&*"x".repeat(1_000), false)] {
+        let mut fixture = Fixture::new(node("a", 1));
+        let settings = SingletonSettings {
+            name: name.into(),
+            role: None,
+            hosts: false,
+            lease: false,
+        };
+        let command = SingletonCommand::Register(settings);
+        Singletons::default().on_command(&mut fixture.cx(), 7, command);
+        let bad = CommandError::Singleton(SingletonCommandError::BadName);
+        let answer = if is_good {
+            Answer::Done
+        } else {
+            Answer::Refused(bad)
+        };
+        assert!(
+            fixture.effects().contains(&Effect::Reply { token: 7, answer }),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn two_names_are_two_numbers_also_on_the_wire() {
+    let [one, other] = ["billing", "mail"].map(SingletonId::of);
+    assert_ne!(one.raw(), other.raw());
+    assert_eq!(SingletonId::from_raw(one.raw()), one);
 }

@@ -154,12 +154,12 @@ fn an_ask_whose_time_is_over_does_not_count_as_sent() {
 
 #[test]
 fn s_170_what_expired_in_the_buffer_takes_no_bytes_of_it() {
-    let mut world = World::with_config(2, |config| config.singleton.buffer_bytes_max = 3);
-    let early: Vec<_> = (0..3).map(|_| world.ask(1, secs(2))).collect();
+    let mut world = World::with_config(2, |config| config.singleton.buffer_bytes_max = 4);
+    let early: Vec<_> = (0..2).map(|_| world.ask(1, secs(2))).collect();
     world.run_for(secs(3));
     let expired = Some(Err(AskFailure::NobodyHosts));
     assert!(early.iter().all(|ask| world.answered(*ask) == expired));
-    let late: Vec<_> = (0..3).map(|_| world.ask(1, secs(60))).collect();
+    let late: Vec<_> = (0..4).map(|_| world.ask(1, secs(60))).collect();
     assert!(
         late.iter().all(|ask| world.answered(*ask).is_none()),
         "there is room"
@@ -168,6 +168,48 @@ fn s_170_what_expired_in_the_buffer_takes_no_bytes_of_it() {
     assert_eq!(world.answered(late[0]), Some(Err(AskFailure::BufferFull)));
     world.set(&[(0, Status::Up), (1, Status::Up)]);
     world.run_for(secs(2));
-    assert_eq!(world.host(0).delivered, 3);
+    assert_eq!(world.host(0).delivered, 4);
     assert!(world.answered(one_more).is_some_and(|result| result.is_ok()));
+}
+
+#[test]
+fn an_ask_that_was_answered_leaves_no_deadline_behind_that_others_wait_for() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    let early = world.ask(1, secs(2));
+    world.run_for(SOON);
+    assert!(world.answered(early).is_some_and(|result| result.is_ok()));
+    world.host(0).silent = true;
+    let late = world.ask(1, secs(4));
+    world.run_for(secs(5));
+    assert_eq!(world.answered(late), Some(Err(AskFailure::TimeoutSent)));
+}
+
+#[test]
+fn no_ask_waits_for_more_than_a_day_and_only_so_many_are_open() {
+    let mut config = crate::config::Config::lan(crate::ident::ClusterName::new("test").unwrap());
+    config.singleton.open_asks_max = 2;
+    let mut fixture = Fixture::with_config(node("a", 1), config);
+    let (mut asks, id) = (Asks::default(), SingletonId::of("billing"));
+    let began = fixture.mono();
+    asks.open(&mut fixture.cx(), 7, id, secs(10 * 86_400)).unwrap();
+    let due = fixture.timers.next().map(|(at, _)| at.since(began));
+    assert_eq!(due, Some(secs(86_400)));
+    let second = asks.open(&mut fixture.cx(), 8, id, secs(1)).unwrap();
+    let full = Err(AskFailure::TooManyOpenAsks);
+    assert_eq!(asks.open(&mut fixture.cx(), 9, id, secs(1)), full);
+    asks.close(&mut fixture.cx(), second, Err(AskFailure::PeerLost));
+    assert!(asks.open(&mut fixture.cx(), 9, id, secs(1)).is_ok());
+}
+
+#[test]
+fn a_message_larger_than_the_whole_buffer_is_refused_and_pushes_nothing_out() {
+    let mut world = World::with_config(1, |config| config.singleton.buffer_bytes_max = 2);
+    let small = world.ask(0, secs(60));
+    let large = world.ask_with(0, b"large", secs(60));
+    assert_eq!(world.answered(large), Some(Err(AskFailure::BufferFull)));
+    assert_eq!(
+        (world.answered(small), world.stats(0).messages_pushed_out),
+        (None, 0)
+    );
 }

@@ -126,3 +126,32 @@ fn a_hand_over_under_way_is_finished_and_the_lease_given_back() {
     let asked: Vec<usize> = (0..2).map(|at| world.host(at).leases_asked).collect();
     assert_eq!(asked, [1, 1], "the successor may begin");
 }
+
+#[test]
+fn a_shorter_time_hastens_a_stop_that_is_under_way_and_a_longer_one_does_not_delay_it() {
+    for (timeout, killed_after) in [(secs(2), secs(2)), (secs(3_600), secs(60))] {
+        let mut world = World::with_config(2, |config| config.singleton.stop_timeout = secs(60));
+        world.all_up();
+        world.run_for(SOON);
+        world.host(0).slow_to_stop = true;
+        world.leave(&[0]);
+        assert_eq!(world.stop(0, timeout), None);
+        world.run_for(killed_after - SOON);
+        assert_eq!(world.host(0).killed, 0);
+        world.run_for(SOON + SOON);
+        assert_eq!(world.host(0).killed, 1, "of {timeout:?}");
+    }
+}
+
+#[test]
+fn who_is_told_to_host_it_no_more_gives_its_lease_back_once_it_has_ended() {
+    let mut world = World::with_lease(1);
+    world.set(&[(0, Status::Up)]);
+    world.lease(0, LeaseOutcome::Granted { token: 7 });
+    world.run_for(SOON);
+    world.host(0).slow_to_stop = true;
+    assert_eq!(world.stop(0, secs(5)), None);
+    assert_eq!(world.host(0).leases_released, 0);
+    world.ends(0);
+    assert_eq!(world.host(0).leases_released, 1);
+}

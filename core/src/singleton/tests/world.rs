@@ -216,11 +216,15 @@ impl World {
     }
 
     pub(super) fn ask(&mut self, at: usize, timeout: Duration) -> (usize, u64) {
+        self.ask_with(at, b"?", timeout)
+    }
+
+    pub(super) fn ask_with(&mut self, at: usize, payload: &[u8], timeout: Duration) -> (usize, u64) {
         self.asks += 1;
         let token = self.asks;
         let command = SingletonCommand::Ask {
             singleton: id(),
-            payload: Payload::from(b"?".as_slice()),
+            payload: Payload::from(payload),
             timeout,
             chain: AskChain::default(),
         };
@@ -358,6 +362,19 @@ impl World {
     pub(super) fn fails(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         let slot = peer.host.running.take().expect("it runs");
+        let report = EntityReport::Stopped { slot };
+        peer.singletons.on_report(&mut peer.fixture.cx(), report);
+        self.settle();
+    }
+
+    /// Where the instance of this node runs.
+    pub(super) fn slot(&self, at: usize) -> Slot {
+        self.peers[at].host.running.expect("it runs")
+    }
+
+    /// The host says that something has ended, which may be long ago.
+    pub(super) fn reports_end(&mut self, at: usize, slot: Slot) {
+        let peer = &mut self.peers[at];
         let report = EntityReport::Stopped { slot };
         peer.singletons.on_report(&mut peer.fixture.cx(), report);
         self.settle();
