@@ -176,4 +176,18 @@ mod tests {
         assert!(subscriptions.tell(&key("a"), Told::Nothing).is_empty());
         assert_eq!(subscriptions.tell(&key("a"), Told::Value(Digest(7))), [1]);
     }
+
+    #[test]
+    fn who_subscribes_to_something_else_hears_of_that_alone() {
+        let mut subscriptions = Subscriptions::default();
+        for first in ["a-*", "a-1"] {
+            subscriptions.add(1, Pattern::parse(first).unwrap());
+            subscriptions.add(1, Pattern::parse("b").unwrap());
+            subscriptions.note(&key("a-1"));
+            subscriptions.note(&key("b"));
+            assert_eq!(subscriptions.take_changed(), BTreeSet::from([key("b")]));
+            assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(7))), [0; 0]);
+            assert_eq!(subscriptions.len(), 1);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use super::super::crdt::{Clock, Data, DataType, LwwRegisterOp, Minting, Op};
 use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
 use super::super::state::consistency::Consistency::Local;
 use super::super::state::{Digest, Envelope, Pruning};
-use super::world::{World, add, add_for_good, increment, key};
+use super::world::{SECOND, World, add, add_for_good, increment, key};
 use crate::bytes::WireError;
 use crate::fixture::node;
 use crate::message::Message;
@@ -303,4 +303,48 @@ fn more_changes_of_a_key_than_any_peer_gathers_are_not_read() {
     assert!(read(deltas(10_000)).is_ok());
     let what = "list";
     assert_eq!(read(deltas(10_001)), Err(WireError::LimitExceeded { what }));
+}
+
+#[test]
+fn i_68_a_stamp_of_the_future_is_refused_in_a_delta_as_well() {
+    let mut world = World::new(2, |_| {});
+    let set = |value: &'static [u8]| {
+        let op = Op::LwwRegister(LwwRegisterOp::Set {
+            value: Arc::from(value),
+            clock: Clock::Forward,
+        });
+        (Data::empty(DataType::LwwRegister).unwrap(), op)
+    };
+    world.peers[0].ahead_ms = 2 * 3_600_000;
+    world.run(SECOND);
+    world.lose = |body| !matches!(body, Body::Deltas { .. });
+    world.update(0, "a", set(b"x"), Local);
+    world.run(5 * SECOND);
+    assert!(world.peers[1].machine.get(&key("a")).is_none());
+    let rejections = world.rejections(1);
+    assert!(
+        matches!(rejections[..], [Rejection::StampAhead { .. }]),
+        "{rejections:?}"
+    );
+}
+
+#[test]
+fn markers_that_more_nodes_have_seen_than_a_value_may_name_are_refused() {
+    let mut world = World::new(2, |_| {});
+    let marked = |count: u64| {
+        let mut envelope = Envelope::new(value(increment(1), 2));
+        for gone in [1_000_001, 1_000_002] {
+            let seen = (0..count).map(|number| node("seen", 1_000 + number)).collect();
+            let owner = node("n1", 2);
+            let marker = Pruning::Initialized { owner, seen };
+            envelope.pruning.insert(node("gone", gone), marker);
+        }
+        gossip("a", envelope)
+    };
+    say(&mut world, marked(10_001));
+    let rejections = world.rejections(0);
+    let [Rejection::TooManyContributors { nodes: 20_002, .. }] = rejections[..] else {
+        panic!("{rejections:?}")
+    };
+    assert!(world.peers[0].machine.get(&key("a")).is_none());
 }

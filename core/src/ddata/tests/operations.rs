@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::super::crdt::{Data, OpError};
-use super::super::protocol::{Answer, Body, Change, Command, Event, ReadError, WriteError};
+use super::super::protocol::{Answer, Body, Change, Command, Event, Msg, ReadError, WriteError};
 use super::super::state::consistency::Consistency::{All, Local, Majority, MajorityPlus, Replicas};
 use super::super::state::key::Pattern;
 use super::world::{SECOND, World, add, increment, key};
@@ -391,4 +391,39 @@ fn a_node_that_is_no_member_any_more_answers_what_is_open_and_serves_nothing() {
     assert_eq!(*world.answer(0, token), Answer::Written(Err(unconfirmed)));
     let token = world.get(0, "a", Local);
     assert_eq!(*world.answer(0, token), Answer::Value(Err(ReadError::NotServing)));
+}
+
+#[test]
+fn an_answer_that_comes_twice_counts_once() {
+    let mut world = World::new(5, |_| {});
+    for other in 2..5 {
+        world.cut.insert((0, other));
+    }
+    let token = world.update(0, "a", increment(1), All);
+    world.run(SECOND / 50);
+    let answers = world.sent.iter().filter_map(|(from, _, body)| match body {
+        Body::WriteAck { operation } => Some((*from, *operation)),
+        _ => None,
+    });
+    let answers: Vec<(usize, u64)> = answers.collect();
+    let [(1, operation)] = answers[..] else {
+        panic!("{answers:?}")
+    };
+    let (from, to_uid) = (world.peers[1].fixture.me.clone(), world.peers[0].fixture.me.uid());
+    for _ in 0..3 {
+        let (body, weight) = (Body::WriteAck { operation }, 0);
+        let msg = Msg { to_uid, body, weight };
+        world.with(0, |machine, cx| machine.on_message(cx, &from, msg));
+    }
+    assert!(world.is_open(0, token), "two of five have it");
+}
+
+#[test]
+fn who_leaves_tells_what_it_has_not_told_before_it_says_that_it_is_done() {
+    let mut world = World::new(4, |_| {});
+    world.run(SECOND);
+    world.update(0, "a", increment(7), Local);
+    world.with(0, |machine, cx| machine.on_drain_requested(cx));
+    world.run(SECOND / 500);
+    assert_eq!(world.counts("a"), [7; 4]);
 }

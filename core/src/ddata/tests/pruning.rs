@@ -421,3 +421,19 @@ fn s_218_of_two_markers_of_a_node_the_one_that_is_further_or_ends_later_stays() 
         }
     }
 }
+
+#[test]
+fn s_221_time_in_which_somebody_is_unreachable_is_none_in_which_all_could_hear() {
+    let (mut world, gone) = after_a_removal();
+    world.see(|index| (index < 2).then_some(Status::Up), &[1]);
+    world.run(1_000 * SECOND);
+    world.see(|index| (index < 2).then_some(Status::Up), &[]);
+    world.run(200 * SECOND);
+    assert_eq!(
+        marker(&world, 0, "a", &gone),
+        None,
+        "two hundred seconds of three hundred"
+    );
+    world.run(300 * SECOND);
+    assert!(marker(&world, 0, "a", &gone).is_some());
+}
