@@ -140,6 +140,10 @@ impl Branches {
             ),
             ("remembered entities at rest", sim.remembered.at_rest),
             (
+                "remembered entities lost to a late removal",
+                sim.remembered.lost_to_late_removals,
+            ),
+            (
                 "steps of entities that no rule knows",
                 sim.sum(|stats| stats.sharding.entity_transitions_invalid),
             ),
