@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -76,7 +77,11 @@ fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
 #[test]
 fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-        return println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+        );
+        return;
     };
     let _alone = common::alone();
     for mode in ["events", "data"] {

@@ -8,6 +8,8 @@
 
 mod common;
 
+use std::io::Write as _;
+
 use quorate_conformance::{
     a_reminder_wakes_its_entity_on, remembered_entities_run_again_on, reminders_outlive_all_nodes_on,
     reminders_outlive_two_of_four_nodes_on, what_nobody_has_confirmed_is_delivered_on,
@@ -41,7 +43,10 @@ impl Tables {
     /// `None` where there is no server.
     fn of(test: &str) -> Option<Self> {
         let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-            println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+            );
             return None;
         };
         let schema = format!("quorate_{test}_{}", std::process::id());

@@ -8,6 +8,7 @@
 
 mod common;
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use quorate_conformance::homes_are_found_again_on;
@@ -44,7 +45,11 @@ async fn stored_homes_are_removed_from_a_file_that_no_node_uses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_homes_are_removed_from_a_database_whose_node_is_not_there() {
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-        return println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+        );
+        return;
     };
     let schema = format!("quorate_removed_homes_{}", std::process::id());
     let store = || Postgres::new(&server, "node-1", Tls::off()).and_then(|store| store.schema(&schema));
@@ -105,7 +110,11 @@ async fn damaged_ids_are_named_and_removed_from_a_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_ids_are_named_and_removed_from_a_database() {
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-        return println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+        );
+        return;
     };
     let schema = format!("quorate_removed_ids_{}", std::process::id());
     let store = || Postgres::new(&server, "node-1", Tls::off()).and_then(|store| store.schema(&schema));

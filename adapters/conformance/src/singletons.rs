@@ -309,11 +309,8 @@ pub async fn asks_of_a_singleton_say_what_became_of_them<A: Adapter>(security: &
     };
     let (behind, stopped) = futures_lite::future::zip(behind, stop).await;
     assert_eq!(stopped, Ok(StopOutcome::Killed), "it waited for ever");
-    assert_eq!(
-        behind,
-        failed(AskFailure::EntityStoppedUnhandled, false),
-        "behind it"
-    );
+    // Refused where it waited, or, if it came after the end, not taken by anybody: the machine says which.
+    assert!(matches!(behind, Err((_, false))), "behind it: {behind:?}");
     assert_eq!(journal.instances().len(), 2);
 }
 
@@ -373,6 +370,11 @@ pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(secu
     assert_eq!(stats.host.singletons, 1);
 }
 
+/// Whether an ask failed, and says that its message was not handled.
+fn is_unhandled<T>(asked: &Result<T, AskError>) -> bool {
+    asked.as_ref().is_err_and(|error| !error.may_have_been_handled())
+}
+
 /// A node that stays hosts it no more: the instance is let finish, nobody else begins, and the node may host it again.
 pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &Security) {
     let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
@@ -388,8 +390,9 @@ pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &
     assert!(journal.entries().ends_with(&ended), "{:?}", journal.entries());
     assert_eq!(here.stop(LONG).await, refused(SingletonCommandError::NotHosted));
     assert_eq!(here.token().await, Ok(None));
+    // It waits in the proxy, or is refused by the node that the proxy still takes for the instance's: in neither case is it handled.
     let asked = there.ask(&Order::Count).timeout(SHORT).await;
-    assert_eq!(asked, Err(AskError::Failed(AskFailure::TimeoutBuffered)));
+    assert!(is_unhandled(&asked), "{asked:?}");
     let again = billing(&nodes[0], &journal).await;
     let second = count::<A>(&there).await;
     assert!(second.1 > first.1, "{second:?} after {first:?}");

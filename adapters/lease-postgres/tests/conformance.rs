@@ -2,6 +2,7 @@
 //! `tests/with_postgres.sh COMMAND` starts one for the length of a command.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +15,10 @@ use quorate_lease_postgres::{PostgresLeases, Tls};
 fn keeper() -> Option<(PostgresLeases, String)> {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-        println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+        );
         return None;
     };
     let number = MADE.fetch_add(1, Ordering::SeqCst);

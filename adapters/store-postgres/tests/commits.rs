@@ -91,7 +91,11 @@ fn bytes(text: &str) -> Bytes {
 #[test]
 fn i_81_a_commit_whose_connection_breaks_is_unknown_and_nothing_is_acknowledged_until_reopening() {
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-        return println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+        );
+        return;
     };
     for (mode, is_there) in [(CUT_BEFORE, false), (CUT_AFTER, true)] {
         let wire = Wire::to(&server);

@@ -6,6 +6,7 @@
 
 mod faults;
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,10 @@ const SPACE: Space = Space(2);
 fn server() -> Option<String> {
     let server = std::env::var("QUORATE_POSTGRES").ok();
     if server.is_none() {
-        println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+        );
     }
     server
 }
@@ -231,7 +235,10 @@ fn i_80_a_damaged_row_is_never_given_out() {
 #[test]
 fn a_connection_is_encrypted_to_a_server_that_proves_who_it_is_and_to_no_other() {
     let (Some(server), Ok(authority)) = (server(), std::env::var("QUORATE_POSTGRES_CA")) else {
-        println!("skipped: QUORATE_POSTGRES_CA does not name the authority of the server's certificate");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES_CA does not name the authority of the server's certificate"
+        );
         return;
     };
     let authority = std::fs::read(authority).unwrap();

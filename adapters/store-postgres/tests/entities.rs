@@ -2,6 +2,7 @@
 //! commit that a break cut off. Needs a server, as `conformance.rs` does. Spec: sharding 10.7.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -74,7 +75,10 @@ fn break_sessions(server: &str, name: &str, broken: &AtomicU64, is_over: &Atomic
 #[test]
 fn s_10_7_whatever_a_broken_connection_cut_off_counts_once() {
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-        println!("skipped: QUORATE_POSTGRES does not name a PostgreSQL server");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES does not name a PostgreSQL server"
+        );
         return;
     };
     let name = format!("quorate_entities_{}", std::process::id());

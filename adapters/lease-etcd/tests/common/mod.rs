@@ -2,6 +2,7 @@
 //! where the program is.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -26,7 +27,10 @@ pub(crate) fn fresh() -> u64 {
 pub(crate) fn told(name: &str) -> Option<String> {
     let value = std::env::var(name).ok();
     if value.is_none() {
-        println!("skipped: {name} is not set; tests/with_etcd.sh does");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: {name} is not set; tests/with_etcd.sh does"
+        );
     }
     value
 }

@@ -2,6 +2,7 @@
 //! is not there afterwards, nothing at all until the store was opened again, and the thread that beats its heart waits for
 //! nothing. Spec: reliability I-81 to I-83.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
@@ -100,7 +101,10 @@ fn outcome(stores: &StoreThread) -> Outcome {
 fn small_disk() -> Option<PathBuf> {
     let path = std::env::var_os("QUORATE_POSTGRES_SMALL").map(PathBuf::from);
     if path.is_none() {
-        println!("skipped: QUORATE_POSTGRES_SMALL does not name a small file system of the server's");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: QUORATE_POSTGRES_SMALL does not name a small file system of the server's"
+        );
     }
     path
 }
@@ -197,7 +201,10 @@ impl Still {
         if signal(process, "-STOP") {
             Some(Self::Stopped(process))
         } else {
-            println!("skipped: the server's processes belong to somebody else");
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: the server's processes belong to somebody else"
+            );
             None
         }
     }
