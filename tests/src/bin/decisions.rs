@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use lexopt::prelude::*;
 use quorate_core::downing::view::IndirectRule;
 use quorate_tests::decisions::{Row, STRATEGIES, rules_of, run};
 
@@ -17,18 +18,16 @@ type Rule = (IndirectRule, Option<f64>);
 const USAGE: &str = "usage: decisions [PLANS] [SEED]   (plans of each kind, default 2000; default seed 1)";
 
 fn main() -> ExitCode {
-    let mut numbers = Vec::new();
-    for argument in std::env::args().skip(1) {
-        match argument.parse::<u64>() {
-            Ok(number) => numbers.push(number),
-            Err(_) => return refuse(),
+    let (plans, seed) = match parse() {
+        Ok(Some(numbers)) => numbers,
+        Ok(None) => {
+            say(USAGE);
+            return ExitCode::SUCCESS;
         }
-    }
-    let (plans, seed) = match numbers[..] {
-        [] => (2_000, 1),
-        [plans] => (plans, 1),
-        [plans, seed] => (plans, seed),
-        _ => return refuse(),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "decisions: {error}; {USAGE}");
+            return ExitCode::from(2);
+        }
     };
     let mut split = false;
     say(
@@ -83,9 +82,22 @@ fn rows(plans: u64, seed: u64) -> Vec<(&'static str, Rule, Row)> {
     done.into_values().collect()
 }
 
-fn refuse() -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "{USAGE}");
-    ExitCode::from(2)
+/// How many plans, and the seed; nothing if help is wanted.
+fn parse() -> Result<Option<(u64, u64)>, lexopt::Error> {
+    let mut numbers = Vec::new();
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Value(number) if numbers.len() < 2 => numbers.push(number.parse()?),
+            Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
+        }
+    }
+    let mut numbers = numbers.into_iter();
+    Ok(Some((
+        numbers.next().unwrap_or(2_000),
+        numbers.next().unwrap_or(1),
+    )))
 }
 
 fn say(line: &str) {

@@ -4,9 +4,33 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use lexopt::prelude::*;
 use quorate_tests::rooms::{FLOORS, Rooms};
 
+const HELP: &str = "usage: rooms   (it takes no arguments)";
+
+/// Whether it is to run, and not to say how.
+fn parse() -> Result<bool, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_env();
+    match parser.next()? {
+        None => Ok(true),
+        Some(Short('h') | Long("help")) => Ok(false),
+        Some(argument) => Err(argument.unexpected()),
+    }
+}
+
 fn main() -> ExitCode {
+    match parse() {
+        Ok(true) => {}
+        Ok(false) => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("rooms: {error}; {HELP}");
+            return ExitCode::from(2);
+        }
+    }
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
     let rooms = match Rooms::read(&src) {
         Ok(rooms) => rooms,

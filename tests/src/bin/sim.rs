@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::process::ExitCode;
 
-use lexopt::prelude::{Long, ValueExt};
+use lexopt::prelude::{Long, Short, ValueExt};
 use quorate_tests::sim::campaign::{self, Outcome, Report};
 use quorate_tests::sim::figures::{self, Scenario};
 use quorate_tests::sim::plan::{Plan, Profile};
@@ -222,7 +222,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Long("hash") => options.hash = true,
             Long("trace") => options.show = Show::Facts,
             Long("trace-all") => options.show = Show::Everything,
-            Long("help") => return Ok(None),
+            Short('h') | Long("help") => return Ok(None),
             _ => return Err(argument.unexpected()),
         }
     }
