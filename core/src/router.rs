@@ -151,6 +151,19 @@ impl<R: Rng> Node<R> {
                 machines.singletons.on_drain_requested(&mut base.cx());
             }
             Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
+            Signal::SingletonRegistered(id, fields) => {
+                machines
+                    .sharding
+                    .on_singleton_registered(&mut base.cx(), id, fields);
+            }
+            Signal::SingletonJudged(id, judgement) => {
+                machines.singletons.on_judged(&mut base.cx(), id, judgement);
+            }
+            Signal::SingletonRefusedOn(id, node, difference) => {
+                machines
+                    .singletons
+                    .on_refused_on(&mut base.cx(), id, node, difference);
+            }
             Signal::Quarantine(node) => machines.membership.on_quarantine(&mut base.cx(), node),
             Signal::Drained(part) => machines.membership.on_drained(&mut base.cx(), part),
             Signal::Paused { since } => {

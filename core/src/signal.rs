@@ -1,11 +1,15 @@
 //! What machines say to each other, and who hears it. One slot per statement: saying it again before it was heard merges
 //! the two, so the bound of the queue is the number of statements.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
+use crate::sharding::protocol::registry::Judgement;
+use crate::sharding::state::fields::FieldDifferences;
+use crate::singleton::state::SingletonId;
+use crate::singleton::state::fields::SingletonFields;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -48,6 +52,12 @@ pub(crate) enum Signal {
         /// The last moment it is known to have run.
         since: Instant,
     },
+    /// Said by singletons; heard by the registry, which asks the cluster: this node has one with such fields, or has it no more.
+    SingletonRegistered(SingletonId, Option<SingletonFields>),
+    /// Said by the registry; heard by singletons: what the cluster makes of one of this node.
+    SingletonJudged(SingletonId, Judgement),
+    /// Said by the registry of the oldest member; heard by singletons, which tell users: another node's was refused.
+    SingletonRefusedOn(SingletonId, UniqueAddress, FieldDifferences),
     /// Said by the detector: after a pause, a member reached since then still counts this node in; heard as `Paused` is.
     StillMember,
 }
@@ -80,6 +90,9 @@ struct Said {
     drain_requested: Option<DrainPart>,
     drained: BTreeSet<DrainPart>,
     quarantine: BTreeSet<UniqueAddress>,
+    registered: BTreeMap<SingletonId, Option<SingletonFields>>,
+    judged: BTreeMap<SingletonId, Judgement>,
+    refused_on: BTreeMap<(SingletonId, UniqueAddress), FieldDifferences>,
     paused: Option<Instant>,
     still_member: bool,
 }
@@ -144,6 +157,26 @@ impl Signals {
         self.say().quarantine.insert(node);
     }
 
+    /// Says what this node has registered of a singleton; the latest counts.
+    pub(crate) fn singleton_registered(&mut self, id: SingletonId, fields: Option<SingletonFields>) {
+        self.say().registered.insert(id, fields);
+    }
+
+    /// Says what was decided about a singleton of this node; the latest counts.
+    pub(crate) fn singleton_judged(&mut self, id: SingletonId, judgement: Judgement) {
+        self.say().judged.insert(id, judgement);
+    }
+
+    /// Says in what another node's singleton differs.
+    pub(crate) fn singleton_refused_on(
+        &mut self,
+        id: SingletonId,
+        node: UniqueAddress,
+        difference: FieldDifferences,
+    ) {
+        self.say().refused_on.insert((id, node), difference);
+    }
+
     /// Says that this process stood still from `since` until now. What was said before about it no longer holds.
     pub(crate) fn paused(&mut self, since: Instant) {
         let said = self.say();
@@ -204,6 +237,15 @@ impl Said {
         }
         if let Some(node) = self.quarantine.pop_first() {
             return Some(Signal::Quarantine(node));
+        }
+        if let Some((id, fields)) = self.registered.pop_first() {
+            return Some(Signal::SingletonRegistered(id, fields));
+        }
+        if let Some((id, judgement)) = self.judged.pop_first() {
+            return Some(Signal::SingletonJudged(id, judgement));
+        }
+        if let Some(((id, node), difference)) = self.refused_on.pop_first() {
+            return Some(Signal::SingletonRefusedOn(id, node, difference));
         }
         self.drained.pop_first().map(Signal::Drained)
     }

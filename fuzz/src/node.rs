@@ -30,7 +30,9 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::fields::{Keeping, KindFields, StoreMode};
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
 use quorate_core::sharding::protocol::Part;
-use quorate_core::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
+use quorate_core::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
+use quorate_core::singleton::state::SingletonId;
+use quorate_core::singleton::state::fields::{Hosting, SingletonFields};
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{StoreError, StoreReport, StoreRequest};
 use quorate_core::time::{Instant, Now};
@@ -225,16 +227,34 @@ fn fields(shards: u32, hosts: bool) -> KindFields {
     }
 }
 
-/// What the oldest member or another one says about kinds.
+fn billing(hosts: bool, lease: bool) -> Fields {
+    let durable = lease;
+    Fields::Singleton(SingletonFields {
+        name: "billing".into(),
+        role: None,
+        hosting: hosts.then_some(Hosting { lease, durable }),
+    })
+}
+
+/// What the oldest member or another one says about kinds and singletons.
 fn registry((what, node, term): (u8, u8, Term)) -> RegistryMsg {
     let number = u64::from(node);
-    let (round, standing) = (u32::from(what / 9), fields(12, true));
+    let round = u32::from(what / 9);
+    let hosts = node % 2 == 0;
+    let (id, standing, said) = if what % 2 == 0 {
+        let id = RegistrationId::Kind(files());
+        let said = Fields::Kind(fields(10 + u32::from(what % 3), hosts));
+        (id, Fields::Kind(fields(12, true)), said)
+    } else {
+        let id = RegistrationId::Singleton(SingletonId::of("billing"));
+        (id, billing(true, false), billing(hosts, what % 3 == 0))
+    };
     match what % 9 {
         0 => RegistryMsg::Query { term },
         1..=3 => RegistryMsg::Announce {
             round,
-            kinds: vec![Announced {
-                fields: fields(10 + u32::from(what % 3), node % 2 == 0),
+            all: vec![Announced {
+                fields: said,
                 accepted: (node % 3 == 0).then_some(number),
                 running: node % 5 == 0,
             }],
@@ -242,12 +262,12 @@ fn registry((what, node, term): (u8, u8, Term)) -> RegistryMsg {
         4 => RegistryMsg::Verdicts {
             term,
             round,
-            verdicts: vec![(files(), Verdict::Refused { standing })],
+            verdicts: vec![(id, Verdict::Refused { standing })],
         },
         _ => RegistryMsg::Verdicts {
             term,
             round,
-            verdicts: vec![(files(), Verdict::Accepted { number })],
+            verdicts: vec![(id, Verdict::Accepted { number })],
         },
     }
 }

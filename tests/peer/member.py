@@ -323,7 +323,9 @@ class Member(Peer):
             return self.announce(sender)
         if tag != wire.VERDICTS or values[1] != self.round:
             return
-        for kind, code, value in values[2]:
+        for sort, kind, code, value in values[2]:
+            if sort != wire.OF_KIND:
+                continue
             if kind in self.kinds and code == 1:
                 self.kinds[kind].accepted = value
             elif kind in self.kinds:

@@ -18,6 +18,7 @@ SETTINGS, MARKS = 1 << 4, 1 << 6
 Node = namedtuple("Node", "host port uid")
 Term = namedtuple("Term", "up_number node")
 Fields = namedtuple("Fields", "name role shards extractor flags mode")
+Singleton = namedtuple("Singleton", "name role flags")
 Member = namedtuple("Member", "node status up_number roles version")
 STATUS = ["Joining", "Up", "Leaving", "Exiting", "Down", None, "WeaklyUp", "PreparingForShutdown", "ReadyForShutdown"]
 JOINING, UP, LEAVING, EXITING, DOWN, _, WEAKLY_UP = range(7)
@@ -459,19 +460,33 @@ def read_entity(r):
 
 
 ANNOUNCE, VERDICTS, QUERY = 1, 2, 3
+OF_KIND, OF_SINGLETON = 1, 2
+
+
+def standing(value):
+    """The fields of a kind or of a singleton, without the sort."""
+    if isinstance(value, Singleton):
+        return text(value.name) + text(value.role) + u8(value.flags)
+    return fields(value)
+
+
+def read_standing(r, sort):
+    return {OF_KIND: read_fields, OF_SINGLETON: lambda r: Singleton(r.text(), r.text(), r.u8())}[sort](r)
 
 
 def write_registry(tag, *values):
-    """4.7: (ANNOUNCE, round, [(fields, number or None, running)]), (VERDICTS, term, round, [(kind, code, value)]) or (QUERY, term)."""
+    """4.7: (ANNOUNCE, round, [(fields, number or None, running)]), (VERDICTS, term, round, [(sort, id, code, value)]) or (QUERY, term)."""
     if tag == ANNOUNCE:
         round_, kinds = values
-        rows = (fields(of) + u8((number is not None) | (2 if runs else 0)) + (b"" if number is None else u64(number))
+        def sort(of):
+            return u8(OF_SINGLETON if isinstance(of, Singleton) else OF_KIND)
+        rows = (sort(of) + standing(of) + u8((number is not None) | (2 if runs else 0)) + (b"" if number is None else u64(number))
                 for of, number, runs in kinds)
         return u8(tag) + u32(round_) + u16(len(kinds)) + b"".join(rows)
     if tag == VERDICTS:
         of, round_, verdicts = values
-        parts = {1: u64, 2: fields, 3: lambda _: b""}
-        rows = (u64(kind) + u8(code) + parts[code](value) for kind, code, value in verdicts)
+        parts = {1: u64, 2: standing, 3: lambda _: b""}
+        rows = (u8(sort) + u64(id_) + u8(code) + parts[code](value) for sort, id_, code, value in verdicts)
         return u8(tag) + term(of) + u32(round_) + u16(len(verdicts)) + b"".join(rows)
     return u8(tag) + term(values[0])
 
@@ -480,14 +495,14 @@ def read_registry(r):
     tag = r.u8()
     if tag == ANNOUNCE:
         def announced():
-            of, flags = read_fields(r), r.u8()
+            of, flags = read_standing(r, r.u8()), r.u8()
             return of, r.u64() if flags & 1 else None, bool(flags & 2)
         round_ = r.u32()
         return tag, round_, [announced() for _ in range(r.u16())]
     if tag == VERDICTS:
         def verdict():
-            kind, code = r.u64(), r.u8()
-            return kind, code, {1: Reader.u64, 2: read_fields, 3: lambda _: None}[code](r)
+            sort, id_, code = r.u8(), r.u64(), r.u8()
+            return sort, id_, code, {1: Reader.u64, 2: lambda r: read_standing(r, sort), 3: lambda _: None}[code](r)
         of, round_ = r.term(), r.u32()
         return tag, of, round_, [verdict() for _ in range(r.u16())]
     return tag, r.term()

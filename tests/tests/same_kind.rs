@@ -1,5 +1,5 @@
-//! A kind is the same everywhere or nowhere (sharding 10.11): one node registers the kind for a role that only it has, and
-//! so would have a coordinator of its own. Every invariant runs after every step; two live copies of an entity are one.
+//! A kind or a singleton is the same everywhere or nowhere (sharding 10.11): one node registers it for a role that only it has, and
+//! so would have a coordinator, and instances, of its own. Every invariant runs after every step; two live copies of an entity are one.
 
 use quorate_core::sharding::errors::AskFailure;
 use quorate_tests::sim::{Sim, all_up, secs};
@@ -59,4 +59,33 @@ fn one_differing_kind_among_four_is_refused_and_no_entity_lives_twice() {
         answered > 400 && refused > 400,
         "{answered} answered, {refused} refused"
     );
+}
+
+#[test]
+fn i_30_singletons_that_differ_on_one_node_among_four_are_refused_there_and_run_once() {
+    let mut refused = 0;
+    for seed in 0..12 {
+        let odd = usize::try_from(seed).unwrap() % 4;
+        let mut sim = Sim::new(8_000 + seed)
+            .with_singletons(4)
+            .with_another_kind_on(odd)
+            .nodes(4);
+        sim.run_until(all_up);
+        sim.run_for(secs(5));
+        sim.restart(0);
+        sim.run_for(secs(15));
+        sim.run_until(all_up);
+        sim.run_for(secs(5));
+        sim.leave(1);
+        sim.run_for(secs(10));
+        sim.check_invariants();
+        assert!(sim.violation().is_none(), "seed {seed}: {:?}", sim.violation());
+        assert!(
+            sim.singletons_refused() >= 4,
+            "seed {seed}: {}",
+            sim.singletons_refused()
+        );
+        refused += sim.singletons_refused();
+    }
+    assert!(refused >= 48, "{refused} refused");
 }

@@ -148,7 +148,7 @@ pub async fn a_kind_has_leases_on_all_its_hosts_or_on_none<A: Adapter>(security:
     };
     let (ours, theirs) = (false, true);
     assert_eq!(difference.fields(), [FieldDifference::Lease { ours, theirs }]);
-    let said = "lease per shard is off here and on in the cluster";
+    let said = "lease is off here and on in the cluster";
     assert_eq!(difference.to_string(), said);
     let proxy = within::<A, _>("a proxy", nodes[2].register_proxy(without())).await;
     let proxy = proxy.expect("a proxy needs no lease");

@@ -151,7 +151,7 @@ pub mod core {
     };
     pub use quorate_core::sharding::errors::AskFailure;
     pub use quorate_core::sharding::extractor::ShardExtractor;
-    pub use quorate_core::sharding::fields::{FieldDifference, KindDifference, StoreMode};
+    pub use quorate_core::sharding::fields::{FieldDifference, FieldDifferences, StoreMode};
     pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
     pub use quorate_core::sharding::passivation::{
         ClimbingSettings, IdleSettings, LimitSettings, PassivationError, PassivationSettings, Replacement,

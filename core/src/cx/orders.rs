@@ -14,8 +14,12 @@ use crate::input::{Command, StoreAsk};
 use crate::lease::protocol::LeaseOrder;
 use crate::oldest::state::Succession;
 use crate::owner::Owner;
+use crate::sharding::protocol::registry::Judgement;
+use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::KindId;
 use crate::signal::Verdicts;
+use crate::singleton::state::SingletonId;
+use crate::singleton::state::fields::SingletonFields;
 use crate::store::StoreRequest;
 use crate::time::Instant;
 use crate::view::View;
@@ -110,6 +114,21 @@ impl Cx<'_, OfSharding> {
         self.signals.quarantine(node);
     }
 
+    /// Says what the cluster makes of a singleton of this node.
+    pub(crate) fn say_judged(&mut self, singleton: SingletonId, judgement: Judgement) {
+        self.signals.singleton_judged(singleton, judgement);
+    }
+
+    /// Says that another node's singleton was refused, and in what it differs.
+    pub(crate) fn say_refused_on(
+        &mut self,
+        singleton: SingletonId,
+        node: UniqueAddress,
+        difference: FieldDifferences,
+    ) {
+        self.signals.singleton_refused_on(singleton, node, difference);
+    }
+
     /// Asks the keeper of a lease for something; its report comes home to sharding.
     pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
         self.push(Effect::Lease(Owner::Sharding, order));
@@ -149,6 +168,11 @@ impl Cx<'_, OfSingleton> {
     /// Says that nothing runs here any more.
     pub(crate) fn say_drained(&mut self) {
         self.signals.drained(DrainPart::Singletons);
+    }
+
+    /// Says which fields a singleton of this node has, so that the cluster is asked; `None`: it is none of this node's any more.
+    pub(crate) fn say_registered(&mut self, singleton: SingletonId, fields: Option<SingletonFields>) {
+        self.signals.singleton_registered(singleton, fields);
     }
 
     /// Has the host do something with an instance.

@@ -127,6 +127,15 @@ impl Display for SingletonEvent {
                 f,
                 "under {strategy} both sides of a partition go on: each would run an instance"
             ),
+            Self::Refused { difference } => {
+                write!(f, "the singleton is refused on this node: {difference}")
+            }
+            Self::RefusedOn { node, difference } => {
+                write!(
+                    f,
+                    "the singleton of {node} is refused, 'here' is that node: {difference}"
+                )
+            }
             Self::Started { token } => write!(f, "instance {token} was started"),
             Self::Stopped { token } => write!(f, "instance {token} has stopped"),
             Self::Failed { token, restart_after } => {

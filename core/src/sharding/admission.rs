@@ -1,6 +1,6 @@
 //! From "registered by the user" to "accepted by the cluster": a kind's region and coordinator begin when the registry has
-//! accepted it, and end when it is refused. Until then this node answers as one that does not have the kind. Decides
-//! nothing about fields. Spec: sharding 10.11.
+//! accepted it, and end when it is refused. Until then this node answers as one that does not have the kind. What is decided about
+//! singletons is passed on to them. Decides nothing about fields. Spec: sharding 10.11.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -13,15 +13,17 @@ use crate::sharding::Cx;
 use crate::sharding::coordinator::Coordinator;
 use crate::sharding::kind::Kind;
 use crate::sharding::pending_message::Shared;
-use crate::sharding::protocol::registry::{RegistryMsg, RegistryTimer};
+use crate::sharding::protocol::registry::{Fields, Judgement, RegistrationId, RegistryMsg, RegistryTimer};
 use crate::sharding::region::Region;
-use crate::sharding::registry::{Change, Decided, Standing};
+use crate::sharding::registry::{Decided, Standing};
 use crate::sharding::remembered::NAME_BYTES_MAX;
 use crate::sharding::state::allocation::{AllocationSettings, PLACED_NAME_BYTES_MAX};
-use crate::sharding::state::fields::{KIND_NAME_BYTES_MAX, KindDifference, KindFields, StoreMode};
+use crate::sharding::state::fields::{FieldDifferences, KIND_NAME_BYTES_MAX, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 use crate::sharding::state::remember::RememberStore;
 use crate::sharding::{Machines, Sharding};
+use crate::singleton::state::SingletonId;
+use crate::singleton::state::fields::SingletonFields;
 use crate::view::Phase;
 
 /// What a legal registration finds.
@@ -53,7 +55,7 @@ impl Sharding {
             Ok(Found::Accepted) => Some(Answer::Done),
             Ok(Found::Pending) if !decides_soon => Some(Answer::Done),
             Ok(Found::Pending) => {
-                let waits = self.registry.wait(fields.id(), token);
+                let waits = self.registry.wait(RegistrationId::Kind(fields.id()), token);
                 (!waits).then_some(Answer::Refused(CommandError::Sharding(
                     ShardingCommandError::RegistrationPending,
                 )))
@@ -94,6 +96,24 @@ impl Sharding {
         self.say_if_drained(cx);
     }
 
+    /// A singleton of this node has such fields from now on; `None`: it is none of this node's any more.
+    pub(crate) fn on_singleton_registered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        singleton: SingletonId,
+        fields: Option<SingletonFields>,
+    ) {
+        let Some(fields) = fields else {
+            return self.registry.remove(RegistrationId::Singleton(singleton));
+        };
+        let fields = Fields::Singleton(fields);
+        if !self.registry.has_room_for(cx, &fields) {
+            return cx.say_judged(singleton, Judgement::TooMany);
+        }
+        let running = running(&self.kinds);
+        self.registry.add(cx, fields, None, running);
+    }
+
     /// A timer of the registry is due.
     pub(super) fn on_registry_timer(&mut self, cx: &mut Cx<'_>, timer: RegistryTimer) {
         let running = running(&self.kinds);
@@ -102,10 +122,7 @@ impl Sharding {
 
     /// Whether a kind's machines take part.
     pub(super) fn is_accepted(&self, kind: KindId) -> bool {
-        match self.registry.standing(kind) {
-            Some(Standing::Accepted { .. }) => true,
-            Some(Standing::Pending | Standing::Refused) | None => false,
-        }
+        self.registry.is_accepted(kind)
     }
 
     /// Whoever still waits for a decision hears that there will be none.
@@ -152,11 +169,11 @@ impl Sharding {
         }
         let id = fields.id();
         let known = self.kinds.get(&id).map(|machines| &machines.region);
-        let found = match (known, self.registry.standing(id)) {
+        let found = match (known, self.registry.standing(RegistrationId::Kind(id))) {
             (Some(region), Some(Standing::Refused)) if region.runs_nothing() => Found::Nothing,
             (Some(region), _) if region.kind().settings != *settings => {
                 let known = KindFields::of(&region.kind().settings);
-                let error = match KindDifference::between(fields, &known) {
+                let error = match FieldDifferences::between(fields, &known) {
                     Some(difference) => ShardingCommandError::KindDiffers { difference },
                     None => ShardingCommandError::KindConflict,
                 };
@@ -166,7 +183,7 @@ impl Sharding {
             (Some(_), Some(Standing::Pending | Standing::Refused)) => Found::Pending,
             (Some(_), None) | (None, _) => Found::Nothing,
         };
-        if known.is_none() && !self.registry.has_room_for(cx, fields) {
+        if known.is_none() && !self.registry.has_room_for(cx, &Fields::Kind(fields.clone())) {
             return Err(CommandError::Sharding(ShardingCommandError::TooManyKinds));
         }
         Ok(found)
@@ -196,18 +213,22 @@ impl Sharding {
         }
         self.kinds.insert(id, machines);
         let running = running(&self.kinds);
-        self.registry.add(cx, fields, waits, running);
+        self.registry.add(cx, Fields::Kind(fields), waits, running);
         self.say_if_drained(cx);
     }
 
     fn apply(&mut self, cx: &mut Cx<'_>, decided: Decided) {
-        let Decided { kind, change, waits } = decided;
-        let error = match change {
-            Change::Accepted => {
+        let Decided { id, judgement, waits } = decided;
+        let kind = match id {
+            RegistrationId::Kind(kind) => kind,
+            RegistrationId::Singleton(singleton) => return cx.say_judged(singleton, judgement),
+        };
+        let error = match judgement {
+            Judgement::Accepted => {
                 self.begin(cx, kind);
                 None
             }
-            Change::Refused(difference) => {
+            Judgement::Refused(difference) => {
                 let event = ShardingEvent::KindRefused {
                     difference: difference.clone(),
                 };
@@ -216,7 +237,7 @@ impl Sharding {
                     difference,
                 }))
             }
-            Change::TooMany => Some(CommandError::Sharding(ShardingCommandError::TooManyKinds)),
+            Judgement::TooMany => Some(CommandError::Sharding(ShardingCommandError::TooManyKinds)),
         };
         let Some(error) = error else {
             if let Some(token) = waits {
@@ -227,7 +248,7 @@ impl Sharding {
         match waits {
             // The caller was not told before that it has the kind, and does not have it now.
             Some(token) => {
-                self.registry.remove(kind);
+                self.registry.remove(id);
                 self.drop_machines(cx, kind);
                 cx.reply(token, Answer::Refused(error));
             }

@@ -48,7 +48,7 @@ use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::region::Region;
-use crate::sharding::registry::{Registry, Standing};
+use crate::sharding::registry::Registry;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
@@ -287,7 +287,7 @@ impl Sharding {
             machines
                 .region
                 .on_view_changed(shared!(self, cx), before, after, &lost);
-            if matches!(self.registry.standing(*kind), Some(Standing::Accepted { .. })) {
+            if self.registry.is_accepted(*kind) {
                 machines.coordinator.on_view_changed(cx);
             }
         }
@@ -301,7 +301,7 @@ impl Sharding {
             return;
         }
         for (kind, machines) in &mut self.kinds {
-            if matches!(self.registry.standing(*kind), Some(Standing::Accepted { .. })) {
+            if self.registry.is_accepted(*kind) {
                 machines.coordinator.consider_takeover(cx);
             }
         }

@@ -1,38 +1,27 @@
-//! What this node's user wants of singletons: to host or reach one, to send it a message, to host it no more. Checks the caller's
+//! What this node's user wants of singletons: to send one a message, to host it no more (to host or reach it: `registration`). Checks the caller's
 //! arguments once; decides nothing else. Spec: sharding 1.11.
 
 use core::time::Duration;
 
 use super::asks::{TIMEOUT_MAX, TIMEOUT_MIN};
-use super::manager::Manager;
-use super::protocol::{Answer, Command, CommandError, Event, Msg, Settings};
-use super::proxy::{Proxy, Waiting, fail};
+use super::protocol::{Answer, Command, CommandError, Msg, StopOutcome};
+use super::proxy::{Waiting, fail};
 use super::state::SingletonId;
 use super::voter::TERM_MAX;
-use super::{Cx, Entry, SINGLETONS_MAX, Singletons};
+use super::{Cx, Singletons};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Token;
-use crate::membership::state::member::Status;
 use crate::sharding::protocol::AskReply;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload};
 use crate::token::Token as Fence;
 
-/// Bytes of a singleton's name; as of an entity kind's.
-const NAME_BYTES_MAX: usize = 255;
-
 impl Singletons {
     /// A caller wants something.
     pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: Command) {
         match command {
-            Command::Register(settings) => {
-                let answer = match self.register(cx, settings) {
-                    Ok(()) => AnyAnswer::Done,
-                    Err(error) => AnyAnswer::Refused(error),
-                };
-                cx.reply(token, answer);
-            }
+            Command::Register(settings) => self.register(cx, token, settings),
             Command::Tell { singleton, payload } => {
                 let message = Waiting {
                     payload,
@@ -84,19 +73,23 @@ impl Singletons {
         if self.halted {
             return Err(AnyError::Stopped);
         }
-        let entry = self.entries.get_mut(&singleton);
-        let manager = entry.and_then(|entry| entry.manager.as_mut());
         let refused = |error| Err(AnyError::Singleton(error));
-        let Some(manager) = manager else {
+        let Some(entry) = self.entries.get_mut(&singleton) else {
             return refused(CommandError::NotHosted);
         };
-        if manager.is_stopping() {
-            return refused(CommandError::Stopping);
+        let was_to_host = core::mem::replace(&mut entry.registration.hosting, false);
+        match &mut entry.manager {
+            Some(manager) if manager.is_stopping() => return refused(CommandError::Stopping),
+            Some(manager) if !manager.is_retired() => {
+                manager.retire(cx, Some(token), timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX));
+            }
+            // It has not begun, and will not.
+            Some(_) | None if was_to_host => {
+                let answer = Answer::Stopped(StopOutcome::NothingRan);
+                cx.reply(token, AnyAnswer::Singleton(answer));
+            }
+            Some(_) | None => return refused(CommandError::NotHosted),
         }
-        if manager.is_retired() {
-            return refused(CommandError::NotHosted);
-        }
-        manager.retire(cx, token, timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX));
         self.say_if_drained(cx);
         Ok(())
     }
@@ -124,87 +117,6 @@ impl Singletons {
         self.with_instance(cx, singleton, |manager, cx, held_up| {
             manager.instance.on_token_refused(cx, held, held_up);
         });
-        Ok(())
-    }
-
-    fn register(&mut self, cx: &mut Cx<'_>, settings: Settings) -> Result<(), AnyError> {
-        if self.halted {
-            return Err(AnyError::Stopped);
-        }
-        let id = SingletonId::of(&settings.name);
-        self.check(cx, id, &settings).map_err(AnyError::Singleton)?;
-        let paused = self.paused;
-        let downing = &cx.config().downing.strategy;
-        let is_risky = settings.hosts && !settings.lease && downing.lets_both_sides_go_on();
-        let risk = is_risky.then(|| downing.name());
-        let entry = self.entries.entry(id).or_insert_with(|| Entry {
-            settings: settings.clone(),
-            proxy: Proxy::new(id, settings.role.clone()),
-            manager: None,
-            may_run_twice: risk,
-        });
-        if settings.hosts {
-            let begins = entry.manager.as_ref().is_none_or(Manager::is_retired);
-            if begins {
-                entry.may_run_twice = risk;
-                if let Some(strategy) = risk {
-                    cx.notify((id, Event::MayRunTwice { strategy }));
-                }
-            }
-            match &mut entry.manager {
-                Some(manager) if manager.is_retired() => {
-                    entry.settings = settings.clone();
-                    manager.begin_again(cx, settings);
-                }
-                Some(_) => {}
-                manager => {
-                    let index = self.next_index;
-                    self.next_index += 1;
-                    entry.settings = settings.clone();
-                    manager.insert(Manager::new(id, index, settings, paused)).look(cx);
-                }
-            }
-        }
-        entry.proxy.on_ages_changed(cx);
-        Ok(())
-    }
-
-    fn check(&self, cx: &Cx<'_>, id: SingletonId, settings: &Settings) -> Result<(), CommandError> {
-        if settings.name.is_empty() || settings.name.len() > NAME_BYTES_MAX {
-            return Err(CommandError::BadName);
-        }
-        match self.entries.get(&id) {
-            Some(entry) => {
-                let known = &entry.settings;
-                let manager = entry.manager.as_ref();
-                if settings.hosts && manager.is_some_and(Manager::is_stopping) {
-                    return Err(CommandError::Stopping);
-                }
-                let hosts = manager.is_some_and(|manager| !manager.is_retired());
-                let same_lease = !settings.hosts || !hosts || known.lease == settings.lease;
-                if known.name != settings.name || known.role != settings.role || !same_lease {
-                    return Err(CommandError::Conflict);
-                }
-            }
-            None if self.entries.len() >= SINGLETONS_MAX => return Err(CommandError::TooMany),
-            None => {}
-        }
-        if !settings.hosts {
-            return Ok(());
-        }
-        let own = cx.config().node_roles();
-        if settings.role.as_ref().is_some_and(|role| !own.contains(role)) {
-            return Err(CommandError::RoleMissing);
-        }
-        // What ran here may have been handed over already by the time this node knows.
-        if self.draining
-            || matches!(
-                cx.view().self_status(),
-                Status::Leaving | Status::Exiting | Status::Down
-            )
-        {
-            return Err(CommandError::Leaving);
-        }
         Ok(())
     }
 
@@ -249,6 +161,8 @@ impl Singletons {
             Err(AskFailure::NodeStoppedUnsent)
         } else if !self.entries.contains_key(&singleton) {
             Err(AskFailure::UnknownKind)
+        } else if self.is_refused(singleton) {
+            Err(AskFailure::KindRefused)
         } else if payload.len() > cx.config().limits.payload_bytes_max() {
             Err(AskFailure::TooLarge)
         } else {

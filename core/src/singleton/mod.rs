@@ -3,7 +3,8 @@
 //! nothing. Spec: sharding 1.10, 1.11, 2.2, 10.7, 10.12, 10.13.
 //!
 //! `handover` has the rules of the hand-over as a pure function; `manager` does what it says, and `manager/instance` takes the
-//! term and starts and stops, `manager/retirement` has a node that stays host it no more; `voter` promises terms; `proxy` finds the instance for this node's users; `asks` are theirs.
+//! term and starts and stops, `manager/retirement` has a node that stays host it no more; `voter` promises terms; `proxy` finds the instance for this node's users; `asks` are theirs;
+//! `registration` has the cluster accept it first.
 
 mod asks;
 mod commands;
@@ -11,6 +12,7 @@ pub mod handover;
 mod manager;
 pub mod protocol;
 mod proxy;
+mod registration;
 pub mod state;
 mod voter;
 
@@ -20,6 +22,7 @@ use alloc::sync::Arc;
 
 use crate::buffered::{Buffered, Buffers};
 use crate::cx::OfSingleton;
+use crate::effect::CommandError as AnyError;
 use crate::ident::UniqueAddress;
 use crate::input::{DropReason, EntityReport};
 use crate::lease::protocol::LeaseReport;
@@ -30,8 +33,9 @@ use crate::sharding::state::errors::AskFailure;
 use crate::singleton::asks::Asks;
 use crate::singleton::manager::Manager;
 use crate::singleton::manager::instance::{not_here, refuse};
-use crate::singleton::protocol::{Body, Delivery, Event, Msg, Settings, Statement, Timer};
+use crate::singleton::protocol::{Body, CommandError, Delivery, Event, Msg, Settings, Statement, Timer};
 use crate::singleton::proxy::{Proxy, fail};
+use crate::singleton::registration::Registration;
 use crate::singleton::state::{SingletonId, SingletonState};
 use crate::singleton::voter::{Given, Voter};
 use crate::store::StoreReport;
@@ -48,6 +52,7 @@ pub const SINGLETONS_MAX: usize = 256;
 #[derive(Clone, Debug)]
 struct Entry {
     settings: Settings,
+    registration: Registration,
     proxy: Proxy,
     /// `None` on a node that only reaches it.
     manager: Option<Manager>,
@@ -163,6 +168,12 @@ impl Singletons {
                 manager.on_hand_over(cx, from, epoch, body);
             }),
         }
+    }
+
+    /// Whether the cluster has it with other fields.
+    fn is_refused(&self, singleton: SingletonId) -> bool {
+        let entry = self.entries.get(&singleton);
+        entry.is_some_and(|entry| entry.registration.is_refused())
     }
 
     fn hosts(&self, singleton: SingletonId) -> bool {
@@ -295,6 +306,7 @@ impl Singletons {
                     .find_map(|entry| manager_of(entry, slot.index))
                 {
                     self.with_instance(cx, id, |manager, cx, _| manager.on_stopped(cx, slot));
+                    self.begin(cx, id);
                 }
                 self.say_if_drained(cx);
             }
@@ -323,7 +335,8 @@ impl Singletons {
         for member in before.members().iter().filter(|member| is_lost(&member.node)) {
             self.asks.on_node_lost(cx, &member.node);
         }
-        for entry in self.entries.values_mut() {
+        let entries = self.entries.values_mut();
+        for entry in entries.filter(|entry| !entry.registration.is_refused()) {
             entry.proxy.on_ages_changed(cx);
         }
         self.on_margin_over(cx);
@@ -377,6 +390,7 @@ impl Singletons {
     /// This node leaves: its instances are handed over.
     pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
         self.draining = true;
+        self.end_registrations(cx, &AnyError::Singleton(CommandError::Leaving));
         for manager in self.managers() {
             manager.drain(cx);
         }
@@ -392,8 +406,9 @@ impl Singletons {
             if let Some(manager) = &mut entry.manager {
                 manager.halt(cx);
             }
-            entry.proxy.halt(cx, &mut self.asks);
+            entry.proxy.end(cx, &mut self.asks, AskFailure::NodeStoppedUnsent);
         }
+        self.end_registrations(cx, &AnyError::Stopped);
         self.asks.stop(cx);
     }
 
@@ -433,6 +448,9 @@ impl Singletons {
             }
             if let Some(manager) = &entry.manager {
                 manager.check_invariants()?;
+                if !entry.registration.may_run(manager) {
+                    return Err(alloc::format!("{id:?} runs and was not accepted"));
+                }
             }
         }
         Ok(())

@@ -11,6 +11,7 @@ use crate::lane::{Tag, tags};
 use crate::sharding::protocol::{AskReply, AskTicket};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::{AskRef, Payload, Slot};
 use crate::singleton::state::SingletonId;
 use crate::time::Instant;
@@ -197,18 +198,22 @@ pub enum StopOutcome {
 }
 
 /// Why a command was refused. The caller's mistake, never the peer's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// The name is empty or longer than 255 bytes.
     #[error("the singleton's name must have 1 to 255 bytes")]
     BadName,
-    /// It is registered with other settings, or its name collides with another one's.
-    #[error(
-        "the singleton is already registered with other settings, or its name collides with another one's"
-    )]
-    Conflict,
-    /// This node has as many as it may have.
+    /// In the cluster, or in an earlier registration on this node, it has other fields.
+    #[error("the singleton differs from the cluster's: {difference}")]
+    Differs {
+        /// What differs, with both values.
+        difference: FieldDifferences,
+    },
+    /// It is being registered already.
+    #[error("the singleton is being registered by another call")]
+    RegistrationPending,
+    /// This node or the cluster has as many as it may have.
     #[error("there are as many singletons as there may be")]
     TooMany,
     /// A node without the role cannot host; it may reach the singleton.
@@ -243,6 +248,9 @@ pub struct Settings {
     /// Whether an instance runs only while this node holds the lease `<cluster>-singleton-<name>`. The same on every node
     /// that hosts.
     pub lease: bool,
+    /// Whether what it holds is kept in the store: the jobs of a durable work queue; `false` for any other singleton. Changes nothing here. The
+    /// same on every node that hosts.
+    pub durable: bool,
 }
 
 /// What the host does with instances. Orders for one slot keep their order; its reports are those of entities.
@@ -312,6 +320,18 @@ pub enum Event {
     MayRunTwice {
         /// The strategy.
         strategy: &'static str,
+    },
+    /// It has other fields in the cluster: this node neither hosts nor reaches it, until all who have them are gone.
+    Refused {
+        /// What differs.
+        difference: FieldDifferences,
+    },
+    /// This node is the oldest member of the cluster, and refused the one of another node, because its fields differ from what stands.
+    RefusedOn {
+        /// The other one.
+        node: UniqueAddress,
+        /// What differs; "ours" is that node's.
+        difference: FieldDifferences,
     },
     /// An instance was started here.
     Started {

@@ -219,14 +219,14 @@ impl Proxy {
         self.bytes = self.buffer.iter().map(|waiting| waiting.payload.len()).sum();
     }
 
-    /// This node has stopped: what waits is not sent.
-    pub(super) fn halt(&mut self, cx: &mut Cx<'_>, asks: &mut Asks) {
+    /// This node has stopped, or the cluster has the singleton with other fields: what waits is not sent.
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>, asks: &mut Asks, reason: AskFailure) {
         self.head = None;
         self.target = None;
         cx.cancel(Timer::Identify(self.id));
         cx.cancel(Timer::Flush(self.id));
         while let Some(message) = self.take_first() {
-            fail(cx, asks, self.id, message.ask, AskFailure::NodeStoppedUnsent);
+            fail(cx, asks, self.id, message.ask, reason);
         }
     }
 }

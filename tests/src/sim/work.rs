@@ -33,12 +33,12 @@ pub(crate) fn entities_in(shard: ShardId) -> impl Iterator<Item = String> {
 }
 
 /// The role of the node whose kind differs.
-fn role_of_one() -> Role {
+pub(super) fn role_of_one() -> Role {
     Role::new("one").expect("invariant: a short name is legal")
 }
 
 impl Sim {
-    /// From now on the node that starts at an address registers the kind for a role that only it has.
+    /// From now on the node that starts at an address registers the kind, and singletons, for a role that only it has.
     #[must_use]
     pub const fn with_another_kind_on(mut self, index: usize) -> Self {
         self.differs = Some(index);

@@ -175,6 +175,14 @@ fn singleton(me: &UniqueAddress, name: &dyn std::fmt::Display, event: &Singleton
         SingletonEvent::HandedOver { to } => {
             tracing::info!(target: "cluster::singleton", event = "singleton_handed_over", %me, %name, %to);
         }
+        SingletonEvent::Refused { difference } => tracing::error!(
+            target: "cluster::singleton", event = "singleton_refused", %me, %name, %difference,
+            "the singleton differs from the cluster's; this node neither hosts nor reaches it"
+        ),
+        SingletonEvent::RefusedOn { node, difference } => tracing::warn!(
+            target: "cluster::singleton", event = "singleton_refused_on", %me, %name, %node, %difference,
+            "another node's singleton differs from the cluster's; 'here' is that node"
+        ),
         SingletonEvent::MayRunTwice { strategy } => tracing::warn!(
             target: "cluster::singleton", event = "may_run_twice", %me, %name, strategy, "{event}"
         ),

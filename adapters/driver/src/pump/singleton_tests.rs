@@ -56,6 +56,7 @@ impl Bench {
                 role: None,
                 hosts: true,
                 lease,
+                durable: false,
             },
             starter: Some(Arc::new(Idle)),
             reply,

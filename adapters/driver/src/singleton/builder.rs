@@ -21,6 +21,7 @@ pub struct SingletonBuilder {
     name: Arc<str>,
     role: Option<String>,
     lease: bool,
+    durable: bool,
 }
 
 impl<A> Cluster<A> {
@@ -57,6 +58,7 @@ impl SingletonBuilder {
             name,
             role: None,
             lease: false,
+            durable: false,
         }
     }
 
@@ -75,16 +77,24 @@ impl SingletonBuilder {
         self
     }
 
+    /// What it holds is kept in the store: nodes that do so and nodes that do not are told apart.
+    pub(crate) const fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
     /// Hosts it on this node: here its instance runs while this node is the oldest member that may host it. `make` is called on the
-    /// caller's runtime for each instance, with its fencing token, which is above that of every earlier one. Completes when the node
-    /// has taken it over; whether an instance runs here, [`Singleton::is_running_here`] says.
+    /// caller's runtime for each instance, with its fencing token, which is above that of every earlier one. Completes when the
+    /// cluster has accepted it, on a node that has not begun to join at once; whether an instance runs here, [`Singleton::is_running_here`] says.
     ///
     /// Do it on every node with the role, early: while the oldest one has not, nobody runs it. Calling it again as it is changes
     /// nothing, but that later instances are made by the newer `make`.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the name is not legal (1 to 255 bytes), differs in role or lease from an earlier registration,
-    /// is one too many (256 on one node), or this node lacks the role, leaves, or is still stopping it;
+    /// [`ClusterError::Refused`] if the name is not legal (1 to 255 bytes), another node or an earlier registration has it with another role or
+    /// lease ([`Differs`](crate::core::SingletonCommandError::Differs) names both values; on a node that had not begun to join the event
+    /// [`SingletonEvent::Refused`](crate::core::SingletonEvent::Refused) does), it is one too many (256 on one node), or this node lacks
+    /// the role, leaves, or is still stopping it;
     /// [`ClusterError::Singleton`] if it is registered here with other types, [`ClusterError::Name`] if the role is not legal,
     /// [`ClusterError::NoLeaseKeeper`], [`ClusterError::Stopped`].
     ///
@@ -140,6 +150,7 @@ impl SingletonBuilder {
             role,
             hosts,
             lease: self.lease,
+            durable: self.durable,
         })
     }
 }

@@ -177,7 +177,7 @@ impl WorkQueueBuilder {
     }
 
     /// Keeps each job in the store until it is confirmed, up to 1 MiB each: the next holder of the queue goes on with them (default: they are
-    /// gone with their holder). The store has to be one that all nodes share, or the nodes' stores vote about logs (`journal.voters`).
+    /// gone with their holder). The same on every node that starts it. The store has to be one that all nodes share, or the nodes' stores vote about logs (`journal.voters`).
     pub const fn durable(mut self) -> Self {
         self.is_durable = true;
         self
@@ -243,6 +243,7 @@ impl WorkQueueBuilder {
 
     fn singleton(&self) -> SingletonBuilder {
         let singleton = SingletonBuilder::new(Arc::clone(&self.shared), self.internal_name().into());
+        let singleton = singleton.durable(self.is_durable);
         match &self.role {
             Some(role) => singleton.role(role),
             None => singleton,

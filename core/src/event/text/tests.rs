@@ -16,7 +16,7 @@ use crate::ident::Role;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
-use crate::sharding::state::fields::{KindDifference, KindFields};
+use crate::sharding::state::fields::{FieldDifferences, KindFields};
 use crate::sharding::state::ids::{EntityId, KindId, ShardId, Term};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
@@ -122,7 +122,7 @@ fn sharding() -> Vec<ShardingEvent> {
         extractor: Arc::from("hash"),
         keeping: None,
     };
-    let difference = KindDifference::between(&fields("carts", 4), &fields("of a\npeer", 8)).unwrap();
+    let difference = FieldDifferences::between(&fields("carts", 4), &fields("of a\npeer", 8)).unwrap();
     vec![
         ShardingEvent::RegionRegistered { term: term.clone() },
         ShardingEvent::KindRefused {

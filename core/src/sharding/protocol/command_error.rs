@@ -1,7 +1,7 @@
 //! Why sharding refuses a command of its user. Types only. Spec: sharding 2.1.
 
 use crate::sharding::state::allocation::{AllocationError, PLACED_NAME_BYTES_MAX};
-use crate::sharding::state::fields::{KindDifference, StoreMode};
+use crate::sharding::state::fields::{FieldDifferences, StoreMode};
 use crate::sharding::state::ids::ShardId;
 
 /// Why sharding refused a command. The caller's mistake, never the peer's.
@@ -50,7 +50,7 @@ pub enum CommandError {
     #[error("the kind differs from the cluster's: {difference}")]
     KindDiffers {
         /// What differs, with both values.
-        difference: KindDifference,
+        difference: FieldDifferences,
     },
     /// The same kind is being registered already.
     #[error("the kind is being registered by another call")]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::CommandError as LogError;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::fields::KindDifference;
+use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 
 /// What happened in sharding.
@@ -20,7 +20,7 @@ pub enum Event {
     /// This kind has other fields in the cluster: nothing of it works on this node.
     KindRefused {
         /// What differs.
-        difference: KindDifference,
+        difference: FieldDifferences,
     },
     /// The kind is accepted, and this node may host it, in a cluster whose downing strategy lets both sides of a partition go on: each
     /// side then runs its entities, until somebody ends one of the sides. Said once when the kind begins; not of kinds with a lease per
@@ -34,7 +34,7 @@ pub enum Event {
         /// The other one.
         node: UniqueAddress,
         /// What differs; "ours" is that node's.
-        difference: KindDifference,
+        difference: FieldDifferences,
     },
     /// This node's coordinator has begun to recover the homes.
     CoordinatorStarted {

@@ -1,52 +1,136 @@
-//! What nodes say to the oldest member of the cluster about the kinds they have, and what it says to them. Types only.
+//! What nodes say to the oldest member of the cluster about the kinds and singletons they have, and what it says to them. Types only.
 //! Spec: sharding 10.11.
 
 use alloc::vec::Vec;
 
-use crate::sharding::state::fields::KindFields;
+use crate::sharding::state::fields::{FieldDifference, FieldDifferences, KindFields};
 use crate::sharding::state::ids::{KindId, Term};
+use crate::singleton::state::SingletonId;
+use crate::singleton::state::fields::SingletonFields;
 
 /// Kinds that one node may have: more than a service has, few enough for one control frame of announcements.
 pub const KINDS_PER_NODE_MAX: usize = 256;
 
+/// Kinds and singletons that one node may announce: as many of each as it may have.
+pub const REGISTRATIONS_PER_NODE_MAX: usize = 512;
+
+/// What is the same on every node, or nowhere. Kinds and singletons have names of their own: one of each may have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RegistrationId {
+    /// An entity kind.
+    Kind(KindId),
+    /// A singleton.
+    Singleton(SingletonId),
+}
+
+/// The fields in which all nodes have to agree on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// Of an entity kind.
+    Kind(KindFields),
+    /// Of a singleton.
+    Singleton(SingletonFields),
+}
+
+impl Fields {
+    /// Whose.
+    pub(crate) fn id(&self) -> RegistrationId {
+        match self {
+            Self::Kind(fields) => RegistrationId::Kind(fields.id()),
+            Self::Singleton(fields) => RegistrationId::Singleton(fields.id()),
+        }
+    }
+
+    /// Whether a node could have such a one.
+    pub(crate) fn is_legal(&self) -> bool {
+        match self {
+            Self::Kind(fields) => fields.is_legal(),
+            Self::Singleton(fields) => fields.is_legal(),
+        }
+    }
+
+    /// At most so many bytes in a message.
+    pub(crate) fn bytes_max(&self) -> usize {
+        match self {
+            Self::Kind(fields) => fields.bytes_max(),
+            Self::Singleton(fields) => fields.bytes_max(),
+        }
+    }
+
+    /// What differs: mine first. A kind and a singleton are never compared, because their ids differ.
+    #[must_use]
+    pub fn differences(&self, theirs: &Self) -> Vec<FieldDifference> {
+        match (self, theirs) {
+            (Self::Kind(ours), Self::Kind(theirs)) => ours.differences(theirs),
+            (Self::Singleton(ours), Self::Singleton(theirs)) => ours.differences(theirs),
+            (Self::Kind(_), Self::Singleton(_)) | (Self::Singleton(_), Self::Kind(_)) => Vec::new(),
+        }
+    }
+
+    /// Whether they are those of a node that hosts it.
+    pub(crate) const fn hosts(&self) -> bool {
+        match self {
+            Self::Kind(fields) => fields.keeping.is_some(),
+            Self::Singleton(fields) => fields.hosting.is_some(),
+        }
+    }
+
+    /// Leaves what a proxy knows.
+    pub(crate) const fn forget_hosting(&mut self) {
+        match self {
+            Self::Kind(fields) => fields.keeping = None,
+            Self::Singleton(fields) => fields.hosting = None,
+        }
+    }
+
+    /// Takes over what a proxy does not know and who hosts does.
+    pub(crate) fn complete(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Kind(own), Self::Kind(other)) => own.keeping = own.keeping.or(other.keeping),
+            (Self::Singleton(own), Self::Singleton(other)) => own.hosting = own.hosting.or(other.hosting),
+            (Self::Kind(_), Self::Singleton(_)) | (Self::Singleton(_), Self::Kind(_)) => {}
+        }
+    }
+}
+
 /// One message between a node and the oldest member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryMsg {
-    /// Member to the oldest: these are my kinds, and no others.
+    /// Member to the oldest: these are my kinds and singletons, and no others.
     Announce {
         /// Counts the changes of my list; the answer carries it.
         round: u32,
-        /// At most [`KINDS_PER_NODE_MAX`], each id once.
-        kinds: Vec<Announced>,
+        /// At most [`REGISTRATIONS_PER_NODE_MAX`], each id once.
+        all: Vec<Announced>,
     },
-    /// The oldest to a member: what I think of your kinds. One that is not named has not been decided about.
+    /// The oldest to a member: what I think of yours. One that is not named has not been decided about.
     Verdicts {
         /// The oldest member as a term.
         term: Term,
         /// The round of the list that this is about.
         round: u32,
-        /// Kinds and verdicts, each id once.
-        verdicts: Vec<(KindId, Verdict)>,
+        /// What was announced and verdicts, each id once.
+        verdicts: Vec<(RegistrationId, Verdict)>,
     },
-    /// The oldest to a member that it has not heard: which kinds have you?
+    /// The oldest to a member that it has not heard: which have you?
     Query {
         /// The oldest member as a term.
         term: Term,
     },
 }
 
-/// One of a node's kinds.
+/// One of a node's kinds or singletons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced {
     /// What it is.
-    pub fields: KindFields,
+    pub fields: Fields,
     /// The number under which it was accepted, by this oldest member or an earlier one. A lower one is older.
     pub accepted: Option<u64>,
-    /// Whether shards of it run there.
+    /// Whether shards of it run there, or its instance may.
     pub running: bool,
 }
 
-/// What becomes of an announced kind.
+/// What becomes of what was announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The node may host it.
@@ -54,12 +138,23 @@ pub enum Verdict {
         /// Counts acceptances.
         number: u64,
     },
-    /// The kind stands with other fields.
+    /// It stands with other fields.
     Refused {
         /// These.
-        standing: KindFields,
+        standing: Fields,
     },
-    /// The cluster has as many kinds as it may have.
+    /// The cluster has as many as it may have.
+    TooMany,
+}
+
+/// What a verdict means where it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may begin.
+    Accepted,
+    /// It has to stop, or may not begin; what differs.
+    Refused(FieldDifferences),
+    /// The cluster, or a frame, has no room for it.
     TooMany,
 }
 

@@ -17,7 +17,7 @@ use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::Part;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::fields::{KindDifference, KindFields};
+use crate::sharding::state::fields::{FieldDifferences, KindFields};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::RegionTimer;
 use crate::timer::ShardingTimer;
@@ -108,7 +108,7 @@ impl Region {
             return;
         }
         let ours = self.fields();
-        let Some(difference) = KindDifference::between(&ours, theirs) else {
+        let Some(difference) = FieldDifferences::between(&ours, theirs) else {
             let what = "refusal of equal fields";
             return shared.cx.reject(from, Rejection::Unexpected { what });
         };

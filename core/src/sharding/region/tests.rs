@@ -20,7 +20,7 @@ use crate::sharding::protocol::Part;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::fields::{KindDifference, KindFields};
+use crate::sharding::state::fields::{FieldDifferences, KindFields};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
 use crate::timer::{ShardingTimer, Timer};
 
@@ -706,7 +706,7 @@ fn another_kind_of_the_name_fails_everything_here_and_stops_what_runs() {
     let mut rig = Rig::hosting();
     rig.route("1");
     let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), term(), &fields(9)));
-    let difference = KindDifference::between(&fields(8), &fields(9)).unwrap();
+    let difference = FieldDifferences::between(&fields(8), &fields(9)).unwrap();
     let refused = event(ShardingEvent::KindRefused { difference });
     let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
     assert_eq!(effects, vec![refused, stop]);

@@ -1,4 +1,4 @@
-//! Every node's part: tells the oldest member which kinds this node has, and holds each back until it is accepted. Decides
+//! Every node's part: tells the oldest member which kinds and singletons this node has, and holds each back until it is accepted. Decides
 //! nothing itself. Spec: sharding 10.11.
 
 use alloc::collections::BTreeMap;
@@ -10,17 +10,19 @@ use crate::input::Token;
 use crate::oldest::state::may_act;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::protocol::registry::{Announced, RegistryMsg, RegistryTimer, Verdict};
+use crate::sharding::protocol::registry::{
+    Announced, Fields, Judgement, RegistrationId, RegistryMsg, RegistryTimer, Verdict,
+};
 use crate::sharding::registry::registrar::decider;
 use crate::sharding::registry::{send, timer};
-use crate::sharding::state::fields::{KindDifference, KindFields};
+use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::{KindId, Term};
 use crate::view::View;
 
 /// Shortest first repetition: below this an oldest member that is about to decide gains nothing.
 const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
 
-/// What has been decided about one of this node's kinds.
+/// What has been decided about one of this node's kinds or singletons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sharding) enum Standing {
     /// Nothing yet.
@@ -36,34 +38,23 @@ pub(in crate::sharding) enum Standing {
 
 #[derive(Clone, Debug)]
 struct Own {
-    fields: KindFields,
+    fields: Fields,
     standing: Standing,
     /// The caller who waits for the decision.
     waits: Option<Token>,
 }
 
-/// What a verdict changes here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sharding) enum Change {
-    /// The kind may begin.
-    Accepted,
-    /// The kind has to stop, or may not begin; what differs.
-    Refused(KindDifference),
-    /// The cluster has too many kinds.
-    TooMany,
-}
-
-/// A change, and the caller to whom it is the answer.
+/// A judgement that is new, and the caller to whom it is the answer.
 pub(in crate::sharding) struct Decided {
-    pub(in crate::sharding) kind: KindId,
-    pub(in crate::sharding) change: Change,
+    pub(in crate::sharding) id: RegistrationId,
+    pub(in crate::sharding) judgement: Judgement,
     pub(in crate::sharding) waits: Option<Token>,
 }
 
-/// This node's kinds, as far as the rest of the cluster is concerned.
+/// This node's kinds and singletons, as far as the rest of the cluster is concerned.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Announcer {
-    kinds: BTreeMap<KindId, Own>,
+    registered: BTreeMap<RegistrationId, Own>,
     round: u32,
     /// Who decided last; an older one is not believed any more.
     heard: Option<Term>,
@@ -71,21 +62,21 @@ pub(super) struct Announcer {
 }
 
 impl Announcer {
-    /// A kind is to be announced; `waits` hears what is decided. One that was refused before is replaced.
-    pub(super) fn add(&mut self, fields: KindFields, waits: Option<Token>) {
+    /// A kind or a singleton is to be announced; `waits` hears what is decided. One that was refused before is replaced.
+    pub(super) fn add(&mut self, fields: Fields, waits: Option<Token>) {
         let own = Own {
             fields,
             standing: Standing::Pending,
             waits,
         };
-        self.kinds.insert(own.fields.id(), own);
+        self.registered.insert(own.fields.id(), own);
         self.round = self.round.wrapping_add(1);
         self.retry_delay = Duration::ZERO;
     }
 
-    /// Has a caller wait for what is decided about a kind; `false` if another one does already.
-    pub(super) fn wait_for(&mut self, kind: KindId, token: Token) -> bool {
-        match self.kinds.get_mut(&kind) {
+    /// Has a caller wait for what is decided about one; `false` if another one does already.
+    pub(super) fn wait_for(&mut self, id: RegistrationId, token: Token) -> bool {
+        match self.registered.get_mut(&id) {
             Some(own) if own.waits.is_none() => {
                 own.waits = Some(token);
                 true
@@ -94,38 +85,40 @@ impl Announcer {
         }
     }
 
-    /// A kind is gone.
-    pub(super) fn remove(&mut self, kind: KindId) {
-        self.kinds.remove(&kind);
+    /// One is gone.
+    pub(super) fn remove(&mut self, id: RegistrationId) {
+        self.registered.remove(&id);
         self.round = self.round.wrapping_add(1);
     }
 
-    /// What has been decided about a kind; `None` for one that this node does not have.
-    pub(super) fn standing(&self, kind: KindId) -> Option<&Standing> {
-        self.kinds.get(&kind).map(|own| &own.standing)
+    /// What has been decided about one; `None` if this node does not have it.
+    pub(super) fn standing(&self, id: RegistrationId) -> Option<&Standing> {
+        self.registered.get(&id).map(|own| &own.standing)
     }
 
     /// Callers who still wait, who will not hear anything else.
     pub(super) fn take_waiting(&mut self) -> Vec<Token> {
-        self.kinds
+        self.registered
             .values_mut()
             .filter_map(|own| own.waits.take())
             .collect()
     }
 
-    /// Bytes of an announcement of all kinds.
-    pub(super) fn bytes_max(&self) -> usize {
-        self.kinds.values().map(|own| own.fields.bytes_max()).sum()
+    /// Bytes of an announcement of all but one.
+    pub(super) fn bytes_max_beside(&self, id: RegistrationId) -> usize {
+        let others = self.registered.iter().filter(|(other, _)| **other != id);
+        others.map(|(_, own)| own.fields.bytes_max()).sum()
     }
 
     /// How many kinds there are.
-    pub(super) fn len(&self) -> usize {
-        self.kinds.len()
+    pub(super) fn kinds(&self) -> usize {
+        let is_kind = |id: &&RegistrationId| matches!(id, RegistrationId::Kind(_));
+        self.registered.keys().filter(is_kind).count()
     }
 
     /// Tells the oldest member everything; looks later whether it has decided.
     pub(super) fn announce(&mut self, cx: &mut Cx<'_>, running: impl Fn(KindId) -> bool) {
-        if self.kinds.is_empty() || !may_act(cx.view().self_status()) {
+        if self.registered.is_empty() || !may_act(cx.view().self_status()) {
             return;
         }
         if let Some(decider) = decider(cx.view()) {
@@ -169,26 +162,26 @@ impl Announcer {
         }
     }
 
-    /// The oldest member has decided. Verdicts about an earlier list of kinds say nothing about this one.
+    /// The oldest member has decided. Verdicts about an earlier list say nothing about this one.
     pub(super) fn on_verdicts(
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         term: &Term,
         round: u32,
-        verdicts: Vec<(KindId, Verdict)>,
+        verdicts: Vec<(RegistrationId, Verdict)>,
     ) -> Vec<Decided> {
         if !self.believes(cx, from, term) || round != self.round {
             return Vec::new();
         }
         let mut decided = Vec::new();
-        for (kind, verdict) in verdicts {
-            let Some(own) = self.kinds.get_mut(&kind) else {
+        for (id, verdict) in verdicts {
+            let Some(own) = self.registered.get_mut(&id) else {
                 continue;
             };
-            if let Some(change) = own.hear(verdict) {
+            if let Some(judgement) = own.hear(verdict) {
                 let waits = own.waits.take();
-                decided.push(Decided { kind, change, waits });
+                decided.push(Decided { id, judgement, waits });
             }
         }
         let announce = timer(RegistryTimer::Announce);
@@ -223,21 +216,28 @@ impl Announcer {
             Standing::Pending | Standing::Refused => true,
             Standing::Accepted { .. } => false,
         };
-        self.kinds.values().any(open)
+        self.registered.values().any(open)
     }
 
     fn send(&self, cx: &mut Cx<'_>, to: &UniqueAddress, running: impl Fn(KindId) -> bool) {
-        let kinds = self.kinds.iter().map(|(kind, own)| Announced {
-            fields: own.fields.clone(),
-            accepted: match own.standing {
+        let all = self.registered.iter().map(|(id, own)| {
+            let accepted = match own.standing {
                 Standing::Accepted { number } => Some(number),
                 Standing::Pending | Standing::Refused => None,
-            },
-            running: running(*kind),
+            };
+            Announced {
+                fields: own.fields.clone(),
+                accepted,
+                running: match id {
+                    RegistrationId::Kind(kind) => running(*kind),
+                    // Where its instance is may have changed by the time this is read.
+                    RegistrationId::Singleton(_) => accepted.is_some() && own.fields.hosts(),
+                },
+            }
         });
         let announce = RegistryMsg::Announce {
             round: self.round,
-            kinds: kinds.collect(),
+            all: all.collect(),
         };
         send(cx, to, announce);
     }
@@ -256,17 +256,17 @@ impl Announcer {
 
 impl Own {
     /// Takes a verdict; says what it changes, `None` if nothing.
-    fn hear(&mut self, verdict: Verdict) -> Option<Change> {
-        let (standing, change) = match verdict {
-            Verdict::Accepted { number } => (Standing::Accepted { number }, Change::Accepted),
-            Verdict::TooMany => (Standing::Refused, Change::TooMany),
+    fn hear(&mut self, verdict: Verdict) -> Option<Judgement> {
+        let (standing, judgement) = match verdict {
+            Verdict::Accepted { number } => (Standing::Accepted { number }, Judgement::Accepted),
+            Verdict::TooMany => (Standing::Refused, Judgement::TooMany),
             Verdict::Refused { standing } => {
-                let differs = KindDifference::between(&self.fields, &standing)?;
-                (Standing::Refused, Change::Refused(differs))
+                let differs = FieldDifferences::of(self.fields.differences(&standing))?;
+                (Standing::Refused, Judgement::Refused(differs))
             }
         };
         let same = core::mem::discriminant(&standing) == core::mem::discriminant(&self.standing);
         self.standing = standing;
-        (!same || self.waits.is_some()).then_some(change)
+        (!same || self.waits.is_some()).then_some(judgement)
     }
 }

@@ -1,4 +1,4 @@
-//! Which fields a kind stands with when nodes claim different ones. Pure: no time, no sending, no picture of the cluster.
+//! Which fields a kind or a singleton stands with when nodes claim different ones. Pure: no time, no sending, no picture of the cluster.
 //! Spec: sharding 10.11.
 
 use alloc::collections::BTreeMap;
@@ -6,17 +6,18 @@ use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::UpNumber;
-use crate::sharding::protocol::registry::{Announced, Verdict};
-use crate::sharding::state::fields::{KindDifference, KindFields};
-use crate::sharding::state::ids::KindId;
+use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, Verdict};
+use crate::sharding::state::fields::FieldDifferences;
 
-/// Kinds, different versions of one included, that the oldest member keeps: each at most half a kilobyte.
+/// Kinds and singletons, different versions of one included, that the oldest member keeps: each at most half a kilobyte.
 pub(super) const CLAIMS_MAX: usize = 4_096;
 
 /// One node's claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Claim {
     running: bool,
+    /// Whether it says what those who host agree on.
+    hosts: bool,
     accepted: Option<u64>,
     age: UpNumber,
 }
@@ -33,16 +34,16 @@ impl Claim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) node: UniqueAddress,
-    pub(super) kind: KindId,
+    pub(super) id: RegistrationId,
     pub(super) verdict: Verdict,
     /// What of it differs from what stands, if it was refused for that.
-    pub(super) differs: Option<KindDifference>,
+    pub(super) differs: Option<FieldDifferences>,
 }
 
-/// Nodes that agree about a kind.
+/// Nodes that agree about one.
 #[derive(Clone, Debug)]
 struct Variant {
-    fields: KindFields,
+    fields: Fields,
     by: BTreeMap<UniqueAddress, Claim>,
 }
 
@@ -52,32 +53,33 @@ impl Variant {
     }
 }
 
-/// All claims to kinds.
+/// All claims to kinds and singletons.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
-    kinds: BTreeMap<KindId, Vec<Variant>>,
+    registered: BTreeMap<RegistrationId, Vec<Variant>>,
     last_number: u64,
 }
 
 impl Claims {
     /// Notes a node's claim; `false` if there are too many different ones to keep it.
     pub(super) fn put(&mut self, node: &UniqueAddress, age: UpNumber, said: Announced) -> bool {
-        let kind = said.fields.id();
+        let id = said.fields.id();
         let earlier = self.accepted(node, &said.fields);
-        self.withdraw(node, kind);
+        self.withdraw(node, id);
         self.last_number = self.last_number.max(said.accepted.unwrap_or(0));
         let claim = Claim {
             running: said.running,
+            hosts: said.fields.hosts(),
             // The answer to an earlier announcement may have been lost.
             accepted: said.accepted.or(earlier),
             age,
         };
         let full = self.len() >= CLAIMS_MAX;
-        let variants = self.kinds.entry(kind).or_default();
-        let agreeing = |variant: &&mut Variant| variant.fields.agrees_with(&said.fields);
+        let variants = self.registered.entry(id).or_default();
+        let agreeing = |variant: &&mut Variant| variant.fields.differences(&said.fields).is_empty();
         if let Some(variant) = variants.iter_mut().find(agreeing) {
             // A proxy does not know what those who host agree on; the first of them says it.
-            variant.fields.keeping = variant.fields.keeping.or(said.fields.keeping);
+            variant.fields.complete(&said.fields);
             variant.by.insert(node.clone(), claim);
         } else if !full {
             variants.push(Variant {
@@ -85,46 +87,51 @@ impl Claims {
                 by: BTreeMap::from([(node.clone(), claim)]),
             });
         }
-        self.drop_empty(kind);
-        let variants = self.kinds.get(&kind);
+        self.drop_empty(id);
+        let variants = self.registered.get(&id);
         variants.is_some_and(|variants| variants.iter().any(|variant| variant.by.contains_key(node)))
     }
 
     /// Forgets one claim of a node.
-    pub(super) fn withdraw(&mut self, node: &UniqueAddress, kind: KindId) {
-        if let Some(variants) = self.kinds.get_mut(&kind) {
+    pub(super) fn withdraw(&mut self, node: &UniqueAddress, id: RegistrationId) {
+        if let Some(variants) = self.registered.get_mut(&id) {
             for variant in variants {
-                variant.by.remove(node);
+                let was = variant.by.remove(node);
+                let hosted = was.is_some_and(|claim| claim.hosts);
+                if hosted && !variant.by.values().any(|claim| claim.hosts) {
+                    // Proxies alone do not keep what those who host agreed on: the next ones may say something else.
+                    variant.fields.forget_hosting();
+                }
             }
         }
-        self.drop_empty(kind);
+        self.drop_empty(id);
     }
 
     /// Forgets a node, and says what it claimed.
-    pub(super) fn forget(&mut self, node: &UniqueAddress) -> Vec<KindId> {
-        let kinds = self.kinds_of(node);
-        for kind in &kinds {
-            self.withdraw(node, *kind);
+    pub(super) fn forget(&mut self, node: &UniqueAddress) -> Vec<RegistrationId> {
+        let all = self.claimed_by(node);
+        for id in &all {
+            self.withdraw(node, *id);
         }
-        kinds
+        all
     }
 
     /// What a node claims.
-    pub(super) fn kinds_of(&self, node: &UniqueAddress) -> Vec<KindId> {
+    pub(super) fn claimed_by(&self, node: &UniqueAddress) -> Vec<RegistrationId> {
         let has = |variants: &Vec<Variant>| variants.iter().any(|variant| variant.by.contains_key(node));
-        let kinds = self.kinds.iter().filter(|(_, variants)| has(variants));
-        kinds.map(|(kind, _)| *kind).collect()
+        let claimed = self.registered.iter().filter(|(_, variants)| has(variants));
+        claimed.map(|(id, _)| *id).collect()
     }
 
-    /// All kinds that somebody claims.
-    pub(super) fn kinds(&self) -> Vec<KindId> {
-        self.kinds.keys().copied().collect()
+    /// All that somebody claims.
+    pub(super) fn all(&self) -> Vec<RegistrationId> {
+        self.registered.keys().copied().collect()
     }
 
-    /// Decides about a kind: one variant stands, everybody who agrees with it is accepted, all others are refused and
-    /// forgotten; they claim again. Linear in the kind's claims.
-    pub(super) fn judge(&mut self, kind: KindId) -> Vec<Judged> {
-        let Some(variants) = self.kinds.get_mut(&kind) else {
+    /// Decides about one: one variant stands, everybody who agrees with it is accepted, all others are refused and
+    /// forgotten; they claim again. Linear in its claims.
+    pub(super) fn judge(&mut self, id: RegistrationId) -> Vec<Judged> {
+        let Some(variants) = self.registered.get_mut(&id) else {
             return Vec::new();
         };
         let ranked = variants.iter().enumerate();
@@ -141,16 +148,16 @@ impl Claims {
             claim.running = true;
             judged.push(Judged {
                 node: node.clone(),
-                kind,
+                id,
                 verdict: Verdict::Accepted { number },
                 differs: None,
             });
         }
         for variant in variants.drain(..) {
-            let differs = KindDifference::between(&variant.fields, &stands.fields);
+            let differs = FieldDifferences::of(variant.fields.differences(&stands.fields));
             judged.extend(variant.by.into_keys().map(|node| Judged {
                 node,
-                kind,
+                id,
                 verdict: Verdict::Refused {
                     standing: stands.fields.clone(),
                 },
@@ -161,23 +168,23 @@ impl Claims {
         judged
     }
 
-    fn accepted(&self, node: &UniqueAddress, fields: &KindFields) -> Option<u64> {
-        let variants = self.kinds.get(&fields.id())?;
+    fn accepted(&self, node: &UniqueAddress, fields: &Fields) -> Option<u64> {
+        let variants = self.registered.get(&fields.id())?;
         let variant = variants
             .iter()
-            .find(|variant| variant.fields.agrees_with(fields))?;
+            .find(|variant| variant.fields.differences(fields).is_empty())?;
         variant.by.get(node)?.accepted
     }
 
     fn len(&self) -> usize {
-        self.kinds.values().map(Vec::len).sum()
+        self.registered.values().map(Vec::len).sum()
     }
 
-    fn drop_empty(&mut self, kind: KindId) {
-        if let Some(variants) = self.kinds.get_mut(&kind) {
+    fn drop_empty(&mut self, id: RegistrationId) {
+        if let Some(variants) = self.registered.get_mut(&id) {
             variants.retain(|variant| !variant.by.is_empty());
             if variants.is_empty() {
-                self.kinds.remove(&kind);
+                self.registered.remove(&id);
             }
         }
     }

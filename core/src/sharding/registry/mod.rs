@@ -1,7 +1,8 @@
 //! A kind is the same everywhere or nowhere: two coordinators of one kind, because its role differs between nodes, would
-//! each run the same entity. Every node announces its kinds to the oldest member of the cluster, whatever its roles, and
-//! begins with none before it is accepted. This room decides which fields a kind stands with; it never starts or stops a
-//! region. Spec: sharding 10.11.
+//! each run the same entity. So is a singleton: two members that are each the oldest of the role that they believe it has would each run an
+//! instance. Every node announces its kinds and singletons to the oldest member of the cluster, whatever its roles, and
+//! begins with none before it is accepted. This room decides which fields each stands with; it never starts or stops a
+//! region or an instance. Spec: sharding 10.11.
 //!
 //! `announcer` is every node's part, `registrar` the oldest member's, `claims` its pure rule.
 
@@ -15,15 +16,16 @@ use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::message::ShardingMsg;
 use crate::sharding::Cx;
-use crate::sharding::protocol::registry::{KINDS_PER_NODE_MAX, RegistryMsg, RegistryTimer};
+use crate::sharding::protocol::registry::{
+    Fields, KINDS_PER_NODE_MAX, RegistrationId, RegistryMsg, RegistryTimer,
+};
 use crate::sharding::registry::announcer::Announcer;
 use crate::sharding::registry::registrar::Registrar;
-use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
 use crate::timer::ShardingTimer;
 use crate::view::View;
 
-pub(in crate::sharding) use announcer::{Change, Decided, Standing};
+pub(in crate::sharding) use announcer::{Decided, Standing};
 
 /// Both parts of one node.
 #[derive(Clone, Debug, Default)]
@@ -33,17 +35,24 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// Whether one more kind with such fields can be announced: in number, and in one control frame.
-    pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &KindFields) -> bool {
-        let bytes = self.announcer.bytes_max().saturating_add(fields.bytes_max());
-        self.announcer.len() < KINDS_PER_NODE_MAX && bytes <= cx.config().limits.control_frame_bytes_max / 2
+    /// Whether one more with such fields can be announced: in one control frame, and kinds in number. Singletons count theirs.
+    pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &Fields) -> bool {
+        let bytes = self
+            .announcer
+            .bytes_max_beside(fields.id())
+            .saturating_add(fields.bytes_max());
+        let in_number = match fields {
+            Fields::Kind(_) => self.announcer.kinds() < KINDS_PER_NODE_MAX,
+            Fields::Singleton(_) => true,
+        };
+        in_number && bytes <= cx.config().limits.control_frame_bytes_max / 2
     }
 
-    /// This node has a kind (again); `waits` hears what is decided about it.
+    /// This node has a kind or a singleton (again); `waits` hears what is decided about it.
     pub(super) fn add(
         &mut self,
         cx: &mut Cx<'_>,
-        fields: KindFields,
+        fields: Fields,
         waits: Option<Token>,
         running: impl Fn(KindId) -> bool,
     ) {
@@ -51,22 +60,30 @@ impl Registry {
         self.announcer.announce(cx, running);
     }
 
-    /// Has a caller wait for what is decided about a kind; `false` if another one does already.
-    pub(super) fn wait(&mut self, kind: KindId, token: Token) -> bool {
-        self.announcer.wait_for(kind, token)
+    /// Has a caller wait for what is decided about one; `false` if another one does already.
+    pub(super) fn wait(&mut self, id: RegistrationId, token: Token) -> bool {
+        self.announcer.wait_for(id, token)
     }
 
-    /// This node does not have the kind any more.
-    pub(super) fn remove(&mut self, kind: KindId) {
-        self.announcer.remove(kind);
+    /// This node does not have it any more.
+    pub(super) fn remove(&mut self, id: RegistrationId) {
+        self.announcer.remove(id);
     }
 
-    /// What has been decided about a kind of this node.
-    pub(super) fn standing(&self, kind: KindId) -> Option<&Standing> {
-        self.announcer.standing(kind)
+    /// Whether a kind of this node stands.
+    pub(super) fn is_accepted(&self, kind: KindId) -> bool {
+        match self.announcer.standing(RegistrationId::Kind(kind)) {
+            Some(Standing::Accepted { .. }) => true,
+            Some(Standing::Pending | Standing::Refused) | None => false,
+        }
     }
 
-    /// Another node speaks, or this one to itself. Gives back what was decided about this node's kinds.
+    /// What has been decided about one of this node.
+    pub(super) fn standing(&self, id: RegistrationId) -> Option<&Standing> {
+        self.announcer.standing(id)
+    }
+
+    /// Another node speaks, or this one to itself. Gives back what was decided about this node's kinds and singletons.
     pub(super) fn on_message(
         &mut self,
         cx: &mut Cx<'_>,
@@ -75,8 +92,8 @@ impl Registry {
         running: impl Fn(KindId) -> bool,
     ) -> Vec<Decided> {
         match message {
-            RegistryMsg::Announce { round, kinds } => {
-                self.registrar.on_announce(cx, from, round, kinds);
+            RegistryMsg::Announce { round, all } => {
+                self.registrar.on_announce(cx, from, round, all);
                 Vec::new()
             }
             RegistryMsg::Query { term } => {

@@ -1,6 +1,6 @@
-//! The oldest member's part: hears every node's kinds and says which of them stand. Decides nothing before all members have
+//! The oldest member's part: hears every node's kinds and singletons and says which of them stand. Decides nothing before all members have
 //! spoken and those removed unheard have certainly stopped; until then who was accepted before goes on. Never tells a node
-//! to stop a kind that agrees with the standing one. Spec: sharding 10.11.
+//! to stop what agrees with what stands. Spec: sharding 10.11.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -14,12 +14,12 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
 use crate::sharding::protocol::registry::{
-    Announced, KINDS_PER_NODE_MAX, RegistryMsg, RegistryTimer, Verdict,
+    Announced, REGISTRATIONS_PER_NODE_MAX, RegistrationId, RegistryMsg, RegistryTimer, Verdict,
 };
 use crate::sharding::registry::claims::{Claims, Judged};
 use crate::sharding::registry::{send, timer};
-use crate::sharding::state::fields::KindDifference;
-use crate::sharding::state::ids::{KindId, Term};
+use crate::sharding::state::fields::FieldDifferences;
+use crate::sharding::state::ids::Term;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -38,7 +38,7 @@ enum Tenure {
     Deciding(Term),
 }
 
-/// What the oldest member knows about everybody's kinds.
+/// What the oldest member knows about everybody's kinds and singletons.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registrar {
     tenure: Tenure,
@@ -48,17 +48,17 @@ pub(super) struct Registrar {
     /// Members that have spoken, with the round of their last list, and some removed less than a margin ago.
     heard: BTreeMap<UniqueAddress, u32>,
     /// Refusals that have been said as events.
-    told: BTreeSet<(UniqueAddress, KindId)>,
+    told: BTreeSet<(UniqueAddress, RegistrationId)>,
 }
 
 impl Registrar {
-    /// A node says which kinds it has.
+    /// A node says which kinds and singletons it has.
     pub(super) fn on_announce(
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         round: u32,
-        kinds: Vec<Announced>,
+        all: Vec<Announced>,
     ) {
         let Some(term) = my_term(cx).filter(|_| !self.paused) else {
             return;
@@ -67,9 +67,9 @@ impl Registrar {
         let Some(age) = cx.view().member(from).map(|member| member.up_number) else {
             return;
         };
-        let ids: BTreeSet<KindId> = kinds.iter().map(|kind| kind.fields.id()).collect();
-        let legal = |kind: &Announced| kind.fields.is_legal();
-        if ids.len() != kinds.len() || kinds.len() > KINDS_PER_NODE_MAX || !kinds.iter().all(legal) {
+        let ids: BTreeSet<RegistrationId> = all.iter().map(|said| said.fields.id()).collect();
+        let legal = |said: &Announced| said.fields.is_legal();
+        if ids.len() != all.len() || all.len() > REGISTRATIONS_PER_NODE_MAX || !all.iter().all(legal) {
             let what = "announced kinds";
             return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
         }
@@ -79,19 +79,19 @@ impl Registrar {
             self.query_missing(cx);
         }
         self.heard.insert(from.clone(), round);
-        for gone in self.claims.kinds_of(from) {
+        for gone in self.claims.claimed_by(from) {
             if !ids.contains(&gone) {
                 self.claims.withdraw(from, gone);
             }
         }
-        self.take_in(cx, from, age, kinds);
+        self.take_in(cx, from, age, all);
         match self.tenure {
             Tenure::Idle => {}
             Tenure::Recovering(_) => self.try_decide(cx),
             Tenure::Deciding(_) => {
                 let mut judged = Vec::new();
-                for kind in ids {
-                    judged.extend(self.claims.judge(kind));
+                for id in ids {
+                    judged.extend(self.claims.judge(id));
                 }
                 self.tell(cx, judged, Some(from));
             }
@@ -143,15 +143,15 @@ impl Registrar {
         silent.map(|member| member.node.clone()).collect()
     }
 
-    fn take_in(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, age: UpNumber, kinds: Vec<Announced>) {
+    fn take_in(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, age: UpNumber, all: Vec<Announced>) {
         let mut refused = Vec::new();
-        for said in kinds {
-            let kind = said.fields.id();
+        for said in all {
+            let id = said.fields.id();
             if !self.claims.put(from, age, said) {
                 let (node, verdict) = (from.clone(), Verdict::TooMany);
                 refused.push(Judged {
                     node,
-                    kind,
+                    id,
                     verdict,
                     differs: None,
                 });
@@ -211,8 +211,8 @@ impl Registrar {
         }
         self.tenure = Tenure::Deciding(term);
         let mut judged = Vec::new();
-        for kind in self.claims.kinds() {
-            judged.extend(self.claims.judge(kind));
+        for id in self.claims.all() {
+            judged.extend(self.claims.judge(id));
         }
         self.tell(cx, judged, None);
     }
@@ -224,17 +224,17 @@ impl Registrar {
             Tenure::Idle => return,
             Tenure::Recovering(term) | Tenure::Deciding(term) => term.clone(),
         };
-        let mut by_node: BTreeMap<UniqueAddress, Vec<(KindId, Verdict)>> = BTreeMap::new();
+        let mut by_node: BTreeMap<UniqueAddress, Vec<(RegistrationId, Verdict)>> = BTreeMap::new();
         for Judged {
             node,
-            kind,
+            id,
             verdict,
             differs,
         } in judged
         {
             let known = match &verdict {
                 Verdict::Accepted { .. } => {
-                    self.told.remove(&(node.clone(), kind));
+                    self.told.remove(&(node.clone(), id));
                     asked.is_some_and(|asked| *asked != node)
                 }
                 Verdict::Refused { .. } | Verdict::TooMany => false,
@@ -243,9 +243,9 @@ impl Registrar {
                 continue;
             }
             if let Some(difference) = differs {
-                self.say_refused(cx, &node, kind, difference);
+                self.say_refused(cx, &node, id, difference);
             }
-            by_node.entry(node).or_default().push((kind, verdict));
+            by_node.entry(node).or_default().push((id, verdict));
         }
         for (node, verdicts) in by_node {
             let Some(round) = self.heard.get(&node).copied() else {
@@ -266,30 +266,36 @@ impl Registrar {
         }
     }
 
-    /// Says once per node and kind that it was refused; the node repeats its announcement.
+    /// Says once per node and kind or singleton that it was refused; the node repeats its announcement.
     fn say_refused(
         &mut self,
         cx: &mut Cx<'_>,
         node: &UniqueAddress,
-        kind: KindId,
-        difference: KindDifference,
+        id: RegistrationId,
+        difference: FieldDifferences,
     ) {
         if self.told.len() >= TOLD_MAX {
             self.told.clear();
         }
-        if self.told.insert((node.clone(), kind)) {
-            let node = node.clone();
-            cx.notify_sharding(kind, ShardingEvent::KindRefusedOn { node, difference });
+        if !self.told.insert((node.clone(), id)) {
+            return;
+        }
+        let node = node.clone();
+        match id {
+            RegistrationId::Kind(kind) => {
+                cx.notify_sharding(kind, ShardingEvent::KindRefusedOn { node, difference });
+            }
+            RegistrationId::Singleton(singleton) => cx.say_refused_on(singleton, node, difference),
         }
     }
 }
 
 /// Lists of about `bytes_max` bytes at most, at least one verdict each.
-fn split(verdicts: Vec<(KindId, Verdict)>, bytes_max: usize) -> Vec<Vec<(KindId, Verdict)>> {
+fn split(verdicts: Vec<(RegistrationId, Verdict)>, bytes_max: usize) -> Vec<Vec<(RegistrationId, Verdict)>> {
     let mut lists = Vec::new();
     let mut list = Vec::new();
     let mut bytes = 0_usize;
-    for (kind, verdict) in verdicts {
+    for (id, verdict) in verdicts {
         let size = 24
             + match &verdict {
                 Verdict::Accepted { .. } | Verdict::TooMany => 0,
@@ -300,7 +306,7 @@ fn split(verdicts: Vec<(KindId, Verdict)>, bytes_max: usize) -> Vec<Vec<(KindId,
             bytes = 0;
         }
         bytes = bytes.saturating_add(size);
-        list.push((kind, verdict));
+        list.push((id, verdict));
     }
     lists.push(list);
     lists

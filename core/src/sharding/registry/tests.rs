@@ -1,6 +1,7 @@
 //! One registrar or one announcer, one call, and what it says. Whole clusters are in `sharding/tests/same_kind.rs`.
 
 use alloc::collections::BTreeSet;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,10 +19,12 @@ use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
 use crate::oldest::Oldest;
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::protocol::registry::{Announced, Verdict};
-use crate::sharding::state::fields::{FieldDifference, Keeping, KindDifference, StoreMode};
+use crate::sharding::protocol::registry::{Announced, Judgement, REGISTRATIONS_PER_NODE_MAX, Verdict};
+use crate::sharding::state::fields::{FieldDifference, FieldDifferences, Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::Term;
 use crate::sharding::state::remember::RememberStore;
+use crate::signal::Signal;
+use crate::singleton::state::fields::{Hosting, SingletonFields};
 use crate::timer::Timer;
 
 fn a() -> UniqueAddress {
@@ -67,7 +70,7 @@ fn proxy(shards: u32) -> KindFields {
 
 fn new(fields: KindFields) -> Announced {
     Announced {
-        fields,
+        fields: Fields::Kind(fields),
         accepted: None,
         running: false,
     }
@@ -75,14 +78,14 @@ fn new(fields: KindFields) -> Announced {
 
 fn old(fields: KindFields, number: u64, running: bool) -> Announced {
     Announced {
-        fields,
+        fields: Fields::Kind(fields),
         accepted: Some(number),
         running,
     }
 }
 
-fn kind() -> KindId {
-    fields(1).id()
+fn kind() -> RegistrationId {
+    RegistrationId::Kind(fields(1).id())
 }
 
 /// Who is accepted when all of these claim the kind, in the order of their nodes.
@@ -140,14 +143,14 @@ fn every_field_that_differs_is_named_with_both_values() {
         }),
         ..fields(9)
     };
-    let text = alloc::format!("{}", KindDifference::between(&ours, &theirs).unwrap());
+    let text = alloc::format!("{}", FieldDifferences::between(&ours, &theirs).unwrap());
     let expected = "role is none here and worker in the cluster; shards is 8 here and 9 in the cluster; \
                     extractor is siphash-1-3 here and murmur2 in the cluster; \
                     store mode is memory here and number 3 of a later version in the cluster; \
                     remember-entities is off here and events in the cluster; \
-                    lease per shard is off here and on in the cluster";
+                    lease is off here and on in the cluster";
     assert_eq!(text, expected);
-    assert_eq!(KindDifference::between(&ours, &ours), None);
+    assert_eq!(FieldDifferences::between(&ours, &ours), None);
     let other = KindFields {
         name: Arc::from("orders"),
         ..fields(8)
@@ -234,8 +237,8 @@ impl Rig {
         (decided, self.fixture.effects())
     }
 
-    fn announce(&mut self, from: &UniqueAddress, kinds: Vec<Announced>) -> Vec<Effect> {
-        self.hears(from, RegistryMsg::Announce { round: 1, kinds }).1
+    fn announce(&mut self, from: &UniqueAddress, all: Vec<Announced>) -> Vec<Effect> {
+        self.hears(from, RegistryMsg::Announce { round: 1, all }).1
     }
 
     fn fire(&mut self, after: Duration) -> Vec<Effect> {
@@ -311,12 +314,17 @@ fn a_different_kind_is_refused_with_what_stands_and_said_once() {
     rig.announce(&b(), vec![new(fields(8))]);
     rig.announce(&c(), vec![]);
     rig.fixture.effects();
-    let refused = says(c(), verdict(Verdict::Refused { standing: fields(8) }));
+    let refused = says(
+        c(),
+        verdict(Verdict::Refused {
+            standing: Fields::Kind(fields(8)),
+        }),
+    );
     let event = Effect::Notify(Event::Sharding {
-        kind: kind(),
+        kind: fields(1).id(),
         event: ShardingEvent::KindRefusedOn {
             node: c(),
-            difference: KindDifference::between(&fields(9), &fields(8)).unwrap(),
+            difference: FieldDifferences::between(&fields(9), &fields(8)).unwrap(),
         },
     });
     assert_eq!(
@@ -353,7 +361,9 @@ fn what_a_removed_member_ran_stands_for_a_margin() {
     rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
     rig.fire(Duration::from_secs(19));
     let effects = rig.announce(&b(), vec![new(fields(9))]);
-    let refused = verdict(Verdict::Refused { standing: fields(8) });
+    let refused = verdict(Verdict::Refused {
+        standing: Fields::Kind(fields(8)),
+    });
     assert!(effects.contains(&says(b(), refused)), "{effects:?}");
     rig.fire(Duration::from_secs(2));
     let effects = rig.announce(&b(), vec![new(fields(9))]);
@@ -388,10 +398,10 @@ fn b_58_strange_and_doubled_kinds_are_refused_and_change_nothing() {
 fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
     let mut rig = Rig::on(c());
     let cx = &mut rig.fixture.cx();
-    rig.registry.add(cx, fields(8), Some(7), |_| false);
+    rig.registry.add(cx, Fields::Kind(fields(8)), Some(7), |_| false);
     let announced = RegistryMsg::Announce {
         round: 1,
-        kinds: vec![new(fields(8))],
+        all: vec![new(fields(8))],
     };
     assert_eq!(rig.fixture.effects(), vec![says(a(), announced)]);
     let from_b = |round| RegistryMsg::Verdicts {
@@ -413,18 +423,18 @@ fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
     assert_eq!(effects, vec![rejected]);
     let (decided, _) = rig.hears(&b(), from_b(1));
     assert_eq!((decided.len(), decided[0].waits), (1, Some(7)));
-    assert_eq!(decided[0].change, Change::Accepted);
+    assert_eq!(decided[0].judgement, Judgement::Accepted);
 }
 
 #[test]
 fn what_is_not_decided_is_announced_again_and_to_the_new_oldest_at_once() {
     let mut rig = Rig::on(c());
     let cx = &mut rig.fixture.cx();
-    rig.registry.add(cx, fields(8), None, |_| false);
+    rig.registry.add(cx, Fields::Kind(fields(8)), None, |_| false);
     rig.fixture.effects();
     let announced = || RegistryMsg::Announce {
         round: 1,
-        kinds: vec![new(fields(8))],
+        all: vec![new(fields(8))],
     };
     assert_eq!(rig.fire(Duration::from_millis(100)), vec![says(a(), announced())]);
     assert_eq!(
@@ -449,13 +459,13 @@ fn the_kinds_of_a_node_are_bounded_in_number_and_in_bytes() {
     let mut ids = BTreeSet::new();
     for number in 0..KINDS_PER_NODE_MAX {
         let cx = &mut rig.fixture.cx();
-        assert!(rig.registry.has_room_for(cx, &named(number)));
-        rig.registry.add(cx, named(number), None, |_| false);
+        assert!(rig.registry.has_room_for(cx, &Fields::Kind(named(number))));
+        rig.registry.add(cx, Fields::Kind(named(number)), None, |_| false);
         ids.insert(named(number).id());
     }
     assert_eq!(ids.len(), KINDS_PER_NODE_MAX);
     let cx = &mut rig.fixture.cx();
-    assert!(!rig.registry.has_room_for(cx, &named(999)));
+    assert!(!rig.registry.has_room_for(cx, &Fields::Kind(named(999))));
     let long = KindFields {
         name: Arc::from("n".repeat(255)),
         role: Some(Role::new(&"r".repeat(64)).unwrap()),
@@ -464,4 +474,170 @@ fn the_kinds_of_a_node_are_bounded_in_number_and_in_bytes() {
     };
     let all = KINDS_PER_NODE_MAX * (long.bytes_max() + 9);
     assert!(all < rig.fixture.config.limits.control_frame_bytes_max, "{all}");
+}
+
+fn billing(role: Option<&str>, hosting: Option<Hosting>) -> Fields {
+    Fields::Singleton(SingletonFields {
+        name: Arc::from("carts"),
+        role: role.map(|role| Role::new(role).unwrap()),
+        hosting,
+    })
+}
+
+const PLAIN: Option<Hosting> = Some(Hosting {
+    lease: false,
+    durable: false,
+});
+
+fn announced(fields: Fields) -> Announced {
+    Announced {
+        fields,
+        accepted: None,
+        running: false,
+    }
+}
+
+#[test]
+fn s_10_11_a_singleton_is_compared_in_role_lease_and_durability_and_never_with_a_kind_of_its_name() {
+    let leased = Some(Hosting {
+        lease: true,
+        durable: true,
+    });
+    let mut claims = Claims::default();
+    let all = [
+        (a(), Fields::Kind(fields(8))),
+        (a(), billing(Some("front"), None)),
+        (b(), billing(Some("front"), PLAIN)),
+        (c(), billing(Some("back"), PLAIN)),
+        (d(), billing(Some("front"), leased)),
+    ];
+    for (at, (node, fields)) in all.into_iter().enumerate() {
+        assert!(claims.put(&node, age(u32::try_from(at).unwrap() + 1), announced(fields)));
+    }
+    let judged = claims.judge(billing(None, None).id());
+    let differing = |node: UniqueAddress| {
+        let judged = judged.iter().find(|judged| judged.node == node).unwrap();
+        judged.differs.as_ref().map(|differs| alloc::format!("{differs}"))
+    };
+    assert_eq!((differing(a()), differing(b())), (None, None));
+    let role = "role is back here and front in the cluster";
+    assert_eq!(differing(c()).as_deref(), Some(role));
+    let hosting = "lease is on here and off in the cluster; durable is on here and off in the cluster";
+    assert_eq!(differing(d()).as_deref(), Some(hosting));
+    let kinds = claims.judge(kind());
+    assert!(
+        kinds
+            .iter()
+            .all(|judged| judged.node == a() && judged.differs.is_none())
+    );
+}
+
+#[test]
+fn s_10_11_proxies_do_not_keep_what_hosts_agreed_on_that_are_gone() {
+    let leased = Some(Hosting {
+        lease: true,
+        durable: false,
+    });
+    let mut claims = Claims::default();
+    let kept = |lease| KindFields {
+        keeping: fields(8).keeping.map(|keeping| Keeping { lease, ..keeping }),
+        ..fields(8)
+    };
+    for (node, fields) in [
+        (a(), billing(None, None)),
+        (b(), billing(None, leased)),
+        (a(), Fields::Kind(proxy(8))),
+        (b(), Fields::Kind(kept(true))),
+    ] {
+        assert!(claims.put(&node, age(1), announced(fields)));
+    }
+    let singleton = billing(None, None).id();
+    let accepts = |claims: &mut Claims, node: &UniqueAddress, id| {
+        let judged = claims.judge(id).into_iter().find(|judged| judged.node == *node);
+        matches!(judged.unwrap().verdict, Verdict::Accepted { .. })
+    };
+    claims.judge(singleton);
+    claims.judge(kind());
+    claims.put(&c(), age(2), announced(billing(None, PLAIN)));
+    claims.put(&c(), age(2), announced(Fields::Kind(kept(false))));
+    assert!(!accepts(&mut claims, &c(), singleton));
+    assert!(!accepts(&mut claims, &c(), kind()));
+    claims.forget(&b());
+    claims.put(&c(), age(2), announced(billing(None, PLAIN)));
+    claims.put(&c(), age(2), announced(Fields::Kind(kept(false))));
+    assert!(accepts(&mut claims, &c(), singleton), "only a proxy is left");
+    assert!(accepts(&mut claims, &c(), kind()));
+}
+
+#[test]
+fn s_10_11_another_nodes_singleton_is_refused_with_what_stands_and_users_hear_of_it_once() {
+    let mut rig = Rig::on(a());
+    rig.announce(&a(), vec![]);
+    rig.announce(&b(), vec![announced(billing(Some("front"), PLAIN))]);
+    rig.announce(&c(), vec![]);
+    rig.fixture.effects();
+    rig.fixture.heard();
+    let differing = || vec![announced(billing(Some("back"), PLAIN))];
+    let id = billing(None, None).id();
+    let standing = billing(Some("front"), PLAIN);
+    let refused = says(
+        c(),
+        RegistryMsg::Verdicts {
+            term: term(),
+            round: 1,
+            verdicts: vec![(id, Verdict::Refused { standing })],
+        },
+    );
+    let said = |rig: &mut Rig| {
+        let mut told = Vec::new();
+        for signal in rig.fixture.heard() {
+            if let Signal::SingletonRefusedOn(_, node, difference) = signal {
+                told.push((node, alloc::format!("{difference}")));
+            }
+        }
+        told
+    };
+    assert_eq!(rig.announce(&c(), differing()), vec![refused.clone()]);
+    let text = String::from("role is back here and front in the cluster");
+    assert_eq!(said(&mut rig), [(c(), text)]);
+    assert_eq!(rig.announce(&c(), differing()), vec![refused]);
+    assert_eq!(said(&mut rig), []);
+}
+
+#[test]
+fn as_many_kinds_and_singletons_can_be_announced_as_a_node_may_have() {
+    assert_eq!(
+        KINDS_PER_NODE_MAX + crate::singleton::SINGLETONS_MAX,
+        REGISTRATIONS_PER_NODE_MAX
+    );
+    let long = Fields::Singleton(SingletonFields {
+        name: Arc::from("n".repeat(255)),
+        role: Some(Role::new(&"r".repeat(64)).unwrap()),
+        hosting: PLAIN,
+    });
+    let mut rig = Rig::on(b());
+    let max = rig.fixture.config.limits.control_frame_bytes_max / 2;
+    let mut bytes = 0;
+    for number in 0.. {
+        let mut name = alloc::format!("{number}");
+        name.push_str(&"n".repeat(255 - name.len()));
+        let Fields::Singleton(fields) = long.clone() else {
+            unreachable!()
+        };
+        let fields = Fields::Singleton(SingletonFields {
+            name: Arc::from(name),
+            ..fields
+        });
+        bytes += fields.bytes_max();
+        let cx = &mut rig.fixture.cx();
+        assert_eq!(
+            rig.registry.has_room_for(cx, &fields),
+            bytes <= max,
+            "{number} of them, {bytes} bytes"
+        );
+        if bytes > max {
+            break;
+        }
+        rig.registry.add(cx, fields, None, |_| false);
+    }
 }

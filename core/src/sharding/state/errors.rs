@@ -29,8 +29,8 @@ pub enum AskFailure {
     /// The kind is not registered where the message arrived: not handled.
     #[error("the entity kind is not known here; the message was not handled")]
     UnknownKind,
-    /// The kind as it is on this node differs from the cluster's; an event says in what: not handled.
-    #[error("the kind differs from the cluster's; the message was not handled")]
+    /// The kind or singleton as it is on this node differs from the cluster's; an event says in what: not handled.
+    #[error("the kind or singleton differs from the cluster's; the message was not handled")]
     KindRefused,
     /// This node's shard count differs from the cluster's: not handled.
     #[error("the number of shards differs from the cluster's; the message was not handled")]

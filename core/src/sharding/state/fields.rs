@@ -1,4 +1,5 @@
-//! What a kind is, as far as all nodes must agree on it, and how two of them are compared. Values only; decides nothing.
+//! What a kind is, as far as all nodes must agree on it, and how two of them are compared. Values only; decides nothing. Singletons have theirs
+//! in `singleton/state`.
 //! Spec: sharding 10.11.
 
 use alloc::string::String;
@@ -138,7 +139,7 @@ impl KindFields {
     }
 }
 
-/// One field of a kind that two nodes have with different values.
+/// One field of a kind, or of a singleton, that two nodes have with different values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldDifference {
@@ -184,8 +185,15 @@ pub enum FieldDifference {
         /// The cluster's.
         theirs: Option<RememberStore>,
     },
-    /// Whether a shard needs a lease.
+    /// Whether a shard, or a singleton's instance, needs a lease.
     Lease {
+        /// This node's.
+        ours: bool,
+        /// The cluster's.
+        theirs: bool,
+    },
+    /// Whether a work queue keeps its jobs in the store.
+    Durable {
         /// This node's.
         ours: bool,
         /// The cluster's.
@@ -214,20 +222,25 @@ impl fmt::Display for FieldDifference {
             Self::RememberEntities { ours, theirs } => {
                 ("remember-entities", remembers(ours), remembers(theirs))
             }
-            Self::Lease { ours, theirs } => ("lease per shard", on(*ours), on(*theirs)),
+            Self::Lease { ours, theirs } => ("lease", on(*ours), on(*theirs)),
+            Self::Durable { ours, theirs } => ("durable", on(*ours), on(*theirs)),
         };
         write!(f, "{field} is {ours} here and {theirs} in the cluster")
     }
 }
 
-/// Everything in which this node's kind differs from the cluster's; at least one field.
+/// Everything in which a kind or a singleton of this node differs from the cluster's; at least one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindDifference(Vec<FieldDifference>);
+pub struct FieldDifferences(Vec<FieldDifference>);
 
-impl KindDifference {
+impl FieldDifferences {
     /// What differs between a node's fields and the cluster's; `None` if nothing does.
     pub(crate) fn between(ours: &KindFields, theirs: &KindFields) -> Option<Self> {
-        let fields = ours.differences(theirs);
+        Self::of(ours.differences(theirs))
+    }
+
+    /// These fields; `None` if there is none.
+    pub(crate) fn of(fields: Vec<FieldDifference>) -> Option<Self> {
         (!fields.is_empty()).then_some(Self(fields))
     }
 
@@ -238,7 +251,7 @@ impl KindDifference {
     }
 }
 
-impl fmt::Display for KindDifference {
+impl fmt::Display for FieldDifferences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, field) in self.0.iter().enumerate() {
             let between = if at == 0 { "" } else { "; " };

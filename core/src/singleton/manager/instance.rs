@@ -94,7 +94,7 @@ impl Instance {
     }
 
     /// Whether nothing of it runs here.
-    pub(super) const fn is_absent(&self) -> bool {
+    pub(in crate::singleton) const fn is_absent(&self) -> bool {
         match self.life {
             Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => true,
             Life::Running(_) | Life::Stopping(_) => false,

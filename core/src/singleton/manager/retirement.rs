@@ -1,4 +1,4 @@
-//! A node that stays and hosts a singleton no more, because its user said so: the instance stops, within a time limit, and whoever
+//! A node that stays and hosts a singleton no more, because its user said so or the cluster has refused it: the instance stops, within a time limit, and whoever
 //! becomes the oldest hears at once that nothing runs here. Begins nothing. Spec: sharding 1.10.
 
 use alloc::vec::Vec;
@@ -36,8 +36,9 @@ impl Manager {
         self.is_retired() && !self.instance.is_absent()
     }
 
-    /// This node is to host it no more; `caller` hears when nothing of it runs here.
-    pub(in crate::singleton) fn retire(&mut self, cx: &mut Cx<'_>, caller: Token, timeout: Duration) {
+    /// This node is to host it no more, because its user says so or the cluster has it with other fields; `caller` hears when nothing of it
+    /// runs here.
+    pub(in crate::singleton) fn retire(&mut self, cx: &mut Cx<'_>, caller: Option<Token>, timeout: Duration) {
         let gives_back = self.settings.lease && !self.wants_no_lease();
         let waits_for_it = match core::mem::replace(&mut self.stage, Stage::Stopped) {
             Stage::HandingOver { to } => to,
@@ -60,11 +61,13 @@ impl Manager {
             if gives_back {
                 self.order_release(cx);
             }
-            cx.reply(caller, answer(StopOutcome::NothingRan));
+            if let Some(caller) = caller {
+                cx.reply(caller, answer(StopOutcome::NothingRan));
+            }
         } else {
             self.release_due |= gives_back;
             self.stage = Stage::Stopping;
-            retired.caller = Some(caller);
+            retired.caller = caller;
         }
         self.retired = Some(retired);
     }

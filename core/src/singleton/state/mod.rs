@@ -1,5 +1,7 @@
 //! Names of singletons, and what this node knows of one at a moment. Values only. Spec: sharding 1.10, 10.5.
 
+pub mod fields;
+
 use core::fmt;
 use core::hash::Hasher;
 

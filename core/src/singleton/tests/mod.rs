@@ -1,6 +1,7 @@
 //! Singletons on a few nodes without membership: the cases of the catalogue, by number. Spec: sharding 6.7.
 
 mod proxies;
+mod registration;
 mod retirement;
 mod tokens;
 mod world;
@@ -22,6 +23,8 @@ use crate::sharding::state::errors::AskFailure;
 
 /// Every node a hand-over is asked of has answered, and nothing is in the way.
 const SOON: Duration = Duration::from_millis(1);
+
+const NOBODY: [usize; 0] = [];
 
 #[test]
 fn s_151_the_oldest_leaves_and_the_instance_stops_there_before_it_starts_on_the_next() {
@@ -599,6 +602,7 @@ fn a_name_has_bytes_and_not_too_many() {
             role: None,
             hosts: false,
             lease: false,
+            durable: false,
         };
         let command = SingletonCommand::Register(settings);
         Singletons::default().on_command(&mut fixture.cx(), 7, command);

@@ -2,14 +2,12 @@
 
 use alloc::vec::Vec;
 
-use super::SOON;
 use super::world::{MARGIN, World, secs};
+use super::{NOBODY, SOON};
 use crate::effect::{Answer, CommandError, SingletonAnswer, SingletonCommandError, StopOutcome};
 use crate::lease::protocol::LeaseOutcome;
 use crate::membership::state::member::Status;
 use crate::sharding::state::errors::AskFailure;
-
-const NOBODY: [usize; 0] = [];
 
 const fn stopped(outcome: StopOutcome) -> Option<Answer> {
     Some(Answer::Singleton(SingletonAnswer::Stopped(outcome)))

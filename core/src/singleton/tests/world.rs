@@ -16,6 +16,7 @@ use crate::input::{EntityReport, SingletonCommand, SingletonSettings};
 use crate::lease::protocol::{LeaseOutcome, LeaseReport};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::message::{Message, SingletonMsg};
+use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{Payload, Slot};
@@ -35,6 +36,17 @@ pub(super) const fn secs(seconds: u64) -> Duration {
 
 fn role() -> Role {
     Role::new("worker").unwrap()
+}
+
+/// As all nodes register it, but for the lease.
+pub(super) fn settings(hosts: bool) -> SingletonSettings {
+    SingletonSettings {
+        name: Arc::from("billing"),
+        role: Some(role()),
+        hosts,
+        lease: false,
+        durable: false,
+    }
 }
 
 fn id() -> SingletonId {
@@ -90,6 +102,8 @@ pub(super) struct World {
     starts: usize,
     highest: Token,
     may_overlap: bool,
+    /// What the registry says at once of what is registered; `None`: nothing yet.
+    pub(super) judgement: Option<Judgement>,
 }
 
 impl World {
@@ -134,6 +148,7 @@ impl World {
             starts: 0,
             highest: Token::NONE,
             may_overlap: false,
+            judgement: Some(Judgement::Accepted),
         };
         for at in 0..nodes {
             let peer = world.peer(at, Host::default());
@@ -183,13 +198,23 @@ impl World {
 
     pub(super) fn register(&mut self, at: usize, hosts: bool) -> bool {
         let settings = SingletonSettings {
-            name: Arc::from("billing"),
-            role: Some(role()),
-            hosts,
             lease: self.lease,
+            ..settings(hosts)
         };
+        self.register_as(at, settings) == Some(Answer::Done)
+    }
+
+    /// What a node's user is told at once.
+    pub(super) fn register_as(&mut self, at: usize, settings: SingletonSettings) -> Option<Answer> {
         self.command(at, 0, SingletonCommand::Register(settings));
-        self.peers[at].registered.take() == Some(Answer::Done)
+        self.told(at)
+    }
+
+    /// The registry of a node says what the cluster makes of it.
+    pub(super) fn judge(&mut self, at: usize, judgement: Judgement) {
+        let peer = &mut self.peers[at];
+        peer.singletons.on_judged(&mut peer.fixture.cx(), id(), judgement);
+        self.settle();
     }
 
     /// Has a node host it no more; what it is told at once.

@@ -34,7 +34,7 @@ use crate::message::{
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::protocol::Part;
-use crate::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
+use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
 use crate::sharding::protocol::survey::{Decided, Placement, RegionCounts, ShardDecision, SurveyMsg};
 use crate::sharding::protocol::watch::{EntityEnd, WatchMsg, WatchStatement};
 use crate::sharding::state::chain::AskChain;
@@ -45,6 +45,7 @@ use crate::sharding::state::remember::RememberStore;
 use crate::sharding::state::wish::{Obstacle, Wish};
 use crate::singleton::protocol::{Body, Delivery, Statement};
 use crate::singleton::state::SingletonId;
+use crate::singleton::state::fields::{Hosting, SingletonFields};
 use crate::token::Token;
 
 pub(crate) fn node(host: &str, port: u16, uid: i64) -> UniqueAddress {
@@ -614,30 +615,83 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
     };
     let (round, standing) = (3, kind_fields(false));
     let announced = |hosts, accepted| Announced {
-        fields: kind_fields(hosts),
+        fields: Fields::Kind(kind_fields(hosts)),
         accepted,
         running: hosts,
     };
-    let kinds = vec![announced(true, Some(9)), announced(false, None)];
-    let mut leases = announced(true, None);
-    leases.fields.keeping = Some(Keeping {
-        store: StoreMode::Memory,
-        remember_entities: None,
-        lease: true,
-    });
-    let id = KindId::of("files");
+    let all = vec![announced(true, Some(9)), announced(false, None)];
+    let leases = Announced {
+        fields: Fields::Kind(KindFields {
+            keeping: Some(Keeping {
+                store: StoreMode::Memory,
+                remember_entities: None,
+                lease: true,
+            }),
+            ..kind_fields(true)
+        }),
+        accepted: None,
+        running: true,
+    };
+    let billing = |hosting: Option<Hosting>| {
+        Fields::Singleton(SingletonFields {
+            name: "billing".into(),
+            role: Some(Role::new("worker").unwrap()),
+            hosting,
+        })
+    };
+    let hosted = |lease, durable| Announced {
+        fields: billing(Some(Hosting { lease, durable })),
+        accepted: Some(7),
+        running: true,
+    };
+    let reached = Announced {
+        fields: billing(None),
+        accepted: None,
+        running: false,
+    };
+    let id = RegistrationId::Kind(KindId::of("files"));
+    let singleton = RegistrationId::Singleton(SingletonId::of("billing"));
     let verdicts = vec![
         (id, Verdict::Accepted { number: 9 }),
-        (id, Verdict::Refused { standing }),
+        (
+            id,
+            Verdict::Refused {
+                standing: Fields::Kind(standing),
+            },
+        ),
         (id, Verdict::TooMany),
     ];
+    let of_singleton = vec![
+        (singleton, Verdict::Accepted { number: 7 }),
+        (
+            singleton,
+            Verdict::Refused {
+                standing: billing(None),
+            },
+        ),
+    ];
     vec![
-        ("registry_announce", RegistryMsg::Announce { round, kinds }),
+        ("registry_announce", RegistryMsg::Announce { round, all }),
         (
             "registry_announce_leases",
             RegistryMsg::Announce {
                 round,
-                kinds: vec![leases],
+                all: vec![leases],
+            },
+        ),
+        (
+            "registry_announce_singletons",
+            RegistryMsg::Announce {
+                round,
+                all: vec![hosted(false, false), hosted(true, true), reached],
+            },
+        ),
+        (
+            "registry_verdicts_singletons",
+            RegistryMsg::Verdicts {
+                term: term.clone(),
+                round,
+                verdicts: of_singleton,
             },
         ),
         (

@@ -29,6 +29,7 @@ use super::chance::{Chance, Purpose};
 use super::engine::Sim;
 use super::history::{Keeper, ProcessId, Whereabouts};
 use super::process::Open;
+use super::work::role_of_one;
 
 pub(crate) use self::instance::Instance;
 
@@ -163,6 +164,8 @@ pub(crate) struct Counts {
     pub(crate) returns: u64,
     /// Runs at whose end every singleton answered everybody.
     pub(crate) answered_at_rest: u64,
+    /// Registrations that the cluster has with other fields.
+    pub(crate) refused: u64,
 }
 
 /// See the module.
@@ -239,6 +242,12 @@ impl Sim {
         self
     }
 
+    /// How many registrations of singletons were refused because others have them with other fields.
+    #[must_use]
+    pub const fn singletons_refused(&self) -> u64 {
+        self.singletons.counts.refused
+    }
+
     /// A new process hosts the singletons of its roles, and reaches the others.
     pub(crate) fn register_singletons(&mut self, process: ProcessId) {
         for kind in KINDS {
@@ -247,11 +256,13 @@ impl Sim {
     }
 
     fn register_singleton(&mut self, process: ProcessId, kind: &Kind, open: Open) {
+        let differs = self.differs == Some(self.processes[process as usize].index);
         let settings = SingletonSettings {
             name: kind.name.into(),
-            role: Some(kind.role()),
-            hosts: self.may_host(process, kind),
+            role: Some(if differs { role_of_one() } else { kind.role() }),
+            hosts: differs || self.may_host(process, kind),
             lease: kind.lease,
+            durable: false,
         };
         let command = Command::Singleton(SingletonCommand::Register(settings));
         self.command(process, open, command);
@@ -336,6 +347,9 @@ impl Sim {
     pub(crate) fn on_singleton_event(&mut self, process: ProcessId, event: &SingletonEvent) {
         if matches!(event, SingletonEvent::DeadLetter { .. }) {
             self.history.processes[process as usize].dead_letters += 1;
+        }
+        if matches!(event, SingletonEvent::Refused { .. }) {
+            self.singletons.counts.refused += 1;
         }
     }
 

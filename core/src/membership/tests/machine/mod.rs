@@ -225,6 +225,9 @@ impl Rig {
             | Signal::DownDecided(_)
             | Signal::Drained(_)
             | Signal::Quarantine(_)
+            | Signal::SingletonRegistered(..)
+            | Signal::SingletonJudged(..)
+            | Signal::SingletonRefusedOn(..)
             | Signal::AgesChanged { .. }
             | Signal::MarginOver
             | Signal::Paused { .. }

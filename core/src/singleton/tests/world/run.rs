@@ -113,8 +113,15 @@ impl World {
     fn collect(&mut self, at: usize) {
         loop {
             let peer = &mut self.peers[at];
-            let drained = |signal: &Signal| matches!(signal, Signal::Drained(_));
-            peer.drained |= peer.fixture.heard().iter().any(drained);
+            for signal in peer.fixture.heard() {
+                peer.drained |= matches!(signal, Signal::Drained(_));
+                if let Signal::SingletonRegistered(id, Some(_)) = signal
+                    && let Some(judgement) = self.judgement.clone()
+                {
+                    let cx = &mut peer.fixture.cx();
+                    peer.singletons.on_judged(cx, id, judgement);
+                }
+            }
             if let Some(message) = peer.fixture.outbox.loopback.pop_front() {
                 self.receive(at, at, message);
                 continue;
