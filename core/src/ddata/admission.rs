@@ -13,6 +13,7 @@ use super::state::key::Key;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, wall_ms};
 use crate::ddata::Cx;
+use crate::ddata::crdt::{DataType, MergeError};
 use crate::ident::UniqueAddress;
 use crate::reject;
 use crate::time::Instant;
@@ -27,8 +28,15 @@ impl Rejection {
     /// What the sender of a write is told.
     pub(super) const fn as_nack(&self) -> Nack {
         match self {
-            Self::WrongType { .. } | Self::Unmergeable { .. } => Nack::WrongType,
-            Self::TooLarge { .. }
+            Self::WrongType {
+                error: MergeError::TypeMismatch { held, .. },
+                ..
+            } => Nack::WrongType { held: *held },
+            Self::WrongType { .. } => Nack::WrongType {
+                held: DataType::Custom,
+            },
+            Self::Unmergeable { .. }
+            | Self::TooLarge { .. }
             | Self::Full { .. }
             | Self::TooManyContributors { .. }
             | Self::StampAhead { .. }

@@ -218,6 +218,7 @@ impl Replicator {
             as_delta: delta.is_some(),
             store_nacks: 0,
             durable: cx.config().ddata.is_durable(key),
+            other_type: None,
         };
         let operation = self.operations.open(caller, key.clone(), work, plan);
         if waits_for_store {

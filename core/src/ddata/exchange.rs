@@ -212,17 +212,31 @@ impl Replicator {
         };
         if !is_done {
             cx.counters().operations_failed += 1;
-            return reply(
-                cx,
-                operation.caller,
-                Answer::Written(Err(WriteError::StoreFailed)),
-            );
+            let error = self.why_lost(&operation);
+            return reply(cx, operation.caller, Answer::Written(Err(error)));
         }
         cx.counters().operations_done += 1;
         match operation.work {
             Work::Write { .. } => reply(cx, operation.caller, Answer::Written(Ok(()))),
             Work::Read { .. } => self.finish_read(cx, operation),
         }
+    }
+
+    /// Why a write cannot reach its quorum.
+    fn why_lost(&self, operation: &Operation) -> WriteError {
+        let Work::Write {
+            other_type: Some(held),
+            ..
+        } = operation.work
+        else {
+            return WriteError::StoreFailed;
+        };
+        let entry = self.entries.get(&operation.key);
+        let data = entry.and_then(|entry| entry.envelope.data.as_ref());
+        data.map_or(WriteError::StoreFailed, |data| WriteError::OtherType {
+            written: data.data_type(),
+            held,
+        })
     }
 
     /// Tells the value, which this node holds by now, and has those replicas repaired that answered with less.

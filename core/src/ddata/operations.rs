@@ -8,6 +8,7 @@ use super::protocol::Nack;
 use super::state::consistency::Targets;
 use super::state::key::Key;
 use super::state::{Digest, Envelope};
+use crate::ddata::crdt::DataType;
 use crate::ident::UniqueAddress;
 use crate::input::Caller;
 use crate::time::Instant;
@@ -42,6 +43,8 @@ pub(super) enum Work {
         store_nacks: usize,
         /// Whether the key is durable.
         durable: bool,
+        /// What replicas hold that hold another type.
+        other_type: Option<DataType>,
     },
 }
 
@@ -73,15 +76,19 @@ impl Operation {
         self.retry_at.unwrap_or(self.deadline)
     }
 
-    /// Whether so many stores failed that the quorum cannot be reached any more.
+    /// Whether so many stores failed, or so many replicas hold another type, that the quorum cannot be reached any more.
     pub(super) fn is_lost(&self) -> bool {
         match self.work {
             Work::Read { .. } => false,
             Work::Write {
-                durable, store_nacks, ..
+                durable,
+                store_nacks,
+                other_type,
+                ..
             } => {
                 let left = self.answered + self.waiting.len() + self.secondary.len();
-                durable && store_nacks > 0 && left < self.required
+                let is_final = (durable && store_nacks > 0) || other_type.is_some();
+                is_final && left < self.required
             }
         }
     }
@@ -98,7 +105,14 @@ impl Operation {
                     *store_nacks += 1;
                 }
             }
-            Nack::WrongType | Nack::Limit | Nack::NotServing => {}
+            Nack::WrongType { held } => {
+                if let Work::Write { other_type, .. } = &mut self.work
+                    && self.waiting.remove(from)
+                {
+                    *other_type = Some(held);
+                }
+            }
+            Nack::Limit | Nack::NotServing => {}
         }
     }
 }

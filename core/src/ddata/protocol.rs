@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::crdt::{Data, Delta, Op};
+use super::crdt::{Data, DataType, Delta, Op};
 use super::state::consistency::Consistency;
 use super::state::key::{Key, Pattern};
 use super::state::{Digest, Envelope};
@@ -159,7 +159,10 @@ pub enum Nack {
     /// A delta before it is missing: send the whole value.
     Gap,
     /// The key holds a value of another type.
-    WrongType,
+    WrongType {
+        /// This one.
+        held: DataType,
+    },
     /// The replica's store failed.
     Store,
     /// The replica has no room for it, or the value breaks a limit.
@@ -351,6 +354,16 @@ pub enum WriteError {
         /// Needed.
         required: usize,
     },
+    /// Replicas hold a value of another type for this key, and without them there are too few. It is not undone: this node has it, and
+    /// neither value spreads to where the other one is. Each such node hears of it too
+    /// ([`Rejection::WrongType`](crate::reject::DdataRejection::WrongType)): one of the two programs has to take another key.
+    #[error("the value is a {written:?} here and a {held:?} on other replicas; the write stays here")]
+    OtherType {
+        /// What was written here.
+        written: DataType,
+        /// What they hold.
+        held: DataType,
+    },
     /// The store of this node, or of too many others, failed. It is in memory here and spreads, but may not be on disk.
     #[error("a store failed; the write is in memory and spreads, but may not be durable")]
     StoreFailed,
@@ -383,7 +396,10 @@ impl WriteError {
     #[must_use]
     pub const fn is_applied(&self) -> bool {
         match self {
-            Self::Unconfirmed { .. } | Self::NotEnoughReplicas { .. } | Self::StoreFailed => true,
+            Self::Unconfirmed { .. }
+            | Self::NotEnoughReplicas { .. }
+            | Self::OtherType { .. }
+            | Self::StoreFailed => true,
             Self::Deleted
             | Self::Refused(_)
             | Self::TooLarge { .. }

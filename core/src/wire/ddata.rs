@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};
+use super::values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta, put_type, read_type};
 use crate::bytes::{Reader, WireError, count_u16, put_node, put_text};
 use crate::ddata::crdt::{CustomTypes, Data, Delta};
 use crate::ddata::protocol::{
@@ -80,7 +80,7 @@ pub(super) fn put(msg: &Msg, out: &mut Vec<u8>) -> Result<(), WireError> {
         }
         Body::WriteNack { operation, reason } => {
             put_operation(WRITE_NACK, *operation, out);
-            out.push(nack_code(*reason));
+            put_nack(*reason, out);
             Ok(())
         }
         Body::Repair { key, envelope } => {
@@ -140,7 +140,7 @@ pub(super) fn read(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Msg, 
         },
         WRITE_NACK => Body::WriteNack {
             operation: reader.u64()?,
-            reason: read_nack(reader.u8()?)?,
+            reason: read_nack(reader)?,
         },
         REPAIR => Body::Repair {
             key: read_key(reader)?,
@@ -456,20 +456,25 @@ fn read_sized<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], WireError> {
     reader.take(length)
 }
 
-const fn nack_code(reason: Nack) -> u8 {
-    match reason {
+fn put_nack(reason: Nack, out: &mut Vec<u8>) {
+    out.push(match reason {
         Nack::Gap => 1,
-        Nack::WrongType => 2,
+        Nack::WrongType { .. } => 2,
         Nack::Store => 3,
         Nack::Limit => 4,
         Nack::NotServing => 5,
+    });
+    if let Nack::WrongType { held } = reason {
+        put_type(held, out);
     }
 }
 
-fn read_nack(code: u8) -> Result<Nack, WireError> {
-    Ok(match code {
+fn read_nack(reader: &mut Reader<'_>) -> Result<Nack, WireError> {
+    Ok(match reader.u8()? {
         1 => Nack::Gap,
-        2 => Nack::WrongType,
+        2 => Nack::WrongType {
+            held: read_type(reader)?,
+        },
         3 => Nack::Store,
         4 => Nack::Limit,
         5 => Nack::NotServing,

@@ -241,7 +241,10 @@ impl Custom {
         if self.name() == kind.name() {
             return Ok(());
         }
-        Err(MergeError::CustomMismatch)
+        Err(MergeError::CustomMismatch {
+            held: self.name().into(),
+            found: kind.name().into(),
+        })
     }
 
     pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
@@ -272,7 +275,10 @@ impl CustomDelta {
 
     pub(super) fn join(&mut self, later: &Self) -> Result<(), MergeError> {
         if self.name() != later.name() {
-            return Err(MergeError::CustomMismatch);
+            return Err(MergeError::CustomMismatch {
+                held: self.name().into(),
+                found: later.name().into(),
+            });
         }
         self.delta = self.kind.join_deltas(&self.delta, &later.delta)?.into();
         Ok(())

@@ -2,6 +2,7 @@
 //! Spec: sharding 1.13, 10.6, 10.8, 10.21.
 
 use alloc::collections::BTreeSet;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::minting::is_nobody;
@@ -154,8 +155,13 @@ pub enum MergeError {
         found: DataType,
     },
     /// Both are users' types, of different names.
-    #[error("users' types of different names")]
-    CustomMismatch,
+    #[error("a {found:?} cannot be merged into a {held:?}")]
+    CustomMismatch {
+        /// The name of the type held.
+        held: String,
+        /// The name of the type that came.
+        found: String,
+    },
     /// The cloud of unseen dots would exceed [`CLOUD_MAX`](super::CLOUD_MAX): refuse deltas of this sender until its full
     /// state came.
     #[error("too many ranges of unseen dots")]
@@ -256,7 +262,10 @@ impl Data {
                 | Self::Flag(_)
                 | Self::Custom(_),
                 _,
-            ) => return Err(OpError::WrongType { found }),
+            ) => {
+                let operation = op.type_name();
+                return Err(OpError::WrongType { found, operation });
+            }
         };
         Ok(Applied::of(delta))
     }

@@ -224,15 +224,36 @@ pub enum Op {
     Custom(Element),
 }
 
+impl Op {
+    /// The type it belongs to, as [`DataType`] calls it.
+    pub(super) const fn type_name(&self) -> &'static str {
+        match self {
+            Self::GCounter(_) => "GCounter",
+            Self::PnCounter(_) => "PnCounter",
+            Self::GSet(_) => "GSet",
+            Self::OrSet(_) => "OrSet",
+            Self::OrMap(_) => "OrMap",
+            Self::OrMultiMap(_) => "OrMultiMap",
+            Self::PnCounterMap(_) => "PnCounterMap",
+            Self::LwwRegister(_) => "LwwRegister",
+            Self::LwwMap(_) => "LwwMap",
+            Self::Flag(_) => "Flag",
+            Self::Custom(_) => "Custom",
+        }
+    }
+}
+
 /// Why an operation was refused. The value is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpError {
     /// The operation belongs to another type.
-    #[error("the operation is not one of {found:?}")]
+    #[error("the value is a {found:?}, the operation is one of a {operation}")]
     WrongType {
         /// The type of the value.
         found: DataType,
+        /// The type that the operation belongs to; of maps without that of their values.
+        operation: &'static str,
     },
     /// A value of another type than the map's.
     #[error("the map holds {expected:?}, not {found:?}")]

@@ -7,11 +7,14 @@ use crate::ddata::state::key::Key;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// The value for a key is of another type than the one that is held.
-    #[error("a value of another type for {key}")]
+    /// The value for a key is of another type than the one that is held: two programs use one key, and neither value spreads to where the
+    /// other one is. The sender hears the same of this node's value.
+    #[error("{key} has another type elsewhere: {error}")]
     WrongType {
         /// The key.
         key: Key,
+        /// Both types, or both names of users' types.
+        error: MergeError,
     },
     /// The value with what is held would pass the size that can be sent.
     #[error("the value of {key} is too large")]
@@ -81,7 +84,9 @@ impl Rejection {
     pub(crate) fn merge(key: &Key, error: MergeError) -> Self {
         let key = key.clone();
         match error {
-            MergeError::TypeMismatch { .. } | MergeError::CustomMismatch => Self::WrongType { key },
+            MergeError::TypeMismatch { .. } | MergeError::CustomMismatch { .. } => {
+                Self::WrongType { key, error }
+            }
             MergeError::CloudFull | MergeError::TooManyNodes | MergeError::Custom(_) => {
                 Self::Unmergeable { key, error }
             }

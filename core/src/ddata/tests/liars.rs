@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::super::crdt::{Clock, Data, DataType, LwwRegisterOp, Minting, Op};
+use super::super::crdt::{Clock, Data, DataType, LwwRegisterOp, MergeError, Minting, Op};
 use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
 use super::super::state::consistency::Consistency::Local;
 use super::super::state::{Digest, Envelope, Pruning};
@@ -54,7 +54,12 @@ fn s_232_a_value_of_another_type_is_refused_and_the_local_one_stays() {
     let mut world = World::new(2, |_| {});
     world.update(0, "a", increment(1), Local);
     say(&mut world, gossip("a", Envelope::new(value(add("x"), 2))));
-    assert_eq!(world.rejections(0), [Rejection::WrongType { key: key("a") }]);
+    let (held, found) = (DataType::GCounter, DataType::OrSet);
+    let error = MergeError::TypeMismatch { held, found };
+    assert_eq!(
+        world.rejections(0),
+        [Rejection::WrongType { key: key("a"), error }]
+    );
     assert_eq!(world.count(0, "a"), 1);
     let delta = {
         let (mut data, op) = add("x");

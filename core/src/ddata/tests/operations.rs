@@ -1,9 +1,11 @@
 //! Operations: what becomes of reads and writes. Spec: sharding 1.12, 6.9.
 
+use alloc::collections::BTreeSet;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::super::crdt::{Data, OpError};
-use super::super::protocol::{Answer, Body, Change, Command, Event, Msg, ReadError, WriteError};
+use super::super::crdt::{Data, DataType};
+use super::super::protocol::{Answer, Body, Change, Command, Event, Msg, ReadError, Rejection, WriteError};
 use super::super::state::consistency::Consistency::{All, Local, Majority, MajorityPlus, Replicas};
 use super::super::state::key::Pattern;
 use super::world::{SECOND, World, add, increment, key};
@@ -274,9 +276,13 @@ fn s_252_an_operation_of_another_type_changes_nothing() {
     let mut world = World::new(1, |_| {});
     world.update(0, "a", increment(1), Local);
     let token = world.update(0, "a", add("x"), Local);
-    let Answer::Written(Err(WriteError::Refused(OpError::WrongType { .. }))) = world.answer(0, token) else {
+    let Answer::Written(Err(WriteError::Refused(error))) = world.answer(0, token) else {
         panic!("{:?}", world.answer(0, token));
     };
+    assert_eq!(
+        error.to_string(),
+        "the value is a GCounter, the operation is one of a OrSet"
+    );
     assert_eq!(world.count(0, "a"), 1);
 }
 
@@ -426,4 +432,43 @@ fn who_leaves_tells_what_it_has_not_told_before_it_says_that_it_is_done() {
     world.with(0, |machine, cx| machine.on_drain_requested(cx));
     world.run(SECOND / 500);
     assert_eq!(world.counts("a"), [7; 4]);
+}
+
+/// What a node was told of a key that has another type elsewhere, each text once.
+fn conflicts(world: &World, index: usize) -> BTreeSet<String> {
+    let of_types = |rejection: &Rejection| matches!(rejection, Rejection::WrongType { .. });
+    let all = world.rejections(index).into_iter();
+    all.filter(of_types)
+        .map(|rejection| rejection.to_string())
+        .collect()
+}
+
+#[test]
+fn s_232_a_key_written_as_two_types_on_two_nodes_is_told_to_both_with_both_types() {
+    let mut world = World::new(3, |_| {});
+    world.partition(&[0], &[1, 2]);
+    world.update(0, "a", increment(1), Local);
+    world.update(1, "a", add("x"), All);
+    world.run(5 * SECOND);
+    world.heal();
+    // Whoever writes so that others have to have it hears so at once, not at the end of the time.
+    let token = world.update(0, "a", increment(1), Majority);
+    world.run(SECOND);
+    let (written, held) = (DataType::GCounter, DataType::OrSet);
+    assert_eq!(
+        *world.answer(0, token),
+        Answer::Written(Err(WriteError::OtherType { written, held }))
+    );
+    // Whoever does not, from the gossip: on both sides, and nothing of either value is changed.
+    world.run(30 * SECOND);
+    let counter_here = "a has another type elsewhere: a OrSet cannot be merged into a GCounter";
+    let set_here = "a has another type elsewhere: a GCounter cannot be merged into a OrSet";
+    assert_eq!(conflicts(&world, 0), BTreeSet::from([counter_here.to_string()]));
+    for index in [1, 2] {
+        assert_eq!(conflicts(&world, index), BTreeSet::from([set_here.to_string()]));
+    }
+    assert_eq!(world.count(0, "a"), 2);
+    let token = world.update(1, "a", add("y"), Majority);
+    world.run(SECOND);
+    assert_eq!(*world.answer(1, token), DONE, "a majority holds its type");
 }

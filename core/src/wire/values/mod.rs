@@ -70,11 +70,16 @@ impl Default for DataLimits {
 /// [`WireError::Unencodable`] if a part is longer than its length field can say; no value that was read or changed by
 /// operations is.
 pub fn encode_data(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.push(tag(data.data_type()));
-    if let DataType::OrMap(values) = data.data_type() {
+    put_type(data.data_type(), out);
+    put_body(data, out)
+}
+
+/// Appends a type; of a map also that of its values.
+pub(super) fn put_type(data_type: DataType, out: &mut Vec<u8>) {
+    out.push(tag(data_type));
+    if let DataType::OrMap(values) = data_type {
         out.push(tag(values.into()));
     }
-    put_body(data, out)
 }
 
 fn put_body(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -220,7 +225,7 @@ const fn tag(data_type: DataType) -> u8 {
     }
 }
 
-fn read_type(reader: &mut Reader<'_>) -> Result<DataType, WireError> {
+pub(super) fn read_type(reader: &mut Reader<'_>) -> Result<DataType, WireError> {
     Ok(match reader.u8()? {
         GCOUNTER => DataType::GCounter,
         PNCOUNTER => DataType::PnCounter,

@@ -95,10 +95,10 @@ fn write(value: &str) -> Op {
 fn s_174_a_counter_that_grows_has_no_decrement_and_passes_64_bits() {
     let mut a = Replica::new("a", DataType::GCounter);
     let down = Op::PnCounter(PnCounterOp::Decrement(1));
-    let found = DataType::GCounter;
+    let (found, operation) = (DataType::GCounter, "PnCounter");
     assert_eq!(
         a.data.apply(&down, &mut a.minting),
-        Err(OpError::WrongType { found })
+        Err(OpError::WrongType { found, operation })
     );
     a.op(count(u64::MAX));
     a.op(count(u64::MAX));

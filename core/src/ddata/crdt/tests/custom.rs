@@ -83,7 +83,11 @@ fn a_users_type_without_deltas_travels_whole_and_one_with_deltas_by_them() {
     let mut other = new("max with deltas");
     assert_eq!(other.merge_delta(&delta), Ok(Merged { changed: true }));
     assert_eq!(other, with);
-    assert_eq!(other.merge(&plain), Err(MergeError::CustomMismatch));
+    let mismatch = MergeError::CustomMismatch {
+        held: "max with deltas".into(),
+        found: "max".into(),
+    };
+    assert_eq!(other.merge(&plain), Err(mismatch));
     let refused = other.apply(&Op::Custom(element("not a number")), minting);
     assert!(matches!(refused, Err(OpError::Custom(_))));
 }
