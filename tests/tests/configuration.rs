@@ -306,3 +306,53 @@ fn every_key_of_sharding_changes_what_a_named_test_shows_or_is_rejected_with_a_r
         }
     }
 }
+
+/// The part of the document between two marks.
+fn between<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
+    let rest = text.split_once(begin).expect("the table's beginning is marked").1;
+    rest.split_once(end).expect("the table's end is marked").0
+}
+
+#[test]
+fn the_documented_settings_of_a_kind_are_those_of_the_core_and_can_be_said_of_a_kind() {
+    let document = read("docs/configuration.md");
+    let table = between(
+        &document,
+        "<!-- settings of a kind: see tests/tests/configuration.rs -->",
+        "<!-- end of settings of a kind -->",
+    );
+    let builder = read("adapters/driver/src/kind_config.rs") + &read("adapters/driver/src/kind.rs");
+    let node = settings_of("core/src/config/sharding.rs", "ShardingConfig", "sharding.");
+    let of_kind = settings_of("core/src/config/kind.rs", "KindConfig", "sharding.");
+    for Setting { key, field, .. } in &of_kind {
+        let row = format!("| `{field}` | `{key}` | no");
+        assert!(table.contains(&row), "no row {row}");
+        assert!(builder.contains(&format!("fn {field}(")), "Kind::{field}");
+        assert!(
+            node.iter().any(|setting| setting.key == *key),
+            "the node has no {key}"
+        );
+    }
+    let own = table
+        .lines()
+        .filter(|row| row.contains("| `sharding.") && row.contains(" | no"));
+    let placed = ["`allocation`", "`passivation`"];
+    let own = own.filter(|row| !placed.iter().any(|name| row.contains(name)));
+    assert_eq!(
+        own.count(),
+        of_kind.len(),
+        "a row of a setting that does not exist"
+    );
+    // What is compared: `every_field_that_is_compared_is_refused_and_what_is_not_is_each_nodes_own` of the core.
+    for name in [
+        "shards",
+        "role",
+        "extractor",
+        "store_mode",
+        "remember_entities",
+        "lease",
+    ] {
+        let row = table.lines().find(|row| row.contains(&format!("`{name}`")));
+        assert!(row.is_some_and(|row| row.contains("| yes")), "{name}");
+    }
+}

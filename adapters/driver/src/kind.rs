@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quorate_core::config::KindConfig;
 use quorate_core::ident::Role;
 use quorate_core::input::KindSettings;
 use quorate_core::sharding::allocation::AllocationSettings;
@@ -45,6 +46,7 @@ pub struct Kind<M, R> {
     asked: Option<Arc<dyn Asked>>,
     store_mode: Option<StoreMode>,
     lease: bool,
+    pub(crate) config: KindConfig,
     single_host: bool,
     extract: Option<Extract>,
     supervision: Option<Supervision>,
@@ -67,6 +69,7 @@ impl<M, R> Kind<M, R> {
             asked: None,
             store_mode: None,
             lease: false,
+            config: KindConfig::default(),
             single_host: false,
             extract: None,
             supervision: None,
@@ -292,6 +295,7 @@ impl<M, R> Kind<M, R> {
             allocation: self.allocation.clone(),
             store_mode: self.store_mode,
             lease: self.lease,
+            config: Box::new(self.config.clone()),
             ..KindSettings::new(Arc::clone(&self.name), self.shards, hosts)
         })
     }
@@ -328,6 +332,7 @@ impl<M, R> Clone for Kind<M, R> {
             asked: self.asked.clone(),
             store_mode: self.store_mode,
             lease: self.lease,
+            config: self.config.clone(),
             single_host: self.single_host,
             extract: self.extract.clone(),
             supervision: self.supervision.clone(),
@@ -349,6 +354,7 @@ impl<M, R> fmt::Debug for Kind<M, R> {
             .field("allocation", &self.allocation)
             .field("store_mode", &self.store_mode)
             .field("lease", &self.lease)
+            .field("config", &self.config)
             .finish_non_exhaustive()
     }
 }

@@ -39,6 +39,7 @@ mod events;
 mod extract;
 mod full;
 mod kind;
+mod kind_config;
 mod kinds;
 mod lease;
 #[cfg(any(feature = "psk", feature = "tls"))]

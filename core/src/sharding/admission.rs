@@ -148,6 +148,9 @@ impl Sharding {
         if settings.shards == 0 || settings.shards > SHARDS_MAX {
             return Err(CommandError::Sharding(ShardingCommandError::BadShardCount));
         }
+        if let Err(error) = settings.config.check(&cx.config().sharding) {
+            return Err(CommandError::Sharding(ShardingCommandError::BadSetting(error)));
+        }
         if settings.remember_entities == Some(RememberStore::Events) && cx.config().journal.voters == 0 {
             let error = ShardingCommandError::RememberStoreUnavailable;
             return Err(CommandError::Sharding(error));
@@ -198,7 +201,8 @@ impl Sharding {
             .keeping
             .is_some_and(|keeping| keeping.remember_entities.is_some());
         let passivation = passivation.unless_remembered(remembers);
-        let kind = Kind::new(id, settings, &cx.config().downing.strategy);
+        let config = cx.config();
+        let kind = Kind::new(id, settings, &config.sharding, &config.downing.strategy);
         let mut machines = Box::new(Machines {
             region: Region::new(kind.clone(), passivation),
             coordinator: Coordinator::new(kind),

@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::config::DowningStrategy;
+use crate::config::{DowningStrategy, ShardingConfig};
 use crate::ident::UniqueAddress;
 use crate::input::KindSettings;
 use crate::membership::state::member::Status;
@@ -14,21 +14,29 @@ use crate::sharding::state::ids::{EntityId, KindId, SHARDS_MAX, ShardId};
 use crate::view::View;
 
 /// A registered kind. Cheap to clone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kind {
     pub(crate) id: KindId,
     pub(crate) settings: KindSettings,
+    /// The node's settings of sharding with the kind's own in their places: what its machines go by.
+    pub(crate) config: Arc<ShardingConfig>,
     /// The downing strategy, if it lets both sides of a partition run the kind's entities that this node hosts.
     pub(crate) may_run_twice: Option<&'static str>,
 }
 
 impl Kind {
-    /// The kind of these settings, in a cluster with this downing strategy. A lease per shard keeps one of two sides from hosting; a proxy
+    /// The kind of these settings, on a node with these settings of sharding, in a cluster with this downing strategy. A lease per shard keeps one of two sides from hosting; a proxy
     /// runs nothing, and is not asked whether the kind has leases.
-    pub(crate) fn new(id: KindId, settings: KindSettings, downing: &DowningStrategy) -> Self {
+    pub(crate) fn new(
+        id: KindId,
+        settings: KindSettings,
+        node: &ShardingConfig,
+        downing: &DowningStrategy,
+    ) -> Self {
         let may_run_twice = settings.hosts && !settings.lease && downing.lets_both_sides_go_on();
         Self {
             id,
+            config: Arc::new(settings.config.over(node)),
             settings,
             may_run_twice: may_run_twice.then(|| downing.name()),
         }

@@ -130,7 +130,7 @@ impl Coordinator {
         regions: Arc<[RegionShards]>,
         timer: CoordinatorTimer,
     ) {
-        let deadline = cx.mono() + cx.config().sharding.allocation_timeout;
+        let deadline = cx.mono() + self.kind.config.allocation_timeout;
         cx.wake(self.timer(timer), deadline);
         let kind = self.kind.id;
         cx.ask_allocation(Box::new(AllocationQuestion {

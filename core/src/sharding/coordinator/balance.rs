@@ -16,14 +16,14 @@ impl Coordinator {
         if !self.is_active() {
             return;
         }
-        let at = cx.mono() + cx.config().sharding.rebalance_interval;
+        let at = cx.mono() + self.kind.config.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
         self.look_at_wishes(cx);
         if !self.may_balance(cx) {
             return;
         }
         let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
-        let strategy = self.strategy(cx);
+        let strategy = self.strategy();
         if matches!(strategy, AllocationSettings::Asked(_)) {
             return self.ask_for_moves(cx, moving);
         }

@@ -284,7 +284,7 @@ impl Coordinator {
             return;
         };
         // Its messages waited for as long as that: they are served before it is tried again for balance alone.
-        let until = cx.mono() + cx.config().sharding.handoff_timeout;
+        let until = cx.mono() + self.kind.config.handoff_timeout;
         self.resting.insert(shard, until);
         self.note(cx, shard, ShardDecision::Stays { home: home.clone() });
         if let Some(region) = self.regions.get_mut(&home) {
@@ -318,7 +318,7 @@ impl Coordinator {
         let waited_for = |node: &UniqueAddress| owners.contains(node) || cx.view().is_reachable(node);
         let senders: Vec<UniqueAddress> = present.filter(|node| waited_for(node)).cloned().collect();
         self.last_hand_off += 1;
-        let deadline = cx.mono() + cx.config().sharding.handoff_timeout;
+        let deadline = cx.mono() + self.kind.config.handoff_timeout;
         let hand_off = HandOff {
             owners,
             stage: Stage::Forgetting,
@@ -354,7 +354,7 @@ impl Coordinator {
             };
             self.say(cx, node, body);
         }
-        let again = cx.mono() + cx.config().sharding.retry_interval;
+        let again = cx.mono() + self.kind.config.retry_interval;
         let at = again.min(hand_off.barrier.deadline());
         cx.wake(self.timer(CoordinatorTimer::HandOff(shard)), at);
     }

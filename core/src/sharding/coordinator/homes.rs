@@ -77,7 +77,7 @@ impl Coordinator {
             return;
         }
         if self.paused {
-            let at = cx.mono() + cx.config().sharding.retry_interval;
+            let at = cx.mono() + self.kind.config.retry_interval;
             return cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
         }
         if let Some(home) = self.homes.get(&shard).cloned() {
@@ -241,7 +241,7 @@ impl Coordinator {
         if loads.is_empty() {
             return Choice::Nobody;
         }
-        let strategy = self.strategy(cx);
+        let strategy = self.strategy();
         if matches!(strategy, AllocationSettings::Asked(_)) {
             return Choice::Asks;
         }
@@ -297,9 +297,9 @@ impl Coordinator {
     }
 
     /// How this kind's shards are spread.
-    pub(super) fn strategy(&self, cx: &Cx<'_>) -> AllocationSettings {
+    pub(super) fn strategy(&self) -> AllocationSettings {
         let own = self.kind.settings.allocation.clone();
-        own.unwrap_or_else(|| AllocationSettings::configured(&cx.config().sharding))
+        own.unwrap_or_else(|| AllocationSettings::configured(&self.kind.config))
     }
 
     pub(super) fn set_home(&mut self, shard: ShardId, node: &UniqueAddress) {
@@ -347,7 +347,7 @@ impl Coordinator {
         }
         let token = self.tokens.of(shard);
         self.unconfirmed.insert(shard);
-        let at = cx.mono() + cx.config().sharding.shard_start_timeout;
+        let at = cx.mono() + self.kind.config.shard_start_timeout;
         cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
         self.say(cx, home, ShardingBody::HostShard { term, shard, token });
     }

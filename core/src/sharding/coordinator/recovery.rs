@@ -138,7 +138,7 @@ impl Coordinator {
         for node in asked {
             self.say(cx, &node, ShardingBody::RegionQuery { term: term.clone() });
         }
-        let at = cx.mono() + cx.config().sharding.retry_interval;
+        let at = cx.mono() + self.kind.config.retry_interval;
         cx.wake(self.timer(CoordinatorTimer::Recovery), at);
         self.try_activate(cx);
     }
@@ -167,7 +167,7 @@ impl Coordinator {
         let shards = self.homes.len();
         let event = ShardingEvent::CoordinatorRecovered { term, shards };
         cx.notify_sharding(self.kind.id, event);
-        let at = cx.mono() + cx.config().sharding.rebalance_interval;
+        let at = cx.mono() + self.kind.config.rebalance_interval;
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
         self.rejections = 0;
         self.honour_stored(cx);

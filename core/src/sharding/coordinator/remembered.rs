@@ -43,11 +43,11 @@ impl RememberedShards {
         let store = match kind.settings.remember_entities? {
             RememberStore::Data => {
                 let keys = coordinator_keys(name)?;
-                NameStore::Data(StoredSet::new(kind.id, user, keys, part_of))
+                NameStore::Data(StoredSet::new(kind, user, keys, part_of))
             }
             // Shards only come, whoever says so: of two that coordinate the later one has the log, and the other tries again.
             RememberStore::Events => {
-                NameStore::Log(StoredLog::new(kind.id, user, shards_log(name), Claim::Term))
+                NameStore::Log(StoredLog::new(kind, user, shards_log(name), Claim::Term))
             }
         };
         Some(Self {
@@ -141,7 +141,7 @@ impl Coordinator {
                 }
                 let again = core::mem::take(&mut remembered.adding);
                 remembered.waiting.extend(again);
-                let at = cx.mono() + cx.config().sharding.retry_interval;
+                let at = cx.mono() + kind.config.retry_interval;
                 return cx.wake(self.timer(CoordinatorTimer::Remembered), at);
             }
             Some(Done::Read(names)) => {

@@ -59,7 +59,7 @@ impl Coordinator {
             let token = tokens.of(shard);
             Some(Placement { node, token })
         };
-        match ledger.next(cx.config().sharding.snapshot_after, home_of) {
+        match ledger.next(self.kind.config.snapshot_after, home_of) {
             Ok(Some(command)) => self.order(cx, command),
             Ok(None) => {}
             Err(_) => self.rest(cx, CommandError::Refused(WriterError::TooLarge)),
@@ -85,7 +85,7 @@ impl Coordinator {
 
     /// Looks whether the log answers in time.
     fn watch_log(&self, cx: &mut Cx<'_>) {
-        let settings = &cx.config().sharding;
+        let settings = &self.kind.config;
         let timeout = match self.ledger.awaits() {
             None => return,
             Some(false) => settings.waiting_for_state_timeout,
@@ -171,7 +171,7 @@ impl Coordinator {
         self.halt(cx);
         self.tenure = Tenure::Resting;
         self.rejections = self.rejections.saturating_add(1);
-        let least = cx.config().sharding.coordinator_failure_backoff;
+        let least = self.kind.config.coordinator_failure_backoff;
         let wait = least.saturating_mul(self.rejections.min(BACKOFF_MAX));
         let at = cx.mono() + wait + drawn(cx, wait / 5);
         cx.wake(self.timer(CoordinatorTimer::State), at);
@@ -209,7 +209,7 @@ impl Coordinator {
         self.homeless.extend(self.returning.keys());
         // A node that is cut off with its shards knows within the margin that it has to stop them.
         let margin = cx.config().removal_margin(view.members().len());
-        let at = cx.mono() + cx.config().sharding.home_return_timeout.max(margin);
+        let at = cx.mono() + self.kind.config.home_return_timeout.max(margin);
         cx.wake(self.timer(CoordinatorTimer::Returning), at);
     }
 
@@ -224,7 +224,7 @@ impl Coordinator {
     pub(super) fn on_returning_timer(&mut self, cx: &mut Cx<'_>) {
         if !self.sees_enough(cx) {
             // Nobody could be given a shard: those that come may be the ones that are waited for.
-            let at = cx.mono() + cx.config().sharding.home_return_timeout;
+            let at = cx.mono() + self.kind.config.home_return_timeout;
             return cx.wake(self.timer(CoordinatorTimer::Returning), at);
         }
         let given_up = core::mem::take(&mut self.returning);

@@ -114,7 +114,7 @@ impl Coordinator {
             self.say(cx, &member.node, body);
         }
         self.recall_shards(cx);
-        let at = cx.mono() + cx.config().sharding.retry_interval;
+        let at = cx.mono() + self.kind.config.retry_interval;
         cx.wake(self.timer(CoordinatorTimer::Recovery), at);
         self.claim_log(cx);
     }

@@ -1,13 +1,14 @@
 //! One coordinator, one call, and everything it asks for. It is on node `a` (1), the oldest; `b` (2), `c` (3) are other
 //! members. What it says to its own node's region goes through the loopback queue.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, KindConfig};
 use crate::effect::Effect;
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
@@ -85,9 +86,16 @@ impl Rig {
         change(&mut config);
         let settings = KindSettings {
             store_mode: Some(mode),
+            // What the kind says counts, not what the node does: every test of a setting shows it.
+            config: Box::new(KindConfig::taken_from(&mut config.sharding)),
             ..KindSettings::new("files", shards, true)
         };
-        let kind = Kind::new(KindId::of("files"), settings, &config.downing.strategy);
+        let kind = Kind::new(
+            KindId::of("files"),
+            settings,
+            &config.sharding,
+            &config.downing.strategy,
+        );
         Self {
             fixture: Fixture::with_config(me, config),
             coordinator: Coordinator::new(kind),
@@ -537,7 +545,7 @@ fn a_shard_whose_hand_off_was_cancelled_is_served_before_it_is_moved_for_balance
         rig.coordinator.set_home(ShardId(shard), &b());
     }
     let moving = |rig: &Rig| rig.coordinator.hand_offs.keys().copied().collect::<Vec<_>>();
-    rig.fire(rig.fixture.config.sharding.rebalance_interval);
+    rig.fire(rig.coordinator.kind.config.rebalance_interval);
     let first = moving(&rig);
     assert!(!first.is_empty());
     // Nobody marks: after a minute all are cancelled, and rest for another.

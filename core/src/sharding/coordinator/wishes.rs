@@ -42,7 +42,7 @@ impl Coordinator {
         }
         let mut members = cx.view().members().iter();
         let member = members.find(|member| member.node.address() == wanted);
-        let why = self.foreign(cx).or_else(|| self.obstacle_at(cx, member));
+        let why = self.foreign().or_else(|| self.obstacle_at(cx, member));
         if let Some(why) = why {
             let wanted = wanted.clone();
             self.note_not_followed(cx, shard, wanted, why);
@@ -54,7 +54,7 @@ impl Coordinator {
         if self.desired.is_empty() {
             return;
         }
-        let always = self.foreign(cx);
+        let always = self.foreign();
         let not_now = self.not_now(cx);
         let members = cx.view().members().iter();
         let members: BTreeMap<&Address, &Member> =
@@ -96,8 +96,8 @@ impl Coordinator {
     }
 
     /// Whether no wish is heeded here.
-    fn foreign(&self, cx: &Cx<'_>) -> Option<Obstacle> {
-        let is_external = self.strategy(cx) == AllocationSettings::External;
+    fn foreign(&self) -> Option<Obstacle> {
+        let is_external = self.strategy() == AllocationSettings::External;
         (!is_external).then_some(Obstacle::NotExternal)
     }
 

@@ -1,5 +1,6 @@
 //! Why sharding refuses a command of its user. Types only. Spec: sharding 2.1.
 
+use crate::config::ConfigError;
 use crate::sharding::state::allocation::{AllocationError, PLACED_NAME_BYTES_MAX};
 use crate::sharding::state::fields::{FieldDifferences, StoreMode};
 use crate::sharding::state::ids::ShardId;
@@ -41,9 +42,9 @@ pub enum CommandError {
     #[error("a kind has 1 to 65536 shards")]
     BadShardCount,
     /// The kind is registered on this node with other settings of those that may differ from node to node: hosted here or not, passivation,
-    /// allocation, lease.
+    /// allocation, or those of its [`KindConfig`](crate::config::KindConfig).
     #[error(
-        "the kind is registered on this node already, as a proxy or a host, or with another passivation, allocation or lease"
+        "the kind is registered on this node already, as a proxy or a host, or with another passivation, allocation or other settings"
     )]
     KindConflict,
     /// In the cluster, or in an earlier registration on this node, the kind has other fields.
@@ -98,6 +99,9 @@ pub enum CommandError {
     /// Which entities the kind has is to be remembered in logs, and this node keeps none on several stores (`journal.voters` is 0).
     #[error("remembering entities as events needs journal.voters, which is 0")]
     RememberStoreUnavailable,
+    /// A setting of the kind ([`KindConfig`](crate::config::KindConfig)) is out of the range that the node's has.
+    #[error("the kind's setting {0}")]
+    BadSetting(ConfigError),
     /// A number of the kind's allocation strategy is out of range.
     #[error("the kind's allocation strategy: {0}")]
     BadAllocation(AllocationError),

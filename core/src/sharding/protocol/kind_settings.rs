@@ -1,7 +1,9 @@
 //! What a user says of a kind when it is registered. Types only. Spec: sharding 1.0, 10.11.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
+use crate::config::KindConfig;
 use crate::ident::Role;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::extractor::ShardExtractor;
@@ -36,6 +38,8 @@ pub struct KindSettings {
     /// Whether a shard runs only while its node holds the lease `<cluster>-shard-<kind>-<shard>`. The same on every node that hosts it;
     /// the host has to have a keeper of leases.
     pub lease: bool,
+    /// Time limits, buffers and pauses of this kind on this node; what is `None` there is as the configuration says (`sharding.…`).
+    pub config: Box<KindConfig>,
 }
 
 impl KindSettings {
@@ -54,6 +58,7 @@ impl KindSettings {
             allocation: None,
             store_mode: None,
             lease: false,
+            config: Box::default(),
         }
     }
 }

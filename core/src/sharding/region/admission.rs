@@ -42,12 +42,12 @@ impl Region {
 
     /// A message is about to wait here. If there is no room and its caller may be kept waiting, it is kept all the same.
     pub(super) fn admit(&mut self, shared: &mut Shared<'_, '_>, pending: &mut PendingMessage) {
-        let limits = &shared.cx.config().sharding;
-        if pending.is_admitted || self.buffers.fits(limits, pending) {
+        if pending.is_admitted || self.buffers.fits(&self.kind.config, pending) {
             return;
         }
         let may_wait = !pending.is_foreign()
-            && (pending.envelope.ask.is_some() || self.admissions.waiting.len() < limits.buffer_waiting_max);
+            && (pending.envelope.ask.is_some()
+                || self.admissions.waiting.len() < self.kind.config.buffer_waiting_max);
         self.say_full(shared.cx);
         if may_wait {
             pending.is_admitted = true;
@@ -72,7 +72,7 @@ impl Region {
         if !self.admissions.is_full {
             return;
         }
-        let limits = &cx.config().sharding;
+        let limits = &self.kind.config;
         let (messages_max, bytes_max) = (limits.buffer_messages_max, limits.buffer_bytes_max);
         let now = self.buffers.buffered();
         while !self.admissions.waiting.is_empty()

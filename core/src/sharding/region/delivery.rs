@@ -279,7 +279,7 @@ impl Region {
         let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);
         self.admit(shared, &mut pending);
-        match self.buffers.push(&shared.cx.config().sharding, pending) {
+        match self.buffers.push(&self.kind.config, pending) {
             None => {
                 shared.cx.counters().entity_messages_buffered += 1;
                 if first && !self.homes.contains_key(&shard) {

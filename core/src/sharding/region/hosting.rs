@@ -216,7 +216,7 @@ impl Region {
 
     /// Looks again at a shard whose entities take too long to stop.
     pub(super) fn limit_stop(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        let whole = shared.cx.config().sharding.handoff_timeout;
+        let whole = self.kind.config.handoff_timeout;
         let waits = self.shards.get(&shard).is_some_and(Shard::stops_for_hand_off);
         let limit = if waits {
             // The coordinator's limit began before.
@@ -258,7 +258,7 @@ impl Region {
         }
         if here.stops_for_hand_off() {
             self.ask_home(shared.cx, shard);
-            let at = shared.cx.mono() + shared.cx.config().sharding.retry_interval;
+            let at = shared.cx.mono() + self.kind.config.retry_interval;
             let timer = ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard));
             return shared.cx.wake(timer, at);
         }

@@ -130,7 +130,7 @@ impl Region {
         cx.order_lease(LeaseOrder::Acquire {
             name: lease_name(cx, &self.kind.settings.name, shard),
             owner: cx.me().clone(),
-            time_to_live: cx.config().sharding.lease_time_to_live,
+            time_to_live: self.kind.config.lease_time_to_live,
         });
         self.look_again_at_lease(cx, shard);
     }
@@ -145,7 +145,7 @@ impl Region {
     }
 
     fn look_again_at_lease(&self, cx: &mut Cx<'_>, shard: ShardId) {
-        let at = cx.mono() + cx.config().sharding.lease_retry_interval;
+        let at = cx.mono() + self.kind.config.lease_retry_interval;
         cx.wake(self.lease_timer(shard), at);
     }
 

@@ -180,7 +180,7 @@ impl Region {
         if self.marks.is_empty() || self.lifecycle == RegionLifecycle::Stopped {
             cx.cancel(timer);
         } else if !cx.is_set(timer.clone()) {
-            let at = cx.mono() + cx.config().sharding.retry_interval;
+            let at = cx.mono() + self.kind.config.retry_interval;
             cx.wake(timer, at);
         }
     }

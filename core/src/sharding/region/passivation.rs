@@ -196,10 +196,7 @@ impl Region {
             return self.overflow(shared, pending);
         }
         self.admit(shared, &mut pending);
-        match self
-            .buffers
-            .push_for_entity(&shared.cx.config().sharding, pending)
-        {
+        match self.buffers.push_for_entity(&self.kind.config, pending) {
             None => shared.cx.counters().entity_messages_buffered += 1,
             Some(pending) => self.overflow(shared, pending),
         }

@@ -62,7 +62,7 @@ impl Region {
         for candidate in self.kind.coordinator_candidates(&view) {
             self.send_register(cx, &candidate);
         }
-        let longest = cx.config().sharding.retry_interval;
+        let longest = self.kind.config.retry_interval;
         let first = FIRST_RETRY_MIN.max(longest / 8);
         let delay = self.retry_delay.max(first).min(longest.max(FIRST_RETRY_MIN));
         self.retry_delay = delay.saturating_mul(2);
@@ -265,7 +265,7 @@ impl Region {
         if !needed {
             cx.cancel(timer);
         } else if !cx.is_set(timer) && may_act(cx.view().self_status()) {
-            self.wake_retry(cx, cx.config().sharding.retry_interval);
+            self.wake_retry(cx, self.kind.config.retry_interval);
         }
     }
 

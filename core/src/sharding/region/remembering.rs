@@ -39,17 +39,17 @@ const STEP: Duration = Duration::from_micros(1);
 impl Region {
     /// What a shard remembers, if the kind does.
     pub(super) fn remembered(&self, shard: ShardId) -> Option<Remembered> {
-        let (id, name) = (self.kind.id, &self.kind.settings.name);
+        let (kind, name) = (&self.kind, &self.kind.settings.name);
         match self.kind.settings.remember_entities? {
             RememberStore::Data => {
                 let keys = shard_keys(name, shard)?;
-                let set = |user| StoredSet::new(id, user, keys.clone(), by_hash);
+                let set = |user| StoredSet::new(kind, user, keys.clone(), by_hash);
                 let store = NameStore::Data(set(StoreUser::Shard(shard)));
                 Some(Remembered::new(store, Some(set(StoreUser::Look(shard)))))
             }
             RememberStore::Events => {
                 let log = shard_log(name, shard);
-                let log = StoredLog::new(id, StoreUser::Shard(shard), log, Claim::Count);
+                let log = StoredLog::new(kind, StoreUser::Shard(shard), log, Claim::Count);
                 Some(Remembered::new(NameStore::Log(log), None))
             }
         }
@@ -82,7 +82,7 @@ impl Region {
             self.requests += 1;
             here.load(shared.cx, self.requests);
             self.loading.insert(shard);
-            let limit = shared.cx.config().sharding.waiting_for_state_timeout;
+            let limit = self.kind.config.waiting_for_state_timeout;
             let at = shared.cx.mono() + limit.saturating_mul(READ_ATTEMPTS);
             shared.cx.wake(self.region_timer(RegionTimer::Store(shard)), at);
         }
@@ -255,7 +255,7 @@ impl Region {
         }
         if here.write_next(shared.cx, self.requests + 1) {
             self.requests += 1;
-            let at = shared.cx.mono() + shared.cx.config().sharding.updating_state_timeout;
+            let at = shared.cx.mono() + self.kind.config.updating_state_timeout;
             shared.cx.wake(self.region_timer(RegionTimer::Store(shard)), at);
         }
     }
@@ -293,7 +293,7 @@ impl Region {
     fn rest_if_empty(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         if self.shards.get(&shard).is_some_and(Shard::runs_nothing) {
             shared.cx.cancel(self.region_timer(RegionTimer::ShardStop(shard)));
-            let at = shared.cx.mono() + shared.cx.config().sharding.shard_failure_backoff;
+            let at = shared.cx.mono() + self.kind.config.shard_failure_backoff;
             shared
                 .cx
                 .wake(self.region_timer(RegionTimer::RestartShard(shard)), at);
@@ -315,7 +315,7 @@ impl Region {
 
     /// An entity has stopped without having been told to: it starts again after a pause, or with its next message.
     pub(super) fn restart_later(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entity: &EntityId) {
-        let at = shared.cx.mono() + shared.cx.config().sharding.entity_restart_backoff;
+        let at = shared.cx.mono() + self.kind.config.entity_restart_backoff;
         self.recovery.restart_at(at, shard, entity.clone());
         self.await_recovery(shared);
     }
@@ -325,7 +325,7 @@ impl Region {
         if self.paused {
             return;
         }
-        let how = shared.cx.config().sharding.entity_recovery;
+        let how = self.kind.config.entity_recovery;
         for (shard, entity) in self.recovery.take_due(shared.cx.mono(), how) {
             if let Some(here) = self.shards.get_mut(&shard)
                 && here.waits_to_start(&entity)

@@ -159,7 +159,7 @@ impl Region {
             return self.overflow(shared, pending);
         }
         self.admit(shared, &mut pending);
-        match self.buffers.push_arrived(&shared.cx.config().sharding, pending) {
+        match self.buffers.push_arrived(&self.kind.config, pending) {
             None => shared.cx.counters().entity_messages_buffered += 1,
             Some(pending) => self.overflow(shared, pending),
         }

@@ -112,7 +112,7 @@ impl Region {
         }
         if !self.moves.is_empty() {
             let again = if is_end {
-                cx.config().sharding.retry_interval
+                self.kind.config.retry_interval
             } else {
                 STEP
             };

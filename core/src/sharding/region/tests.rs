@@ -1,11 +1,12 @@
 //! One region, one call, and everything it asks for.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::config::{Config, DowningStrategy};
+use crate::config::{Config, DowningStrategy, KindConfig};
 use crate::effect::{Effect, EntityOrder, PlacementToken};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
@@ -73,11 +74,22 @@ impl Rig {
 
     fn with_strategy(hosts: bool, config: Config, passivation: PassivationSettings) -> Self {
         let me = node("b", 2);
+        // What the kind says counts, not what the node does: every test of a setting shows it.
+        let mut config = config;
+        let own = KindConfig::taken_from(&mut config.sharding);
         let mut fixture = Fixture::with_config(me.clone(), config);
         let members = [&a(), &me, &c()].map(|node| member(node, Status::Up));
         fixture.view = Arc::new(picture(&me, members, &[]));
-        let settings = settings(8, hosts);
-        let kind = Kind::new(KindId::of("files"), settings, &DowningStrategy::Off);
+        let settings = KindSettings {
+            config: Box::new(own),
+            ..settings(8, hosts)
+        };
+        let kind = Kind::new(
+            KindId::of("files"),
+            settings,
+            &fixture.config.sharding,
+            &DowningStrategy::Off,
+        );
         Self {
             fixture,
             asks: Asks::default(),

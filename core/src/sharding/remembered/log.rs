@@ -10,6 +10,7 @@ use super::names::Names;
 use super::record;
 use super::set::Done;
 use crate::bytes::WireError;
+use crate::config::ShardingConfig;
 use crate::ddata::crdt::Element;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::{Command as AnyCommand, StoreAsk};
@@ -17,6 +18,7 @@ use crate::journal::protocol::{Answer, Command, CommandError};
 use crate::journal::state::{Claim, Opened, WriterEnd, WriterError};
 use crate::rng;
 use crate::sharding::Cx;
+use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::state::ids::KindId;
 use crate::store::{Bytes, LogName, Sequence};
@@ -54,6 +56,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredLog {
     kind: KindId,
+    config: Arc<ShardingConfig>,
     user: StoreUser,
     log: LogName,
     claim: Claim,
@@ -77,9 +80,10 @@ pub(crate) struct StoredLog {
 
 impl StoredLog {
     /// A set in this log.
-    pub(crate) fn new(kind: KindId, user: StoreUser, log: LogName, claim: Claim) -> Self {
+    pub(crate) fn new(kind: &Kind, user: StoreUser, log: LogName, claim: Claim) -> Self {
         Self {
-            kind,
+            kind: kind.id,
+            config: Arc::clone(&kind.config),
             user,
             log,
             claim,
@@ -238,10 +242,10 @@ impl StoredLog {
     }
 
     fn write_next(&mut self, cx: &mut Cx<'_>) -> Result<(), WriteRefused> {
-        let command = if self.full || self.records >= cx.config().sharding.snapshot_after {
+        let command = if self.full || self.records >= self.config.snapshot_after {
             self.trim()
         } else {
-            self.append(cx.config().sharding.remember_updates_per_write)
+            self.append(self.config.remember_updates_per_write)
         };
         let command = command.map_err(|_| WriteRefused)?;
         self.ask(cx, command);

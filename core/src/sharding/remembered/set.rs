@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::config::ShardingConfig;
 use crate::ddata::crdt::{Data, Element, Op, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
 use crate::ddata::state::consistency::Consistency;
@@ -12,6 +13,7 @@ use crate::ddata::state::key::Key;
 use crate::effect::Answer;
 use crate::input::{Command, StoreAsk};
 use crate::sharding::Cx;
+use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::state::ids::{EntityId, KindId};
 
@@ -56,6 +58,7 @@ pub(crate) fn by_hash(name: &Element, keys: usize) -> u8 {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSet {
     kind: KindId,
+    config: Arc<ShardingConfig>,
     user: StoreUser,
     keys: Arc<[Key]>,
     part_of: PartOf,
@@ -67,10 +70,11 @@ pub(crate) struct StoredSet {
 
 impl StoredSet {
     /// A set in these keys; at most 255.
-    pub(crate) fn new(kind: KindId, user: StoreUser, keys: Vec<Key>, part_of: PartOf) -> Self {
+    pub(crate) fn new(kind: &Kind, user: StoreUser, keys: Vec<Key>, part_of: PartOf) -> Self {
         debug_assert!((1..=255).contains(&keys.len()), "parts have one byte");
         Self {
-            kind,
+            kind: kind.id,
+            config: Arc::clone(&kind.config),
             user,
             keys: keys.into(),
             part_of,
@@ -215,7 +219,7 @@ impl StoredSet {
             return;
         };
         let (key, consistency) = (key.clone(), self.consistency);
-        let settings = &cx.config().sharding;
+        let settings = &self.config;
         let command = match &open.change {
             None => DataCommand::Get {
                 key,

@@ -1,5 +1,6 @@
 //! A kind is the same everywhere or nowhere (sharding 10.11): nodes whose kinds differ, and that no entity ever lives twice.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::*;
@@ -12,7 +13,12 @@ use crate::sharding::protocol::registry::{Fields, RegistrationId, RegistryMsg, V
 use crate::sharding::state::extractor::ShardExtractor;
 use crate::sharding::state::fields::{FieldDifference, KindFields};
 
-use super::world::settings;
+use super::world::{config, settings};
+use crate::config::KindConfig;
+use crate::sharding::allocation::{AllocationSettings, HashingLimits};
+use crate::sharding::passivation::PassivationSettings;
+use crate::sharding::state::fields::StoreMode;
+use crate::sharding::state::remember::RememberStore;
 
 fn without_role() -> KindSettings {
     KindSettings {
@@ -268,4 +274,96 @@ fn a_node_without_leases_hosts_nothing_of_a_kind_that_has_them_elsewhere() {
     assert_eq!(world.peers[0].registered, [Answer::Done], "a proxy has no leases");
     world.run_for(secs(5));
     assert!(world.peers[2].sharding.region(kind()).is_none());
+}
+
+#[test]
+fn every_field_that_is_compared_is_refused_and_what_is_not_is_each_nodes_own() {
+    let here = settings(true);
+    let hour = secs(3_600);
+    let refused = [
+        KindSettings {
+            shards: SHARDS + 1,
+            ..here.clone()
+        },
+        KindSettings {
+            role: None,
+            ..here.clone()
+        },
+        KindSettings {
+            extractor: ShardExtractor::Kafka,
+            ..here.clone()
+        },
+        KindSettings {
+            store_mode: Some(StoreMode::Events),
+            ..here.clone()
+        },
+        KindSettings {
+            remember_entities: Some(RememberStore::Data),
+            ..here.clone()
+        },
+        KindSettings {
+            lease: true,
+            ..here.clone()
+        },
+    ];
+    let own = KindSettings {
+        passivation: Some(PassivationSettings::off()),
+        allocation: Some(AllocationSettings::ConsistentHashing(HashingLimits::default())),
+        config: Box::new(KindConfig {
+            retry_interval: Some(hour),
+            buffer_messages_max: Some(7),
+            handoff_timeout: Some(hour),
+            rebalance_interval: Some(hour),
+            entity_restart_backoff: Some(hour),
+            snapshot_after: Some(7),
+            ..KindConfig::default()
+        }),
+        ..here.clone()
+    };
+    let mut config = config();
+    config.journal.voters = 3;
+    let said_of = |there: &KindSettings| {
+        let mut world = World::bare(2, 0, &config);
+        world.all_up();
+        world.register_as(0, here.clone());
+        world.register_as(1, there.clone());
+        world
+    };
+    for there in refused {
+        let world = said_of(&there);
+        let [Answer::Refused(CommandError::Sharding(ShardingCommandError::KindDiffers { difference }))] =
+            &world.peers[1].registered[..]
+        else {
+            panic!("{there:?}: {:?}", world.peers[1].registered);
+        };
+        assert_eq!(difference.fields().len(), 1, "{difference}");
+    }
+    let mut world = said_of(&own);
+    assert_eq!(world.peers[1].registered, [Answer::Done]);
+    world.touch_all(0);
+    assert_eq!(world.counts().iter().sum::<usize>(), SHARDS as usize);
+}
+
+#[test]
+fn a_setting_of_a_kind_out_of_the_nodes_range_is_refused_before_anything_is_announced() {
+    let mut world = World::without_kind_on(&[0], 1, 0);
+    world.all_up();
+    let config = Box::new(KindConfig {
+        handoff_timeout: Some(Duration::ZERO),
+        ..KindConfig::default()
+    });
+    world.register_as(
+        0,
+        KindSettings {
+            config,
+            ..settings(true)
+        },
+    );
+    let [Answer::Refused(CommandError::Sharding(ShardingCommandError::BadSetting(error)))] =
+        &world.peers[0].registered[..]
+    else {
+        panic!("{:?}", world.peers[0].registered);
+    };
+    assert_eq!(error.key, "sharding.handoff_timeout");
+    assert!(world.peers[0].sharding.region(kind()).is_none());
 }

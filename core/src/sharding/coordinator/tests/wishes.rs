@@ -245,7 +245,7 @@ fn a_hand_off_that_was_cancelled_says_that_the_shard_stays() {
     rig.wants(&[(S, wish(&b(), 5))]);
     rig.looks();
     // Nobody answers.
-    let timeout = rig.fixture.config.sharding.handoff_timeout;
+    let timeout = rig.coordinator.kind.config.handoff_timeout;
     rig.fire(timeout);
     assert!(!rig.placement().is_moving);
     assert_eq!(

@@ -93,7 +93,7 @@ fn small() -> Rig {
 }
 
 fn has_room(rig: &Rig) -> bool {
-    let limits = &rig.fixture.config.sharding;
+    let limits = &rig.region.kind().config;
     let (messages_max, bytes_max) = (limits.buffer_messages_max, limits.buffer_bytes_max);
     rig.region.buffered().leaves_room(messages_max, bytes_max)
 }

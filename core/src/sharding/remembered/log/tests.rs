@@ -1,12 +1,14 @@
 //! One log, one answer after the other, and what is asked for next.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, KindConfig};
 use crate::fixture::{Fixture, node};
 use crate::ident::ClusterName;
+use crate::input::KindSettings;
 use crate::sharding::state::ids::ShardId;
 use crate::store::{Record, Snapshot};
 use crate::token::Token;
@@ -44,10 +46,19 @@ impl Rig {
     fn new(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::lan(ClusterName::new("test").unwrap());
         change(&mut config);
-        let kind = KindId::of("alarm");
+        let settings = KindSettings {
+            config: Box::new(KindConfig::taken_from(&mut config.sharding)),
+            ..KindSettings::new("alarm", 8, true)
+        };
+        let kind = Kind::new(
+            KindId::of("alarm"),
+            settings,
+            &config.sharding,
+            &config.downing.strategy,
+        );
         Self {
             fixture: Fixture::with_config(node("b", 2), config),
-            log: StoredLog::new(kind, StoreUser::Shard(ShardId(3)), "log".into(), CLAIM),
+            log: StoredLog::new(&kind, StoreUser::Shard(ShardId(3)), "log".into(), CLAIM),
             snapshot: None,
             records: Vec::new(),
             last: 0,
