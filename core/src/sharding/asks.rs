@@ -36,7 +36,7 @@ pub(crate) enum Stage {
 
 impl Stage {
     /// Whether the message was given to this node.
-    fn is_with(&self, node: &UniqueAddress) -> bool {
+    pub(crate) fn is_with(&self, node: &UniqueAddress) -> bool {
         match self {
             Self::Sent(to) | Self::Lost(to) => to == node,
             Self::Buffered => false,

@@ -42,7 +42,7 @@ use crate::cx::OfSharding;
 use crate::ident::UniqueAddress;
 use crate::message::{AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::asks::{Asks, Stage};
+use crate::sharding::asks::Asks;
 use crate::sharding::coordinator::{Coordinator, Registration};
 use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
@@ -235,17 +235,17 @@ impl Sharding {
     fn on_ask_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: AskReply) {
         let AskReply { id, to, result } = reply;
         if to != *cx.me() {
-            cx.reject(from, Rejection::WrongReceiver { to });
-            return;
+            return cx.reject(from, Rejection::WrongReceiver { to });
         }
         match self.asks.stage(id) {
             None => cx.counters().ask_replies_late += 1,
-            Some(Stage::Buffered) => {
-                let what = "answer to an ask that was not sent";
-                cx.reject(from, Rejection::Unexpected { what });
-            }
-            Some(Stage::Sent(_) | Stage::Lost(_)) => {
+            // A region never passes a message on (10.14 b): nobody else can have handled it.
+            Some(stage) if stage.is_with(from) => {
                 self.asks.close(cx, id, result);
+            }
+            Some(_) => {
+                let what = "answer to an ask that was not sent there";
+                cx.reject(from, Rejection::Unexpected { what });
             }
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::input::EntityReport;
 use crate::sharding::user::payload_bytes_max;
 
-fn shard_on(world: &World, at: usize) -> u32 {
+pub(super) fn shard_on(world: &World, at: usize) -> u32 {
     (0..SHARDS)
         .find(|s| world.hosts()[&ShardId(*s)][0] == at)
         .unwrap()

@@ -423,6 +423,43 @@ fn late_and_premature_answers_change_nothing() {
 }
 
 #[test]
+fn b_48_an_answer_counts_only_from_the_node_that_the_message_was_given_to() {
+    let mut world = World::formed(3, 1);
+    world.touch_all(0);
+    let here = failures::shard_on(&world, 0);
+    world.lose = |message| matches!(message, Message::Sharding(ShardingMsg::Entity(_)));
+    let token = world.ask(3, &entity_in(here), secs(5));
+    world.lose = |_| false;
+    let reply = |id| {
+        Message::Sharding(ShardingMsg::AskReply(AskReply {
+            id,
+            to: address(3),
+            result: Ok(Payload::from(b"forged".as_slice())),
+        }))
+    };
+    for id in 0..8 {
+        world.deliver(1, 3, reply(id));
+        world.deliver(2, 3, reply(id));
+    }
+    assert_eq!(
+        world.peers[3].answers.get(&token),
+        None,
+        "neither runs the entity"
+    );
+    let elsewhere = Rejection::Unexpected {
+        what: "answer to an ask that was not sent there",
+    };
+    let forged = world.peers[3].rejected.iter().filter(|why| **why == elsewhere);
+    assert_eq!(forged.count(), 2);
+    world.deliver(0, 3, reply(1));
+    assert_eq!(
+        world.peers[3].answers[&token].as_deref(),
+        Ok(b"forged".as_slice()),
+        "its home may"
+    );
+}
+
+#[test]
 fn i_44_every_message_is_accounted_for_through_joins_leaves_and_crashes() {
     let mut world = World::new(5, 1);
     let up = |at| (at, Status::Up);
