@@ -156,6 +156,9 @@ impl Display for SingletonEvent {
                     "another node took the term {term}: instance {token} is void and stopped"
                 )
             }
+            Self::TermsUsedUp => {
+                f.write_str("no term is left: a store holds one that no cluster can have taken")
+            }
             Self::HandedOver { to } => write!(f, "handed over to {to}"),
             Self::LeaseLost => f.write_str("the lease was lost"),
             Self::HandOverStuck => {

@@ -114,10 +114,15 @@ impl Singletons {
         if !hosts {
             return Err(AnyError::Singleton(CommandError::NotHosted));
         }
+        let mut is_within_reach = false;
         self.with_instance(cx, singleton, |manager, cx, held_up| {
-            manager.instance.on_token_refused(cx, held, held_up);
+            is_within_reach = manager.instance.on_token_refused(cx, held, held_up);
         });
-        Ok(())
+        if is_within_reach {
+            Ok(())
+        } else {
+            Err(AnyError::Singleton(CommandError::TokenOutOfRange))
+        }
     }
 
     fn ask(

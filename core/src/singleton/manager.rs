@@ -239,7 +239,7 @@ impl Manager {
                 self.tell(cx, Happened::HandOverInProgress(from.clone()));
             }
             Body::HandOverDone { term } if answers_me => {
-                self.instance.note_term(term);
+                self.instance.note_told(term);
                 // Otherwise it is asked again, and says so again: it speaks of itself alone.
                 if self.are_older_ones_over(cx) {
                     self.tell(cx, Happened::HandOverDone(from.clone()));

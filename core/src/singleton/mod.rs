@@ -41,6 +41,8 @@ use crate::singleton::voter::{Given, Voter};
 use crate::store::StoreReport;
 use crate::view::{Phase, View};
 
+pub use crate::singleton::voter::{ask_promise, lower_promise};
+
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSingleton>;
 
@@ -250,7 +252,10 @@ impl Singletons {
             Timer::Retry(id) => managed(id, Manager::on_retry),
             Timer::Lease(id) => managed(id, Manager::on_lease_timer),
             Timer::Restart(id) => managed(id, Manager::on_restart),
-            Timer::Claim(id) => managed(id, |manager, cx| manager.instance.on_claim_timer(cx)),
+            Timer::Claim(id) => managed(id, |manager, cx| {
+                let held_up = manager.is_held_up(cx);
+                manager.instance.on_claim_timer(cx, held_up);
+            }),
             Timer::StopLate(id) => managed(id, Manager::on_stop_late),
         };
         self.with_instance(cx, id, |manager, cx, _| call(manager, cx));

@@ -362,6 +362,9 @@ pub enum Event {
         /// The higher term.
         term: u64,
     },
+    /// No term is left for an instance: a store holds one that no cluster can have taken. Nothing begins here before an operator has
+    /// mended that (`docs/limits.md`) and this node has been started anew.
+    TermsUsedUp,
     /// The instance's work is another node's now.
     HandedOver {
         /// Whose.

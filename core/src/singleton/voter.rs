@@ -4,11 +4,14 @@
 //!
 //! A term that a majority promised is above every term of which a majority ever knew; a store makes that outlive a restart of the
 //! whole cluster. A node without a store promises for as long as it lives.
+//!
+//! A claim far above what was promised is refused with what was promised ([`TERM_STEP`]): one node could take all terms there are.
 
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec;
+use core::time::Duration;
 
 use super::protocol::{Body, Rejection};
 use super::state::SingletonId;
@@ -16,12 +19,23 @@ use super::{Cx, say};
 use crate::ident::UniqueAddress;
 use crate::reject::Rejection as AnyRejection;
 use crate::store::{Bytes, Change, Outcome, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
+use crate::time::Instant;
 
 /// Singletons of the whole cluster whose terms a node keeps: four times what one node may have, some tens of kilobytes.
 const PROMISES_MAX: usize = 1_024;
 
+/// Of those as many as one node may have: whoever claims terms of more leaves room for the others.
+const PROMISES_PER_NODE_MAX: usize = super::SINGLETONS_MAX;
+
 /// No cluster takes so many terms: one above it is nonsense, and would leave none for anybody else.
 pub(super) const TERM_MAX: u64 = u64::MAX >> 16;
+
+/// How far above what was promised a claim may be: more terms than a cluster takes in years. Who has missed more is led there in steps
+/// of so many; who claims nonsense needs a century for the way to [`TERM_MAX`].
+pub(super) const TERM_STEP: u64 = 1 << 16;
+
+/// How often a promise may rise by more than one term: one that leads somebody on in steps repeats its claims at about this pace.
+const STEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// A node that wants a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +65,26 @@ struct Promise {
     request: u64,
     /// The highest claim that came meanwhile; the others are repeated.
     waiting: Option<Claimant>,
+    /// When it last rose by more than one term.
+    stepped: Option<Instant>,
+}
+
+impl Promise {
+    /// Whether a claim is not further above the promise than it may be now.
+    fn is_within_reach(&self, term: u64, now: Instant) -> bool {
+        let above = term.saturating_sub(self.term);
+        let rests = self.stepped.is_some_and(|at| now.since(at) < STEP_PAUSE);
+        above <= 1 || (above <= TERM_STEP && !rests)
+    }
+
+    /// Whether this node has the promise, or waits for it.
+    fn is_of(&self, node: &UniqueAddress) -> bool {
+        let claims = match &self.stage {
+            Stage::Writing(claimant) => Some(claimant),
+            Stage::Reading | Stage::Kept => self.waiting.as_ref(),
+        };
+        self.to.as_ref() == Some(node) || claims.is_some_and(|claimant| claimant.node == *node)
+    }
 }
 
 /// See the module.
@@ -94,7 +128,7 @@ impl Voter {
             term,
         };
         if !self.promises.contains_key(&singleton) {
-            if self.promises.len() >= PROMISES_MAX {
+            if !self.has_room(cx, from) {
                 cx.counters().terms_not_kept += 1;
                 return None;
             }
@@ -105,6 +139,7 @@ impl Voter {
                 stage: Stage::Reading,
                 request,
                 waiting: Some(claimant),
+                stepped: None,
             };
             self.promises.insert(singleton, promise);
             return None;
@@ -117,6 +152,26 @@ impl Voter {
             return None;
         }
         self.decide(cx, singleton, claimant)
+    }
+
+    /// Whether one more singleton may be promised to this node. What was promised to one that is no member any more makes room: a store
+    /// still says it.
+    fn has_room(&mut self, cx: &Cx<'_>, from: &UniqueAddress) -> bool {
+        let of_it = self
+            .promises
+            .values()
+            .filter(|promise| promise.is_of(from))
+            .count();
+        if of_it >= PROMISES_PER_NODE_MAX || self.promises.len() < PROMISES_MAX {
+            return of_it < PROMISES_PER_NODE_MAX;
+        }
+        let is_free = |promise: &Promise| {
+            let to = promise.to.as_ref();
+            promise.stage == Stage::Kept && to.is_some_and(|node| cx.view().member(node).is_none())
+        };
+        let free = self.promises.iter().find(|(_, promise)| is_free(promise));
+        let free = free.map(|(singleton, _)| *singleton);
+        free.is_some_and(|singleton| self.promises.remove(&singleton).is_some())
     }
 
     /// The store answers.
@@ -160,7 +215,8 @@ impl Voter {
         if again {
             return Some(self.give(cx, singleton, claimant));
         }
-        if claimant.term <= promise.term {
+        let now = cx.mono();
+        if claimant.term <= promise.term || !promise.is_within_reach(claimant.term, now) {
             cx.counters().terms_refused += 1;
             let held = promise.term;
             say(
@@ -171,6 +227,9 @@ impl Voter {
                 Body::Refused { held },
             );
             return None;
+        }
+        if claimant.term > promise.term.saturating_add(1) {
+            promise.stepped = Some(now);
         }
         let change = Change::Put {
             key: key(singleton),
@@ -230,6 +289,31 @@ fn read_promise(outcome: &Outcome) -> Option<(u64, Option<UniqueAddress>)> {
         Ok(StoreAnswer::Value(None)) | Err(StoreError::NoStore) => Some((0, None)),
         Ok(_) | Err(_) => None,
     }
+}
+
+/// How a promise is lowered in one node's store while no node runs: what to ask the store of the singleton of this name.
+#[must_use]
+pub fn ask_promise(singleton: &str) -> StoreOrder {
+    let key = key(SingletonId::of(singleton));
+    StoreOrder::Read { key }
+}
+
+/// What lowers the promise that the store answered with to `term`, so that the next instance has one above that; `None` if it promised none
+/// above. To whom it was promised is forgotten.
+///
+/// # Errors
+/// The store has failed, or what it holds is no promise.
+pub fn lower_promise(singleton: &str, answer: &Outcome, term: u64) -> Result<Option<StoreOrder>, StoreError> {
+    let held = match answer {
+        Ok(StoreAnswer::Value(None)) => 0,
+        Ok(_) => read_promise(answer).ok_or(StoreError::Corrupt)?.0,
+        Err(error) => return Err(*error),
+    };
+    let change = Change::Put {
+        key: key(SingletonId::of(singleton)),
+        value: Arc::from(term.to_be_bytes().as_slice()),
+    };
+    Ok((held > term).then(|| StoreOrder::Write { batch: vec![change] }))
 }
 
 /// `host:port#uid`.

@@ -186,6 +186,9 @@ fn singleton(me: &UniqueAddress, name: &dyn std::fmt::Display, event: &Singleton
         SingletonEvent::MayRunTwice { strategy } => tracing::warn!(
             target: "cluster::singleton", event = "may_run_twice", %me, %name, strategy, "{event}"
         ),
+        SingletonEvent::TermsUsedUp => tracing::error!(
+            target: "cluster::singleton", event = "terms_used_up", %me, %name, "{event}"
+        ),
         SingletonEvent::Failed { .. }
         | SingletonEvent::StopTimeout { .. }
         | SingletonEvent::Superseded { .. }

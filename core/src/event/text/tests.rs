@@ -265,6 +265,7 @@ fn all() -> Vec<Event> {
         SingletonEvent::HandedOver { to: a.clone() },
         SingletonEvent::LeaseLost,
         SingletonEvent::HandOverStuck,
+        SingletonEvent::TermsUsedUp,
         SingletonEvent::DeadLetter { reason },
     ]
     .map(|event| Event::Singleton { singleton, event });

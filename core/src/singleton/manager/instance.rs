@@ -54,11 +54,19 @@ pub(in crate::singleton) struct Instance {
     term: u64,
     claimed: bool,
     count: u64,
-    /// The highest term this node has heard of.
+    /// The highest term that this node has claimed, has promised or was refused by.
     highest: u64,
+    /// What its predecessor has told beyond that, at most a step above it.
+    told: u64,
     /// Counts the claims; answers to an earlier one are not heard.
     epoch: u64,
     promised: BTreeSet<UniqueAddress>,
+    /// Members that are led to the term in steps, with what they have promised.
+    behind: BTreeMap<UniqueAddress, u64>,
+    /// Somebody refused the claim with a term that is out of its reach.
+    is_outreached: bool,
+    /// Claims that were refused since a term was taken.
+    refusals: u32,
     failures: u32,
     /// Proxies that asked where it is, with the number of their question.
     watchers: BTreeMap<UniqueAddress, u64>,
@@ -80,8 +88,12 @@ impl Instance {
             claimed: false,
             count: 0,
             highest: 0,
+            told: 0,
             epoch: 0,
             promised: BTreeSet::new(),
+            behind: BTreeMap::new(),
+            is_outreached: false,
+            refusals: 0,
             failures: 0,
             watchers: BTreeMap::new(),
             held: VecDeque::new(),

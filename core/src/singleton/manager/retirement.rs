@@ -100,7 +100,7 @@ impl Manager {
                     say(cx, from, self.id, epoch, Body::HandOverInProgress);
                 }
             }
-            Body::HandOverDone { term } if epoch == self.epoch => self.instance.note_term(term),
+            Body::HandOverDone { term } if epoch == self.epoch => self.instance.note_told(term),
             Body::TakeOverFromMe => say(cx, from, self.id, self.epoch, Body::HandOverToMe),
             Body::HandOverInProgress
             | Body::HandOverDone { .. }

@@ -20,6 +20,10 @@ counters! {
     pub terms_refused,
     /// Terms that could not be kept, because there are too many singletons or the store failed.
     pub terms_not_kept,
+    /// Refusals with a term further above the claim than one step.
+    pub terms_out_of_reach,
+    /// Claims that were not made, because no term is left.
+    pub terms_used_up,
     pub messages_accepted,
     pub messages_delivered,
     /// Messages kept during a pause of which nobody waited for an answer any more.

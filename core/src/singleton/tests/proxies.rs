@@ -93,6 +93,21 @@ fn a_message_to_an_instance_that_ended_is_not_given_to_its_successor() {
 }
 
 #[test]
+fn b_48_an_answer_of_an_instance_counts_only_from_the_node_that_the_message_was_given_to() {
+    let mut world = World::formed(3);
+    world.run_for(SOON);
+    world.host(0).silent = true;
+    let ask = world.ask(2, secs(60));
+    for id in 0..8 {
+        world.answers(1, 2, id);
+    }
+    assert_eq!(world.answered(ask), None, "no instance is there");
+    assert_eq!(world.stats(2).answers_stale, 8);
+    world.answers(0, 2, 1);
+    assert!(world.answered(ask).is_some_and(|result| result.is_ok()));
+}
+
+#[test]
 fn an_ask_says_whether_its_message_may_have_been_handled() {
     let mut world = World::formed(2);
     world.run_for(SOON);

@@ -7,6 +7,7 @@ use super::world::{MARGIN, World, secs};
 use crate::effect::{Answer, CommandError as AnyError};
 use crate::membership::state::member::Status;
 use crate::singleton::protocol::{Body, CommandError, Event};
+use crate::singleton::state::SingletonId;
 use crate::token::Token;
 
 #[test]
@@ -194,4 +195,176 @@ fn a_token_that_nobody_can_have_had_and_one_of_somebody_else_s_singleton_change_
         world.token_refused(0, Token::new(7, 3)),
         refused(CommandError::NotHosted)
     );
+}
+
+/// The highest term there is on the wire.
+const LAST_TERM: u64 = u64::MAX >> 16;
+
+/// More than one claim may be above what was promised.
+const STEP: u64 = 1 << 16;
+
+#[test]
+fn i_100_a_claim_of_the_last_term_takes_no_term_from_anybody() {
+    let mut world = World::formed(3);
+    let first = world.token(0).unwrap();
+    for epoch in 0..100 {
+        world.says(2, 0, epoch, Body::Claim { term: LAST_TERM });
+        world.says(2, 1, epoch, Body::Claim { term: LAST_TERM });
+    }
+    world.run_for(secs(30));
+    assert_eq!(world.token(0), Some(first), "what runs is not void");
+    assert_eq!(world.stats(0).terms_refused, 100);
+    let refused = world.heard_by(2, |body| *body == Body::Refused { held: first.term });
+    assert_eq!(refused.len(), 200, "and says what it has promised");
+    let claims = world.heard_by(1, |body| matches!(body, Body::Claim { .. }));
+    assert_eq!(claims.len(), 101, "nobody repeats itself");
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    world.remove(&[0]);
+    world.run_for(MARGIN + secs(3));
+    assert!(world.token(1).unwrap().term < first.term + 3);
+}
+
+#[test]
+fn i_100_claims_that_rise_as_fast_as_they_may_need_a_century_for_all_terms() {
+    let mut world = World::formed(3);
+    world.forgive_two();
+    for second in 0..10 {
+        let held = world.token(0).map_or(0, |token| token.term);
+        for number in 1..100 {
+            let term = (held + number * STEP).min(LAST_TERM);
+            world.says(2, 0, second * 100 + number, Body::Claim { term });
+        }
+        world.run_for(secs(1));
+    }
+    world.run_for(secs(60));
+    let taken = world.token(0).unwrap().term;
+    assert!(taken <= 12 * STEP, "{taken}: more than a step in a second");
+    assert!(u128::from(LAST_TERM) / u128::from(STEP) > 100 * 365 * 24 * 3_600);
+}
+
+#[test]
+fn i_100_a_refusal_out_of_reach_is_outvoted_and_one_within_reach_leads_on_by_a_step_after_a_rest() {
+    let mut world = World::new(4);
+    world.hold_wire();
+    world.all_up();
+    // The others' promises are under way.
+    world.says(3, 0, 1, Body::Refused { held: LAST_TERM });
+    world.release_wire();
+    world.run_for(SOON);
+    assert_eq!(world.token(0), Some(Token::new(1, 1)));
+    assert_eq!(world.stats(0).terms_out_of_reach, 1);
+    world.says(3, 0, 1, Body::Refused { held: LAST_TERM });
+    assert_eq!(
+        world.token(0),
+        Some(Token::new(1, 1)),
+        "what runs is not void because of it"
+    );
+
+    let mut world = World::new(2);
+    world.cut(&[1]);
+    world.all_up();
+    let mut claimed = 1;
+    for epoch in 1..=40 {
+        world.says(1, 0, epoch, Body::Refused { held: claimed + STEP });
+        claimed += STEP + 1;
+        world.run_for(secs(1));
+    }
+    world.run_for(secs(120));
+    world.heal();
+    world.run_for(secs(120));
+    let term = world.token(0).expect("it begins once the other promises").term;
+    assert!(term < 45 * STEP, "{term}");
+    let asked = world.heard_by(1, |body| matches!(body, Body::Claim { .. }));
+    assert!(asked.len() < 250, "{} claims", asked.len());
+}
+
+#[test]
+fn a_voter_that_missed_more_terms_than_one_claim_may_skip_is_led_there_in_steps() {
+    let mut world = World::new(2);
+    world.has_promised(0, 5 * STEP);
+    world.all_up();
+    world.run_for(secs(3));
+    assert_eq!(world.running(), Vec::<usize>::new(), "of two both are a majority");
+    world.run_for(secs(9));
+    assert_eq!(world.token(0).map(|token| token.term), Some(5 * STEP + 1));
+    // The other way round: who claims has missed them.
+    let mut world = World::new(3);
+    world.has_promised(1, 5 * STEP);
+    world.has_promised(2, 5 * STEP);
+    world.all_up();
+    world.run_for(secs(20));
+    assert!(world.token(0).is_some_and(|token| token.term > 5 * STEP));
+}
+
+#[test]
+fn where_stores_hold_the_last_term_nothing_begins_and_it_is_said_once() {
+    let mut world = World::new(1);
+    world.has_promised(0, LAST_TERM);
+    world.all_up();
+    world.run_for(secs(600));
+    assert_eq!(world.running(), Vec::<usize>::new());
+    assert_eq!(world.said(0, |event| *event == Event::TermsUsedUp), 1);
+    let claims = world.heard_by(0, |body| matches!(body, Body::Claim { .. }));
+    assert!(claims.len() < 5, "{} claims", claims.len());
+    // A minority that holds it is outvoted.
+    let mut world = World::new(3);
+    world.has_promised(2, LAST_TERM);
+    world.all_up();
+    world.run_for(secs(60));
+    assert_eq!(world.token(0), Some(Token::new(1, 1)));
+}
+
+#[test]
+fn i_100_a_hand_over_and_a_fence_lead_no_further_than_their_reach() {
+    let mut world = World::new(2);
+    world.cut(&[0]);
+    world.all_up();
+    for _ in 0..50 {
+        world.says(0, 1, 0, Body::HandOverDone { term: LAST_TERM });
+    }
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    world.remove(&[0]);
+    world.run_for(MARGIN + secs(5));
+    let term = world.token(1).expect("it runs").term;
+    assert!(term <= STEP + 1, "{term}");
+    let held = Token::new(LAST_TERM, 1);
+    let refused = Some(Answer::Refused(AnyError::Singleton(
+        CommandError::TokenOutOfRange,
+    )));
+    assert_eq!(world.token_refused(1, held), refused);
+    assert_eq!(world.token(1).map(|token| token.term), Some(term), "it runs on");
+}
+
+#[test]
+fn i_100_who_claims_terms_of_any_singletons_leaves_room_for_those_of_others() {
+    let mut world = World::formed(2);
+    for other in 0..2_000 {
+        world.says_of(
+            1,
+            0,
+            SingletonId::of(&alloc::format!("{other}")),
+            Body::Claim { term: 1 },
+        );
+    }
+    assert_eq!(world.stats(0).terms_not_kept, 2_000 - 256);
+    let mine = SingletonId::of("mine");
+    world.says_of(0, 1, mine, Body::Claim { term: 1 });
+    assert_eq!(world.promised(1, mine), 1);
+}
+
+#[test]
+fn i_100_stores_whose_term_an_operator_has_lowered_let_the_next_instance_begin() {
+    let mut world = World::new(2);
+    world.has_promised(0, LAST_TERM);
+    world.has_promised(1, LAST_TERM);
+    world.all_up();
+    world.run_for(secs(10));
+    assert_eq!(world.running(), Vec::<usize>::new());
+    world.lower_terms(17);
+    world.restart_all();
+    world.all_up();
+    world.run_for(secs(3));
+    assert_eq!(world.token(0), Some(Token::new(18, 1)));
 }

@@ -17,14 +17,15 @@ use crate::lease::protocol::{LeaseOutcome, LeaseReport};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::message::{Message, SingletonMsg};
 use crate::sharding::protocol::registry::Judgement;
+use crate::sharding::protocol::AskReply;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{Payload, Slot};
-use crate::singleton::Singletons;
 use crate::singleton::protocol::{Body, Event as SingletonEvent, Statement};
 use crate::singleton::state::{Phase, SingletonId, SingletonState};
+use crate::singleton::{Singletons, ask_promise, lower_promise};
 use crate::stats::SingletonCounters;
-use crate::store::Bytes;
+use crate::store::{Bytes, Change, StoreAnswer, StoreOrder};
 use crate::time::Instant;
 use crate::token::Token;
 
@@ -359,8 +360,33 @@ impl World {
 
     /// Lets a node hear a statement out of the blue.
     pub(super) fn says(&mut self, from: usize, to: usize, epoch: u64, body: Body) {
+        self.says_about(from, to, (id(), epoch), body);
+    }
+
+    /// Lets a node hear an answer out of the blue.
+    pub(super) fn answers(&mut self, from: usize, to: usize, id: u64) {
+        let reply = AskReply {
+            id,
+            to: address(to),
+            result: Ok(Payload::from(b"forged".as_slice())),
+        };
+        self.receive(from, to, Message::Singleton(SingletonMsg::Reply(reply)));
+        self.settle();
+    }
+
+    /// The same of another singleton.
+    pub(super) fn says_of(&mut self, from: usize, to: usize, singleton: SingletonId, body: Body) {
+        self.says_about(from, to, (singleton, 1), body);
+    }
+
+    /// The highest term of any singleton that a node has promised.
+    pub(super) fn promised(&self, at: usize, singleton: SingletonId) -> u64 {
+        self.peers[at].singletons.promised(singleton)
+    }
+
+    fn says_about(&mut self, from: usize, to: usize, (singleton, epoch): (SingletonId, u64), body: Body) {
         let statement = Statement {
-            singleton: id(),
+            singleton,
             to: address(to),
             epoch,
             body,
@@ -410,6 +436,25 @@ impl World {
         let key = Arc::from(id().raw().to_be_bytes().as_slice());
         let value = Arc::from(term.to_be_bytes().as_slice());
         self.peers[at].host.store.insert(key, value);
+    }
+
+    /// What an operator does to all stores while no node runs.
+    pub(super) fn lower_terms(&mut self, term: u64) {
+        for peer in &mut self.peers {
+            let StoreOrder::Read { key } = ask_promise("billing") else {
+                panic!("a key")
+            };
+            let held = Ok(StoreAnswer::Value(peer.host.store.get(&key).cloned()));
+            let Some(StoreOrder::Write { batch }) = lower_promise("billing", &held, term).unwrap() else {
+                continue;
+            };
+            for change in batch {
+                match change {
+                    Change::Put { key, value } => drop(peer.host.store.insert(key, value)),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
     }
 
     /// What this node's instance writes to has refused its token.
