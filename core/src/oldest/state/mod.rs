@@ -4,4 +4,4 @@
 pub(crate) mod departures;
 mod succession;
 
-pub(crate) use succession::{Standing, Succession, candidates, may_act, oldest};
+pub(crate) use succession::{Standing, Succession, candidates, may_act, may_speak, oldest};

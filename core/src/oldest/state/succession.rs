@@ -97,6 +97,15 @@ pub(crate) fn candidates(view: &View, role: Option<&Role>) -> Vec<UniqueAddress>
     candidates
 }
 
+/// Whether, in this picture, a member may speak for the role under this number: it acts for it now or will soon, and it is the number at
+/// which it became Up. Whoever could say any number would outdo everybody who says his own.
+pub(crate) fn may_speak(view: &View, role: Option<&Role>, node: &UniqueAddress, up_number: UpNumber) -> bool {
+    let has_number = view
+        .member(node)
+        .is_some_and(|member| member.up_number == up_number);
+    has_number && candidates(view, role).contains(node)
+}
+
 /// Whether a member with this status may act for others: a full member or one on its way out in good order.
 pub(crate) const fn may_act(status: Status) -> bool {
     match status {

@@ -96,9 +96,14 @@ impl Coordinator {
         }
         let mut announced = self.tokens.take_announced(from);
         for shard in said.hosted {
-            let token = announced.remove(&shard).unwrap_or_default();
+            let claimed = announced.remove(&shard).unwrap_or_default();
+            let token = self.tokens.believed(claimed);
             self.claim(cx, from, shard, token);
+            if token != claimed && self.homes.get(&shard) == Some(from) {
+                self.tokens.note_void(shard);
+            }
         }
+        self.stop_void(cx);
         self.push_homes(cx, from);
         if self.is_active() {
             self.welcome_back(from);
@@ -171,6 +176,7 @@ impl Coordinator {
         cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
         self.rejections = 0;
         self.honour_stored(cx);
+        self.stop_void(cx);
         self.empty_draining(cx);
         self.allocate_requested(cx);
     }

@@ -102,6 +102,9 @@ impl Coordinator {
 
     fn start(&mut self, cx: &mut Cx<'_>, term: Term) {
         self.tenure = Tenure::Recovering(term.clone());
+        if !self.ledger.is_durable() {
+            self.tokens.expect(u64::from(term.up_number.get()));
+        }
         let event = ShardingEvent::CoordinatorStarted { term: term.clone() };
         cx.notify_sharding(self.kind.id, event);
         // Everybody is asked once, so that proxies elsewhere need not wait for their next retry; later only those who

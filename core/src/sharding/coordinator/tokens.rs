@@ -19,6 +19,9 @@ use crate::view::View;
 /// The highest count of a token that is believed: half of what a record of homes holds.
 const COUNT_MAX: u64 = (u32::MAX / 2) as u64;
 
+/// How far above what this coordinator has given a token of its own term may be: placements of an earlier tenure under the same number.
+const COUNT_STEP: u64 = 1 << 16;
+
 /// What is known of placements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens {
@@ -34,14 +37,61 @@ pub(super) struct Tokens {
     last: Token,
     /// The term, if it was claimed, so that only this coordinator counts in it.
     claimed: Option<u64>,
+    /// The term of what this coordinator gives, once it does.
+    term: Option<u64>,
+    /// How many it has given, and the highest count of these.
+    given: u64,
+    highest: u64,
+    /// Shards whose homes claim tokens that no coordinator can have given.
+    void: BTreeSet<ShardId>,
 }
 
 impl Tokens {
-    /// Tokens are given from now on.
+    /// Tokens are given from now on. What has been claimed until now, and nobody can have given, was told to its home by one that lied.
     pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>) {
         self.claimed = claimed;
         let term = claimed.unwrap_or_else(|| u64::from(term.up_number.get()));
-        self.last = self.last.max(Token::new(term, 0));
+        self.term = Some(term);
+        let void: Vec<ShardId> = self
+            .of
+            .iter()
+            .filter(|(_, token)| !self.is_possible(**token))
+            .map(|(shard, _)| *shard)
+            .collect();
+        for shard in void {
+            self.of.insert(shard, Token::NONE);
+            self.void.insert(shard);
+        }
+        let known = self.of.values().copied().max().unwrap_or_default();
+        self.last = known.max(Token::new(term, 0));
+    }
+
+    /// Whether a coordinator can have given this token: no earlier one had a higher term, and of this one's own term it has given less.
+    fn is_possible(&self, token: Token) -> bool {
+        let Some(term) = self.term else {
+            return true;
+        };
+        let reach = self.highest.max(self.given.saturating_add(COUNT_STEP));
+        token.count <= COUNT_MAX && (token.term < term || (token.term == term && token.count <= reach))
+    }
+
+    /// The term in which tokens will be given, as soon as it is known.
+    pub(super) fn expect(&mut self, term: u64) {
+        self.term = Some(term);
+    }
+
+    /// What a region's claim with this token is worth: as much as one without, if nobody can have given it.
+    pub(super) fn believed(&self, token: Token) -> Token {
+        if self.is_possible(token) {
+            token
+        } else {
+            Token::NONE
+        }
+    }
+
+    /// A home runs a shard with a token that nobody can have given.
+    pub(super) fn note_void(&mut self, shard: ShardId) {
+        self.void.insert(shard);
     }
 
     /// The token of a home or a choice.
@@ -52,12 +102,16 @@ impl Tokens {
     /// A placement begins: its token is above all others.
     pub(super) fn give(&mut self, shard: ShardId) {
         self.last = self.last.next();
+        self.given += 1;
+        self.highest = self.highest.max(self.last.count);
         self.of.insert(shard, self.last);
     }
 
     /// There is such a token, whoever has it.
     pub(super) fn hear_of(&mut self, token: Token) {
-        self.last = self.last.max(token);
+        if self.is_possible(token) {
+            self.last = self.last.max(token);
+        }
     }
 
     /// Somebody was given the shard with this token.
@@ -116,11 +170,10 @@ impl Coordinator {
             let what = "shard";
             return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
         }
-        // No coordinator counts that far, and one that goes on from there could not store it.
-        let counts = tokens.iter().map(|(_, token)| token.count);
-        if counts.max().is_some_and(|count| count > COUNT_MAX) {
+        // No coordinator counts that far. What comes with it counts: a region may have been lied to about one shard.
+        if tokens.iter().any(|(_, token)| token.count > COUNT_MAX) {
             let what = "token";
-            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
         }
         let announced = self.tokens.announced.entry(from.clone()).or_default();
         announced.extend(tokens);
@@ -213,6 +266,20 @@ impl Coordinator {
                 };
                 cx.notify_sharding(self.kind.id, event);
                 self.host(cx, shard, &home);
+            }
+        }
+    }
+
+    /// Stops shards that run with tokens which no coordinator can have given: their regions take no lower one before that, and go on with
+    /// what they are given then.
+    pub(super) fn stop_void(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_active() || self.paused {
+            return;
+        }
+        for shard in core::mem::take(&mut self.tokens.void) {
+            cx.counters().claims_void += 1;
+            if !self.hand_offs.contains_key(&shard) {
+                self.begin_hand_off(cx, shard);
             }
         }
     }

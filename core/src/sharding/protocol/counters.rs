@@ -30,6 +30,8 @@ counters! {
     pub shard_leases_lost,
     /// Claims of shards whose token was not the stored one, so that they were given another one.
     pub claims_renewed,
+    /// Shards that were stopped because they ran with tokens that no coordinator can have given.
+    pub claims_void,
     /// Claims of shards that a region with a higher token claims too, so that it goes on.
     pub claims_outdone,
     /// Shards all of whose entities were stopped because one had failed and escalated it.

@@ -10,7 +10,7 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Member;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
-use crate::oldest::state::may_act;
+use crate::oldest::state::{may_act, may_speak};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
@@ -217,24 +217,22 @@ impl Region {
         self.rearm_retry(cx);
     }
 
-    /// Whether a coordinator's words count: it speaks for itself, it is a member with the role that is not lost, and no
-    /// younger coordinator has been heard (B-59).
+    /// Whether a coordinator's words count: it speaks for itself, under the number that it has in this picture, it is a member that
+    /// coordinates the role or will soon, and no younger coordinator has been heard that is not lost (B-59).
     pub(super) fn accept(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) -> bool {
-        let role = self.kind.settings.role.as_ref();
-        let has_role = cx
-            .view()
-            .member(from)
-            .is_some_and(|member| role.is_none_or(|role| member.roles.contains(role)));
-        let stale = self.seen.as_ref().is_some_and(|seen| term < seen);
-        if stale || is_lost(cx.view(), from) {
+        let view = alloc::sync::Arc::clone(cx.view());
+        let seen = self.seen.as_ref().filter(|seen| !is_lost(&view, &seen.node));
+        if seen.is_some_and(|seen| term < seen) || is_lost(&view, from) {
             cx.reject(from, Rejection::Sharding(ShardingRejection::StaleTerm));
             return false;
         }
-        if term.node != *from || !has_role {
+        let role = self.kind.settings.role.as_ref();
+        let is_known = seen == Some(term);
+        if term.node != *from || !(is_known || may_speak(&view, role, from, term.up_number)) {
             cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
             return false;
         }
-        if self.seen.as_ref() != Some(term) {
+        if !is_known {
             self.seen = Some(term.clone());
             if self.registered.as_ref().is_some_and(|known| known != term) {
                 self.registered = None;

@@ -158,6 +158,18 @@ impl Rig {
         self.act(|region, shared| region.on_view_changed(shared, &before, &after, lost));
     }
 
+    /// The older ones are on their way out in this picture, so that `c` may coordinate.
+    fn c_comes_next(&mut self) {
+        let me = self.fixture.me.clone();
+        let statuses = [
+            (a(), Status::Leaving),
+            (me.clone(), Status::Leaving),
+            (c(), Status::Up),
+        ];
+        let members = statuses.iter().map(|(node, status)| member(node, *status));
+        self.fixture.view = Arc::new(picture(&me, members, &[]));
+    }
+
     fn view(&mut self, members: &[(UniqueAddress, Status)]) -> Vec<Effect> {
         let members = members.iter().map(|(node, status)| member(node, *status));
         let after = Arc::new(picture(&self.fixture.me, members, &[]));
@@ -320,9 +332,10 @@ fn a_shard_that_stops_is_claimed_under_a_new_term_which_hears_of_its_end() {
     let told = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     assert_eq!(told, vec![Effect::Entity(EntityOrder::Stop { slot: slot(0) })]);
     let next = Term {
-        up_number: UpNumber::new(2),
+        up_number: UpNumber::new(3),
         node: c(),
     };
+    rig.c_comes_next();
     let said = rig.act(|region, shared| region.on_region_query(shared, &c(), next.clone()));
     let claim = ShardingBody::Register {
         fields: fields(8),
@@ -660,6 +673,7 @@ fn b_59_a_lower_term_and_a_stranger_are_refused() {
         up_number: UpNumber::new(3),
         node: c(),
     };
+    rig.c_comes_next();
     let query = rig.act(|region, shared| region.on_region_query(shared, &c(), younger.clone()));
     assert_eq!(query, vec![says(c(), register(false))]);
     assert_eq!(
@@ -686,6 +700,7 @@ fn a_term_is_void_once_its_holder_is_removed() {
         up_number: UpNumber::new(3),
         node: c(),
     };
+    rig.c_comes_next();
     rig.act(|region, shared| region.on_region_query(shared, &c(), high));
     let me = rig.fixture.me.clone();
     let mut gossip = crate::membership::state::gossip::Gossip::new();
@@ -745,5 +760,43 @@ fn a_home_elsewhere_for_a_shard_that_runs_here_stops_it_first() {
     assert_eq!(
         rig.route("2"),
         vec![says(a(), ShardingBody::GetShardHome { shard: SHARD })]
+    );
+}
+
+#[test]
+fn i_100_a_coordinator_is_believed_under_its_own_number_alone_and_only_where_it_may_coordinate() {
+    let mut rig = Rig::registered(true);
+    for up_number in [1, 2, 3, 1 << 20, (1 << 31) - 2] {
+        let term = Term {
+            up_number: UpNumber::new(up_number),
+            node: c(),
+        };
+        // Also under its own number: it is younger than the oldest that is Up.
+        let effects = rig.act(|region, shared| region.on_register_ack(shared, &c(), term.clone()));
+        let rejection = Rejection::Sharding(ShardingRejection::WrongSender);
+        let rejected = Event::Rejected { peer: c(), rejection };
+        assert!(
+            effects.contains(&Effect::Notify(rejected))
+                || effects
+                    .iter()
+                    .any(|effect| matches!(effect, Effect::Notify(Event::Rejected { .. }))),
+            "{effects:?}"
+        );
+        rig.act(|region, shared| region.on_host_shard(shared, &c(), term, (SHARD, TOKEN)));
+    }
+    let greater = Term {
+        up_number: UpNumber::new(1 << 20),
+        node: a(),
+    };
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), greater));
+    let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    let started = ShardingBody::ShardStarted {
+        term: term(),
+        shard: SHARD,
+    };
+    let is_started = |effect: &Effect| matches!(effect, Effect::Send { message: Message::Sharding(ShardingMsg::Kind(said)), .. } if said.body == started);
+    assert!(
+        effects.iter().any(is_started),
+        "the one that it has goes on: {effects:?}"
     );
 }

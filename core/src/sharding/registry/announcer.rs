@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::oldest::state::may_act;
+use crate::oldest::state::{may_act, may_speak};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::protocol::registry::{
@@ -193,18 +193,20 @@ impl Announcer {
         decided
     }
 
-    /// Whether the sender may decide: it speaks for itself, is no stranger, and no younger one has been heard.
+    /// Whether the sender may decide: it speaks for itself, under the number that it has in this picture, it is the oldest member or will
+    /// be soon, and no younger one has been heard.
     fn believes(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) -> bool {
-        if term.node != *from || cx.view().member(from).is_none() {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
-            return false;
-        }
         let seen = self
             .heard
             .as_ref()
             .filter(|seen| !cx.view().is_removed(&seen.node));
-        if seen.is_some_and(|seen| term < seen) {
+        if seen.is_some_and(|seen| term < seen && term.node == *from) {
             cx.reject(from, Rejection::Sharding(ShardingRejection::StaleTerm));
+            return false;
+        }
+        let is_known = seen == Some(term);
+        if term.node != *from || !(is_known || may_speak(cx.view(), None, from, term.up_number)) {
+            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
             return false;
         }
         self.heard = Some(term.clone());

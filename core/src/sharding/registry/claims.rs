@@ -12,6 +12,10 @@ use crate::sharding::state::fields::FieldDifferences;
 /// Kinds and singletons, different versions of one included, that the oldest member keeps: each at most half a kilobyte.
 pub(super) const CLAIMS_MAX: usize = 4_096;
 
+/// The highest number of a registration that is believed. At its end all further kinds have the same, and of two that differ the older member's
+/// stands.
+const NUMBER_MAX: u64 = u64::MAX >> 16;
+
 /// One node's claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Claim {
@@ -66,12 +70,13 @@ impl Claims {
         let id = said.fields.id();
         let earlier = self.accepted(node, &said.fields);
         self.withdraw(node, id);
-        self.last_number = self.last_number.max(said.accepted.unwrap_or(0));
+        let accepted = said.accepted.filter(|number| *number <= NUMBER_MAX);
+        self.last_number = self.last_number.max(accepted.unwrap_or(0));
         let claim = Claim {
             running: said.running,
             hosts: said.fields.hosts(),
             // The answer to an earlier announcement may have been lost.
-            accepted: said.accepted.or(earlier),
+            accepted: accepted.or(earlier),
             age,
         };
         let full = self.len() >= CLAIMS_MAX;
@@ -141,7 +146,7 @@ impl Claims {
         let mut stands = variants.swap_remove(best);
         let mut judged = Vec::new();
         for (node, claim) in &mut stands.by {
-            let number = claim.accepted.unwrap_or(self.last_number + 1);
+            let number = claim.accepted.unwrap_or((self.last_number + 1).min(NUMBER_MAX));
             self.last_number = self.last_number.max(number);
             claim.accepted = Some(number);
             // From now on it may host, whether it says so or not.

@@ -404,6 +404,21 @@ fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
         all: vec![new(fields(8))],
     };
     assert_eq!(rig.fixture.effects(), vec![says(a(), announced)]);
+    let (decided, _) = rig.hears(
+        &b(),
+        RegistryMsg::Verdicts {
+            term: Term {
+                up_number: age(2),
+                node: b(),
+            },
+            round: 1,
+            verdicts: vec![(kind(), Verdict::TooMany)],
+        },
+    );
+    assert!(decided.is_empty(), "a is older and stays");
+    let members = [(a(), Status::Leaving), (b(), Status::Up), (c(), Status::Up)];
+    let members = members.iter().map(|(node, status)| member(node, *status));
+    rig.fixture.view = Arc::new(picture(&rig.fixture.me, members, &[]));
     let from_b = |round| RegistryMsg::Verdicts {
         term: Term {
             up_number: age(2),
@@ -639,5 +654,22 @@ fn as_many_kinds_and_singletons_can_be_announced_as_a_node_may_have() {
             break;
         }
         rig.registry.add(cx, fields, None, |_| false);
+    }
+}
+
+#[test]
+fn i_100_a_registration_s_number_at_its_end_leaves_numbers_for_others() {
+    for said in [u64::MAX, u64::MAX >> 16] {
+        let mut all = Claims::default();
+        assert!(all.put(&a(), age(1), old(fields(8), said, false)));
+        assert!(all.put(&b(), age(2), new(fields(8))));
+        let judged = all.judge(kind());
+        assert_eq!(judged.len(), 2);
+        for one in judged {
+            let Verdict::Accepted { number } = one.verdict else {
+                panic!("{one:?}");
+            };
+            assert!(number <= u64::MAX >> 16, "{number}");
+        }
     }
 }

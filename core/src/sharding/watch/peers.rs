@@ -266,4 +266,31 @@ mod tests {
         }
         assert_eq!(total, 64);
     }
+
+    #[test]
+    fn b_48_what_was_not_said_cannot_have_been_heard_and_a_statement_far_ahead_changes_nothing() {
+        let (mut fixture, mut peers) = (Fixture::new(node("a", 1)), Peers::default());
+        let peer = node("b", 2);
+        peers.say(&mut fixture.cx(), &peer, WatchStatement::Moved { id: 1 });
+        peers.transmit(&mut fixture.cx());
+        for up_to in [2, u64::MAX] {
+            peers.on_heard(&mut fixture.cx(), &peer, up_to);
+            assert!(!peers.all_heard());
+        }
+        let said = Vec::from([WatchStatement::Moved { id: 1 }]);
+        for first in [2, u64::MAX] {
+            assert!(
+                peers
+                    .hear(&mut fixture.cx(), &peer, first, said.clone())
+                    .is_empty()
+            );
+        }
+        assert_eq!(
+            peers.hear(&mut fixture.cx(), &peer, 1, said).len(),
+            1,
+            "its first is heard"
+        );
+        peers.on_heard(&mut fixture.cx(), &peer, 1);
+        assert!(peers.all_heard() && peers.is_sound());
+    }
 }

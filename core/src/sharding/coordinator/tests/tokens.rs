@@ -138,3 +138,78 @@ fn s_10_16_a_home_that_says_an_old_token_during_its_hand_off_is_not_told_to_begi
     rig.claims(&b(), &[(S, lower)]);
     assert_eq!(tokens_of(&rig), [], "it is about to be told to stop");
 }
+
+#[test]
+fn i_100_a_shard_with_a_token_that_nobody_can_have_given_is_stopped_and_given_another() {
+    let mut rig = Rig::active();
+    for token in [
+        Token::new(u64::MAX, u64::MAX),
+        Token::new(u64::MAX >> 16, 1),
+        Token::new(2, 1),
+        Token::new(1, (1 << 16) + 100),
+        Token::new(0, 1 << 40),
+    ] {
+        rig.claims(&b(), &[(S, token)]);
+        for node in [a(), b(), c()] {
+            rig.acks(&node);
+        }
+        rig.stopped(&b());
+        let [(shard, given)] = tokens_of(&rig)[..] else {
+            // Its new home is this node itself.
+            rig.coordinator.clear_home(&mut rig.fixture.cx(), S);
+            continue;
+        };
+        assert_eq!((shard, given.term), (S, 1), "after {token}");
+        assert!(given.count < 10, "{given} after {token}");
+        rig.coordinator.clear_home(&mut rig.fixture.cx(), S);
+    }
+    assert_eq!(rig.fixture.stats.sharding.claims_void, 5);
+}
+
+#[test]
+fn i_100_a_token_out_of_reach_takes_no_shard_from_its_home_and_none_within_reach_is_raised_by_saying_it() {
+    let mut rig = Rig::active();
+    rig.asks_home(&c(), S);
+    let given = rig.coordinator.tokens.of(S);
+    let home = rig.coordinator.homes.get(&S).cloned().unwrap();
+    let liar = [b(), c()].into_iter().find(|node| *node != home).unwrap();
+    rig.claims(&liar, &[(S, Token::new(u64::MAX >> 16, 1))]);
+    assert_eq!(rig.coordinator.homes.get(&S), Some(&home));
+    assert_eq!(
+        rig.fixture.stats.sharding.claims_void, 0,
+        "it goes on where it is"
+    );
+    assert_eq!(rig.coordinator.tokens.of(S), given);
+    for number in 1..200 {
+        let token = Token::new(1, number << 16);
+        rig.claims(&liar, &[(ShardId(70), token)]);
+    }
+    let mut highest = 0;
+    for shard in 100..103 {
+        rig.asks_home(&home, ShardId(shard));
+        highest = highest.max(rig.coordinator.tokens.of(ShardId(shard)).count);
+    }
+    assert!(highest < 3 << 16, "{highest}");
+}
+
+#[test]
+fn i_100_what_a_coordinator_before_was_told_by_a_liar_is_stopped_once_the_next_one_acts() {
+    let mut rig = Rig::on(a(), 6000);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+    rig.register(&a(), &[]);
+    rig.claims(
+        &b(),
+        &[(S, Token::new(u64::MAX >> 16, 9)), (ShardId(5), Token::new(1, 3))],
+    );
+    let effects = rig.register(&c(), &[]);
+    assert!(rig.coordinator.is_active());
+    let begins = |shard: ShardId| {
+        let is_it = move |effect: &Effect| {
+            matches!(effect, Effect::Send { message: Message::Sharding(ShardingMsg::Kind(said)), .. }
+                if matches!(said.body, ShardingBody::BeginHandOff { shard: begun, .. } if begun == shard))
+        };
+        effects.iter().any(is_it)
+    };
+    assert!(begins(S), "{effects:?}");
+    assert!(!begins(ShardId(5)), "what it can have been given stays");
+}
