@@ -14,9 +14,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::layout::{Head, end_key, head_key, item_key};
+use super::protocol::NUMBER_MAX;
 use super::state::Place;
 use crate::store::limits::ANSWER_BYTES_MAX;
 use crate::store::{Bytes, Change, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
+use crate::token::Token;
 
 /// Empties these logs: has the store asked first which of them it holds anything of, and then to remove that, damaged or not. All orders
 /// are in the space of [`crate::owner::Owner::Journal`].
@@ -28,6 +30,8 @@ pub struct Erasure {
     /// that the keys of a kind's shards stand together.
     unknown: VecDeque<Range<usize>>,
     removals: Vec<StoreOrder>,
+    /// What was promised above this term is forgotten too.
+    term_max: u64,
 }
 
 impl Erasure {
@@ -47,7 +51,15 @@ impl Erasure {
             logs,
             unknown,
             removals: Vec::new(),
+            term_max: u64::MAX,
         }
+    }
+
+    /// Lowers what was promised above this term to it as well: for terms that no owner of the logs can have taken.
+    #[must_use]
+    pub fn down_to(mut self, term: u64) -> Self {
+        self.term_max = term;
+        self
     }
 
     /// What to ask the store next; `None` once it is known what it holds.
@@ -77,7 +89,7 @@ impl Erasure {
         };
         if asked.len() == 1 {
             let log = self.logs.get(asked.start).map(|(_, log)| LogName::clone(log));
-            let removal = log.map(|log| removal(&log, answer)).transpose()?;
+            let removal = log.map(|log| removal(&log, answer, self.term_max)).transpose()?;
             self.removals.extend(removal.flatten());
             return Ok(());
         }
@@ -91,7 +103,7 @@ impl Erasure {
             let found = self.logs.binary_search_by(|(log, _)| log.cmp(key));
             if let Some((_, log)) = found.ok().and_then(|found| self.logs.get(found)) {
                 let head = Ok(StoreAnswer::Value(Some(Bytes::clone(head))));
-                self.removals.extend(removal(log, &head)?);
+                self.removals.extend(removal(log, &head, self.term_max)?);
             }
         }
         if more {
@@ -124,6 +136,41 @@ impl Erasure {
     }
 }
 
+/// What asks a store what it has promised for a log, in the space of [`crate::owner::Owner::Journal`].
+#[must_use]
+pub fn ask_head(log: &str) -> StoreOrder {
+    let key = head_key(log);
+    StoreOrder::Read { key }
+}
+
+/// What lowers the promise that a store answered with to `term`; `None` if it promised no term above that. The log's entries stay: of what was
+/// accepted with a higher token nothing is known by this.
+///
+/// # Errors
+/// The store has failed, or what it holds cannot be read.
+pub fn lower_head(log: &str, answer: &Outcome, term: u64) -> Result<Option<StoreOrder>, StoreError> {
+    let head = match answer {
+        Ok(StoreAnswer::Value(None)) => return Ok(None),
+        Ok(StoreAnswer::Value(Some(value))) => Head::parse(value).map_err(|_| StoreError::Corrupt)?,
+        Ok(_) => return Err(StoreError::Corrupt),
+        Err(error) => return Err(*error),
+    };
+    let change = Change::Put {
+        key: head_key(log),
+        value: lowered(head, term).to_bytes(),
+    };
+    let batch = vec![change];
+    Ok((head.promise.term > term).then_some(StoreOrder::Write { batch }))
+}
+
+/// A head that has promised no term above this one.
+fn lowered(head: Head, term: u64) -> Head {
+    Head {
+        promise: head.promise.min(Token::new(term, NUMBER_MAX)),
+        ..head
+    }
+}
+
 /// The first key that stands behind this one.
 fn behind(key: &[u8]) -> Bytes {
     let mut behind = key.to_vec();
@@ -133,7 +180,7 @@ fn behind(key: &[u8]) -> Bytes {
 
 /// Removes all that the store holds of a log, whose head it was asked for. What cannot be read is removed too, and then the store has
 /// promised nothing for this log any more. `None`: it holds nothing.
-fn removal(log: &str, head: &Outcome) -> Result<Option<StoreOrder>, StoreError> {
+fn removal(log: &str, head: &Outcome, term_max: u64) -> Result<Option<StoreOrder>, StoreError> {
     let head = match head {
         Ok(StoreAnswer::Value(None)) => return Ok(None),
         Ok(StoreAnswer::Value(Some(value))) => Head::parse(value).ok(),
@@ -147,7 +194,7 @@ fn removal(log: &str, head: &Outcome) -> Result<Option<StoreOrder>, StoreError> 
             key,
             value: Head {
                 snapshot: None,
-                ..head
+                ..lowered(head, term_max)
             }
             .to_bytes(),
         },
@@ -172,7 +219,6 @@ mod tests {
     use crate::owner::Owner;
     use crate::sharding::remembered_logs;
     use crate::store::memory::MemoryMap;
-    use crate::token::Token;
 
     fn put(map: &mut MemoryMap, key: Bytes, value: Bytes) {
         let batch = vec![Change::Put { key, value }];
@@ -387,5 +433,48 @@ mod tests {
             }
         }
         assert_eq!((single, erasure.ask(), erasure.removals().len()), (3, None, 0));
+    }
+
+    #[test]
+    fn i_100_a_log_that_is_emptied_down_to_a_term_has_promised_no_higher_one() {
+        let absurd = Head {
+            promise: Token::new(u64::MAX >> 16, 1),
+            opener: 9,
+            snapshot: None,
+        };
+        for (term_max, promise) in [(7, Token::new(7, NUMBER_MAX)), (u64::MAX, absurd.promise)] {
+            let mut map = two_logs(absurd.to_bytes());
+            let mut erasure = Erasure::of(one("a")).down_to(term_max);
+            while let Some(question) = erasure.ask() {
+                let answer = map.obey(Owner::Journal.space(), &question);
+                erasure.on_answer(&answer).unwrap();
+            }
+            for order in erasure.removals() {
+                map.obey(Owner::Journal.space(), order).unwrap();
+            }
+            let head = read(&mut map, head_key("a")).unwrap();
+            assert_eq!(Head::parse(&head).unwrap().promise, promise);
+        }
+    }
+
+    #[test]
+    fn i_100_the_promise_of_a_log_is_lowered_and_its_entries_stay() {
+        let head = |term| Head {
+            promise: Token::new(term, 1),
+            opener: 9,
+            snapshot: None,
+        };
+        let mut map = two_logs(head(u64::MAX >> 16).to_bytes());
+        for (log, term, lowers) in [("a", 7, true), ("a", 7, false), ("none", 7, false)] {
+            let answer = map.obey(Owner::Journal.space(), &ask_head(log));
+            let order = lower_head(log, &answer, term).unwrap();
+            assert_eq!(order.is_some(), lowers, "{log}");
+            if let Some(order) = order {
+                map.obey(Owner::Journal.space(), &order).unwrap();
+            }
+        }
+        let lowered = Head::parse(&read(&mut map, head_key("a")).unwrap()).unwrap();
+        assert_eq!(lowered.promise, Token::new(7, NUMBER_MAX));
+        assert!(read(&mut map, item_key("a", Place::Entry(7))).is_some());
     }
 }

@@ -139,6 +139,7 @@ impl Journals {
             return;
         };
         let mut out = Vec::new();
+        replica.set_now(cx.mono());
         replica.on_request(from.clone(), request, &mut out);
         perform_replica(cx, out);
     }
@@ -160,6 +161,7 @@ impl Journals {
         }
         if let Some(replica) = &mut self.replica {
             let mut out = Vec::new();
+            replica.set_now(cx.mono());
             replica.on_stored(report, &mut out);
             perform_replica(cx, out);
         }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 pub use self::requests::{
     Ask, ENTRIES_MAX, LOG_NAME_BYTES_MAX, NUMBER_MAX, PARTS_MAX, POSITION_END, Page, REQUEST_BYTES_MAX,
-    Reply, Request, SNAPSHOT_BYTES_MAX, Said,
+    Reply, Request, SNAPSHOT_BYTES_MAX, Said, TERM_STEP,
 };
 pub use super::state::VOTERS_MAX;
 use super::state::{Claim, Opened, StoreId, Voters, WriterEnd, WriterError};

@@ -6,6 +6,7 @@
 //! asked. What it remembers of a log is a copy of what is durable, and is forgotten whenever a write may have failed.
 
 mod changes;
+mod steps;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -13,12 +14,14 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use self::changes::{accepted, loaded, put_head, replaced};
+use self::steps::Steps;
 use super::layout::{self, Head};
 use super::protocol::{Ask, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
 use super::state::{Place, SnapshotHead, StoreId};
 use crate::store::layout::Damaged;
 use crate::store::rules::admits_opening;
 use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
+use crate::time::Instant;
 use crate::token::Token;
 
 /// Logs whose promises are remembered: those in use on a busy node, some megabytes. Others are read from the store again.
@@ -59,6 +62,7 @@ pub struct Replica<A> {
     waiting_bytes: usize,
     /// The log that was forgotten last.
     forgotten: Arc<str>,
+    now: Instant,
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +72,7 @@ struct Slot<A> {
     work: Option<Work<A>>,
     waiting: VecDeque<(A, Request)>,
     coming: Option<Coming>,
+    steps: Steps,
 }
 
 /// A snapshot of which some parts have come.
@@ -106,7 +111,13 @@ impl<A: Clone> Replica<A> {
             waiting: 0,
             waiting_bytes: 0,
             forgotten: Arc::from(""),
+            now: Instant::ZERO,
         }
+    }
+
+    /// So late it is.
+    pub fn set_now(&mut self, now: Instant) {
+        self.now = now;
     }
 
     /// The store that it keeps everything in.
@@ -144,6 +155,7 @@ impl<A: Clone> Replica<A> {
             work: None,
             waiting: VecDeque::new(),
             coming: None,
+            steps: Steps::default(),
         });
         slot.waiting.push_back((asker, request));
         self.go_on(&log, out);
@@ -229,6 +241,11 @@ impl<A: Clone> Replica<A> {
             opener,
             ..head
         };
+        let now = self.now;
+        let slot = self.slots.get_mut(&request.log);
+        if token > held && !slot.is_some_and(|slot| slot.steps.takes(now, held.term, token.term)) {
+            return self.answer(asker, &request, Said::Refused { held }, out);
+        }
         match &request.ask {
             Ask::Promise => {
                 if admits_opening(held, head.opener, token, opener).is_err() {

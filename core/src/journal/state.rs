@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::protocol::NUMBER_MAX;
 use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
 
@@ -180,8 +181,10 @@ impl Claim {
     #[must_use]
     pub(super) fn above(self, held: Token) -> Option<Token> {
         match self {
-            Self::Term => Some(Token::new(held.term.saturating_add(1), 1)),
-            Self::Count => Some(held.next()),
+            Self::Term => (held.term < NUMBER_MAX).then(|| Token::new(held.term + 1, 1)),
+            // Counts that are used up go on in the next term.
+            Self::Count if held.count < NUMBER_MAX => Some(held.next()),
+            Self::Count => Self::Term.above(held),
             Self::Placed(placement) => placement.reopened(held),
         }
     }

@@ -7,10 +7,11 @@
 
 mod extent;
 mod opening;
+mod refusals;
 mod stages;
 mod words;
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -69,6 +70,10 @@ pub struct Writer {
     keeping: Option<Keeping>,
     /// It was said that the log is nearly full.
     is_nearly_full: bool,
+    /// Replicas that are led to the token in steps, with what they have promised.
+    behind: BTreeMap<StoreId, Token>,
+    /// A replica has promised a term that is out of this opening's reach.
+    is_outreached: bool,
 }
 
 impl Writer {
@@ -87,6 +92,8 @@ impl Writer {
             appending: None,
             keeping: None,
             is_nearly_full: false,
+            behind: BTreeMap::new(),
+            is_outreached: false,
         };
         writer.begin(out);
         writer
@@ -238,7 +245,9 @@ impl Writer {
     }
 
     /// Asks everything again that is not answered: messages are lost, and replicas restart.
-    pub fn repeat(&self, out: &mut Vec<WriterOutput>) {
+    pub fn repeat(&mut self, out: &mut Vec<WriterOutput>) {
+        self.lead_on(out);
+        self.catch_up(out);
         match &self.stage {
             Stage::Opening(_) => self.repeat_opening(out),
             Stage::WritingBack(_) => self.repeat_write_back(out),
@@ -256,6 +265,7 @@ impl Writer {
         if reply.opener != self.settings.opener || !self.settings.stores.contains(&reply.store) {
             return;
         }
+        self.behind.remove(&reply.store);
         match reply.said {
             Said::Refused { held } => self.on_refused(reply.store, reply.id, held, out),
             Said::Page(page) => self.on_page(reply.store, reply.id, page, out),
@@ -319,15 +329,19 @@ impl Writer {
         }
     }
 
-    fn request(&self, store: StoreId, id: u64, ask: Ask) -> WriterOutput {
-        WriterOutput::Ask(Request {
+    fn request(&self, store: StoreId, id: u64, ask: Ask) -> Request {
+        Request {
             log: Arc::clone(&self.settings.log),
             store,
             opener: self.settings.opener,
             id,
             token: self.token,
             ask,
-        })
+        }
+    }
+
+    fn ask(&self, store: StoreId, id: u64, ask: Ask) -> WriterOutput {
+        WriterOutput::Ask(self.request(store, id, ask))
     }
 
     /// Asks the stores that have not answered.
@@ -337,7 +351,7 @@ impl Writer {
             .stores
             .iter()
             .filter(|store| !flight.answered.contains(store));
-        out.extend(missing.map(|store| self.request(*store, flight.id, ask.clone())));
+        out.extend(missing.map(|store| self.ask(*store, flight.id, ask.clone())));
     }
 
     fn repeat_append(&self, out: &mut Vec<WriterOutput>) {
@@ -397,33 +411,6 @@ impl Writer {
             let covers = keeping.snapshot.covers;
             out.push(WriterOutput::Kept { covers });
             self.look_at_room(out);
-        }
-    }
-
-    fn on_refused(&mut self, store: StoreId, id: u64, held: Token, out: &mut Vec<WriterOutput>) {
-        if held.term > NUMBER_MAX || held.count > NUMBER_MAX {
-            return out.push(WriterOutput::Nonsense(store));
-        }
-        self.highest = self.highest.max(held);
-        // An earlier token of this writer is refused because of its own later one: that says nothing.
-        let is_mine = held < self.token || (held == self.token && !self.is_open_question(store, id));
-        if is_mine {
-            return;
-        }
-        let may_take_again =
-            self.settings.claim.above(held).is_some() && self.attempt < self.settings.bounds.attempts_max;
-        match self.stage {
-            Stage::Opening(_) | Stage::WritingBack(_) if may_take_again => {
-                self.attempt += 1;
-                self.stage = Stage::Resting;
-                out.push(WriterOutput::TakeAgain {
-                    attempt: self.attempt,
-                });
-            }
-            Stage::Opening(_) | Stage::WritingBack(_) | Stage::Serving => {
-                self.end(WriterEnd::Fenced { held }, out);
-            }
-            Stage::Resting | Stage::Ended => {}
         }
     }
 

@@ -26,6 +26,10 @@ pub const PARTS_MAX: u32 = ENTRIES_MAX as u32;
 /// No log has so many owners or entries: a number above it is nonsense, and would leave none for anybody else.
 pub const NUMBER_MAX: u64 = u64::MAX >> 16;
 
+/// How far above what a replica has promised a token's term may be. Who finds it further behind leads it there in steps of so many: one node's
+/// word does not take all terms there are.
+pub const TERM_STEP: u64 = 1 << 16;
+
 /// An owner, or who wants to be one, to a replica. All but a promise already given and a read make something durable before
 /// they are answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

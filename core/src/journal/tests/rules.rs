@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::journal::protocol::{
-    Ask, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said,
+    Ask, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said, TERM_STEP,
 };
 use crate::journal::replica::{REQUESTS_MAX, Replica, ReplicaOutput};
 use crate::journal::state::{
@@ -14,6 +14,7 @@ use crate::journal::state::{
 use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, Record, Snapshot, Space, StoreError, StoreReport};
+use crate::time::Instant;
 use crate::token::Token;
 
 const SPACE: Space = Space(9);
@@ -869,4 +870,138 @@ fn parts_of_a_snapshot_weigh_until_the_last_has_come_and_nothing_after() {
         [Said::Kept]
     );
     assert_eq!(bench.replica.waiting(), (0, 0));
+}
+
+#[test]
+fn i_100_counts_that_are_used_up_go_on_in_the_next_term_and_after_the_last_there_is_none() {
+    let last = u64::MAX >> 16;
+    assert_eq!(Claim::Count.above(Token::new(3, last)), Some(Token::new(4, 1)));
+    assert_eq!(
+        Claim::Count.above(Token::new(3, u64::MAX)),
+        Some(Token::new(4, 1))
+    );
+    assert_eq!(Claim::Count.above(Token::new(last, last)), None);
+    assert_eq!(Claim::Term.above(Token::new(last, 1)), None);
+}
+
+#[test]
+fn i_100_a_promise_rises_by_a_step_at_a_time_and_a_few_times_a_second() {
+    let mut bench = Bench::new();
+    let refused = |term| {
+        vec![Said::Refused {
+            held: Token::new(term, 1),
+        }]
+    };
+    assert_eq!(bench.ask(request(1, term(1), Ask::Promise)).len(), 1);
+    let last = term(NUMBER_MAX);
+    assert_eq!(bench.ask(request(9, last, Ask::Promise)), refused(1));
+    assert_eq!(bench.accept(9, last, entry(1, term(1), 1, &["x"])), refused(1));
+    assert_eq!(
+        bench.ask(request(9, term(2 + TERM_STEP), Ask::Promise)),
+        refused(1)
+    );
+    let mut held = 1;
+    for _ in 0..1_000 {
+        let next = term(held + TERM_STEP);
+        if let [Said::Page(_)] = bench.ask(request(9, next, Ask::Promise))[..] {
+            held = next.term;
+        }
+    }
+    assert_eq!(held, 1 + 16 * TERM_STEP, "in one second");
+    assert!(u128::from(NUMBER_MAX / (16 * TERM_STEP)) > 8 * 365 * 24 * 3_600);
+    // The next term is anybody's at any time.
+    assert!(matches!(
+        bench.ask(request(2, term(held + 1), Ask::Promise))[..],
+        [Said::Page(_)]
+    ));
+    bench.replica.set_now(Instant::from_micros(1_000_000));
+    assert!(matches!(
+        bench.ask(request(2, term(held + TERM_STEP), Ask::Promise))[..],
+        [Said::Page(_)]
+    ));
+}
+
+/// Three replicas that have promised these terms, and how many repetitions an opening takes, at most 60; one replica may say anything.
+fn openings(terms: [u64; 3], claim: Claim, liar: Option<Token>) -> Option<(u64, Writer)> {
+    let mut benches = [1, 2, 3].map(|store| Bench {
+        replica: Replica::new(StoreId(store), BOUNDS.page_bytes),
+        disk: MemoryMap::new(),
+    });
+    for (second, (bench, promised)) in (1..).zip(benches.iter_mut().zip(terms)) {
+        let mut at = 0;
+        while at < promised {
+            at = promised.min(at + TERM_STEP);
+            bench.replica.set_now(Instant::from_micros(at * 1_000_000));
+            let store = bench.replica.store();
+            bench.ask(Request {
+                store,
+                ..request(99 + second, term(at), Ask::Promise)
+            });
+        }
+    }
+    let mut out = Vec::new();
+    let mut writer = Writer::open(settings(claim), &mut out);
+    for round in 0..60 {
+        while !out.is_empty() {
+            for output in core::mem::take(&mut out) {
+                match output {
+                    WriterOutput::Ask(asked) => {
+                        let at = usize::try_from(asked.store.0).unwrap() - 1;
+                        let lie = liar.filter(|_| at == 2);
+                        let said = match lie {
+                            Some(held) => vec![Said::Refused { held }],
+                            None => benches[at].ask(asked.clone()),
+                        };
+                        for said in said {
+                            writer.on_reply(answer(&asked, said), &mut out);
+                        }
+                    }
+                    WriterOutput::TakeAgain { .. } => writer.take_again(&mut out),
+                    WriterOutput::Opened(_) => return Some((round, writer)),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        for bench in &mut benches {
+            bench
+                .replica
+                .set_now(Instant::from_micros((1 << 40) + round * 1_000_000));
+        }
+        writer.repeat(&mut out);
+    }
+    None
+}
+
+#[test]
+fn i_100_replicas_that_are_far_behind_are_led_to_a_token_and_an_owner_to_theirs() {
+    let far = 5 * TERM_STEP + 7;
+    let (rounds, writer) = openings([0, 0, far], Claim::Placed(Token::new(far, 3)), None).expect("it opens");
+    assert_eq!(writer.token(), Token::new(far, 3).opened());
+    assert!(rounds <= 12, "{rounds}");
+    let (rounds, writer) = openings([far, far, 0], Claim::Term, None).expect("it opens");
+    assert!(writer.token().term > far && writer.token().term < far + 3 * TERM_STEP);
+    assert!(rounds <= 12, "{rounds}");
+    let (rounds, _) = openings([0, 0, 0], Claim::Placed(Token::new(40_000, 1)), None).expect("it opens");
+    assert_eq!(rounds, 0, "terms that clusters have are within one step");
+}
+
+#[test]
+fn i_100_a_replica_that_names_the_last_token_is_outvoted() {
+    let last = Token::new(NUMBER_MAX, NUMBER_MAX);
+    for claim in [Claim::Term, Claim::Count, Claim::Placed(Token::new(2, 1))] {
+        let (rounds, mut writer) = openings([1, 1, 0], claim, Some(last)).expect("it opens");
+        assert!(
+            rounds == 0 && writer.token().term < 5,
+            "{claim:?}: {}",
+            writer.token()
+        );
+        let mut out = Vec::new();
+        writer.append(0, vec![bytes("x")], &mut out).unwrap();
+        let asks = asked(&mut out);
+        writer.on_reply(answer(&asks[2], Said::Refused { held: last }), &mut out);
+        for request in &asks[..2] {
+            writer.on_reply(answer(request, Said::Accepted), &mut out);
+        }
+        assert!(matches!(out[..], [WriterOutput::Appended { last: 1 }]), "{out:?}");
+    }
 }

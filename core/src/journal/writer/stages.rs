@@ -13,6 +13,8 @@ impl Writer {
     pub(super) fn begin(&mut self, out: &mut Vec<WriterOutput>) {
         let id = self.next_id();
         self.stage = Stage::Opening(Opening::new(id));
+        self.behind.clear();
+        self.is_outreached = false;
         self.repeat_opening(out);
     }
 
@@ -22,7 +24,7 @@ impl Writer {
         };
         for store in self.settings.stores.iter() {
             if let Some((id, ask)) = opening.question(*store) {
-                out.push(self.request(*store, id, ask));
+                out.push(self.ask(*store, id, ask));
             }
         }
     }
@@ -38,7 +40,7 @@ impl Writer {
             Step::Nonsense => out.push(WriterOutput::Nonsense(store)),
             Step::ReadOn(ask) => {
                 self.last_id = next_id;
-                out.push(self.request(store, next_id, ask));
+                out.push(self.ask(store, next_id, ask));
             }
             Step::Done => {
                 if opening.done() >= quorum {
