@@ -13,7 +13,7 @@ use super::state::key::Key;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, wall_ms};
 use crate::ddata::Cx;
-use crate::ddata::crdt::{DataType, MergeError};
+use crate::ddata::crdt::{CLAIM_MAX, DataType, MergeError};
 use crate::ident::UniqueAddress;
 use crate::reject;
 use crate::time::Instant;
@@ -48,15 +48,25 @@ impl Rejection {
 }
 
 impl Replicator {
-    /// Merges what another replica, or the store, holds. `Ok` says whether anything changed here.
+    /// Merges what another replica holds, or, `from` nobody, the store. `Ok` says whether anything changed here.
     pub(super) fn merge_in(
         &mut self,
         cx: &mut Cx<'_>,
+        from: Option<&UniqueAddress>,
         key: &Key,
         mut envelope: Envelope,
         used: Instant,
     ) -> Result<bool, Rejection> {
         check_envelope(cx, key, &envelope)?;
+        if let Some(from) = from {
+            check_numbers(cx, from, key, &envelope)?;
+        }
+        // How many changes this node has logged, nobody else knows better.
+        if let Some(upto) = envelope.deltas.remove(cx.me())
+            && self.log.last() > 0
+        {
+            envelope.deltas.insert(cx.me().clone(), upto.min(self.log.last()));
+        }
         let view = Arc::clone(cx.view());
         let is_dead = |_: &UniqueAddress, owner: &UniqueAddress| is_abandoned(&view, owner);
         envelope.abandon_pruning(is_dead);
@@ -73,7 +83,7 @@ impl Replicator {
             if incoming > merged_bytes_max(cx) {
                 return Err(Rejection::TooLarge { key: key.clone() });
             }
-            self.minting_knows(key, &envelope)?;
+            self.mint_above(cx, key, &envelope)?;
             envelope.add_seen(cx.me());
             self.changed(cx, key, envelope, incoming, used);
             return Ok(true);
@@ -82,7 +92,7 @@ impl Replicator {
         if envelope.data.is_some() && entry.envelope.is_deleted() {
             return Ok(false);
         }
-        self.minting_knows(key, &envelope)?;
+        self.mint_above(cx, key, &envelope)?;
         let mut held = self.entries.take(key).unwrap_or_else(Envelope::deleted);
         // A value that may pass a limit is merged beside the one that is held, so that it can be left.
         let may_pass = bytes + incoming > merged_bytes_max(cx)
@@ -188,15 +198,25 @@ impl Replicator {
         }
     }
 
-    /// A value that names dots of this node which it never minted is forged, or of a life that was not ended properly.
-    fn minting_knows(&self, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
+    /// A value may name dots of this node that it never minted, as an earlier life of it or a liar made them. What it mints from here on is
+    /// above them: others that hold them would take it for removed.
+    fn mint_above(&mut self, cx: &mut Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
         let data = envelope.data.as_ref();
         let claimed = data.map_or(0, |data| data.highest_version_of(self.minting.me()));
+        self.skip_to(cx, key, claimed)
+    }
+
+    /// The same of a version that a value or a change names.
+    pub(super) fn skip_to(&mut self, cx: &mut Cx<'_>, key: &Key, claimed: u64) -> Result<(), Rejection> {
         let own = self.minting.minted();
-        if claimed > own {
+        if claimed <= own {
+            return Ok(());
+        }
+        if !self.minting.skip_to(claimed) {
             let key = key.clone();
             return Err(Rejection::Forged { key, claimed, own });
         }
+        cx.counters().versions_skipped += 1;
         Ok(())
     }
 
@@ -248,6 +268,45 @@ fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rej
     // A stamp from the future would win over every write to come (I-68).
     data.check_stamps(wall_ms(cx), skew_ms(cx))
         .map_err(|ahead| Rejection::stamp(key, ahead))
+}
+
+/// Numbers that only grow, in a value that a peer holds. Versions of somebody else far beyond what anybody makes leave that one none; ends of
+/// markers far ahead end those of all nodes that are removed later.
+fn check_numbers(cx: &Cx<'_>, from: &UniqueAddress, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
+    if let Some(data) = &envelope.data {
+        check_versions(cx, from, data.nodes_above(CLAIM_MAX))?;
+    }
+    let settings = &cx.config().ddata;
+    let life = settings
+        .pruning_marker_time_to_live
+        .max(settings.durable_pruning_marker_time_to_live);
+    let life_ms = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+    let now = cx.now().unix_ms.saturating_add(skew_ms(cx).unsigned_abs());
+    let ends = envelope.pruning.values().map(|marker| match marker {
+        Pruning::Performed { obsolete_at_ms } => *obsolete_at_ms,
+        Pruning::Initialized { .. } => 0,
+    });
+    let last = ends.max().unwrap_or(0).max(envelope.settled_ms);
+    // Others may have markers live longer, and clocks that jumped.
+    let ahead_ms = last.saturating_sub(now.saturating_add(life_ms.saturating_mul(2)));
+    if ahead_ms > 0 {
+        let key = key.clone();
+        return Err(Rejection::StampAhead { key, ahead_ms });
+    }
+    Ok(())
+}
+
+/// Whether the nodes of these versions, beyond [`CLAIM_MAX`], may have them: only the node itself is believed, as long as it is a member.
+pub(super) fn check_versions<'n>(
+    cx: &Cx<'_>,
+    from: &UniqueAddress,
+    mut nodes: impl Iterator<Item = &'n UniqueAddress>,
+) -> Result<(), Rejection> {
+    let is_forged = |node: &UniqueAddress| node != from && cx.view().member(node).is_some();
+    if nodes.any(is_forged) {
+        return Err(Rejection::OutOfRange { what: "version" });
+    }
+    Ok(())
 }
 
 /// How far ahead stamps may be.

@@ -82,6 +82,11 @@ impl DeltaLog {
         }
     }
 
+    /// The number of the last change.
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.logs.is_empty()
     }

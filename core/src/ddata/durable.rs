@@ -187,7 +187,8 @@ impl Replicator {
             let Ok((key, envelope)) = wire::decode_stored(value, &cx.config().ddata.custom_types) else {
                 return self.on_store_lost(cx);
             };
-            if **stored_key != *key_bytes(&key) || self.merge_in(cx, &key, envelope, cx.mono()).is_err() {
+            if **stored_key != *key_bytes(&key) || self.merge_in(cx, None, &key, envelope, cx.mono()).is_err()
+            {
                 return self.on_store_lost(cx);
             }
         }

@@ -51,7 +51,7 @@ impl Replicator {
                 }
                 None => *merged = Some(envelope.clone()),
             }
-            if let Err(rejection) = self.merge_in(cx, &key, envelope, cx.mono()) {
+            if let Err(rejection) = self.merge_in(cx, Some(from), &key, envelope, cx.mono()) {
                 Self::reject(cx, from, rejection);
             }
         }
@@ -66,7 +66,7 @@ impl Replicator {
         key: &Key,
         envelope: Envelope,
     ) {
-        match self.merge_in(cx, key, envelope, cx.mono()) {
+        match self.merge_in(cx, Some(from), key, envelope, cx.mono()) {
             Ok(_) => self.confirm(cx, from, operation, key),
             Err(rejection) => {
                 let reason = rejection.as_nack();
@@ -78,7 +78,7 @@ impl Replicator {
 
     pub(super) fn on_repair(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, key: &Key, envelope: Envelope) {
         cx.counters().repairs_received += 1;
-        if let Err(rejection) = self.merge_in(cx, key, envelope, cx.mono()) {
+        if let Err(rejection) = self.merge_in(cx, Some(from), key, envelope, cx.mono()) {
             Self::reject(cx, from, rejection);
         }
     }

@@ -189,7 +189,7 @@ impl Replicator {
                 continue;
             }
             let theirs = send_back.then(|| super::entries::digest_of(&envelope));
-            match self.merge_in(cx, &key, envelope, used) {
+            match self.merge_in(cx, Some(from), &key, envelope, used) {
                 Ok(_) => {}
                 Err(rejection) => Self::reject(cx, from, rejection),
             }

@@ -5,8 +5,8 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::admission::{merged_bytes_max, skew_ms};
-use super::crdt::{Custom, Data, Delta, MergeError};
+use super::admission::{check_versions, merged_bytes_max, skew_ms};
+use super::crdt::{CLAIM_MAX, Custom, Data, Delta, MergeError};
 use super::gossip::split;
 use super::measure::{delta_len, envelope_len, version_len};
 use super::protocol::{Body, DELTAS_PER_ENTRY_MAX, DeltaEntry, Nack, Rejection};
@@ -107,6 +107,8 @@ impl Replicator {
             delta
                 .check_stamps(now_ms, skew_ms)
                 .map_err(|ahead| Rejection::stamp(key, ahead))?;
+            check_versions(cx, from, delta.nodes_above(CLAIM_MAX))?;
+            self.skip_to(cx, key, delta.highest_version_of(cx.me()))?;
         }
         let held = self.entries.get(key);
         let (current, settled_ms, bytes) = held.map_or((0, 0, 0), |held| {
@@ -118,7 +120,8 @@ impl Replicator {
                 held.envelope.pruning.get(from),
                 Some(Pruning::Initialized { .. } | Pruning::Performed { .. })
             );
-            if held.envelope.is_deleted() || is_pruned || entry.upto <= current {
+            // What seems to be known is joined all the same, which changes nothing if it is: that it is, others may have said falsely.
+            if held.envelope.is_deleted() || is_pruned {
                 return Ok(Outcome::Known);
             }
         }
@@ -191,7 +194,8 @@ impl Replicator {
                 None => Err(Rejection::TooLarge { key: key.clone() }),
             };
         }
-        envelope.deltas.insert(from.clone(), entry.upto);
+        let known = envelope.deltas.entry(from.clone()).or_default();
+        *known = entry.upto.max(*known);
         if changed {
             self.changed(cx, key, envelope, exact, cx.mono());
             self.note_on_its_way(cx, key);

@@ -190,6 +190,12 @@ impl Context {
             .map_or(0, |index| self.seen[usize::from(index.0)].highest())
     }
 
+    /// Nodes of which a higher version was seen.
+    pub(super) fn nodes_above(&self, version: u64) -> impl Iterator<Item = &UniqueAddress> {
+        let above = self.seen.iter().filter(move |seen| seen.highest() > version);
+        above.map(|seen| &seen.node)
+    }
+
     /// How many ranges lie above gaps.
     pub(crate) fn cloud(&self) -> usize {
         self.seen.iter().map(|seen| seen.later.len()).sum()

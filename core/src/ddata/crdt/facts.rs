@@ -1,8 +1,9 @@
 //! Facts about a value that the replicator asks for before it accepts or sends it. Never changes anything. Spec: sharding
 //! 1.12, reliability I-68.
 
+use super::context::Context;
 use super::data::{FutureStamp, check_stamp};
-use super::{Data, DataType, Op};
+use super::{Data, DataType, Delta, Op};
 use crate::ident::UniqueAddress;
 
 impl Data {
@@ -67,40 +68,71 @@ impl Data {
         check_stamp(self.newest_stamp(), now_ms, skew_ms_max)
     }
 
-    /// The highest version of a dot of `node` that the value has seen. A peer's value that claims more of this node than
-    /// [`Minting::minted`](super::Minting::minted) is forged.
+    /// The highest version of a dot of `node` that the value has seen. A peer's value may claim more of this node than
+    /// [`Minting::minted`](super::Minting::minted): it is forged then, or of a life of which nothing else is left.
     #[must_use]
     pub fn highest_version_of(&self, node: &UniqueAddress) -> u64 {
+        self.context().map_or(0, |context| context.highest(node))
+    }
+
+    /// Nodes of which the value has seen a higher version than `version`.
+    pub(crate) fn nodes_above(&self, version: u64) -> impl Iterator<Item = &UniqueAddress> {
+        self.context()
+            .into_iter()
+            .flat_map(move |context| context.nodes_above(version))
+    }
+
+    /// What a value with dots has seen.
+    fn context(&self) -> Option<&Context> {
         match self {
-            Self::OrSet(held) => held.0.context.highest(node),
-            Self::OrMap(held) => held.map.context.highest(node),
-            Self::OrMultiMap(held) => held.0.context.highest(node),
-            Self::PnCounterMap(held) => held.0.context.highest(node),
-            Self::LwwMap(held) => held.0.context.highest(node),
+            Self::OrSet(held) => Some(&held.0.context),
+            Self::OrMap(held) => Some(&held.map.context),
+            Self::OrMultiMap(held) => Some(&held.0.context),
+            Self::PnCounterMap(held) => Some(&held.0.context),
+            Self::LwwMap(held) => Some(&held.0.context),
             Self::GCounter(_)
             | Self::PnCounter(_)
             | Self::GSet(_)
             | Self::LwwRegister(_)
             | Self::Flag(_)
-            | Self::Custom(_) => 0,
+            | Self::Custom(_) => None,
         }
     }
 
     /// How many ranges of dots wait above gaps; 0 once everything has been seen.
     #[must_use]
     pub fn cloud(&self) -> usize {
+        self.context().map_or(0, Context::cloud)
+    }
+}
+
+impl Delta {
+    /// The highest version of a dot of `node` that the change has seen.
+    #[must_use]
+    pub(crate) fn highest_version_of(&self, node: &UniqueAddress) -> u64 {
+        self.context().map_or(0, |context| context.highest(node))
+    }
+
+    /// Nodes of which the change has seen a higher version than `version`.
+    pub(crate) fn nodes_above(&self, version: u64) -> impl Iterator<Item = &UniqueAddress> {
+        self.context()
+            .into_iter()
+            .flat_map(move |context| context.nodes_above(version))
+    }
+
+    fn context(&self) -> Option<&Context> {
         match self {
-            Self::OrSet(held) => held.0.context.cloud(),
-            Self::OrMap(held) => held.map.context.cloud(),
-            Self::OrMultiMap(held) => held.0.context.cloud(),
-            Self::PnCounterMap(held) => held.0.context.cloud(),
-            Self::LwwMap(held) => held.0.context.cloud(),
+            Self::OrSet(delta) => Some(&delta.0.part.context),
+            Self::OrMap(delta) => Some(&delta.map.part.context),
+            Self::OrMultiMap(delta) => Some(&delta.0.part.context),
+            Self::PnCounterMap(delta) => Some(&delta.0.part.context),
+            Self::LwwMap(delta) => Some(&delta.0.part.context),
             Self::GCounter(_)
             | Self::PnCounter(_)
             | Self::GSet(_)
             | Self::LwwRegister(_)
             | Self::Flag(_)
-            | Self::Custom(_) => 0,
+            | Self::Custom(_) => None,
         }
     }
 }

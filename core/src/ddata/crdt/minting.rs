@@ -7,6 +7,10 @@ use crate::ident::{Address, UniqueAddress};
 /// Highest version of a dot. Eight bytes hold more; the highest bit stays free so that a range's end can be counted past.
 pub const VERSION_MAX: u64 = (1 << 63) - 1;
 
+/// Highest version of a member's dots that is believed of anybody but that member: what it has not minted it goes above, and half of all
+/// versions are left to it then.
+pub(crate) const CLAIM_MAX: u64 = VERSION_MAX / 2;
+
 /// A host that resolves nowhere.
 const NOBODY_HOST: &str = "-";
 const NOBODY_PORT: u16 = 1;
@@ -75,6 +79,17 @@ impl Minting {
     #[must_use]
     pub const fn now_ms(&self) -> i64 {
         if self.now_ms == i64::MIN { 0 } else { self.now_ms }
+    }
+
+    /// Somebody says that versions up to this one were minted: what is minted from here on is above them. Whether it can be.
+    pub(crate) const fn skip_to(&mut self, claimed: u64) -> bool {
+        if claimed > CLAIM_MAX && claimed > self.minted {
+            return false;
+        }
+        if claimed > self.minted {
+            self.minted = claimed;
+        }
+        true
     }
 
     /// Whether an operation may mint for a value whose highest version of this node is `known`. A value that names more

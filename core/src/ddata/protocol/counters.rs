@@ -18,6 +18,8 @@ counters! {
     pub answers_late,
     pub repairs_sent,
     pub repairs_received,
+    /// Times that somebody named versions of this node which it had not minted, and that it went above them.
+    pub versions_skipped,
     pub keys_expired,
     pub pruned,
     pub store_failures,

@@ -4,13 +4,18 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::super::crdt::{Clock, Data, DataType, LwwRegisterOp, MergeError, Minting, Op};
+use core::time::Duration;
+
+use super::super::crdt::{
+    Clock, Data, DataType, LwwRegisterOp, MergeError, Minting, Op, PnCounter, PnCounterOp, Tallies, Tally, VERSION_MAX,
+};
 use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
 use super::super::state::consistency::Consistency::Local;
 use super::super::state::{Digest, Envelope, Pruning};
 use super::world::{SECOND, World, add, add_for_good, increment, key};
 use crate::bytes::WireError;
 use crate::fixture::node;
+use crate::ident::UniqueAddress;
 use crate::message::Message;
 use crate::wire;
 
@@ -192,19 +197,173 @@ fn i_68_a_stamp_of_the_future_is_refused_and_counted() {
     assert_eq!(world.peers[0].machine.keys().count(), 1);
 }
 
+/// A value with an element that a node added when it had minted so many versions.
+fn minted(by: &UniqueAddress, versions: u64) -> Envelope {
+    let (mut data, op) = add("x");
+    data.apply(&op, &mut Minting::resume(by.clone(), versions))
+        .unwrap();
+    Envelope::new(data)
+}
+
+fn highest(world: &World, index: usize, of: &UniqueAddress) -> u64 {
+    let data = world.peers[index].machine.get(&key("a"));
+    data.map_or(0, |data| data.highest_version_of(of))
+}
+
 #[test]
-fn a_value_that_claims_changes_of_mine_that_i_never_made_is_refused() {
+fn i_100_versions_of_mine_that_i_never_minted_are_gone_above_and_the_last_ones_are_refused() {
+    let mut world = World::new(3, |_| {});
+    let me = world.peers[0].fixture.me.clone();
+    say(&mut world, gossip("a", minted(&me, 1 << 61)));
+    assert_eq!(world.peers[0].fixture.stats.ddata.versions_skipped, 1);
+    world.update(0, "a", add("y"), Local);
+    world.run(Duration::from_secs(30));
+    world.assert_equal();
+    assert_eq!(
+        highest(&world, 2, &me),
+        (1 << 61) + 2,
+        "what I add is above the lie, everywhere"
+    );
+    say(&mut world, gossip("a", minted(&me, VERSION_MAX - (1 << 40))));
+    assert!(matches!(
+        world.rejections(0)[..],
+        [Rejection::OutOfRange { what: "version" } | Rejection::Forged { .. }]
+    ));
+    world.update(0, "a", add("z"), Local);
+    assert_eq!(highest(&world, 0, &me), (1 << 61) + 3);
+}
+
+#[test]
+fn i_100_a_change_that_names_versions_of_mine_leaves_me_versions() {
     let mut world = World::new(2, |_| {});
     let me = world.peers[0].fixture.me.clone();
     let (mut data, op) = add("x");
-    data.apply(&op, &mut Minting::resume(me, 1 << 40)).unwrap();
-    say(&mut world, gossip("a", Envelope::new(data)));
-    assert!(matches!(
-        world.rejections(0)[..],
-        [Rejection::Forged { own: 0, .. }]
-    ));
-    world.update(0, "a", add("y"), Local);
-    assert!(world.peers[0].machine.get(&key("a")).is_some());
+    let delta = data.apply(&op, &mut Minting::resume(me.clone(), 1 << 50));
+    let entry = DeltaEntry {
+        settled_ms: 0,
+        key: key("a"),
+        after: 0,
+        upto: 1,
+        deltas: Vec::from([delta.unwrap().into_delta().unwrap()]),
+    };
+    let (operation, entries) = (None, Vec::from([entry]));
+    say(&mut world, Body::Deltas { operation, entries });
+    let token = world.update(0, "a", add("y"), Local);
+    assert_eq!(highest(&world, 0, &me), (1 << 50) + 2);
+    assert!(!world.is_open(0, token));
+}
+
+#[test]
+fn i_100_the_last_versions_of_a_member_are_believed_of_itself_alone() {
+    let mut world = World::new(3, |_| {});
+    let third = world.peers[2].fixture.me.clone();
+    let (liar, gone) = (world.peers[1].fixture.me.clone(), node("gone", 77));
+    let last = VERSION_MAX - (1 << 40);
+    say(&mut world, gossip("a", minted(&third, last)));
+    assert_eq!(world.rejections(0), [Rejection::OutOfRange { what: "version" }]);
+    assert_eq!(highest(&world, 0, &third), 0);
+    say(&mut world, gossip("a", minted(&liar, last)));
+    say(&mut world, gossip("a", minted(&gone, last)));
+    assert_eq!(highest(&world, 0, &liar), last + 1, "its own are its own affair");
+    assert_eq!(highest(&world, 0, &gone), last + 1, "nobody needs any of them");
+    assert_eq!(world.rejections(0).len(), 1);
+}
+
+#[test]
+fn i_100_changes_that_others_say_are_known_are_joined_all_the_same() {
+    let mut world = World::new(3, |_| {});
+    let third = world.peers[2].fixture.me.clone();
+    let mut envelope = Envelope::new(value(increment(1), 2));
+    envelope.deltas = BTreeMap::from([(third.clone(), u64::MAX)]);
+    say(&mut world, gossip("a", envelope));
+    let (mut data, op) = increment(7);
+    let applied = data.apply(&op, &mut Minting::new(third.clone())).unwrap();
+    let entry = DeltaEntry {
+        settled_ms: 0,
+        key: key("a"),
+        after: 0,
+        upto: 1,
+        deltas: Vec::from([applied.into_delta().unwrap()]),
+    };
+    let to_uid = world.peers[0].fixture.me.uid();
+    let body = Body::Deltas {
+        operation: Some(3),
+        entries: Vec::from([entry]),
+    };
+    let weight = 0;
+    world.with(0, |machine, cx| {
+        machine.on_message(cx, &third, Msg { to_uid, body, weight })
+    });
+    assert_eq!(world.count(0, "a"), 8, "acknowledged, so it is here");
+    let acks = world
+        .sent
+        .iter()
+        .filter(|(_, to, body)| *to == 2 && *body == Body::WriteAck { operation: 3 });
+    assert_eq!(acks.count(), 1);
+}
+
+#[test]
+fn i_100_how_many_changes_i_have_logged_nobody_tells_me() {
+    let mut world = World::new(2, |_| {});
+    let me = world.peers[0].fixture.me.clone();
+    world.update(0, "a", increment(1), Local);
+    let mut envelope = Envelope::new(value(increment(1), 2));
+    envelope.deltas = BTreeMap::from([(me, u64::MAX)]);
+    say(&mut world, gossip("a", envelope));
+    world.update(0, "a", increment(1), Local);
+    world.run(Duration::from_secs(30));
+    let deltas = world.sent.iter().filter_map(|(from, _, body)| match body {
+        Body::Deltas { entries, .. } if *from == 0 => Some(entries),
+        _ => None,
+    });
+    assert!(deltas.flatten().all(|entry| entry.after < entry.upto));
+    world.assert_equal();
+}
+
+#[test]
+fn i_100_ends_of_markers_far_ahead_are_refused() {
+    let mut world = World::new(2, |_| {});
+    let mut settled = Envelope::new(value(increment(1), 2));
+    settled.settled_ms = u64::MAX;
+    say(&mut world, gossip("a", settled));
+    let mut performed = Envelope::new(value(increment(1), 2));
+    let obsolete_at_ms = u64::MAX;
+    performed.pruning = BTreeMap::from([(node("gone", 5), Pruning::Performed { obsolete_at_ms })]);
+    say(&mut world, gossip("a", performed));
+    assert_eq!(world.rejections(0).len(), 2);
+    assert!(
+        world
+            .rejections(0)
+            .iter()
+            .all(|rejection| matches!(rejection, Rejection::StampAhead { .. }))
+    );
+    assert_eq!(world.peers[0].machine.keys().count(), 0);
+}
+
+#[test]
+fn i_100_a_total_at_its_end_stays_there_and_the_others_count_on() {
+    let mut world = World::new(2, |_| {});
+    let liar = Minting::new(node("n1", 2));
+    let mut data = Data::empty(DataType::PnCounter).unwrap();
+    let tally = Tally {
+        up: 0,
+        down: u128::MAX,
+    };
+    let tallies = Tallies::from_sorted(Vec::from([(liar.me().clone(), tally)])).unwrap();
+    data.merge(&Data::PnCounter(PnCounter::from_tallies(tallies)))
+        .unwrap();
+    say(&mut world, gossip("c", Envelope::new(data)));
+    let up = || {
+        let op = Op::PnCounter(PnCounterOp::Increment(u64::MAX));
+        (Data::empty(DataType::PnCounter).unwrap(), op)
+    };
+    world.update(0, "c", up(), Local);
+    world.update(0, "c", up(), Local);
+    let Some(Data::PnCounter(counter)) = world.peers[0].machine.get(&key("c")).map(Arc::as_ref) else {
+        panic!("it is there");
+    };
+    assert_eq!(counter.value(), i128::MIN);
+    assert_eq!(counter.len(), 2);
 }
 
 #[test]
