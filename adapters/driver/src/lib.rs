@@ -108,7 +108,7 @@ pub use signals::{ShutdownSignal, shutdown_signal};
 pub use singleton::{Singleton, SingletonBuilder};
 pub use stats::{HostStats, KindState, LinkState, LinkStats, NodeStats};
 pub use store::{
-    MemoryStore, RemovalError, SharedMemoryStore, Store, StoreFault, StoreScope, new_store_id,
+    MemoryStore, RemovalError, SharedMemoryStore, Store, StoreFault, StoreScope, lower_terms, new_store_id,
     remove_coordinator_state, remove_remembered_entities,
 };
 pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};

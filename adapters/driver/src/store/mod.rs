@@ -14,7 +14,7 @@ use std::io;
 pub(crate) use access::StoreAccess;
 pub(crate) use clerk::Stores;
 pub use memory::{MemoryStore, new_store_id};
-pub use removal::{RemovalError, remove_coordinator_state, remove_remembered_entities};
+pub use removal::{RemovalError, lower_terms, remove_coordinator_state, remove_remembered_entities};
 pub use shared_memory::SharedMemoryStore;
 
 use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};

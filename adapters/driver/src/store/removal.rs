@@ -1,9 +1,11 @@
-//! Removes what coordinators have stored, and which entities are remembered, from a store that no node uses. Spec: sharding 1.9.
+//! Removes what coordinators have stored, and which entities are remembered, from a store that no node uses, and lowers terms that no cluster
+//! can have taken. Spec: sharding 1.9; reliability I-100.
 
-use quorate_core::journal::erasure::Erasure;
+use quorate_core::journal::erasure::{Erasure, ask_head, lower_head};
 use quorate_core::owner::Owner;
 use quorate_core::sharding::{coordinator_log, remembered_logs};
-use quorate_core::store::{LogName, Outcome, Space, StoreError, StoreOrder};
+use quorate_core::singleton::{ask_promise, lower_promise};
+use quorate_core::store::{Outcome, Space, StoreError, StoreOrder};
 
 use super::{Store, StoreFault};
 
@@ -61,7 +63,7 @@ pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Resul
     store.open_unused().map_err(RemovalError::NotOpened)?;
     let mut removed = Vec::new();
     for kind in kinds {
-        if erase(store, kind, [coordinator_log(kind)])? {
+        if erase(store, kind, Erasure::of([coordinator_log(kind)]))? {
             removed.push((*kind).to_owned());
         }
     }
@@ -92,24 +94,78 @@ pub fn remove_remembered_entities(
     store.open_unused().map_err(RemovalError::NotOpened)?;
     let mut removed = Vec::new();
     for kind in kinds {
-        if erase(store, kind, remembered_logs(kind))? {
+        if erase(store, kind, Erasure::of(remembered_logs(kind)))? {
             removed.push((*kind).to_owned());
         }
     }
     Ok(removed)
 }
 
-/// Empties these logs; whether the store held anything of them.
-fn erase(
+/// Lowers the terms that one node's store has promised above `term` to it: of these singletons, of these logs, whose entries stay, and of the
+/// coordinators of these kinds, whose homes are removed by that as [`remove_coordinator_state`] does. Says of which of them the store had promised higher ones. For a store that
+/// holds a term which no cluster can have taken, so that none is left (`TermsUsedUp`, `docs/limits.md`): `term` is the highest that an
+/// instance or a coordinator really had, which the logs of the nodes say. Then the next one has a higher one.
+///
+/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]. What instances write to may hold a token of
+/// the absurd term as well, and refuses all lower ones until that is lowered there.
+///
+/// ```
+/// use quorate_driver::{MemoryStore, lower_terms};
+///
+/// let mut store = MemoryStore::new(); // in earnest: Redb::open("/var/lib/orders/node.redb")?
+/// assert!(lower_terms(&mut store, 17, &["billing"], &["cart"], &[])?.is_empty());
+/// # Ok::<(), quorate_driver::RemovalError>(())
+/// ```
+///
+/// # Errors
+/// [`RemovalError`]; it may be done again.
+pub fn lower_terms(
     store: &mut impl Store,
-    kind: &str,
-    logs: impl IntoIterator<Item = LogName>,
-) -> Result<bool, RemovalError> {
+    term: u64,
+    singletons: &[&str],
+    kinds: &[&str],
+    logs: &[&str],
+) -> Result<Vec<String>, RemovalError> {
+    store.open_unused().map_err(RemovalError::NotOpened)?;
+    let mut lowered = Vec::new();
+    for name in singletons {
+        let refused = |error| RemovalError::Refused {
+            kind: (*name).to_owned(),
+            error,
+        };
+        let mut ask = |order| one(store, name, (Owner::Singleton.space(), order));
+        let held = ask(ask_promise(name))?;
+        if let Some(order) = lower_promise(name, &held, term).map_err(refused)? {
+            ask(order)?.map_err(refused)?;
+            lowered.push((*name).to_owned());
+        }
+    }
+    for name in logs {
+        let refused = |error| RemovalError::Refused {
+            kind: (*name).to_owned(),
+            error,
+        };
+        let mut ask = |order| one(store, name, (Owner::Journal.space(), order));
+        let held = ask(ask_head(name))?;
+        if let Some(order) = lower_head(name, &held, term).map_err(refused)? {
+            ask(order)?.map_err(refused)?;
+            lowered.push((*name).to_owned());
+        }
+    }
+    for kind in kinds {
+        if erase(store, kind, Erasure::of([coordinator_log(kind)]).down_to(term))? {
+            lowered.push((*kind).to_owned());
+        }
+    }
+    Ok(lowered)
+}
+
+/// Empties these logs; whether the store held anything of them.
+fn erase(store: &mut impl Store, kind: &str, mut erasure: Erasure) -> Result<bool, RemovalError> {
     let refused = |error| RemovalError::Refused {
         kind: kind.to_owned(),
         error,
     };
-    let mut erasure = Erasure::of(logs);
     while let Some(question) = erasure.ask() {
         for answer in all(store, kind, &[question])? {
             erasure.on_answer(&answer).map_err(refused)?;
@@ -121,6 +177,24 @@ fn erase(
         }
     }
     Ok(!erasure.removals().is_empty())
+}
+
+/// What the store says to this.
+fn one(
+    store: &mut impl Store,
+    name: &str,
+    (space, order): (Space, StoreOrder),
+) -> Result<Outcome, RemovalError> {
+    let fault = |fault| RemovalError::Fault {
+        kind: name.to_owned(),
+        fault,
+    };
+    let outcomes = store.commit(&[(space, &order)]).map_err(fault)?;
+    // A store answers every order.
+    Ok(outcomes
+        .into_iter()
+        .next()
+        .unwrap_or(Err(StoreError::Unavailable)))
 }
 
 /// What the store says to each of these.
@@ -137,4 +211,58 @@ fn all(store: &mut impl Store, kind: &str, orders: &[StoreOrder]) -> Result<Vec<
     // A store answers every order.
     outcomes.resize(orders.len(), Err(StoreError::Unavailable));
     Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use quorate_core::singleton::state::SingletonId;
+    use quorate_core::store::{Bytes, Change, StoreAnswer};
+
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn promise(store: &mut MemoryStore, name: &str, term: u64) {
+        let key: Bytes = Arc::from(SingletonId::of(name).raw().to_be_bytes().as_slice());
+        let value: Bytes = Arc::from(term.to_be_bytes().as_slice());
+        let batch = vec![Change::Put { key, value }];
+        let order = StoreOrder::Write { batch };
+        store.commit(&[(Owner::Singleton.space(), &order)]).unwrap();
+    }
+
+    fn promised(store: &mut MemoryStore, name: &str) -> Option<Bytes> {
+        let outcomes = store
+            .commit(&[(Owner::Singleton.space(), &ask_promise(name))])
+            .unwrap();
+        match outcomes.into_iter().next() {
+            Some(Ok(StoreAnswer::Value(value))) => value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn i_100_an_absurd_term_is_lowered_and_others_stay() {
+        let mut store = MemoryStore::new();
+        promise(&mut store, "billing", u64::MAX >> 16);
+        promise(&mut store, "mail", 5);
+        let lowered = lower_terms(
+            &mut store,
+            17,
+            &["billing", "mail", "none"],
+            &["cart"],
+            &["cart/7"],
+        )
+        .unwrap();
+        assert_eq!(lowered, ["billing"]);
+        assert_eq!(
+            promised(&mut store, "billing").as_deref(),
+            Some(&17_u64.to_be_bytes()[..])
+        );
+        assert_eq!(
+            promised(&mut store, "mail").as_deref(),
+            Some(&5_u64.to_be_bytes()[..])
+        );
+        assert_eq!(promised(&mut store, "none"), None);
+    }
 }
