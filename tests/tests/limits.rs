@@ -86,3 +86,68 @@ fn every_limit_has_a_setting_and_a_counter_that_exist() {
     let missing: Vec<&String> = settings.difference(&named).collect();
     assert!(missing.is_empty(), "not in docs/limits.md: {missing:?}");
 }
+
+/// What stands between two comments of `docs/limits.md`.
+fn between<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
+    let rest = text.split_once(begin).map(|(_, rest)| rest);
+    let found = rest.and_then(|rest| rest.split_once(end));
+    found.unwrap_or_else(|| panic!("no {begin}")).0
+}
+
+/// Names of tests below a folder.
+fn tests_below(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("a readable entry").path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        if path.is_dir() {
+            if name.is_some_and(|name| name != "target") {
+                tests_below(&path, found);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let lines = text.lines().map(str::trim);
+            let name = |line: &str| Some(line.strip_prefix("fn ")?.split_once('(')?.0.to_owned());
+            found.extend(lines.filter_map(name));
+        }
+    }
+}
+
+#[test]
+fn i_100_every_number_that_only_grows_has_a_row_with_its_bounds_and_a_test() {
+    let text = read("docs/limits.md");
+    let rows = between(&text, "<!-- numbers: checked", "<!-- end of numbers -->");
+    let mut tests = BTreeSet::new();
+    for folder in ["core/src", "links", "adapters/driver/src", "tests/tests"] {
+        tests_below(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder),
+            &mut tests,
+        );
+    }
+    let mut missing = Vec::new();
+    for row in rows.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), 6, "not six cells: {row}");
+        assert!(cells.iter().all(|cell| !cell.is_empty()), "an empty cell: {row}");
+        let named = quoted(cells[5]);
+        assert!(!named.is_empty(), "no test: {row}");
+        missing.extend(
+            named
+                .into_iter()
+                .filter(|test| !tests.contains(*test))
+                .map(str::to_owned),
+        );
+    }
+    assert!(missing.is_empty(), "no such tests: {missing:#?}");
+    // Each field of WIRE.md that is wide enough to count in is named here.
+    let wire = read("docs/WIRE.md");
+    let section = between(&text, "## Numbers that only grow", "\n## ");
+    let known: BTreeSet<&str> = quoted(section).into_iter().collect();
+    for field in quoted(&wire) {
+        let Some((kind, name)) = field.split_once(' ') else {
+            continue;
+        };
+        let is_wide = ["u32", "u64", "u128", "i64"].contains(&kind);
+        let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        assert!(!is_wide || !is_name || known.contains(name), "no row for {field}");
+    }
+}
