@@ -23,6 +23,9 @@ use crate::timer::MembershipTimer;
 
 /// Leader candidates that hear that an exiting node is done, because the first may itself be on its way out.
 const CONFIRMED_TO: usize = 2;
+/// Downed members that hear it at once, each by a whole state: one side of most partitions. The others hear it by gossip, and
+/// where they are not reached by their own resolver.
+const DOWN_HINTS: usize = 64;
 /// Leader ticks a downed node waits for the other downed nodes to learn of it (a constant of the reference).
 const SELF_DOWN_TICKS: u32 = 4;
 
@@ -65,20 +68,46 @@ impl Membership {
 
     /// Moves a member to Down and says so at once: to the member itself, or to a few others if it is this node.
     pub(super) fn down(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
-        let Some(status) = self.gossip.member(node).map(|m| m.status) else {
-            return;
-        };
-        if !self.is_member() || status == Status::Down {
+        if node != cx.me() {
+            return self.down_others(cx, [node]);
+        }
+        let mut next = Gossip::clone(&self.gossip);
+        if self.is_member() && next.mark_down(node) {
+            self.update(cx, next);
+            if self.is_member() {
+                // Not gone at once, because other downed members have to hear of it.
+                self.push_to_random(cx, FAREWELL_TARGETS);
+            }
+        }
+    }
+
+    /// Moves members to Down and says so to them at once. One change, however many they are: each change is a picture of its
+    /// own, with all members in it, and whoever has not read the news yet keeps it.
+    pub(super) fn down_others<'n>(
+        &mut self,
+        cx: &mut Cx<'_>,
+        nodes: impl IntoIterator<Item = &'n UniqueAddress>,
+    ) {
+        if !self.is_member() {
             return;
         }
         let mut next = Gossip::clone(&self.gossip);
-        next.mark_down(node);
+        let downed: Vec<&UniqueAddress> = nodes.into_iter().filter(|node| next.mark_down(node)).collect();
+        if downed.is_empty() {
+            return;
+        }
         self.update(cx, next);
-        if node != cx.me() {
+        self.tell_downed(cx, downed);
+    }
+
+    /// Lets members know at once that they are Down, as many as a node tells at once.
+    pub(super) fn tell_downed<'n>(
+        &self,
+        cx: &mut Cx<'_>,
+        downed: impl IntoIterator<Item = &'n UniqueAddress>,
+    ) {
+        for node in downed.into_iter().take(DOWN_HINTS) {
             self.push_to(cx, node);
-        } else if self.is_member() {
-            // Not gone at once, because other downed members have to hear of it.
-            self.push_to_random(cx, FAREWELL_TARGETS);
         }
     }
 

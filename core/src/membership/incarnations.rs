@@ -32,17 +32,29 @@ impl Membership {
     /// A new incarnation wants in while an old one of its address is still a member: the old one is proven gone, by its
     /// exact incarnation. The joiner keeps asking until it has been removed.
     pub(super) fn end_old_incarnation(&mut self, cx: &mut Cx<'_>, old: &UniqueAddress) {
-        let status = self.gossip.member(old).map_or(Status::Removed, |m| m.status);
+        self.end_incarnations(cx, core::slice::from_ref(old));
+    }
+
+    /// These members are proven gone. One change, however many they are: a state may name as many as a cluster has members.
+    fn end_incarnations(&mut self, cx: &mut Cx<'_>, old: &[UniqueAddress]) {
         let mut next = Gossip::clone(&self.gossip);
-        if next.reachability_mut().terminated(cx.me(), old) {
-            cx.counters().incarnations_terminated += 1;
-            self.update(cx, next);
+        let mut terminated = 0;
+        for node in old {
+            terminated += u64::from(next.reachability_mut().terminated(cx.me(), node));
         }
         // One that is exiting is removed now that it is known to have stopped. It is not known that it had stopped everything
         // before; if it says so, the word may still be on its way, and who is Down is not asked any more.
-        if !status.is_terminal() {
-            self.down(cx, old);
+        let lives = |gossip: &Gossip, node| gossip.member(node).is_some_and(|m| !m.status.is_terminal());
+        let downed = old
+            .iter()
+            .filter(|node| lives(&next, node) && next.mark_down(node));
+        let downed: Vec<&UniqueAddress> = downed.collect();
+        if terminated == 0 && downed.is_empty() {
+            return;
         }
+        cx.counters().incarnations_terminated += terminated;
+        self.update(cx, next);
+        self.tell_downed(cx, downed);
     }
 
     /// This node runs at its address, so every other incarnation there has ended. Whoever admitted this one may not have
@@ -57,8 +69,6 @@ impl Membership {
         let rivals =
             here.filter(|m| m.node != *cx.me() && m.status != Status::Down && !self.gossip.is_gone(&m.node));
         let rivals: Vec<UniqueAddress> = rivals.map(|m| m.node.clone()).collect();
-        for rival in &rivals {
-            self.end_old_incarnation(cx, rival);
-        }
+        self.end_incarnations(cx, &rivals);
     }
 }

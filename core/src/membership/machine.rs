@@ -179,9 +179,7 @@ impl Membership {
     /// The resolver decided; this node goes last, so that the others still hear of it.
     pub(crate) fn on_down_decided(&mut self, cx: &mut Cx<'_>, nodes: &BTreeSet<UniqueAddress>) {
         let me = cx.me().clone();
-        for node in nodes.iter().filter(|n| **n != me) {
-            self.down(cx, node);
-        }
+        self.down_others(cx, nodes.iter().filter(|node| **node != me));
         if nodes.contains(&me) {
             self.down(cx, &me);
         }

@@ -80,6 +80,17 @@ fn m_215_several_members_are_downed_together_and_each_hears_it() {
 }
 
 #[test]
+fn f_30_members_that_are_downed_together_are_one_change_and_a_bounded_number_hears_it_at_once() {
+    // A picture has all members in it: one for each of nine thousand would not fit into memory.
+    let names: alloc::string::String = (0..1_000).map(|at| alloc::format!(" x{at}")).collect();
+    let mut rig = Rig::member("a", state(&alloc::format!("a{names}"), "a", "a"));
+    let revision = rig.f.view.revision;
+    rig.call(|m, cx| m.on_down_decided(cx, &confirmed(&names)));
+    assert_eq!((rig.f.view.revision, rig.clock("a")), (revision + 1, 2));
+    assert_eq!(rig.sent().split(' ').count(), 64);
+}
+
+#[test]
 fn a_decision_that_includes_this_node_downs_it_last() {
     let mut rig = Rig::member("a", state("a b c d", "a b c d", "a"));
     rig.call(|m, cx| m.on_down_decided(cx, &confirmed("a b c")));

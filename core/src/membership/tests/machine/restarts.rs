@@ -29,7 +29,7 @@ fn m_402_and_m_403_a_restart_terminates_and_downs_the_exact_old_incarnation_with
 fn what_users_hear_of_a_restart() {
     let mut rig = Rig::member("a", state("a b d", "a b d", "a"));
     rig.join("d#3");
-    assert_eq!(rig.did(), "unreachable(d) seen(a) reachability downed(d)");
+    assert_eq!(rig.did(), "downed(d) unreachable(d) seen(a) reachability");
 }
 
 #[test]
@@ -82,6 +82,30 @@ fn every_old_incarnation_of_the_address_is_ended_the_live_one_first() {
     assert_eq!(rig.members(), "a bD b#2D");
     assert!(terminated(&rig, "a", "b#2"));
     assert!(!terminated(&rig, "a", "b"));
+}
+
+#[test]
+fn f_30_whoever_else_a_state_names_at_my_address_is_ended_in_one_change() {
+    let mut codes = alloc::string::String::from("a b");
+    for uid in 2..200 {
+        codes += &alloc::format!(" a#{uid}{}", if uid == 5 { "X" } else { "" });
+    }
+    let mut rig = Rig::member("a", state("a b", "a b", "a"));
+    let revision = rig.f.view.revision;
+    rig.gossip("b", &state(&codes, "b", "a b"));
+    assert_eq!(
+        (rig.f.view.revision, rig.clock("a")),
+        (revision + 2, 2),
+        "theirs, then mine"
+    );
+    let ended = rig
+        .members()
+        .split(' ')
+        .filter(|code| code.ends_with('D'))
+        .count();
+    assert_eq!(ended, 197, "who is exiting is removed without it");
+    assert!((2..200).all(|uid| terminated(&rig, "a", &alloc::format!("a#{uid}"))));
+    assert_eq!(rig.f.stats.membership.incarnations_terminated, 198);
 }
 
 #[test]
