@@ -291,16 +291,23 @@ impl Membership {
         let Some(about_me) = welcome.gossip.about(cx.me()) else {
             return cx.reject(from, Rejection::Membership(MembershipRejection::NotInGossip));
         };
-        if self.is_forged(cx, from, about_me.counter) {
-            return;
+        let mut next = welcome.gossip.open(&self.gossip);
+        if !self.hear_claim(cx, from, about_me.counter) {
+            let mut version = next.version().clone();
+            version.set(cx.me(), 0);
+            next.set_version(version);
         }
         Self::cancel_join_timers(cx);
         self.joining = Joining::Done;
-        let mut next = welcome.gossip.open(&self.gossip);
-        next.add_seen(cx.me());
         Self::start_periodic_tasks(cx);
         Self::wake_join_retry(cx);
-        self.install(cx, next);
+        if about_me.counter > 0 {
+            // I have changed nothing yet: my first change has to outdate what was said.
+            self.update(cx, next);
+        } else {
+            next.add_seen(cx.me());
+            self.install(cx, next);
+        }
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.counters().gossips_sent += 1;
         cx.send(

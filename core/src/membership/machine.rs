@@ -13,6 +13,7 @@ use crate::event::MembershipEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DownTarget, MembershipCommand, Token};
 use crate::membership::Cx;
+use crate::membership::claims::Claims;
 use crate::membership::join::Joining;
 use crate::membership::leader_actions::is_shutting_down;
 use crate::membership::seeds::ToldDiffering;
@@ -28,10 +29,6 @@ use crate::time::Instant;
 use crate::timer::MembershipTimer;
 use crate::view::{Phase, View};
 
-/// The largest step by which a peer's claim may move my own clock entry forward. Far above what a node changes within
-/// the life of a message, far below what could exhaust the counter.
-pub(crate) const CLOCK_JUMP_MAX: u64 = 1 << 20;
-
 /// This node's membership.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
@@ -39,6 +36,7 @@ pub(crate) struct Membership {
     pub(super) gossip: Arc<Gossip>,
     /// My clock entry never goes below this, even if a peer claimed more of my changes than I made (8.9).
     pub(super) own_clock: u64,
+    pub(super) claims: Claims,
     pub(crate) exiting_confirmed: BTreeSet<UniqueAddress>,
     /// Those of them that had said so when the leader looked last.
     pub(super) confirmed_before: BTreeSet<UniqueAddress>,
@@ -74,6 +72,7 @@ impl Membership {
             joining: Joining::Idle,
             gossip: Arc::new(Gossip::new()),
             own_clock: 0,
+            claims: Claims::default(),
             exiting_confirmed: BTreeSet::new(),
             confirmed_before: BTreeSet::new(),
             exit: Exit::Staying,

@@ -5,6 +5,7 @@ pub(crate) mod state;
 pub mod targets;
 
 pub(crate) mod admission;
+mod claims;
 mod exit;
 mod incarnations;
 mod join;

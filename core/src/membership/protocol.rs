@@ -480,11 +480,20 @@ pub enum Rejection {
         /// Made.
         own: u64,
     },
+    /// The state's clock has far more changes of another member than are known here (B-37). Said of one member, counted for each.
+    #[error("the state's clock has {claimed} changes of {node}, here {known} are known")]
+    ClockAhead {
+        /// Whose changes.
+        node: UniqueAddress,
+        /// Claimed.
+        claimed: u64,
+        /// Held here.
+        known: u64,
+    },
     /// A join that cannot be accepted (B-43 to B-46).
     #[error("join refused: {0}")]
     JoinRefused(JoinRefusal),
-    /// A joiner was told that its settings differ (B-47): this node's are `own`. Said once a minute of an incarnation,
-    /// counted every time.
+    /// A joiner was told that its settings differ (B-47). Said once a minute of an incarnation, counted every time.
     #[error("it wants to join and its settings differ: {0}")]
     SettingsDiffer(Differences),
 }

@@ -5,7 +5,8 @@ use alloc::sync::Arc;
 
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
-use crate::membership::machine::{CLOCK_JUMP_MAX, Exit, Membership};
+use crate::membership::claims::CLOCK_JUMP_MAX;
+use crate::membership::machine::{Exit, Membership};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::reachability::Reach;
@@ -29,6 +30,7 @@ impl Membership {
         if !self.is_member() {
             return;
         }
+        self.settle_claims(cx);
         self.gossip_round(cx);
         if targets::speed_up_needed(&self.gossip, cx.me()) {
             cx.wake(MembershipTimer::GossipExtraFirst, now + interval / 3);
@@ -99,7 +101,7 @@ impl Membership {
         }
     }
 
-    fn send_gossip(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+    pub(super) fn send_gossip(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         cx.counters().gossips_sent += 1;
         let gossip = GossipBody::from(Arc::clone(&self.gossip));
         cx.send(
@@ -111,7 +113,7 @@ impl Membership {
         );
     }
 
-    fn send_status(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
+    pub(super) fn send_status(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         cx.counters().gossip_statuses_sent += 1;
         let status = GossipStatus {
             to: to.clone(),
@@ -123,10 +125,15 @@ impl Membership {
 
     /// A member says which version it holds.
     pub(crate) fn on_gossip_status(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, status: &GossipStatus) {
-        if !self.may_gossip(cx, from, &status.to) || self.is_forged(cx, from, status.version.get(cx.me())) {
+        if !self.may_gossip(cx, from, &status.to) {
             return;
         }
-        match status.version.compare(self.gossip.version()) {
+        let version = self.hear_version(cx, from, &status.version);
+        if version.get(cx.me()) < status.version.get(cx.me()) {
+            // It hears my word at once, with what belongs to it.
+            return self.send_gossip(cx, from);
+        }
+        match version.compare(self.gossip.version()) {
             ClockOrder::Same if status.seen_digest == self.gossip.seen_digest() => {}
             ClockOrder::After => self.send_status(cx, from),
             ClockOrder::Same | ClockOrder::Before | ClockOrder::Concurrent => self.send_gossip(cx, from),
@@ -141,26 +148,32 @@ impl Membership {
         let Some(about_me) = envelope.gossip.about(cx.me()) else {
             return cx.reject(from, Rejection::Membership(MembershipRejection::NotInGossip));
         };
-        if self.is_forged(cx, from, about_me.counter) {
-            return;
-        }
         cx.counters().gossips_received += 1;
-        let in_progress = self.exit == Exit::Draining;
-        if let Some(order) = envelope.gossip.without_news(&self.gossip) {
-            // Most states that arrive: nothing is opened, nothing is merged.
-            let winner = Gossip::clone(&self.gossip);
-            let talk_back = order == ClockOrder::Before || (!about_me.seen && !in_progress);
-            return self.adopt_and_answer(cx, from, winner, talk_back);
+        let order = envelope.gossip.without_news(&self.gossip);
+        let is_doubtful = about_me.counter > self.own_clock
+            || (order != Some(ClockOrder::Same) && envelope.gossip.is_far_from(&self.gossip, CLOCK_JUMP_MAX));
+        if is_doubtful {
+            return self.on_doubtful(cx, from, envelope.gossip.open(&self.gossip));
         }
-        let remote = &envelope.gossip.open(&self.gossip);
-        if about_me.counter > self.gossip.version().get(cx.me()) {
+        match order {
+            Some(order) => {
+                // Most states that arrive: nothing is opened, nothing is merged.
+                let winner = Gossip::clone(&self.gossip);
+                let unseen = !about_me.seen && self.exit != Exit::Draining;
+                self.adopt_and_answer(cx, from, winner, order == ClockOrder::Before || unseen);
+            }
+            None => self.take_in(cx, from, &envelope.gossip.open(&self.gossip)),
+        }
+    }
+
+    /// Takes in a state whose version is believed.
+    pub(super) fn take_in(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
+        if remote.version().get(cx.me()) > self.gossip.version().get(cx.me()) {
             return self.merge_and_outdate(cx, from, remote);
         }
+        let unseen = !remote.has_seen(cx.me()) && self.exit != Exit::Draining;
         let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
-            ClockOrder::Same => (
-                merge::with_merged_seen(&self.gossip, remote),
-                !about_me.seen && !in_progress,
-            ),
+            ClockOrder::Same => (merge::with_merged_seen(&self.gossip, remote), unseen),
             ClockOrder::Before if !relation::adds_member(remote, &self.gossip) => {
                 (Gossip::clone(&self.gossip), true)
             }
@@ -169,7 +182,7 @@ impl Membership {
                     cx.counters().gossip_merges += 1;
                     return self.adopt_with_own_change(cx, from, merge::merge(&self.gossip, remote));
                 }
-                (Gossip::clone(remote), !about_me.seen && !in_progress)
+                (Gossip::clone(remote), unseen)
             }
             // A newer clock that misses a member: whoever admitted it was removed before that spread, and its clock entry
             // with it. Nothing but a tombstone removes a member, so both states are kept.
@@ -212,18 +225,14 @@ impl Membership {
     /// it contains everything I did, in truth it may lack it. Merging keeps both, and a change of mine outdates the lie.
     fn merge_and_outdate(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
         cx.counters().gossip_merges += 1;
-        let merged = merge::merge(&self.gossip, remote);
-        self.update(cx, merged);
-        if self.is_member() {
-            self.send_gossip(cx, from);
-        }
+        self.adopt_with_own_change(cx, from, merge::merge(&self.gossip, remote));
     }
 
     /// Takes in a state with a change whose author was removed: the author's clock entry goes with it, and nothing in the
     /// clock would tell this state from one without the change. A change of mine does (ADR 2). It happens once per such
     /// merge, because the result has no such entry left. The same for a newer state in which a member's life goes
     /// backwards, which only a liar's does: mine has to be newer still (8.9).
-    fn adopt_with_own_change(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
+    pub(super) fn adopt_with_own_change(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
         self.update(cx, merged);
         if self.is_member() {
             self.send_gossip(cx, from);
@@ -262,24 +271,6 @@ impl Membership {
             );
             return false;
         }
-        true
-    }
-
-    /// Whether a clock claims more of my changes than I made. My counter continues above the claim, so that a lie that
-    /// somebody merged cannot hide what I change next (8.9).
-    pub(super) fn is_forged(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, claimed: u64) -> bool {
-        let own = self.own_clock;
-        if claimed <= own {
-            return false;
-        }
-        if claimed - own <= CLOCK_JUMP_MAX {
-            self.own_clock = claimed;
-        }
-        cx.counters().rejected_forged_clock += 1;
-        cx.reject(
-            from,
-            Rejection::Membership(MembershipRejection::ForgedClock { claimed, own }),
-        );
         true
     }
 }

@@ -23,6 +23,8 @@ counters! {
     pub members_removed,
     pub tombstones_pruned,
     pub rejected_forged_clock,
+    /// Entries of other members in versions that were too far above those held here to be believed.
+    pub rejected_clock_ahead,
     /// Messages of nodes that are no members and may not say that; they were not decoded.
     pub rejected_strangers,
 }

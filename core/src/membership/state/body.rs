@@ -52,6 +52,16 @@ impl GossipBody {
     }
 }
 
+impl GossipBody {
+    /// Whether the state's clock and that of `held` have entries that are further apart than `by`. Linear; allocates nothing.
+    pub(crate) fn is_far_from(&self, held: &Gossip, by: u64) -> bool {
+        match self {
+            Self::Held(gossip) => relation::is_far_from(&**gossip, held, by),
+            Self::Packed(packed) => relation::is_far_from(&packed.sections(), held, by),
+        }
+    }
+}
+
 impl PartialEq for GossipBody {
     /// Whether both are the same state, in whatever form.
     fn eq(&self, other: &Self) -> bool {

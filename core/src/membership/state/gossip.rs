@@ -342,6 +342,10 @@ impl Gossip {
         &self.version
     }
 
+    pub(crate) fn set_version(&mut self, version: VectorClock) {
+        self.version = version;
+    }
+
     /// The removed incarnations.
     #[must_use]
     pub fn tombstones(&self) -> &BTreeSet<UniqueAddress> {

@@ -8,7 +8,7 @@ use core::cmp::Ordering;
 use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::merge::same_content;
-use crate::membership::state::vector_clock::{ClockOrder, order_of_entries};
+use crate::membership::state::vector_clock::{ClockOrder, are_far_apart, order_of_entries};
 
 /// A node as a form of a state names it.
 pub(crate) trait NamedNode: Copy {
@@ -109,6 +109,13 @@ pub(crate) fn clock_order(state: &impl StateForm, held: &Gossip) -> ClockOrder {
     }
     let theirs = held.version().entries().iter().map(|entry| (&entry.0, entry.1));
     order_of_entries(state.clock(), theirs, |ours, node| ours.order_to(node))
+}
+
+/// Whether the clocks of `state` and `held` have entries that are further apart than `by`; one that is not there counts as 0.
+pub(crate) fn is_far_from(state: &impl StateForm, held: &Gossip, by: u64) -> bool {
+    let theirs = held.version().entries().iter().map(|entry| (&entry.0, entry.1));
+    !state.shares_with(held).clock
+        && are_far_apart(state.clock(), theirs, by, |ours, node| ours.order_to(node))
 }
 
 /// Whether `held` is `state` in all but the clock, and seen by everybody who has seen `state`.

@@ -83,6 +83,28 @@ impl VectorClock {
         }
     }
 
+    /// Sets the entry of `node`; 0 means none.
+    pub(crate) fn set(&mut self, node: &UniqueAddress, counter: u64) {
+        match self.entries.binary_search_by(|entry| entry.0.cmp(node)) {
+            Ok(_) if counter == 0 => self.prune(node),
+            Ok(at) => Arc::make_mut(&mut self.entries)[at].1 = counter,
+            Err(_) if counter == 0 => {}
+            Err(at) => Arc::make_mut(&mut self.entries).insert(at, (node.clone(), counter)),
+        }
+    }
+
+    /// The members whose entries here and in `other` are further apart than `by`, with both; one that is not there counts as 0.
+    pub(crate) fn far_apart(&self, other: &Self, by: u64) -> Vec<(UniqueAddress, u64, u64)> {
+        let ours = self
+            .iter()
+            .map(|(node, counter)| (node, counter, other.get(node)));
+        let theirs = other.iter().filter(|(node, _)| self.get(node) == 0);
+        let both = ours.chain(theirs.map(|(node, counter)| (node, 0, counter)));
+        both.filter(|(_, left, right)| left.abs_diff(*right) > by)
+            .map(|(node, left, right)| (node.clone(), left, right))
+            .collect()
+    }
+
     /// The counter of `node`; 0 if there is none.
     #[must_use]
     pub fn get(&self, node: &UniqueAddress) -> u64 {
@@ -161,6 +183,29 @@ pub(crate) fn order_of_entries<L, R>(
         (false, true) => ClockOrder::Before,
         (true, false) => ClockOrder::After,
         (true, true) => ClockOrder::Concurrent,
+    }
+}
+
+/// Whether entries of `left` and `right`, both in rising order by `cmp`, are further apart than `by`. One walk over both, up to the first.
+pub(crate) fn are_far_apart<L, R>(
+    left: impl Iterator<Item = (L, u64)>,
+    right: impl Iterator<Item = (R, u64)>,
+    by: u64,
+    cmp: impl Fn(&L, &R) -> Ordering,
+) -> bool {
+    let (mut left, mut right) = (left.peekable(), right.peekable());
+    loop {
+        let order = match (left.peek(), right.peek()) {
+            (Some(ours), Some(theirs)) => cmp(&ours.0, &theirs.0),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return false,
+        };
+        let ours = left.next_if(|_| order.is_le()).map_or(0, |entry| entry.1);
+        let theirs = right.next_if(|_| order.is_ge()).map_or(0, |entry| entry.1);
+        if ours.abs_diff(theirs) > by {
+            return true;
+        }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use super::{Rig, n, state, versioned};
 use crate::effect::HaltReason;
-use crate::membership::machine::CLOCK_JUMP_MAX;
-use crate::membership::state::vector_clock::VectorClock;
 use crate::membership::tests::reach;
 use crate::signal::Signal;
 
@@ -211,101 +209,6 @@ fn f_14_a_removed_member_does_not_come_back_with_a_lagging_state() {
     rig.gossip("b", &state("a b c", "b c", "a b c"));
     assert_eq!((rig.members().as_str(), rig.clock("c")), ("a b", 0));
     assert!(rig.m.gossip.tombstones().contains(&n("c")));
-}
-
-/// `a`'s clock says 3; a state in which it says `claimed` and that lacks what `a` knows about `c`.
-fn claim(claimed: u64) -> crate::membership::state::gossip::Gossip {
-    let version = VectorClock::from_entries([(n("a"), claimed), (n("b"), 1)].into()).unwrap();
-    let lie = state("a b c", "b", "");
-    let (members, reachability) = (lie.members_arc().clone(), lie.reachability_arc().clone());
-    let (tombstones, meta) = (lie.tombstones_arc().clone(), lie.meta().clone());
-    crate::membership::state::gossip::Gossip::assemble(crate::membership::state::gossip::SharedParts {
-        members,
-        reachability,
-        version,
-        tombstones,
-        gone: alloc::sync::Arc::default(),
-        epoch: 0,
-        meta,
-    })
-}
-
-fn lied_to() -> Rig {
-    Rig::member("a", versioned(&reach(state("a b c", "a", ""), "a>c:U"), "a a a"))
-}
-
-#[test]
-fn section_8_9_and_b_37_a_claim_of_changes_i_did_not_make_is_dropped_and_counted() {
-    let mut rig = lied_to();
-    let before = rig.m.gossip.clone();
-    rig.gossip("b", &claim(9));
-    assert_eq!(
-        rig.did(),
-        "rejected(b: the state's clock has 9 changes of mine, I made 3)"
-    );
-    assert_eq!(
-        (&rig.m.gossip, rig.f.stats.membership.rejected_forged_clock),
-        (&before, 1)
-    );
-    rig.status("b", &claim(12));
-    assert_eq!(
-        rig.did(),
-        "rejected(b: the state's clock has 12 changes of mine, I made 9)"
-    );
-    assert_eq!(
-        (&rig.m.gossip, rig.f.stats.membership.rejected_forged_clock),
-        (&before, 2)
-    );
-    rig.call(|m, cx| m.leave(cx, &n("b")));
-    assert_eq!(rig.clock("a"), 13, "my counter continues above the claim");
-}
-
-#[test]
-fn section_8_9_a_claim_beyond_the_largest_jump_does_not_move_my_counter() {
-    for (claimed, next) in [
-        (3, 4),
-        (3 + CLOCK_JUMP_MAX, 3 + CLOCK_JUMP_MAX + 1),
-        (3 + CLOCK_JUMP_MAX + 1, 4),
-        (u64::MAX, 4),
-    ] {
-        let mut rig = lied_to();
-        rig.gossip("b", &claim(claimed));
-        rig.call(|m, cx| m.leave(cx, &n("b")));
-        assert_eq!(rig.clock("a"), next, "{claimed}");
-    }
-}
-
-#[test]
-fn section_8_9_a_claim_that_comes_again_does_not_undo_what_i_changed() {
-    let mut rig = lied_to();
-    rig.gossip("b", &claim(9));
-    rig.did();
-    rig.gossip("b", &claim(9));
-    assert_eq!(rig.did(), "gossip>b");
-    assert!(rig.f.view.suspects(&n("c")), "my own observation survives");
-    assert_eq!(rig.f.stats.membership.gossip_merges, 1);
-    assert_eq!(
-        (rig.clock("a"), rig.clock("b"), rig.seen().as_str()),
-        (10, 1, "a")
-    );
-}
-
-#[test]
-fn b_37_a_welcome_that_claims_changes_of_mine_is_dropped() {
-    let mut rig = Rig::idle("d");
-    rig.seeds("a");
-    rig.ack("a");
-    rig.did();
-    rig.welcome("a", "d", &state("a dJ", "a", "a d"));
-    assert_eq!(
-        rig.did(),
-        "rejected(a: the state's clock has 1 changes of mine, I made 0)"
-    );
-    assert_eq!(rig.members(), "");
-    rig.welcome("a", "d", &state("a dJ", "a", "a"));
-    assert_eq!(rig.members(), "a dJ");
-    rig.call(|m, cx| m.leave(cx, &n("d")));
-    assert_eq!(rig.clock("d"), 2);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The membership machine alone: state in, one call, drained effects out. Effects are compared as text, so that a whole
 //! list fits a line; see [`show`] for the words. Spec: membership §1.7, §2, §6 F to J, §8; reliability §3c.
 
+mod claims;
 mod downing;
 mod events;
 mod finished;

@@ -1,0 +1,180 @@
+//! What is believed of a state's version: each entry counts the changes of one member, and only that member knows how many it made. What
+//! others say of it is bounded; its own word stands, and takes back what others said. So entries stay where their owners can count on,
+//! whatever a liar says and in whatever order. Never drops what else a state says. Spec: membership 8.9; `SECURITY.md` ("Forged state").
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+
+use crate::ident::UniqueAddress;
+use crate::membership::Cx;
+use crate::membership::machine::Membership;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::merge;
+use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
+use crate::membership::targets;
+use crate::reject::{MembershipRejection, Rejection};
+use crate::time::{Instant, micros};
+
+/// By how much another member's entry may be above the one held here and still be news of which this node has not heard: far more
+/// changes than a member makes while nobody here hears of them. What is further, that member itself is asked about.
+pub(crate) const CLOCK_JUMP_MAX: u64 = 1 << 16;
+
+/// By how much claims of others may raise a member's own entry within a second, all together. At that pace the end of the range, 2^48,
+/// is 136 years away, whatever is said.
+const CLOCK_JUMP_PER_SECOND: u64 = CLOCK_JUMP_MAX;
+
+/// Members to whom this node speaks in a round beside the usual one, because it and others differ about the entry of one of the two.
+/// Who finds no room is doubted again by the next state.
+const UNSETTLED_MAX: usize = 16;
+
+/// What is remembered of claims.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Claims {
+    /// By how much my entry may still be raised, and until when that has grown.
+    allowance: (u64, Instant),
+    /// Those about whose entry it is open who is right, and those who say too much of mine: a word with them settles it.
+    unsettled: BTreeSet<UniqueAddress>,
+}
+
+impl Claims {
+    /// Whether my entry may be raised by so much, which is then used up.
+    fn may_jump(&mut self, now: Instant, by: u64) -> bool {
+        let (left, counted) = self.allowance;
+        let earned = micros(now.since(counted)).saturating_mul(CLOCK_JUMP_PER_SECOND) / 1_000_000;
+        if earned > 0 {
+            self.allowance = (left.saturating_add(earned).min(CLOCK_JUMP_MAX), now);
+        }
+        let may = by <= self.allowance.0;
+        if may {
+            self.allowance.0 -= by;
+        }
+        may
+    }
+
+    fn doubt(&mut self, node: &UniqueAddress) {
+        if self.unsettled.len() < UNSETTLED_MAX {
+            self.unsettled.insert(node.clone());
+        }
+    }
+}
+
+impl Membership {
+    /// Takes in a state whose version is not believed as it is. What else it says is kept; if that is news, by a change of mine,
+    /// because nothing in the version would name it.
+    pub(super) fn on_doubtful(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mut remote: Gossip) {
+        let mut mine = Gossip::clone(&self.gossip);
+        let corrected = take_word(&mut mine, from, remote.version());
+        let believed = self.believed(cx, from, remote.version(), Some(&remote));
+        let is_cut = believed != *remote.version();
+        remote.set_version(believed);
+        let is_outdated = remote.version().get(cx.me()) > mine.version().get(cx.me());
+        if !corrected && !is_cut && !is_outdated {
+            return self.take_in(cx, from, &remote);
+        }
+        cx.counters().gossip_merges += 1;
+        let merged = merge::merge(&mine, &remote);
+        let is_news = !merge::same_content(&merged, &self.gossip) || merged.gone() != self.gossip.gone();
+        if corrected || is_outdated || is_news {
+            return self.adopt_with_own_change(cx, from, merged);
+        }
+        // Answered only if the sender lacks something, or two nodes of whom each thinks that the other errs would never be silent.
+        match remote.version().compare(self.gossip.version()) {
+            ClockOrder::Before | ClockOrder::Concurrent => self.send_gossip(cx, from),
+            ClockOrder::Same | ClockOrder::After => {}
+        }
+    }
+
+    /// What a member says that it holds, as far as it is believed. Its word about itself is taken at once.
+    pub(super) fn hear_version(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        said: &VectorClock,
+    ) -> VectorClock {
+        let mut mine = Gossip::clone(&self.gossip);
+        if take_word(&mut mine, from, said) {
+            self.update(cx, mine);
+        }
+        self.believed(cx, from, said, None)
+    }
+
+    /// Whether a claim to my changes may stand. If it is above my counter that goes on above it, as far as it may: a lie that somebody
+    /// merged cannot hide what I change next. Further it does not, and whoever says more hears from me how many there are.
+    pub(super) fn hear_claim(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, claimed: u64) -> bool {
+        let own = self.own_clock;
+        if claimed <= own {
+            return true;
+        }
+        cx.counters().rejected_forged_clock += 1;
+        cx.reject(
+            from,
+            Rejection::Membership(MembershipRejection::ForgedClock { claimed, own }),
+        );
+        let may_stand = self.claims.may_jump(cx.mono(), claimed - own);
+        if may_stand {
+            self.own_clock = claimed;
+        } else {
+            self.claims.doubt(from);
+        }
+        may_stand
+    }
+
+    /// Speaks with those with whom it is open who is right.
+    pub(super) fn settle_claims(&mut self, cx: &mut Cx<'_>) {
+        for node in core::mem::take(&mut self.claims.unsettled) {
+            if self.gossip.contains(&node) && targets::is_valid_target(&self.gossip, cx.me(), &node) {
+                self.send_status(cx, &node);
+            }
+        }
+    }
+
+    /// The version without what is not believed: an entry far above the one held here stays as it is held. Not of the sender, whose
+    /// word it is, and not of one that is on its way out: it counts no further, and has to be the same everywhere before it can be removed.
+    fn believed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        said: &VectorClock,
+        remote: Option<&Gossip>,
+    ) -> VectorClock {
+        let held = Arc::clone(&self.gossip);
+        let mut believed = said.clone();
+        if !self.hear_claim(cx, from, said.get(cx.me())) {
+            believed.set(cx.me(), held.version().get(cx.me()));
+        }
+        let is_over = |node: &UniqueAddress| {
+            let mut states = [Some(&*held), remote].into_iter().flatten();
+            held.tombstones().contains(node)
+                || states.any(|state| state.member(node).is_some_and(|m| m.status.is_terminal()))
+        };
+        let mut first = true;
+        for (node, claimed, known) in said.far_apart(held.version(), CLOCK_JUMP_MAX) {
+            if node == *cx.me() || node == *from || is_over(&node) {
+                continue;
+            }
+            self.claims.doubt(&node);
+            if claimed < known {
+                continue;
+            }
+            cx.counters().rejected_clock_ahead += 1;
+            believed.set(&node, known);
+            if core::mem::take(&mut first) {
+                let rejection = MembershipRejection::ClockAhead { node, claimed, known };
+                cx.reject(from, Rejection::Membership(rejection));
+            }
+        }
+        believed
+    }
+}
+
+/// Takes back what others said of a member if that is far above its own word.
+fn take_word(mine: &mut Gossip, from: &UniqueAddress, said: &VectorClock) -> bool {
+    let (word, held) = (said.get(from), mine.version().get(from));
+    let was_forged = held.saturating_sub(word) > CLOCK_JUMP_MAX;
+    if was_forged {
+        let mut version = mine.version().clone();
+        version.set(from, word);
+        mine.set_version(version);
+    }
+    was_forged
+}

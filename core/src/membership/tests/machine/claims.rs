@@ -1,0 +1,227 @@
+//! What others say of how often a member has changed the state: how far it is believed, and that its own word takes it back. Spec:
+//! membership §8.9; reliability 3c, B-36, B-37.
+
+use super::{Rig, n, secs, state, versioned};
+use crate::membership::claims::CLOCK_JUMP_MAX;
+use crate::membership::state::gossip::Gossip;
+use crate::membership::state::packed::COUNTER_MAX;
+use crate::membership::state::vector_clock::VectorClock;
+use crate::membership::tests::reach;
+
+/// The state with this clock.
+fn with_clock(state: &Gossip, entries: &[(&str, u64)]) -> Gossip {
+    let entries = entries.iter().map(|(name, counter)| (n(name), *counter));
+    let mut state = state.clone();
+    state.set_version(VectorClock::from_entries(entries.collect()).unwrap());
+    state
+}
+
+/// `a`'s clock says 3; a state in which it says `claimed` and that lacks what `a` knows about `c`.
+fn claim(claimed: u64) -> Gossip {
+    with_clock(&state("a b c", "b", ""), &[("a", claimed), ("b", 1)])
+}
+
+fn lied_to() -> Rig {
+    Rig::member("a", versioned(&reach(state("a b c", "a", ""), "a>c:U"), "a a a"))
+}
+
+/// `a` with a clock of its own making, and `b`'s and `c`'s entries.
+fn third() -> Rig {
+    Rig::member(
+        "a",
+        with_clock(&state("a b c", "a b c", ""), &[("a", 2), ("b", 4), ("c", 7)]),
+    )
+}
+
+#[test]
+fn section_8_9_and_b_37_i_go_above_a_claim_of_changes_that_i_did_not_make_and_it_is_counted() {
+    let mut rig = lied_to();
+    rig.gossip("b", &claim(9));
+    assert_eq!(
+        rig.did(),
+        "rejected(b: the state's clock has 9 changes of mine, I made 3) gossip>b"
+    );
+    assert!(rig.f.view.suspects(&n("c")), "my own observation survives");
+    assert_eq!(
+        (rig.clock("a"), rig.clock("b"), rig.seen().as_str()),
+        (10, 1, "a")
+    );
+    assert_eq!(rig.f.stats.membership.rejected_forged_clock, 1);
+    // It comes again: an older state.
+    rig.gossip("b", &claim(9));
+    assert_eq!((rig.did().as_str(), rig.clock("a")), ("gossip>b", 10));
+}
+
+#[test]
+fn section_8_9_i_go_above_a_claim_that_came_without_its_state_too() {
+    let mut rig = lied_to();
+    rig.status("b", &claim(12));
+    assert_eq!(
+        rig.did(),
+        "rejected(b: the state's clock has 12 changes of mine, I made 3) status>b"
+    );
+    assert_eq!(rig.f.stats.membership.rejected_forged_clock, 1);
+    rig.call(|m, cx| m.leave(cx, &n("b")));
+    assert_eq!(rig.clock("a"), 13, "my counter continues above the claim");
+}
+
+#[test]
+fn b_36_claims_raise_my_counter_so_far_in_a_second_and_never_near_its_end() {
+    let mut rig = lied_to();
+    for claimed in [3 + CLOCK_JUMP_MAX + 1, 1 << 40, COUNTER_MAX] {
+        rig.gossip("b", &claim(claimed));
+        assert_eq!(rig.clock("a"), 3, "{claimed}");
+        rig.status("b", &claim(claimed));
+        assert_eq!(rig.clock("a"), 3, "{claimed}");
+    }
+    // In steps it gets as far as in one.
+    for _ in 0..100 {
+        let claimed = rig.clock("a") + CLOCK_JUMP_MAX / 8;
+        rig.gossip("b", &claim(claimed));
+    }
+    let first = rig.clock("a");
+    assert!(
+        first <= 3 + CLOCK_JUMP_MAX + 8,
+        "with my own changes between the steps: {first}"
+    );
+    rig.f.stand_still(secs(1));
+    rig.gossip("b", &claim(first + CLOCK_JUMP_MAX));
+    assert_eq!(rig.clock("a"), first + CLOCK_JUMP_MAX + 1);
+}
+
+#[test]
+fn b_37_who_claims_too_much_of_mine_hears_at_once_or_in_the_next_round_how_many_there_are() {
+    let mut rig = lied_to();
+    rig.status("b", &claim(1 << 40));
+    assert!(
+        rig.did().ends_with(" gossip>b"),
+        "a question is answered with the state"
+    );
+    rig.gossip("b", &with_clock(&rig.m.gossip.clone(), &[("a", 1 << 40)]));
+    rig.did();
+    rig.gossip_tick();
+    assert!(rig.sent().contains("status>b"));
+}
+
+#[test]
+fn b_37_a_welcome_that_claims_changes_of_mine_lets_me_in_and_my_first_change_outdates_it() {
+    for (claimed, next) in [(1, 2), (CLOCK_JUMP_MAX, CLOCK_JUMP_MAX + 1), (1 << 40, 1)] {
+        let mut rig = Rig::idle("d");
+        rig.seeds("a");
+        rig.ack("a");
+        rig.did();
+        rig.welcome(
+            "a",
+            "d",
+            &with_clock(&state("a dJ", "a", ""), &[("a", 1), ("d", claimed)]),
+        );
+        assert_eq!(
+            (rig.members().as_str(), rig.clock("d")),
+            ("a dJ", next),
+            "{claimed}"
+        );
+        assert_eq!(rig.f.stats.membership.rejected_forged_clock, 1);
+    }
+}
+
+#[test]
+fn b_37_an_entry_of_another_member_far_ahead_is_not_taken_over_and_what_else_is_said_is() {
+    let mut rig = third();
+    let lie = with_clock(&state("a b c dJ", "b", ""), &[("a", 2), ("b", 5), ("c", 1 << 40)]);
+    rig.gossip("b", &lie);
+    assert_eq!((rig.members().as_str(), rig.clock("c")), ("a b c dJ", 7));
+    assert_eq!((rig.clock("a"), rig.clock("b")), (3, 5), "by a change of mine");
+    assert_eq!(rig.f.stats.membership.rejected_clock_ahead, 1);
+    let told = rig.did();
+    assert!(
+        told.starts_with("rejected(b: the state's clock has 1099511627776 changes of c"),
+        "{told}"
+    );
+    // The same again is no news, and nobody who errs is answered for ever.
+    rig.gossip("b", &with_clock(&lie, &[("a", 3), ("b", 5), ("c", 1 << 40)]));
+    assert_eq!((rig.sent().as_str(), rig.clock("a")), ("", 3));
+    // Who can settle it is asked in the next round.
+    rig.gossip_tick();
+    assert!(rig.sent().split(' ').any(|sent| sent == "status>c"));
+}
+
+#[test]
+fn b_37_what_a_member_says_of_itself_stands_however_far_it_is() {
+    let mut rig = third();
+    rig.gossip(
+        "c",
+        &with_clock(&state("a b c", "c", ""), &[("a", 2), ("b", 4), ("c", 1 << 40)]),
+    );
+    assert_eq!(
+        (rig.clock("c"), rig.f.stats.membership.rejected_clock_ahead),
+        (1 << 40, 0)
+    );
+}
+
+#[test]
+fn b_37_a_members_word_takes_back_what_others_said_of_it_in_a_state_and_in_a_status() {
+    let forged = with_clock(
+        &state("a b c", "a b", ""),
+        &[("a", 2), ("b", 4), ("c", COUNTER_MAX)],
+    );
+    let honest = with_clock(&state("a b c dJ", "c", ""), &[("a", 2), ("b", 4), ("c", 8)]);
+    let mut rig = Rig::member("a", forged.clone());
+    rig.gossip("c", &honest);
+    assert_eq!(
+        (rig.members().as_str(), rig.clock("c"), rig.clock("a")),
+        ("a b c dJ", 8, 3)
+    );
+    assert_eq!(rig.sent(), "gossip>c");
+    let mut rig = Rig::member("a", forged.clone());
+    rig.status("c", &honest);
+    assert_eq!((rig.clock("c"), rig.clock("a")), (8, 3));
+    // One that counts nothing at all says so too.
+    let mut rig = Rig::member("a", forged);
+    rig.status("c", &with_clock(&honest, &[("a", 2), ("b", 4)]));
+    assert_eq!((rig.clock("c"), rig.clock("a")), (0, 3));
+}
+
+#[test]
+fn b_37_a_member_whose_own_entries_are_forged_sees_it_by_others_and_asks() {
+    let forged = with_clock(
+        &state("a b c", "a b", ""),
+        &[("a", 2), ("b", 4), ("c", COUNTER_MAX)],
+    );
+    let mut rig = Rig::member("a", forged);
+    rig.gossip(
+        "b",
+        &with_clock(&state("a b c", "b", ""), &[("a", 2), ("b", 4), ("c", 7)]),
+    );
+    assert_eq!(rig.clock("c"), COUNTER_MAX, "b cannot know how many there are");
+    rig.did();
+    rig.gossip_tick();
+    assert!(rig.sent().split(' ').any(|sent| sent == "status>c"));
+    rig.gossip_tick();
+    assert_eq!(rig.sent().split(' ').count(), 1, "once for each doubt");
+}
+
+#[test]
+fn b_37_of_one_that_is_on_its_way_out_the_largest_entry_counts_so_that_it_can_be_removed() {
+    for code in ["cD", "cX"] {
+        let codes = alloc::format!("a b {code}");
+        let mut rig = Rig::member("a", with_clock(&state(&codes, "a", ""), &[("a", 2), ("c", 7)]));
+        rig.gossip(
+            "b",
+            &with_clock(&state(&codes, "b", ""), &[("a", 2), ("c", 1 << 40)]),
+        );
+        assert_eq!(rig.clock("c"), 1 << 40, "{code}");
+    }
+}
+
+#[test]
+fn b_37_a_node_speaks_with_a_bounded_number_of_those_that_it_doubts() {
+    let names: alloc::vec::Vec<_> = (0..100).map(|at| alloc::format!("x{at}")).collect();
+    let codes = alloc::format!("a b {}", names.join(" "));
+    let lie: alloc::vec::Vec<_> = names.iter().map(|name| (name.as_str(), 1 << 40)).collect();
+    let mut rig = Rig::member("a", state(&codes, "a b", "a"));
+    rig.gossip("b", &with_clock(&state(&codes, "b", ""), &lie));
+    assert_eq!(rig.f.stats.membership.rejected_clock_ahead, 100);
+    rig.did();
+    rig.gossip_tick();
+    assert!((16..=17).contains(&rig.sent().split(' ').count()));
+}
