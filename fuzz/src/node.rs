@@ -440,7 +440,10 @@ impl World {
                             reason,
                         },
                         1 => EntityReport::Escalated { slot },
-                        2 if *pick < 128 => EntityReport::Ending { slot },
+                        2 if *pick < 128 => EntityReport::Ending {
+                            slot,
+                            forget: *pick < 64,
+                        },
                         2 => EntityReport::Failed { slot },
                         _ => EntityReport::Passivate { slot },
                     };
@@ -493,7 +496,8 @@ impl World {
     }
 
     fn obey(&mut self, effect: Effect) {
-        let speaks = !matches!(effect, Effect::Reply { .. });
+        // What has ended gives its leases back.
+        let speaks = !matches!(effect, Effect::Reply { .. } | Effect::Lease(_, LeaseOrder::Release { .. }));
         assert!(!self.halted || !speaks, "after the end: {effect:?}");
         match effect {
             Effect::Send { to, message } | Effect::Offer { to, message } => {

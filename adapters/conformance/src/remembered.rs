@@ -8,57 +8,80 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_driver::core::{Pattern, RememberStore, ShardExtractor};
 use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security, Store};
+use serde::{Deserialize, Serialize};
 
 use super::support::{LOOK_AGAIN, all_up, eventually, node, sleep, within};
 
 const ENTITIES: usize = 12;
 const NODES: usize = 3;
 
-/// How many of each entity run in all nodes together, and how many ever did at once.
+/// How many of each entity run in all nodes together, how many ever did at once, and how often it has begun.
 #[derive(Clone, Default)]
-struct Table(Arc<Mutex<BTreeMap<String, (usize, usize)>>>);
+struct Table(Arc<Mutex<BTreeMap<String, Lives>>>);
+
+#[derive(Default)]
+struct Lives {
+    now: usize,
+    most: usize,
+    begun: usize,
+}
 
 impl Table {
     fn begins(&self, id: &str) {
         let mut table = self.0.lock().expect("nobody panicked");
-        let (now, most) = table.entry(id.to_owned()).or_default();
-        *now += 1;
-        *most = (*most).max(*now);
+        let lives = table.entry(id.to_owned()).or_default();
+        lives.now += 1;
+        lives.begun += 1;
+        lives.most = lives.most.max(lives.now);
     }
 
     fn ends(&self, id: &str) {
         let mut table = self.0.lock().expect("nobody panicked");
-        if let Some((now, _)) = table.get_mut(id) {
-            *now -= 1;
+        if let Some(lives) = table.get_mut(id) {
+            lives.now -= 1;
         }
     }
 
     /// Who runs.
     fn running(&self) -> Vec<String> {
         let table = self.0.lock().expect("nobody panicked");
-        let running = table.iter().filter(|(_, (now, _))| *now > 0);
+        let running = table.iter().filter(|(_, lives)| lives.now > 0);
         running.map(|(id, _)| id.clone()).collect()
+    }
+
+    fn begun(&self, id: &str) -> usize {
+        let table = self.0.lock().expect("nobody panicked");
+        table.get(id).map_or(0, |lives| lives.begun)
     }
 
     fn most(&self) -> usize {
         let table = self.0.lock().expect("nobody panicked");
-        table.values().map(|(_, most)| *most).max().unwrap_or(0)
+        table.values().map(|lives| lives.most).max().unwrap_or(0)
     }
 }
 
-/// Stops for good if it is told to.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Order {
+    GoOn,
+    Stop,
+    Forget,
+}
+
+/// Ends for good, or only for now, if it is told to.
 struct Alarm {
     id: String,
     table: Table,
 }
 
 impl Entity for Alarm {
-    type Message = bool;
+    type Message = Order;
     type Reply = ();
 
-    async fn handle(&mut self, context: &EntityContext, stops: bool) {
-        if stops {
-            context.stop();
+    async fn handle(&mut self, context: &EntityContext, order: Order) {
+        match order {
+            Order::GoOn => {}
+            Order::Stop => context.stop(),
+            Order::Forget => context.forget(),
         }
     }
 }
@@ -69,7 +92,7 @@ impl Drop for Alarm {
     }
 }
 
-async fn host<A: Adapter>(node: &Cluster<A>, kind: Kind<bool, ()>, table: &Table) -> Region<bool, ()> {
+async fn host<A: Adapter>(node: &Cluster<A>, kind: Kind<Order, ()>, table: &Table) -> Region<Order, ()> {
     let table = table.clone();
     let make = move |context: EntityContext| {
         let id = context.id_text().to_string();
@@ -97,6 +120,7 @@ async fn start<A: Adapter, S: Store>(
             config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("it is short")];
         }
         config.sharding.updating_state_timeout = Duration::from_secs(10);
+        config.sharding.entity_restart_backoff = Duration::from_secs(2);
     };
     let mut nodes: Vec<Cluster<A>> = Vec::new();
     for index in 0..NODES {
@@ -119,9 +143,9 @@ async fn start<A: Adapter, S: Store>(
 }
 
 /// Asks until there is an answer.
-async fn ask<A: Adapter>(region: &Region<bool, ()>, id: &str, stops: bool) {
+async fn ask<A: Adapter>(region: &Region<Order, ()>, id: &str, order: Order) {
     within::<A, _>("an answer", async {
-        while region.entity(id).ask(&stops).await.is_err() {
+        while region.entity(id).ask(&order).await.is_err() {
             sleep::<A>(LOOK_AGAIN).await;
         }
     })
@@ -180,22 +204,29 @@ pub async fn remembered_entities_run_again_on<A: Adapter, S: Store>(
         }
         if life == 0 {
             for (number, id) in expected.iter().enumerate() {
-                ask::<A>(&regions[number % NODES], id, false).await;
+                ask::<A>(&regions[number % NODES], id, Order::GoOn).await;
             }
         }
         let what = format!("all that are remembered run, and nobody else, in life {life}, {remember:?}");
         eventually::<A>(&what, async || table.running() == expected).await;
         if life == 1 {
+            let before = table.begun(&expected[5]);
+            ask::<A>(&regions[1], &expected[5], Order::Stop).await;
+            eventually::<A>(
+                "one that stopped itself begins again without a message",
+                async || table.begun(&expected[5]) > before,
+            )
+            .await;
             let gone = expected.remove(3);
             let before = writes(&nodes).await;
-            ask::<A>(&regions[0], &gone, true).await;
+            ask::<A>(&regions[0], &gone, Order::Forget).await;
             eventually::<A>("one has stopped for good", async || table.running() == expected).await;
             // Whoever is killed sooner finds it again.
             eventually::<A>("it is stored that it has", async || writes(&nodes).await > before).await;
         }
         // Messages find those that run.
         for (number, id) in expected.iter().enumerate() {
-            ask::<A>(&regions[number % NODES], id, false).await;
+            ask::<A>(&regions[number % NODES], id, Order::GoOn).await;
         }
         assert_eq!(table.running(), expected);
         assert_eq!(table.most(), 1, "none ran twice at once");

@@ -71,9 +71,11 @@ impl Sharding {
             }
             EntityReport::Failed { slot } => self.on_entity_ends(slot, EntityEnd::Failed),
             EntityReport::Passivate { slot } => self.on_passivate(cx, slot),
-            EntityReport::Ending { slot } => {
+            EntityReport::Ending { slot, forget } => {
                 self.on_entity_ends(slot, EntityEnd::Stopped);
-                self.on_ending(cx, slot);
+                if forget {
+                    self.on_forgotten(cx, slot);
+                }
             }
             EntityReport::Escalated { slot } => self.on_escalated(cx, slot),
             EntityReport::Refused {
@@ -106,12 +108,12 @@ impl Sharding {
         }
     }
 
-    fn on_ending(&mut self, cx: &mut Cx<'_>, slot: Slot) {
+    fn on_forgotten(&mut self, cx: &mut Cx<'_>, slot: Slot) {
         let Some(Tenant { kind, shard, entity }) = self.slots.tenant(slot).cloned() else {
             return;
         };
         if let Some(machines) = self.kinds.get_mut(&kind) {
-            machines.region.on_ending(cx, shard, &entity, slot);
+            machines.region.on_forgotten(cx, shard, &entity, slot);
         }
     }
 

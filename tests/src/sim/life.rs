@@ -49,6 +49,8 @@ pub(crate) enum Fate {
     Fails,
     /// It answers, and ends because it wants to.
     Stops,
+    /// It answers, ends, and is not to be remembered any more.
+    Forgets,
     /// It panics, and that concerns its whole shard.
     Escalates,
 }
@@ -60,6 +62,7 @@ struct Temper {
     restarts: u64,
     fails: u64,
     stops: u64,
+    forgets: u64,
     escalates: u64,
     slow: u64,
 }
@@ -81,6 +84,7 @@ pub(crate) struct LifeCounts {
     pub(crate) restarted: u64,
     pub(crate) failed: u64,
     pub(crate) stopped: u64,
+    pub(crate) forgotten: u64,
     pub(crate) escalated: u64,
     pub(crate) slow: u64,
     pub(crate) wishes: u64,
@@ -140,6 +144,7 @@ impl Lives {
             restarts: often(60),
             fails: often(40),
             stops: often(40),
+            forgets: often(40),
             escalates: often(8),
             slow: often(60),
         };
@@ -164,6 +169,7 @@ impl Lives {
             (temper.restarts, Fate::Restarts),
             (temper.fails, Fate::Fails),
             (temper.stops, Fate::Stops),
+            (temper.forgets, Fate::Forgets),
             (temper.escalates, Fate::Escalates),
         ];
         for (share, fate) in fates {
@@ -267,7 +273,7 @@ impl Sim {
     /// An entity answers, or somebody does in its place.
     pub(crate) fn answer(&mut self, process: ProcessId, ask: AskRef, payload: Payload, fate: Fate) {
         let (wait, result) = match fate {
-            Fate::Plain | Fate::Stops => (None, Ok(payload)),
+            Fate::Plain | Fate::Stops | Fate::Forgets => (None, Ok(payload)),
             Fate::AnswersLate(wait) => (Some(wait), Ok(payload)),
             Fate::Restarts | Fate::Fails | Fate::Escalates => (None, Err(AskFailure::EntityStopped)),
         };
@@ -305,8 +311,14 @@ impl Sim {
             }
             Fate::Stops => {
                 counts.stopped += 1;
+                let forget = false;
+                (End::Stopped, EntityReport::Ending { slot, forget })
+            }
+            Fate::Forgets => {
+                counts.forgotten += 1;
                 self.remembered.may_be_forgotten(process, slot, &name);
-                (End::Stopped, EntityReport::Ending { slot })
+                let forget = true;
+                (End::Stopped, EntityReport::Ending { slot, forget })
             }
             Fate::Escalates => {
                 counts.escalated += 1;

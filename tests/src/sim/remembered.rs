@@ -1,5 +1,5 @@
-//! Entities that are remembered: they crash, ask to be passivated and are forgotten, and all others have to run again. I-47: an id is
-//! stored before its first message is handled, unless an earlier home that is no more had begun to forget it, which may arrive between
+//! Entities that are remembered: they crash, stop themselves, ask to be passivated or to be forgotten. Only the last two are
+//! forgotten, and all others have to run again. I-47: an id is stored before its first message is handled, unless an earlier home that is no more had begun to forget it, which may arrive between
 //! the reading of the store and the start; at rest what is remembered runs, once, unless the same reached a later home too late: one that
 //! gave the shard up before it had looked at its store again (10.15). Spec: sharding 1.5, 10.15; reliability I-47.
 
@@ -9,6 +9,7 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::ddata::crdt::Data;
 use quorate_core::ddata::state::key::{Key, Pattern};
+use quorate_core::input::EntityReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 use quorate_core::sharding::remember::RememberStore;
 
@@ -16,28 +17,42 @@ use super::chance::{Chance, Purpose};
 use super::engine::Sim;
 use super::history::ProcessId;
 use super::plan::SECOND;
+use super::watches::End;
 use super::work::{KIND, SHARDS};
 
-/// Of a thousand messages so many crash their entity.
+/// Of a thousand messages so many crash their entity, have it stop itself, or end it and have it forgotten.
 const CRASHES_PER_MILLE: u64 = 15;
+const STOPS_PER_MILLE: u64 = 15;
+const FORGETS_PER_MILLE: u64 = 15;
 /// Of a thousand messages so many have their entity ask to be passivated.
 const ASKS_PER_MILLE: u64 = 30;
 /// At rest all of them run after this long: a failed shard and a crashed entity begin again after a second, a read of the store takes
 /// fifteen attempts of two seconds, and what was moved or told late is found within ten.
 const REST_MAX: u64 = 60 * SECOND;
 
+/// How a remembered entity ends without having been told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnEnd {
+    /// Without a word.
+    Crash,
+    /// Because it wants to: it begins again.
+    Stop,
+    /// Because it is not needed any more.
+    Forget,
+}
+
 /// What must run.
 #[derive(Debug)]
 pub(crate) struct Remembered {
     chance: Chance,
     enabled: bool,
-    /// Handed a message, and not forgotten as far as anybody knows.
+    /// Handed a message, and neither passivated nor forgotten as far as anybody knows.
     required: BTreeSet<EntityId>,
-    /// Instances that have asked to be passivated: whether they are forgotten is the node's affair.
+    /// Instances that have asked to be passivated or forgotten: whether they are forgotten is the node's affair.
     leaving: BTreeMap<ProcessId, BTreeSet<Slot>>,
     /// Where an entity that has to run handled its last message.
     last_home: BTreeMap<EntityId, ProcessId>,
-    /// Where an entity has ever asked to be passivated: an earlier home may be forgetting it still.
+    /// Where an entity has ever asked for that: an earlier home may be forgetting it still.
     left: BTreeMap<EntityId, BTreeSet<ProcessId>>,
     /// Who was stored when it began on a process, whose shard has been there since, and that was not forgotten there.
     stored_once: BTreeSet<(ProcessId, EntityId)>,
@@ -84,7 +99,7 @@ impl Remembered {
         }
     }
 
-    /// An entity is about to ask to be passivated.
+    /// An entity is about to ask to be passivated, or to be forgotten.
     pub(crate) fn may_be_forgotten(&mut self, process: ProcessId, slot: Slot, entity: &EntityId) {
         self.leaving.entry(process).or_default().insert(slot);
         self.left.entry(entity.clone()).or_default().insert(process);
@@ -99,8 +114,24 @@ impl Remembered {
             .retain(|(of, entity)| *of != process || !is_of(entity));
     }
 
-    pub(crate) fn crashes(&mut self) -> bool {
-        self.enabled && self.chance.per_mille(CRASHES_PER_MILLE)
+    /// How the entity ends that has just handled a message, if it does.
+    pub(crate) fn end(&mut self) -> Option<OwnEnd> {
+        if !self.enabled {
+            return None;
+        }
+        let shares = [
+            (CRASHES_PER_MILLE, OwnEnd::Crash),
+            (STOPS_PER_MILLE, OwnEnd::Stop),
+            (FORGETS_PER_MILLE, OwnEnd::Forget),
+        ];
+        let mut at = self.chance.below(1_000);
+        for (share, end) in shares {
+            if at < share {
+                return Some(end);
+            }
+            at -= share;
+        }
+        None
     }
 
     pub(crate) fn asks(&mut self) -> bool {
@@ -161,6 +192,24 @@ impl Sim {
                 .any(|at| self.processes[at].runs() && self.is_stored(u32::try_from(at).unwrap_or(0), entity))
         };
         !keeps && !runs && self.is_forgotten_late(last, entity) && forgotten()
+    }
+
+    /// An entity ends, whatever it was told.
+    pub(crate) fn ends_by_itself(&mut self, process: ProcessId, slot: Slot, end: OwnEnd) {
+        let entities = &self.processes[process as usize].entities;
+        let Some(name) = entities.get(slot).map(|entity| entity.id.clone()) else {
+            return;
+        };
+        let (says, was_told) = (end != OwnEnd::Crash, entities.is_stopping(slot));
+        if says {
+            let forget = end == OwnEnd::Forget;
+            if forget {
+                self.remembered.may_be_forgotten(process, slot, &name);
+            }
+            self.watches.ends(self.now, &name, End::Stopped);
+            self.report_now(process, EntityReport::Ending { slot, forget });
+        }
+        self.crash_entity(process, slot, (says || !was_told).then_some(End::Stopped));
     }
 
     fn is_stored(&self, process: ProcessId, entity: &EntityId) -> bool {

@@ -330,9 +330,8 @@ impl Sim {
         if self.suffer(process, slot, fate) {
             return;
         }
-        if self.remembered.crashes() {
-            let was_told = self.processes[process as usize].entities.is_stopping(slot);
-            return self.crash_entity(process, slot, (!was_told).then_some(End::Stopped));
+        if let Some(end) = self.remembered.end() {
+            return self.ends_by_itself(process, slot, end);
         }
         if self.passivations.asks() || self.remembered.asks() {
             if let Some(name) = &name {

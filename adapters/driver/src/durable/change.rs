@@ -48,6 +48,13 @@ impl<D: DurableState> Change<D> {
         self
     }
 
+    /// The entity stops afterwards and is remembered no more, as by [`EntityContext::forget`](crate::EntityContext::forget). Its state,
+    /// reminders and messages stay.
+    pub fn and_forget(mut self) -> Self {
+        self.then = Then::Forget;
+        self
+    }
+
     /// The entity leaves memory afterwards, as by [`EntityContext::passivate`](crate::EntityContext::passivate).
     pub fn and_passivate(mut self) -> Self {
         self.then = Then::Passivate;

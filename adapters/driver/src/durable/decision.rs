@@ -24,6 +24,7 @@ pub(super) enum Then {
     #[default]
     GoOn,
     Stop,
+    Forget,
     Passivate,
 }
 
@@ -59,6 +60,13 @@ impl<E: EventSourced> Decision<E> {
     /// The entity stops afterwards, as by [`EntityContext::stop`](crate::EntityContext::stop).
     pub fn and_stop(mut self) -> Self {
         self.then = Then::Stop;
+        self
+    }
+
+    /// The entity stops afterwards and is remembered no more, as by [`EntityContext::forget`](crate::EntityContext::forget). Its events,
+    /// reminders and messages stay.
+    pub fn and_forget(mut self) -> Self {
+        self.then = Then::Forget;
         self
     }
 

@@ -103,6 +103,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         match then {
             Then::GoOn => {}
             Then::Stop => self.context.stop(),
+            Then::Forget => self.context.forget(),
             Then::Passivate => self.context.passivate(),
         }
         Ok(flow)

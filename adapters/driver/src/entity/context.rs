@@ -276,10 +276,23 @@ impl EntityContext {
     /// makes a new one. Messages that wait for it already are not handled: their asks fail with
     /// [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be asked again.
     ///
-    /// A kind that remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities)) forgets it.
+    /// A kind that remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities)) starts it again after
+    /// `sharding.entity_restart_backoff` (10 s), or with its next message, whichever comes first: [`Self::forget`] ends it for good.
     pub fn stop(&self) {
+        self.end(false);
+    }
+
+    /// Ends the entity as [`Self::stop`] does, and has a kind that remembers its entities forget it: it is not started again without a
+    /// message, and that one is a first one. What comes after this call has been heard waits until the store has forgotten it.
+    /// In a kind that remembers nobody it is `stop`.
+    pub fn forget(&self) {
+        self.end(true);
+    }
+
+    /// Says so before the task can have ended, whose last report is that it has stopped.
+    fn end(&self, forget: bool) {
+        self.inside.reports.ending(self.inside.slot, forget);
         self.inside.mailbox.stop();
-        self.inside.reports.ending(self.inside.slot);
     }
 
     /// Takes the entity out of memory without losing a message: what has been delivered is still handled, then

@@ -119,8 +119,8 @@ impl Reports {
     }
 
     /// An entity ends because it wants to.
-    pub(super) fn ending(&self, slot: Slot) {
-        self.push(EntityReport::Ending { slot });
+    pub(super) fn ending(&self, slot: Slot, forget: bool) {
+        self.push(EntityReport::Ending { slot, forget });
     }
 
     /// An entity wants to be passivated.

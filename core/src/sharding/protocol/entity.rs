@@ -114,11 +114,14 @@ pub enum EntityReport {
         /// Its slot.
         slot: Slot,
     },
-    /// An entity ends because it wants to; [`EntityReport::Stopped`] follows. A kind that remembers its entities forgets this one,
-    /// and whoever watches it hears of that. Says nothing of a singleton's instance.
+    /// An entity ends because it wants to; [`EntityReport::Stopped`] follows, and whoever watches it hears of that. A kind that remembers
+    /// its entities starts it again after [`entity_restart_backoff`](crate::config::ShardingConfig::entity_restart_backoff), or with its
+    /// next message. Says nothing of a singleton's instance.
     Ending {
         /// Its slot.
         slot: Slot,
+        /// It is to be forgotten instead: its next message is a first one. Without meaning in a kind that remembers nobody.
+        forget: bool,
     },
     /// An entity has failed, and what it failed over concerns the others of its shard too: all of them are stopped at once
     /// ([`EntityOrder::Kill`]), and start anew with their next messages. Says nothing of a singleton's instance.

@@ -313,7 +313,7 @@ impl Region {
         self.load(shared, shard);
     }
 
-    /// An entity has stopped without having been told to: it starts again after a pause, or with its next message.
+    /// An entity has stopped without having been told to, and is not forgotten: it starts again after a pause, or with its next message.
     pub(super) fn restart_later(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entity: &EntityId) {
         let at = shared.cx.mono() + self.kind.config.entity_restart_backoff;
         self.recovery.restart_at(at, shard, entity.clone());
@@ -343,10 +343,10 @@ impl Region {
         }
     }
 
-    /// An entity ends because it wants to: it is forgotten.
-    pub(crate) fn on_ending(&mut self, cx: &mut Cx<'_>, shard: ShardId, entity: &EntityId, slot: Slot) {
+    /// An entity ends because it wants to, and is to be forgotten.
+    pub(crate) fn on_forgotten(&mut self, cx: &mut Cx<'_>, shard: ShardId, entity: &EntityId, slot: Slot) {
         if let Some(here) = self.shards.get_mut(&shard) {
-            here.on_ending(cx, entity, slot);
+            here.on_forgotten(cx, entity, slot);
         }
     }
 

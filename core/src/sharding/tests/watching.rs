@@ -60,7 +60,7 @@ impl World {
             let why = if failed {
                 EntityReport::Failed { slot }
             } else {
-                EntityReport::Ending { slot }
+                EntityReport::Ending { slot, forget: false }
             };
             for report in [why, EntityReport::Stopped { slot }] {
                 peer.sharding.on_report(&mut peer.fixture.cx(), report);

@@ -449,13 +449,13 @@ fn s_132_an_entity_that_crashed_starts_again_after_a_pause_or_with_a_message() {
 }
 
 #[test]
-fn one_that_is_passivated_or_ends_by_itself_is_forgotten() {
+fn s_132_one_that_is_passivated_or_forgets_itself_is_forgotten() {
     for store in STORES {
         let mut rig = Rig::recalling_on(store, &["p", "q"]);
         let effects = rig.wait(Duration::from_millis(1));
         let [p, q] = ["p", "q"].map(|entity| slot_of(&effects, entity));
         assert_eq!(lives(&rig.passivates("p", p)), ["stop"]);
-        rig.act(|region, shared| region.on_ending(shared.cx, SHARD, &id("q"), q));
+        rig.act(|region, shared| region.on_forgotten(shared.cx, SHARD, &id("q"), q));
         assert!(!rig.is_asked(), "only when it has stopped");
         rig.stop(p);
         let runs = |rig: &Rig, entity| rig.region.runs(SHARD, &id(entity));
