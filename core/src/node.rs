@@ -387,9 +387,19 @@ impl<R: Rng> Node<R> {
         }
     }
 
-    /// Between its end and its last words the node hears what the host gives back. Everything else is refused.
+    /// Between its end and its last words the node hears what the host gives back, and at any time what has ended. Everything else is
+    /// refused.
     fn hear_after_the_end(&mut self, input: Input<'_>) {
+        let said = self.base.outbox.effects.len();
         match input {
+            Input::Entity(report @ EntityReport::Stopped { .. }) => {
+                self.machines.sharding.on_report(&mut self.base.cx(), report);
+                return self.say_to_keepers_alone(said);
+            }
+            Input::Singleton(report @ EntityReport::Stopped { .. }) => {
+                self.machines.singletons.on_report(&mut self.base.cx(), report);
+                return self.say_to_keepers_alone(said);
+            }
             Input::Link(event @ LinkEvent::Dropped { .. }) if self.last_words.is_some() => {
                 self.route_link(event)
             }
@@ -411,6 +421,20 @@ impl<R: Rng> Node<R> {
         while let Some(message) = self.base.outbox.loopback.pop_front() {
             self.route_message(&me, message);
         }
+    }
+
+    /// What a node says that has ended because something of it has: that leases are given back, behind the first `said` effects, and
+    /// nothing to anybody else.
+    fn say_to_keepers_alone(&mut self, said: usize) {
+        let outbox = &mut self.base.outbox;
+        let new = outbox.effects.split_off(said);
+        let leases = new
+            .into_iter()
+            .filter(|effect| matches!(effect, Effect::Lease(..)));
+        outbox.effects.extend(leases);
+        outbox.loopback.clear();
+        outbox.asked.clear();
+        self.base.timers.clear();
     }
 
     fn refuse(&mut self, input: Input<'_>) {
@@ -437,6 +461,8 @@ impl<R: Rng> Node<R> {
                     | ShardingCommand::Watch { .. }
                     | ShardingCommand::Unwatch { .. }
                     | ShardingCommand::Survey { .. }
+                    | ShardingCommand::ListEntities { .. }
+                    | ShardingCommand::StopShards { .. }
                     | ShardingCommand::Explain { .. }
                     | ShardingCommand::CheckPlace { .. }
                     | ShardingCommand::SetDesiredHomes { .. }

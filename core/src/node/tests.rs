@@ -8,13 +8,15 @@ use rand_core::SeedableRng;
 
 use super::*;
 use crate::config::Config;
-use crate::effect::EntityOrder;
+use crate::effect::{EntityOrder, SingletonOrder};
 use crate::fixture;
 use crate::ident::ClusterName;
-use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, Target};
+use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, SingletonSettings, Target};
+use crate::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
+use crate::owner::Owner;
 use crate::sharding::state::chain::AskChain;
-use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId};
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 
 const KINDS: [&str; 2] = ["cart", "order"];
 
@@ -195,4 +197,117 @@ fn i_44_a_host_that_gives_nothing_back_hears_of_every_ask_all_the_same() {
     node.stop(now);
     let stopped = |token| (token, Some(AskFailure::NodeStopped));
     assert_eq!(last_words(&mut node), ((10..14).map(stopped).collect(), 0));
+}
+
+/// A node that is alone and Up, with an entity and a singleton's instance that run under leases; where they run.
+fn node_with_leases() -> (Node<ChaCha8Rng>, Now, [Slot; 2]) {
+    let mut now = Now::default();
+    let mut node = node_with_room_for(100, 1_000);
+    let kind = KindSettings {
+        lease: true,
+        ..KindSettings::new("vault", 1, true)
+    };
+    let singleton = SingletonSettings {
+        name: "books".into(),
+        role: None,
+        hosts: true,
+        lease: true,
+        durable: false,
+    };
+    let join = MembershipCommand::Join(node.me().address().clone());
+    let commands = [
+        Command::Sharding(ShardingCommand::RegisterKind(kind)),
+        Command::Singleton(SingletonCommand::Register(singleton)),
+        Command::Membership(join),
+    ];
+    for (token, command) in (3..).zip(commands) {
+        node.handle(now, Input::Command { token, command });
+    }
+    tell(&mut node, "vault", 1);
+    let (mut entity, mut instance) = (None, None);
+    loop {
+        assert!(
+            now.mono < Now::default().mono + Duration::from_secs(300),
+            "both run soon"
+        );
+        match node.poll() {
+            Output::Effect(Effect::Entity(EntityOrder::Start { slot, .. })) => entity = Some(slot),
+            Output::Effect(Effect::Singleton(SingletonOrder::Start { slot, .. })) => instance = Some(slot),
+            Output::Effect(Effect::Lease(owner, LeaseOrder::Acquire { name, .. })) => {
+                let outcome = LeaseOutcome::Granted { token: 1 };
+                node.handle(now, Input::Lease(owner, LeaseReport { name, outcome }));
+            }
+            Output::Effect(Effect::Store(owner, request)) => {
+                node.handle(now, Input::Stored(owner, request.without_a_store()));
+            }
+            Output::Effect(_) => {}
+            Output::Sleep(_) if entity.is_some() && instance.is_some() => break,
+            Output::Sleep(wake) => {
+                now.mono = wake.unwrap().at;
+                node.handle(now, Input::Tick);
+            }
+        }
+    }
+    (node, now, [entity.unwrap(), instance.unwrap()])
+}
+
+/// What the node says until it says nothing more; who gives a lease back with it.
+fn given_back(node: &mut Node<ChaCha8Rng>) -> (usize, Vec<Owner>) {
+    let (mut said, mut owners) = (0, Vec::new());
+    while let Output::Effect(effect) = node.poll() {
+        said += 1;
+        if let Effect::Lease(owner, LeaseOrder::Release { .. }) = effect {
+            owners.push(owner);
+        }
+    }
+    (said, owners)
+}
+
+fn gives_back_with_the_last_end(mut node: Node<ChaCha8Rng>, now: Now, [entity, instance]: [Slot; 2]) {
+    assert!(node.is_halted());
+    assert_eq!(given_back(&mut node).1, [], "both run");
+    node.handle(now, Input::Entity(EntityReport::Stopped { slot: entity }));
+    assert_eq!(
+        given_back(&mut node),
+        (1, std::vec![Owner::Sharding]),
+        "and nothing else is said"
+    );
+    node.handle(now, Input::Singleton(EntityReport::Stopped { slot: instance }));
+    assert_eq!(given_back(&mut node), (1, std::vec![Owner::Singleton]));
+    assert!(
+        matches!(node.poll(), Output::Sleep(None)),
+        "nothing is waited for"
+    );
+    assert_eq!(node.check_invariants(), Ok(()));
+    for slot in [entity, instance] {
+        node.handle(now, Input::Entity(EntityReport::Stopped { slot }));
+        node.handle(now, Input::Singleton(EntityReport::Stopped { slot }));
+    }
+    assert_eq!(given_back(&mut node), (0, Vec::new()), "once");
+}
+
+#[test]
+fn i_34_i_54_a_downed_node_gives_its_leases_back_once_nothing_runs_under_them() {
+    let (mut node, mut now, slots) = node_with_leases();
+    let target = DownTarget::Node(node.me().clone());
+    let command = Command::Membership(MembershipCommand::Down(target));
+    node.handle(now, Input::Command { token: 4, command });
+    while !node.is_halted() {
+        match node.poll() {
+            Output::Effect(Effect::Lease(_, order)) => panic!("too early: {order:?}"),
+            Output::Effect(_) => {}
+            Output::Sleep(wake) => {
+                now.mono = wake.unwrap().at;
+                node.handle(now, Input::Tick);
+            }
+        }
+    }
+    gives_back_with_the_last_end(node, now, slots);
+}
+
+#[test]
+fn i_34_i_54_a_node_that_is_stopped_gives_its_leases_back_once_nothing_runs_under_them() {
+    let (mut node, now, slots) = node_with_leases();
+    node.stop(now);
+    gives_back_with_the_last_end(node, now, slots);
 }

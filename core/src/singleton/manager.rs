@@ -293,6 +293,10 @@ impl Manager {
         if core::mem::take(&mut self.release_due) {
             self.order_release(cx);
         }
+        if self.halted {
+            // Nobody waits for a word about it.
+            cx.cancel(Timer::Lease(self.id));
+        }
         if self.is_retired() {
             return self.on_retired_ended(cx);
         }
@@ -333,13 +337,18 @@ impl Manager {
         self.look(cx);
     }
 
-    /// This node is Down, removed or finished: the token is void, and what runs is stopped without waiting for it.
+    /// This node is Down, removed or finished: the token is void, and what runs is stopped without waiting for it. Its lease is given back
+    /// once nothing runs.
     pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
         if core::mem::replace(&mut self.halted, true) {
             return;
         }
+        self.release_due |= self.settings.lease && !self.wants_no_lease();
         self.stage = Stage::Stopped;
         self.instance.kill(cx);
+        if self.instance.is_absent() && core::mem::take(&mut self.release_due) {
+            self.order_release(cx);
+        }
         self.on_retired_halted(cx);
         for timer in [Timer::Retry(self.id), Timer::Lease(self.id)] {
             cx.cancel(timer);

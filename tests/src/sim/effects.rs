@@ -252,6 +252,8 @@ impl Sim {
                 | Answer::Refused(_)
                 | Answer::Sharding(
                     ShardingAnswer::Surveyed(_)
+                    | ShardingAnswer::Entities(_)
+                    | ShardingAnswer::ShardsStopped(_)
                     | ShardingAnswer::Explained(_)
                     | ShardingAnswer::ShutDown(_)
                     | ShardingAnswer::Terminated(_),
@@ -296,6 +298,7 @@ impl Sim {
         if let Err(what) = result {
             return self.violated("I-49", process, what);
         }
+        self.give_leases_back(process, Life::Halted(reason));
         self.bury(process, Life::Halted(reason));
     }
 

@@ -122,6 +122,14 @@ impl Entities {
         self.running.get(&slot)
     }
 
+    /// Who runs, and where.
+    pub(crate) fn all(&self) -> Vec<(Slot, (KindId, EntityId))> {
+        let running = self.running.iter();
+        running
+            .map(|(slot, entity)| (*slot, (entity.kind, entity.id.clone())))
+            .collect()
+    }
+
     /// Whether the entity in a slot was told to stop.
     pub(crate) fn is_stopping(&self, slot: Slot) -> bool {
         self.get(slot).is_some_and(|entity| entity.stopping)

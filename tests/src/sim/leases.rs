@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::input::Input;
+use quorate_core::effect::{Effect, Output};
+use quorate_core::input::{EntityReport, Input};
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::owner::Owner;
 
 use super::engine::{Happening, Sim};
-use super::history::ProcessId;
+use super::history::{Life, ProcessId};
+use super::singletons::Instance;
 use crate::invariants::Cause;
 
 /// How long the keeper takes, in microseconds.
@@ -194,6 +196,52 @@ impl Sim {
         if let Some((name, owner)) = overdue.map(|(name, held)| (LeaseName::clone(name), held.owner)) {
             self.lose(process, name, owner);
             self.lose_overdue_leases(process);
+        }
+    }
+
+    /// A node has ended, and so does what runs there: it gives the leases of that back. I-34, I-54: none is left but the resolver's own
+    /// (M-368), and those of what holds its thread and cannot be ended.
+    pub(crate) fn give_leases_back(&mut self, process: ProcessId, life: Life) {
+        self.end_instances(process, life);
+        let host = &self.processes[process as usize];
+        let is_stuck = host.is_stuck;
+        let running = if is_stuck { Vec::new() } else { host.entities.all() };
+        for (slot, name) in running {
+            self.history.stopped(process, slot, &name);
+            let host = &mut self.processes[process as usize];
+            let now = host.now(self.now);
+            host.node
+                .handle(now, Input::Entity(EntityReport::Stopped { slot }));
+        }
+        while let Output::Effect(effect) = self.processes[process as usize].node.poll() {
+            match effect {
+                Effect::Lease(..) => self.carry_out(process, effect),
+                other => return self.violated("I-34", process, format!("says {other:?} after its end")),
+            }
+        }
+        let host = &self.processes[process as usize];
+        let runs_on = |name: &LeaseName| {
+            let needs = |instance: &Instance| {
+                let singleton = self.history.instances[instance.record].singleton;
+                crate::sim::lease_of(singleton).as_deref() == Some(&**name)
+            };
+            is_stuck || host.instances.values().any(needs)
+        };
+        let mut kept = host
+            .leases
+            .iter()
+            .filter(|(name, held)| held.owner != Owner::Resolver && !runs_on(name));
+        if let Some((name, held)) = kept.next() {
+            let invariant = if held.owner == Owner::Singleton {
+                "I-34"
+            } else {
+                "I-54"
+            };
+            self.violated(
+                invariant,
+                process,
+                format!("has ended and does not give {name} back"),
+            );
         }
     }
 

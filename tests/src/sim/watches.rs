@@ -248,6 +248,8 @@ impl Sim {
             | Answer::Sharding(
                 ShardingAnswer::Asked(_)
                 | ShardingAnswer::Surveyed(_)
+                | ShardingAnswer::Entities(_)
+                | ShardingAnswer::ShardsStopped(_)
                 | ShardingAnswer::Explained(_)
                 | ShardingAnswer::ShutDown(_),
             )

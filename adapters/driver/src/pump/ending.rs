@@ -30,7 +30,6 @@ impl<M: Machine> Pump<M> {
         self.links.stop();
         self.entities.kill_all();
         self.instances.kill_all();
-        self.leases.stop();
         self.stores.stop();
         self.replies.clear();
     }
@@ -66,13 +65,15 @@ impl<M: Machine> Pump<M> {
         }
     }
 
-    /// Whether all entities have ended, and all instances of singletons.
+    /// Whether all entities have ended, and all instances of singletons. The node hears of each end, and gives the leases back that nothing
+    /// needs any more; until then they are renewed.
     pub(crate) fn forget_ended_entities(&mut self) -> bool {
         let mut later = VecDeque::new();
         self.entities.take_reports(&mut later);
         for report in self.reports.drain(..).chain(later) {
             if let EntityReport::Stopped { slot } = report {
                 self.entities.stopped(slot);
+                self.node.handle(self.base.now, Input::Entity(report));
             }
         }
         let mut later = VecDeque::new();
@@ -80,8 +81,14 @@ impl<M: Machine> Pump<M> {
         for report in self.instance_reports.drain(..).chain(later) {
             if let EntityReport::Stopped { slot } = report {
                 self.instances.stopped(slot);
+                self.node.handle(self.base.now, Input::Singleton(report));
             }
         }
-        self.entities.live() == 0 && self.instances.live() == 0
+        self.drive_node();
+        let have_ended = self.entities.live() == 0 && self.instances.live() == 0;
+        if have_ended {
+            self.leases.stop();
+        }
+        have_ended
     }
 }

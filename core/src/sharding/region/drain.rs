@@ -74,7 +74,7 @@ impl Region {
         self.retirement.give_up(shared.cx);
         let kind = self.kind.id;
         for (id, shard) in &mut self.shards {
-            shard.kill(shared.cx);
+            shard.stop_for_good(shared.cx);
             for timer in [
                 RegionTimer::ShardStop(*id),
                 RegionTimer::Store(*id),

@@ -149,7 +149,8 @@ impl Region {
         cx.wake(self.lease_timer(shard), at);
     }
 
-    /// This node is finished: what was asked for is given back, and nobody waits for a word about it.
+    /// This node is finished: what was asked for is given back, at once where nothing runs and otherwise with the end of the last entity, and
+    /// nobody waits for a word about it.
     pub(super) fn give_back_leases(&mut self, cx: &mut Cx<'_>) {
         for shard in self.leases.keys().copied().collect::<alloc::vec::Vec<_>>() {
             cx.cancel(self.lease_timer(shard));

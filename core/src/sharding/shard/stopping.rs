@@ -123,6 +123,16 @@ impl Shard {
         self.kill_entities(cx);
     }
 
+    /// Its node has ended: nobody waits for its end any more, and it does not begin again.
+    pub(crate) fn stop_for_good(&mut self, cx: &mut Cx<'_>) {
+        self.lifecycle = ShardLifecycle::Stopping {
+            tell: None,
+            rehost: None,
+            by_force: false,
+        };
+        self.kill_entities(cx);
+    }
+
     /// The same for its entities alone: the shard goes on as it was to.
     pub(crate) fn kill_entities(&mut self, cx: &mut Cx<'_>) {
         if core::mem::replace(&mut self.killed, true) {

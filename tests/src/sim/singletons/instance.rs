@@ -49,7 +49,7 @@ enum Stage {
 pub(crate) struct Instance {
     pub(super) singleton: SingletonId,
     /// Its position in the history.
-    pub(super) record: usize,
+    pub(crate) record: usize,
     stage: Stage,
     mailbox: VecDeque<Letter>,
     /// It was told to stop and takes nothing new.

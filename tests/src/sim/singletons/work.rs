@@ -417,10 +417,22 @@ impl Sim {
 
     /// A process has ended, and its instances with it; those whose handlers hold their threads run on if only the node has.
     pub(crate) fn bury_instances(&mut self, process: ProcessId, life: Life) {
-        let host = &mut self.processes[process as usize];
-        if host.instances.is_empty() {
-            return;
+        let _ = self.instances_that_end(process, life);
+    }
+
+    /// The instances of a node that has ended are no more, and it hears so.
+    pub(crate) fn end_instances(&mut self, process: ProcessId, life: Life) {
+        for slot in self.instances_that_end(process, life) {
+            let host = &mut self.processes[process as usize];
+            let now = host.now(self.now);
+            host.node
+                .handle(now, Input::Singleton(EntityReport::Stopped { slot }));
         }
+    }
+
+    fn instances_that_end(&mut self, process: ProcessId, life: Life) -> Vec<Slot> {
+        let host = &mut self.processes[process as usize];
+        let mut ended = Vec::new();
         let runs_on = |instance: &Instance| life != Life::Crashed && instance.is_blocked();
         let slots: Vec<Slot> = host.instances.keys().copied().collect();
         for slot in slots {
@@ -432,8 +444,10 @@ impl Sim {
             } else {
                 self.history.instances[instance.record].ended_at = Some(self.now);
                 host.instances.remove(&slot);
+                ended.push(slot);
             }
         }
+        ended
     }
 
     /// The instances of a singleton that have not ended.

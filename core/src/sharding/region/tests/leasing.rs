@@ -223,6 +223,25 @@ fn a_lease_that_is_granted_once_more_is_not_given_back_while_something_runs() {
     assert_eq!(starts_in(&rig.route("2")), 1);
 }
 
+/// It stops to begin anew where it is, and would keep its lease for that, or for a coordinator that waits for it.
+#[test]
+fn i_54_a_shard_that_was_to_begin_anew_gives_its_lease_back_when_its_node_ends() {
+    for reopens in [true, false] {
+        let mut rig = Rig::leasing();
+        rig.hosts();
+        rig.lease(GRANTED);
+        rig.route("1");
+        rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+        if reopens {
+            rig.hosts();
+        }
+        rig.act(|region, shared| region.halt(shared));
+        let effects = rig.ends(slot(0));
+        assert!(effects.contains(&releases()), "{effects:?}");
+        assert!(!effects.contains(&acquires()), "{effects:?}");
+    }
+}
+
 #[test]
 fn a_shard_that_stops_for_a_hand_off_when_its_lease_is_lost_is_killed_and_handed_off() {
     let mut rig = Rig::leasing();
