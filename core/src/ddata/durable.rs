@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::entries::Entries;
 use super::protocol::{Body, Event, Nack, Timer};
-use super::state::key::Key;
+use super::state::key::{Key, VALUE};
 use super::{Replicator, Stage, send};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
@@ -15,16 +15,13 @@ use crate::store::limits::{ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX, ORDER_BYTES_
 use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::wire;
 
-/// Keys of values begin with this byte; the note below stands before them.
-const VALUE: u8 = b'v';
-
 /// A store that cannot be read for the time being is asked again after the first of these, then after twice as long, up to the
 /// second: a store that is being opened takes a moment, a database that is down minutes, and nobody is to wait for long
 /// once it is there.
 const LOAD_AGAIN_MIN: Duration = Duration::from_millis(100);
 const LOAD_AGAIN_MAX: Duration = Duration::from_secs(5);
 
-/// When this replica was last known to be alive, by the wall clock.
+/// When this replica was last known to be alive, by the wall clock. Stands before all values.
 const ALIVE: &[u8] = b"a";
 
 /// Who waits until a key is durable.
@@ -187,8 +184,7 @@ impl Replicator {
             let Ok((key, envelope)) = wire::decode_stored(value, &cx.config().ddata.custom_types) else {
                 return self.on_store_lost(cx);
             };
-            if **stored_key != *key_bytes(&key) || self.merge_in(cx, None, &key, envelope, cx.mono()).is_err()
-            {
+            if **stored_key != *key.stored() || self.merge_in(cx, None, &key, envelope, cx.mono()).is_err() {
                 return self.on_store_lost(cx);
             }
         }
@@ -298,7 +294,7 @@ impl Replicator {
 
 /// How the store is to hold a key now.
 fn stored(entries: &Entries, key: &Key) -> Option<Change> {
-    let place = Bytes::from(key_bytes(key));
+    let place = key.stored();
     Some(match entries.get(key) {
         None => Change::Delete { key: place },
         Some(entry) => {
@@ -308,12 +304,6 @@ fn stored(entries: &Entries, key: &Key) -> Option<Change> {
             Change::Put { key: place, value }
         }
     })
-}
-
-fn key_bytes(key: &Key) -> Vec<u8> {
-    let mut bytes = alloc::vec![VALUE];
-    bytes.extend_from_slice(key.as_str().as_bytes());
-    bytes
 }
 
 /// For how long this replica was not alive (I-66); nothing if it never was.

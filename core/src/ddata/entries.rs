@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::collections::btree_map;
 use alloc::vec::Vec;
 use core::hash::Hasher;
+use core::ops::Bound;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
@@ -122,6 +123,14 @@ impl Entries {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> {
         self.map.iter()
+    }
+
+    /// Those from a key to another one, in their order.
+    pub(super) fn range_mut(
+        &mut self,
+        keys: (Bound<Key>, Bound<Key>),
+    ) -> impl Iterator<Item = (&Key, &mut Entry)> {
+        self.map.range_mut(keys)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Entry)> {

@@ -1,11 +1,17 @@
 //! Telling subscribers what became of their keys: once per interval and key, and only if it differs from what they heard.
 //! Spec: sharding 1.12 (subscriptions).
 
+use core::ops::Bound;
+
 use super::Replicator;
 use super::protocol::{Change, Event};
 use super::state::key::{Key, Pattern};
 use super::subscriptions::Told;
 use crate::ddata::Cx;
+
+/// Keys of which one round tells new subscribers what there is: as many as one exchange of gossip carries. Whoever subscribes to more
+/// hears of the rest in the next rounds, so that no round takes as long as there are keys.
+const FIRST_PER_ROUND: usize = 500;
 
 impl Replicator {
     /// Tells what is news since the last time.
@@ -13,8 +19,15 @@ impl Replicator {
         if !self.subscriptions.has_news() {
             return;
         }
-        for (subscriber, pattern) in self.subscriptions.take_new() {
-            self.tell_what_there_is(cx, subscriber, &pattern);
+        let mut room = FIRST_PER_ROUND;
+        while room > 0
+            && let Some((subscriber, pattern, behind)) = self.subscriptions.take_new()
+        {
+            // A subscriber costs a look, though there be nothing to tell.
+            room -= 1;
+            if let Some(last) = self.tell_what_there_is(cx, subscriber, (&pattern, behind), &mut room) {
+                self.subscriptions.told_up_to(subscriber, last);
+            }
         }
         for key in self.subscriptions.take_changed() {
             let (told, change) = match self.entries.get_mut(&key) {
@@ -40,8 +53,15 @@ impl Replicator {
         }
     }
 
-    /// A new subscriber hears of every key of its pattern, whatever the others know.
-    fn tell_what_there_is(&mut self, cx: &mut Cx<'_>, subscriber: u64, pattern: &Pattern) {
+    /// A new subscriber hears of every key of its pattern, whatever the others know: in their order, behind a key. The last one that there
+    /// was room for, if there are more.
+    fn tell_what_there_is(
+        &mut self,
+        cx: &mut Cx<'_>,
+        subscriber: u64,
+        (pattern, behind): (&Pattern, Option<Key>),
+        room: &mut usize,
+    ) -> Option<Key> {
         let mut tell = |key: &Key, entry: &mut super::entries::Entry| {
             let change = match &entry.envelope.data {
                 Some(data) => Change::Value(data.clone()),
@@ -61,12 +81,25 @@ impl Replicator {
                     tell(key, entry);
                 }
             }
-            Pattern::Prefix(_) => {
-                let matching = self.entries.iter_mut().filter(|(key, _)| pattern.matches(key));
-                for (key, entry) in matching {
+            Pattern::Prefix(prefix) => {
+                let mut last = behind;
+                let first = last.clone().or_else(|| Key::new(prefix).ok());
+                let from = match (&last, first) {
+                    (_, None) => Bound::Unbounded,
+                    (None, Some(first)) => Bound::Included(first),
+                    (Some(_), Some(first)) => Bound::Excluded(first),
+                };
+                let matching = self.entries.range_mut((from, Bound::Unbounded));
+                for (key, entry) in matching.take_while(|(key, _)| pattern.matches(key)) {
+                    let Some(left) = room.checked_sub(1) else {
+                        return last;
+                    };
+                    *room = left;
                     tell(key, entry);
+                    last = Some(key.clone());
                 }
             }
         }
+        None
     }
 }

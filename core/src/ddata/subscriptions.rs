@@ -2,6 +2,7 @@
 //! told. Never looks at values. Spec: sharding 1.12 (subscriptions).
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::state::Digest;
@@ -22,9 +23,10 @@ pub(super) struct Subscriptions {
     patterns: BTreeMap<u64, Pattern>,
     /// By key, so that a change finds its subscribers without a search.
     by_key: BTreeMap<Key, BTreeSet<u64>>,
-    by_prefix: BTreeSet<u64>,
-    /// Subscribers that have not been told what there is.
-    new: BTreeSet<u64>,
+    /// By prefix, so that a change looks for the prefixes that its key has, however many subscribers there are.
+    by_prefix: BTreeMap<Arc<str>, BTreeSet<u64>>,
+    /// Subscribers that have not been told all that there is, with the last key of which they have been.
+    new: BTreeMap<u64, Option<Key>>,
     changed: BTreeSet<Key>,
     told: BTreeMap<Key, Told>,
 }
@@ -40,11 +42,12 @@ impl Subscriptions {
             Pattern::Key(key) => {
                 self.by_key.entry(key.clone()).or_default().insert(subscriber);
             }
-            Pattern::Prefix(_) => {
-                self.by_prefix.insert(subscriber);
+            Pattern::Prefix(prefix) => {
+                let prefix = Arc::clone(prefix);
+                self.by_prefix.entry(prefix).or_default().insert(subscriber);
             }
         }
-        self.new.insert(subscriber);
+        self.new.insert(subscriber, None);
         self.patterns.insert(subscriber, pattern);
     }
 
@@ -59,14 +62,20 @@ impl Subscriptions {
                     }
                 }
             }
-            Some(Pattern::Prefix(_)) => {
-                self.by_prefix.remove(&subscriber);
+            Some(Pattern::Prefix(prefix)) => {
+                if let Some(subscribers) = self.by_prefix.get_mut(&prefix) {
+                    subscribers.remove(&subscriber);
+                    if subscribers.is_empty() {
+                        self.by_prefix.remove(&prefix);
+                    }
+                }
             }
             None => return,
         }
-        let (by_key, prefixes) = (&self.by_key, !self.by_prefix.is_empty());
-        self.told.retain(|key, _| prefixes || by_key.contains_key(key));
-        self.changed.retain(|key| prefixes || by_key.contains_key(key));
+        let (by_key, by_prefix) = (&self.by_key, &self.by_prefix);
+        let is_heard = |key: &Key| by_key.contains_key(key) || with_prefix(by_prefix, key).next().is_some();
+        self.told.retain(|key, _| is_heard(key));
+        self.changed.retain(is_heard);
     }
 
     /// A key may have changed.
@@ -86,17 +95,16 @@ impl Subscriptions {
         core::mem::take(&mut self.changed)
     }
 
-    /// New subscribers and what they want; they are to be told what there is.
-    pub(super) fn take_new(&mut self) -> Vec<(u64, Pattern)> {
-        let new = core::mem::take(&mut self.new);
-        let patterns = &self.patterns;
-        new.into_iter()
-            .filter_map(|subscriber| {
-                patterns
-                    .get(&subscriber)
-                    .map(|pattern| (subscriber, pattern.clone()))
-            })
-            .collect()
+    /// The first new subscriber, what it wants, and behind which key it is to be told what there is.
+    pub(super) fn take_new(&mut self) -> Option<(u64, Pattern, Option<Key>)> {
+        let (subscriber, behind) = self.new.pop_first()?;
+        let pattern = self.patterns.get(&subscriber)?.clone();
+        Some((subscriber, pattern, behind))
+    }
+
+    /// A new subscriber has been told what there is up to this key, and is to be told the rest.
+    pub(super) fn told_up_to(&mut self, subscriber: u64, key: Key) {
+        self.new.insert(subscriber, Some(key));
     }
 
     /// Who is to be told that the key is `now`; nobody if they know.
@@ -127,12 +135,7 @@ impl Subscriptions {
     }
 
     fn prefixes(&self, key: &Key) -> impl Iterator<Item = u64> {
-        let subscribers = self.by_prefix.iter().copied();
-        subscribers.filter(move |subscriber| {
-            self.patterns
-                .get(subscriber)
-                .is_some_and(|pattern| pattern.matches(key))
-        })
+        with_prefix(&self.by_prefix, key).flatten().copied()
     }
 
     fn of(&self, key: &Key) -> Vec<u64> {
@@ -141,6 +144,16 @@ impl Subscriptions {
         all.sort_unstable();
         all
     }
+}
+
+/// The subscribers of each prefix that the key has: at most as many look-ups as the key has bytes, and one.
+fn with_prefix<'a>(
+    by_prefix: &'a BTreeMap<Arc<str>, BTreeSet<u64>>,
+    key: &Key,
+) -> impl Iterator<Item = &'a BTreeSet<u64>> {
+    let name = key.as_str();
+    let ends = if by_prefix.is_empty() { 0 } else { name.len() + 1 };
+    (0..ends).filter_map(move |end| by_prefix.get(name.get(..end)?))
 }
 
 #[cfg(test)]
@@ -164,6 +177,29 @@ mod tests {
         assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(8))), [2]);
         subscriptions.note(&key("a-2"));
         assert!(subscriptions.take_changed().is_empty());
+    }
+
+    #[test]
+    fn s_224_of_many_prefixes_those_that_the_key_has_are_told_each_once() {
+        let mut subscriptions = Subscriptions::default();
+        for (subscriber, prefix) in [
+            (1, "*"),
+            (2, "\u{e4}*"),
+            (3, "\u{e4}-*"),
+            (4, "\u{e4}-1*"),
+            (5, "b*"),
+        ] {
+            subscriptions.add(subscriber, Pattern::parse(prefix).unwrap());
+        }
+        let umlaut = key("\u{e4}-1");
+        assert_eq!(subscriptions.tell(&umlaut, Told::Value(Digest(7))), [1, 2, 3, 4]);
+        subscriptions.remove(1);
+        subscriptions.remove(3);
+        assert_eq!(subscriptions.tell(&umlaut, Told::Value(Digest(8))), [2, 4]);
+        for subscriber in [2, 4, 5] {
+            subscriptions.remove(subscriber);
+        }
+        assert!(subscriptions.told.is_empty() && subscriptions.by_prefix.is_empty());
     }
 
     #[test]

@@ -111,9 +111,9 @@ impl Inbox {
         }
     }
 
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Option<Result<Change, DataReadError>>> {
+    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Option<Result<(Key, Change), DataReadError>>> {
         let mut inside = lock(&self.inside);
-        if let Some((_, first)) = inside.changes.pop_first() {
+        if let Some(first) = inside.changes.pop_first() {
             return Poll::Ready(Some(Ok(first)));
         }
         if let Some(error) = inside.refused.take() {

@@ -10,7 +10,7 @@ mod level;
 mod maps;
 mod own;
 
-pub use changes::{Changes, ValueChange};
+pub use changes::{Changes, KeyChange, PrefixChanges, ValueChange};
 pub use error::{DataReadError, DataWriteError};
 pub use handle::Replicated;
 pub(crate) use hub::{Inbox, Place, Places, Subscriptions};
@@ -133,6 +133,14 @@ impl Data {
     #[must_use]
     pub fn of<T>(&self, key: impl AsRef<str>) -> Replicated<T> {
         Replicated::new(Arc::clone(&self.shared), key.as_ref())
+    }
+
+    /// What becomes of every value whose name begins so, from now on, and of those that there are: `changes_below::<CounterKind>("stock/")`.
+    /// An empty prefix means every value. A name that nobody has used yet is heard of with its first write. What there is comes in the order of
+    /// the names, up to 500 of them every `ddata.notify_subscribers_interval`; a reader that is slow gets the newest change of each
+    /// name and not those between. It takes one of the node's `ddata.subscribers_max` places, and keeps at most one change per name.
+    pub fn changes_below<T: DataKind>(&self, prefix: impl AsRef<str>) -> PrefixChanges<T> {
+        PrefixChanges::new(Arc::clone(&self.shared), prefix.as_ref())
     }
 
     /// The names of all values that this node holds, sorted, without deleted ones.

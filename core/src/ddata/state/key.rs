@@ -2,10 +2,16 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
+
+use crate::store::Bytes;
+
+/// Keys of values in a store begin with this byte.
+pub(crate) const VALUE: u8 = b'v';
 
 /// Bytes of a key at most: a path of a few names, and 500 of them with their digests stay far below a frame.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -35,6 +41,16 @@ impl Key {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Where a store holds its value, if it is durable: all values stand together, behind what else the replicator keeps. This is on disks: it never
+    /// changes.
+    #[must_use]
+    pub fn stored(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(1 + self.0.len());
+        bytes.push(VALUE);
+        bytes.extend_from_slice(self.0.as_bytes());
+        Bytes::from(bytes)
     }
 
     /// The hash that says in which chunk of the digests the key travels: the same on every node and in every version.
@@ -74,10 +90,20 @@ impl Pattern {
     /// [`BadKey`] as for [`Key::new`]; a prefix may be empty.
     pub fn parse(text: &str) -> Result<Self, BadKey> {
         match text.strip_suffix('*') {
-            Some(prefix) if prefix.len() <= KEY_BYTES_MAX => Ok(Self::Prefix(Arc::from(prefix))),
-            Some(_) => Err(BadKey),
+            Some(prefix) => Self::below(prefix),
             None => Key::new(text).map(Self::Key),
         }
+    }
+
+    /// Every key that begins so.
+    ///
+    /// # Errors
+    /// [`BadKey`] if that is longer than [`KEY_BYTES_MAX`]; it may be empty.
+    pub fn below(prefix: &str) -> Result<Self, BadKey> {
+        if prefix.len() > KEY_BYTES_MAX {
+            return Err(BadKey);
+        }
+        Ok(Self::Prefix(Arc::from(prefix)))
     }
 
     /// Whether the key is meant.

@@ -1,6 +1,7 @@
 //! Operations: what becomes of reads and writes. Spec: sharding 1.12, 6.9.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -329,6 +330,35 @@ fn a_read_repairs_the_replicas_that_lack_something() {
     // The reader and the third, which had nothing, too.
     assert_eq!(world.counts("a"), [7; 3]);
     assert_eq!(world.peers[2].fixture.stats.ddata.repairs_received, 1);
+}
+
+#[test]
+fn s_224_a_new_subscriber_to_a_prefix_hears_of_every_key_in_portions_and_of_none_beside() {
+    let mut world = World::new(1, |_| {});
+    for number in 0..1_203 {
+        world.update(0, &format!("stock/{number:04}"), increment(1), Local);
+    }
+    for beside in ["stock", "stoc", "stock0", "t"] {
+        world.update(0, beside, increment(1), Local);
+    }
+    let pattern = Pattern::below("stock/").unwrap();
+    world.command(0, Command::Subscribe { pattern });
+    let mut heard = Vec::new();
+    // A round has room for 500, of which the subscriber takes one.
+    for portion in [499, 499, 205, 0] {
+        world.command(0, Command::Flush);
+        let told = world.changes(0).into_iter().skip(heard.len());
+        let told: Vec<_> = told
+            .map(|event| match event {
+                Event::Changed { key, .. } => key,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(told.len(), portion);
+        heard.extend(told);
+    }
+    assert!(heard.is_sorted(), "in their order");
+    assert!(heard.iter().all(|key| key.as_str().starts_with("stock/")));
 }
 
 #[test]
