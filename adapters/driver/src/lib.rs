@@ -129,12 +129,14 @@ pub mod core {
         Differences, JoinChecker, JoinCheckers, Setting, SettingDifference, SettingError, Settings,
     };
     pub use quorate_core::config::{
-        Config, ConfigError, CustomStrategy, DdataConfig, DowningStrategy, LeaseMajorityConfig,
-        ShutdownConfig, SingletonConfig, ValidConfig,
+        Config, ConfigError, CustomStrategy, DdataConfig, DetectorImplementation, DownAllWhenUnstable,
+        DowningStrategy, LeaseMajorityConfig, ShutdownConfig, SingletonConfig, ValidConfig,
     };
     pub use quorate_core::ddata::protocol::{ReadError, WriteError};
     pub use quorate_core::ddata::state::key::{BadKey, Pattern};
-    pub use quorate_core::downing::{decision::Decision, strategy::Strategy, view::DowningView};
+    pub use quorate_core::downing::{
+        decision::Decision, strategy::Strategy, view::DowningView, view::IndirectRule,
+    };
     pub use quorate_core::effect::{
         CommandError, HaltReason, MembershipCommandError, RegionShutdown, ShardingCommandError,
         SingletonCommandError, StopOutcome,
@@ -144,6 +146,7 @@ pub mod core {
         SeedCause, SeedFailure, ShardingEvent, ShutdownPhase, SingletonEvent,
     };
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
+    pub use quorate_core::membership::app_version::AppVersion;
     pub use quorate_core::membership::events::MembershipChange;
     pub use quorate_core::membership::member::{Member, Status};
     pub use quorate_core::sharding::allocation::{
@@ -158,8 +161,10 @@ pub mod core {
         ClimbingSettings, IdleSettings, LimitSettings, PassivationError, PassivationSettings, Replacement,
         Segments, Share, SketchSettings, WindowSettings,
     };
+    pub use quorate_core::sharding::protocol::stop::StoppedShards;
     pub use quorate_core::sharding::protocol::survey::{
-        Decided, Explained, Placement, RegionCounts, ShardDecision, Survey,
+        Decided, EntityPage, EntityPosition, Explained, Placement, RegionCounts, ShardDecision,
+        ShardEntities, Survey,
     };
     pub use quorate_core::sharding::protocol::watch::Termination;
     pub use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
