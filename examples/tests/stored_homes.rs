@@ -17,7 +17,7 @@ use quorate_core::owner::Owner;
 use quorate_core::store::{Change, StoreAnswer, StoreOrder};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
-use quorate_tokio::core::{RememberStore, StoreMode};
+use quorate_tokio::core::{Pattern, RememberStore, StoreMode};
 use quorate_tokio::durable::{Change as Kept, DurableState, Versioned};
 use quorate_tokio::{
     Cluster, ClusterEvent, EntityContext, Kind, Security, Store, Tokio, remove_coordinator_state,
@@ -269,5 +269,116 @@ async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, St
     let (node, ..) = start().await;
     runs_by_itself(&node).await;
     assert_eq!(in_purses(&node, 2).await, [7, 7], "what is stored stays");
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_remembered_in_replicated_data_are_removed_from_a_file() {
+    let folder = common::Directory::new("removed-data-ids");
+    let path = format!("{}/node.redb", folder.path());
+    let store = || Redb::open(&path).map_err(|error| error.to_string());
+    remembered_data_is_removed_from(store, &[&path]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_remembered_in_replicated_data_are_removed_from_a_database_over_tls() {
+    let (server, ca) = match (
+        std::env::var("QUORATE_POSTGRES"),
+        std::env::var("QUORATE_POSTGRES_CA"),
+    ) {
+        (Ok(server), Ok(ca)) => (format!("{server} sslmode=require"), ca),
+        _ => {
+            return println!(
+                "skipped: QUORATE_POSTGRES names no PostgreSQL server, or QUORATE_POSTGRES_CA no authority"
+            );
+        }
+    };
+    let name = format!("node-{}", std::process::id());
+    let tls = || Tls::trusting(&std::fs::read(&ca).unwrap());
+    let store = || Postgres::new(&server, &name, tls()?);
+    let store = || store().map_err(|error| error.to_string());
+    let program = ["--postgres", &server, "--ca", &ca, &name];
+    remembered_data_is_removed_from(store, &program).await;
+    // The server is reached with encryption only.
+    let without = remove_homes(&["--remembered", "--postgres", &server, &name, "alarm"]).await;
+    assert!(without.is_err(), "{without:?}");
+}
+
+/// What the program prints; or its complaint.
+async fn remove_homes(arguments: &[&str]) -> Result<String, String> {
+    let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let run = move || {
+        let program = std::process::Command::new(env!("CARGO_BIN_EXE_remove_homes"));
+        let mut program = program;
+        program.args(arguments).output().unwrap()
+    };
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+/// Entities that are remembered in durable replicated data run by themselves, until that is removed of their kind while no node lives. Those of
+/// another kind run on, and the kind remembers again.
+async fn remembered_data_is_removed_from<S: Store>(store: impl Fn() -> Result<S, String>, place: &[&str]) {
+    let start = async || {
+        let node = Cluster::builder("removal")
+            .bind("127.0.0.1:0")
+            .security(Security::insecure_plaintext())
+            .fast_profile()
+            .config(|config| config.ddata.durable_keys = vec![Pattern::parse("shard-*").unwrap()])
+            .store(store().unwrap())
+            .start()
+            .await
+            .unwrap();
+        node.join([node.address().address()]).await.unwrap();
+        node.up().await.unwrap();
+        let mut regions = Vec::new();
+        for name in ["alarm", "alarm-2"] {
+            let kind = Kind::<u8, u8>::new(name).remember_entities(RememberStore::Data);
+            regions.push(node.register_fn(kind, |_, n| async move { n }).await.unwrap());
+        }
+        (node, regions)
+    };
+    let run = async |node: &Cluster, count: u64| {
+        tokio::time::timeout(common::DEADLINE, async {
+            while node.stats().await.unwrap().host.entities != count {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await
+        .expect("as many run");
+    };
+    let program = |kind: &'static str| [&["--remembered"][..], place, &[kind]].concat();
+    let (node, regions) = start().await;
+    for id in 0..20 {
+        for region in &regions {
+            let ask = region.entity(id.to_string()).ask(&7).timeout(common::DEADLINE);
+            assert_eq!(ask.await, Ok(7));
+        }
+    }
+    assert!(remove_homes(&program("alarm")).await.is_err(), "a node lives");
+    node.stop().await;
+    let (node, _) = start().await;
+    run(&node, 40).await;
+    node.stop().await;
+    assert_eq!(
+        remove_homes(&program("alarm")).await,
+        Ok("removed: [\"alarm\"]\n".to_owned())
+    );
+    assert_eq!(
+        remove_homes(&program("alarm")).await,
+        Ok("removed: []\n".to_owned())
+    );
+    let (node, regions) = start().await;
+    run(&node, 20).await;
+    let ask = regions[0].entity("anew").ask(&9).timeout(common::DEADLINE);
+    assert_eq!(ask.await, Ok(9));
+    run(&node, 21).await;
+    node.stop().await;
+    let (node, _) = start().await;
+    run(&node, 21).await;
     node.stop().await;
 }

@@ -3,9 +3,12 @@
 
 use quorate_core::journal::erasure::{Erasure, ask_head, lower_head};
 use quorate_core::owner::Owner;
-use quorate_core::sharding::{coordinator_log, remembered_logs};
+use quorate_core::sharding::{
+    coordinator_log, is_remembered_key, remembered_keys, remembered_logs, remembered_range,
+};
 use quorate_core::singleton::{ask_promise, lower_promise};
-use quorate_core::store::{Outcome, Space, StoreError, StoreOrder};
+use quorate_core::store::limits::{ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX};
+use quorate_core::store::{Bytes, Change, Outcome, Space, StoreAnswer, StoreError, StoreOrder};
 
 use super::{Store, StoreFault};
 
@@ -70,12 +73,14 @@ pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Resul
     Ok(removed)
 }
 
-/// Removes which entities these kinds remember as events (`RememberStore::Events`) from the store of one node, damaged or not, for all their
-/// shards; what entities have stored stays, and so does where shards live. Says for which of the kinds the store knew anything. Then nobody
+/// Removes which entities these kinds remember from the store of one node, as events (`RememberStore::Events`) or in durable replicated data
+/// (`RememberStore::Data`), damaged or not, for all their shards; what entities have stored stays, and so does where shards live. Says for which of the kinds the store knew anything. Then nobody
 /// starts by himself: an entity is remembered again from its next message on.
 ///
-/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]. A store that holds nothing of a kind is
-/// asked six questions for it, one that does some more, about 32 for each log whose head cannot be read.
+/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]: a replica that still has the ids gives
+/// them to the others. A store that holds nothing of a kind is asked seven questions for it, one that does some more: about 32 for each log whose
+/// head cannot be read, and one for each megabyte of ids that are remembered in replicated data; where those cannot be read, they are removed
+/// unread, 327,684 keys for a kind.
 ///
 /// ```
 /// use quorate_driver::{MemoryStore, remove_remembered_entities};
@@ -94,7 +99,8 @@ pub fn remove_remembered_entities(
     store.open_unused().map_err(RemovalError::NotOpened)?;
     let mut removed = Vec::new();
     for kind in kinds {
-        if erase(store, kind, Erasure::of(remembered_logs(kind)))? {
+        let in_logs = erase(store, kind, Erasure::of(remembered_logs(kind)))?;
+        if erase_keys(store, kind)? || in_logs {
             removed.push((*kind).to_owned());
         }
     }
@@ -167,12 +173,12 @@ fn erase(store: &mut impl Store, kind: &str, mut erasure: Erasure) -> Result<boo
         error,
     };
     while let Some(question) = erasure.ask() {
-        for answer in all(store, kind, &[question])? {
+        for answer in all(store, (kind, Owner::Journal), &[question])? {
             erasure.on_answer(&answer).map_err(refused)?;
         }
     }
     for removals in erasure.removals().chunks(LOGS_AT_ONCE) {
-        for outcome in all(store, kind, removals)? {
+        for outcome in all(store, (kind, Owner::Journal), removals)? {
             outcome.map_err(refused)?;
         }
     }
@@ -197,16 +203,70 @@ fn one(
         .unwrap_or(Err(StoreError::Unavailable)))
 }
 
+/// Removes what is remembered in durable replicated data; whether the store held anything of it.
+fn erase_keys(store: &mut impl Store, kind: &str) -> Result<bool, RemovalError> {
+    let keys = match found_keys(store, kind)? {
+        Ok(keys) => keys,
+        // One that cannot be read hides those behind it.
+        Err(StoreError::Corrupt) => remembered_keys(kind).collect(),
+        Err(error) => {
+            let kind = kind.to_owned();
+            return Err(RemovalError::Refused { kind, error });
+        }
+    };
+    for keys in keys.chunks(CHANGES_PER_BATCH_MAX) {
+        let delete = |key: &Bytes| Change::Delete { key: key.clone() };
+        let batch = keys.iter().map(delete).collect();
+        for outcome in all(store, (kind, Owner::Ddata), &[StoreOrder::Write { batch }])? {
+            outcome.map_err(|error| RemovalError::Refused {
+                kind: kind.to_owned(),
+                error,
+            })?;
+        }
+    }
+    Ok(!keys.is_empty())
+}
+
+/// Where the store holds what the kind remembers; or why it does not say so.
+fn found_keys(store: &mut impl Store, kind: &str) -> Result<Result<Vec<Bytes>, StoreError>, RemovalError> {
+    let (mut from, to) = remembered_range();
+    let mut found = Vec::new();
+    loop {
+        let question = StoreOrder::Range {
+            from,
+            to: Some(to.clone()),
+            bytes_max: ANSWER_BYTES_MAX,
+        };
+        let answer = all(store, (kind, Owner::Ddata), &[question])?.pop();
+        let (items, more) = match answer {
+            Some(Ok(StoreAnswer::Items { items, more })) => (items, more),
+            Some(Ok(_)) | None => return Ok(Err(StoreError::Unavailable)),
+            Some(Err(error)) => return Ok(Err(error)),
+        };
+        let keys = items.iter().map(|(key, _)| key);
+        found.extend(keys.filter(|key| is_remembered_key(kind, key)).cloned());
+        match items.last() {
+            Some((last, _)) if more => {
+                let mut behind = last.to_vec();
+                behind.push(0);
+                from = Bytes::from(behind);
+            }
+            Some(_) | None => return Ok(Ok(found)),
+        }
+    }
+}
+
 /// What the store says to each of these.
-fn all(store: &mut impl Store, kind: &str, orders: &[StoreOrder]) -> Result<Vec<Outcome>, RemovalError> {
+fn all(
+    store: &mut impl Store,
+    (kind, owner): (&str, Owner),
+    orders: &[StoreOrder],
+) -> Result<Vec<Outcome>, RemovalError> {
     let fault = |fault| RemovalError::Fault {
         kind: kind.to_owned(),
         fault,
     };
-    let group: Vec<(Space, &StoreOrder)> = orders
-        .iter()
-        .map(|order| (Owner::Journal.space(), order))
-        .collect();
+    let group: Vec<(Space, &StoreOrder)> = orders.iter().map(|order| (owner.space(), order)).collect();
     let mut outcomes = store.commit(&group).map_err(fault)?;
     // A store answers every order.
     outcomes.resize(orders.len(), Err(StoreError::Unavailable));
@@ -218,10 +278,10 @@ mod tests {
     use std::sync::Arc;
 
     use quorate_core::singleton::state::SingletonId;
-    use quorate_core::store::{Bytes, Change, StoreAnswer};
+    use quorate_core::store::StoreIdentity;
 
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::store::{MemoryStore, StoreScope};
 
     fn promise(store: &mut MemoryStore, name: &str, term: u64) {
         let key: Bytes = Arc::from(SingletonId::of(name).raw().to_be_bytes().as_slice());
@@ -264,5 +324,73 @@ mod tests {
             Some(&5_u64.to_be_bytes()[..])
         );
         assert_eq!(promised(&mut store, "none"), None);
+    }
+
+    /// A store that cannot read one of the values of replicated data.
+    struct Damaged(MemoryStore);
+
+    impl Store for Damaged {
+        fn open(&mut self) -> Result<StoreIdentity, StoreFault> {
+            self.0.open()
+        }
+
+        fn open_unused(&mut self) -> Result<StoreIdentity, StoreFault> {
+            self.0.open_unused()
+        }
+
+        fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {
+            let is_hidden = |(space, order): &(Space, &StoreOrder)| {
+                *space == Owner::Ddata.space() && matches!(order, StoreOrder::Range { .. })
+            };
+            if orders.iter().any(is_hidden) {
+                return Ok(orders.iter().map(|_| Err(StoreError::Corrupt)).collect());
+            }
+            self.0.commit(orders)
+        }
+
+        fn scope(&self) -> StoreScope {
+            self.0.scope()
+        }
+    }
+
+    /// Every key of a kind, one of another kind, and one of somebody's value.
+    fn fill(store: &mut impl Store, kind: &str) -> Vec<Bytes> {
+        store.open_unused().expect("it opens");
+        let other = remembered_keys("other").next();
+        let some = remembered_keys(kind).step_by(1_000).chain(other);
+        let keys: Vec<Bytes> = some.chain([Bytes::from(&b"vshard-x"[..])]).collect();
+        let put = |key: &Bytes| Change::Put {
+            key: key.clone(),
+            value: Bytes::from(&b"x"[..]),
+        };
+        let order = StoreOrder::Write {
+            batch: keys.iter().map(put).collect(),
+        };
+        let outcomes = store.commit(&[(Owner::Ddata.space(), &order)]).expect("it works");
+        assert_eq!(outcomes, [Ok(StoreAnswer::Written)]);
+        keys
+    }
+
+    fn held(store: &mut impl Store, keys: &[Bytes]) -> Vec<Bytes> {
+        let has = |key: &&Bytes| {
+            let order = StoreOrder::Read { key: (*key).clone() };
+            let mut outcomes = store.commit(&[(Owner::Ddata.space(), &order)]).expect("it works");
+            matches!(outcomes.pop(), Some(Ok(StoreAnswer::Value(Some(_)))))
+        };
+        keys.iter().filter(has).cloned().collect()
+    }
+
+    #[test]
+    fn ids_in_replicated_data_are_removed_of_the_kind_alone_also_where_they_cannot_be_read() {
+        let mut plain = MemoryStore::new();
+        let mut damaged = Damaged(MemoryStore::new());
+        let (keys, same) = (fill(&mut plain, "alarm"), fill(&mut damaged, "alarm"));
+        let left = &keys[keys.len() - 2..];
+        let removed = remove_remembered_entities(&mut plain, &["alarm", "none"]);
+        assert_eq!(removed.expect("it works"), ["alarm"]);
+        assert_eq!(held(&mut plain, &keys), left);
+        let removed = remove_remembered_entities(&mut damaged, &["alarm"]);
+        assert_eq!(removed.expect("it works"), ["alarm"]);
+        assert_eq!(held(&mut damaged, &same), left);
     }
 }

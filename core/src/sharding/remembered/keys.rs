@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::ddata::state::key::{KEY_BYTES_MAX, Key};
 use crate::journal::protocol::LOG_NAME_BYTES_MAX;
 use crate::sharding::state::ids::{SHARDS_MAX, ShardId};
-use crate::store::LogName;
+use crate::store::{Bytes, LogName};
 
 /// Keys per shard: a set of 10,000 ids of 36 bytes stays far below what one message carries.
 const PARTS: u8 = 5;
@@ -70,6 +70,35 @@ pub fn remembered_logs(kind: &str) -> impl Iterator<Item = LogName> {
         .chain((0..count).map(move |shard| shard_log(kind, ShardId(shard))))
 }
 
+/// Where a store holds, for durable replicated data, which entities a kind remembers and which of its shards have some: every key there may be,
+/// for a tool that looks at a store while no node runs. Most of the 327,684 are in no store; none for a kind whose name is too long.
+pub fn remembered_keys(kind: &str) -> impl Iterator<Item = Bytes> {
+    let shards = (0..SHARDS_MAX).filter_map(move |shard| shard_keys(kind, ShardId(shard)));
+    let all = coordinator_keys(kind).into_iter().chain(shards).flatten();
+    all.map(|key| key.stored())
+}
+
+/// From where to where a store holds [`remembered_keys`], of all kinds.
+#[must_use]
+pub fn remembered_range() -> (Bytes, Bytes) {
+    let bound = |text: &str| Key::new(text).map_or_else(|_| Bytes::from([]), |key| key.stored());
+    (bound("shard-"), bound("shard."))
+}
+
+/// Whether a key of a store is one of [`remembered_keys`].
+#[must_use]
+pub fn is_remembered_key(kind: &str, stored: &[u8]) -> bool {
+    let number = |bytes: &[u8]| core::str::from_utf8(bytes).ok()?.parse::<u32>().ok();
+    let name = stored.strip_suffix(kind.as_bytes());
+    let mut parts = name.into_iter().flat_map(|name| name.split(|byte| *byte == b'-'));
+    let shard = parts.nth(1).and_then(number).filter(|shard| *shard < SHARDS_MAX);
+    let keys = match shard {
+        Some(shard) => shard_keys(kind, ShardId(shard)),
+        None => coordinator_keys(kind),
+    };
+    keys.is_some_and(|keys| keys.iter().any(|key| *key.stored() == *stored))
+}
+
 /// Every one of them is a name that a log may have.
 const _: () = assert!(NAME_BYTES_MAX + "/sharding//shard/4294967295".len() <= LOG_NAME_BYTES_MAX);
 
@@ -114,6 +143,34 @@ mod tests {
             }
         }
         assert!(seen.len() > 20_000, "{}", seen.len());
+    }
+
+    #[test]
+    fn a_stored_key_is_known_as_its_kinds_and_no_others() {
+        let names = ["a", "-a", "1-a", "0-4-a", "all-a", "shard-0-0-a", "\u{e4}"];
+        let (from, to) = remembered_range();
+        for kind in names {
+            let keys: Vec<Bytes> = remembered_keys(kind).collect();
+            assert_eq!(keys.len(), 4 + 5 * SHARDS_MAX as usize);
+            for key in keys.iter().step_by(4_999).chain(&keys[..9]) {
+                assert!(from <= *key && *key < to);
+                for other in names {
+                    assert_eq!(is_remembered_key(other, key), other == kind, "{key:?} of {other}");
+                }
+            }
+        }
+        let strange = [
+            "",
+            "v",
+            "vshard-",
+            "vshard-0-5-a",
+            "vshard-00-0-a",
+            "vshard-65536-0-a",
+            "shard-0-0-a",
+        ];
+        for strange in strange {
+            assert!(!is_remembered_key("a", strange.as_bytes()), "{strange}");
+        }
     }
 
     #[test]

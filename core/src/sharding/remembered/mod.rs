@@ -16,10 +16,10 @@ mod set;
 mod store;
 
 pub(super) use batches::{Batches, Update};
-pub use keys::remembered_logs;
 pub(super) use keys::{
     NAME_BYTES_MAX, coordinator_keys, coordinator_part, shard_keys, shard_log, shards_log,
 };
+pub use keys::{is_remembered_key, remembered_keys, remembered_logs, remembered_range};
 pub(super) use log::StoredLog;
 pub(super) use moves::Moves;
 pub(super) use recovery::Recovery;
