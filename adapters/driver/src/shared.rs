@@ -476,6 +476,8 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
             | Answer::Sharding(
                 ShardingAnswer::Asked(_)
                 | ShardingAnswer::Surveyed(_)
+                | ShardingAnswer::Entities(_)
+                | ShardingAnswer::ShardsStopped(_)
                 | ShardingAnswer::Explained(_)
                 | ShardingAnswer::ShutDown(_)
                 | ShardingAnswer::Terminated(_),

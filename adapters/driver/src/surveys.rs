@@ -5,8 +5,9 @@ use std::time::Duration;
 use quorate_core::effect::{Answer, ShardingAnswer};
 use quorate_core::explain::Explanation;
 use quorate_core::input::{Command, ShardingCommand};
-use quorate_core::sharding::ids::{EntityId, KindId};
-use quorate_core::sharding::protocol::survey::{Explained, Survey};
+use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+use quorate_core::sharding::protocol::stop::StoppedShards;
+use quorate_core::sharding::protocol::survey::{EntityPage, EntityPosition, Explained, Survey};
 
 use crate::error::ClusterError;
 use crate::shared::{ControlCommand, Shared, outcome};
@@ -39,6 +40,42 @@ impl Shared {
         self.control(ControlCommand::Core { command, reply }).await?;
         match answer.await {
             Some(Answer::Sharding(ShardingAnswer::Surveyed(survey))) => Ok(survey),
+            answer => outcome(answer).and(Err(ClusterError::Stopped)),
+        }
+    }
+
+    /// Which entities of a kind run.
+    pub(crate) async fn list_entities(
+        &self,
+        kind: KindId,
+        after: Option<EntityPosition>,
+        timeout: Duration,
+    ) -> Result<EntityPage, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = Command::Sharding(ShardingCommand::ListEntities { kind, after, timeout });
+        self.control(ControlCommand::Core { command, reply }).await?;
+        match answer.await {
+            Some(Answer::Sharding(ShardingAnswer::Entities(page))) => Ok(page),
+            answer => outcome(answer).and(Err(ClusterError::Stopped)),
+        }
+    }
+
+    /// Has shards of a kind stopped.
+    pub(crate) async fn stop_shards(
+        &self,
+        kind: KindId,
+        shards: Vec<ShardId>,
+        timeout: Duration,
+    ) -> Result<StoppedShards, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        let command = Command::Sharding(ShardingCommand::StopShards {
+            kind,
+            shards,
+            timeout,
+        });
+        self.control(ControlCommand::Core { command, reply }).await?;
+        match answer.await {
+            Some(Answer::Sharding(ShardingAnswer::ShardsStopped(stopped))) => Ok(stopped),
             answer => outcome(answer).and(Err(ClusterError::Stopped)),
         }
     }

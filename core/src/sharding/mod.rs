@@ -29,6 +29,7 @@ mod reports;
 mod shard;
 mod slots;
 pub(crate) mod state;
+mod stops;
 mod strays;
 mod survey;
 mod user;
@@ -40,7 +41,7 @@ use alloc::vec::Vec;
 
 use crate::cx::OfSharding;
 use crate::ident::UniqueAddress;
-use crate::message::{AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
 use crate::sharding::coordinator::{Coordinator, Registration};
@@ -52,6 +53,7 @@ use crate::sharding::registry::Registry;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
+use crate::sharding::stops::Stops;
 use crate::sharding::strays::answer_for_unknown_kind;
 use crate::sharding::survey::Surveys;
 use crate::sharding::watch::Watches;
@@ -60,7 +62,7 @@ use crate::view::{Phase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState, coordinator_log};
 pub use region::RegionState;
-pub use remembered::remembered_logs;
+pub use remembered::{is_remembered_key, remembered_keys, remembered_logs, remembered_range};
 pub use state::{chain, errors, extractor, fields, ids, remember, wish};
 
 /// What the machine may touch outside itself.
@@ -75,6 +77,7 @@ pub struct Sharding {
     slots: Slots,
     registry: Registry,
     surveys: Surveys,
+    stops: Stops,
     watches: Watches,
     draining: bool,
     drained: bool,
@@ -118,6 +121,7 @@ impl Sharding {
             ShardingTimer::AskDeadline => self.on_ask_deadline(cx),
             ShardingTimer::Registry(timer) => self.on_registry_timer(cx, timer),
             ShardingTimer::Survey => self.surveys.on_deadline(cx),
+            ShardingTimer::Stops => self.on_stops_timer(cx),
             ShardingTimer::Watch => self.on_watch_timer(cx),
             ShardingTimer::Region(kind, timer) => self.on_region_timer(cx, kind, &timer),
             ShardingTimer::Coordinator(kind, timer) => self.on_coordinator_timer(cx, kind, &timer),
@@ -193,26 +197,6 @@ impl Sharding {
             }
         }
         machines.region.on_handed_back(shared!(self, cx), from, pending);
-    }
-
-    /// A node has marked behind what it sent for a shard. Acknowledged in any case: of a kind that is not here nothing waits.
-    fn on_mark(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
-        match self.kinds.get_mut(&mark.kind) {
-            Some(machines) if !machines.region.kind().has(mark.shard) => {
-                let what = "shard";
-                cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
-            }
-            Some(machines) => machines.region.on_mark(shared!(self, cx), from, mark),
-            None => cx.send(from, ShardingMsg::MarkAck(mark)),
-        }
-    }
-
-    /// Everything before a mark of this node has arrived.
-    fn on_mark_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
-        if let Some(machines) = self.kinds.get_mut(&mark.kind) {
-            machines.region.on_mark_ack(shared!(self, cx), from, mark);
-        }
-        self.say_if_drained(cx);
     }
 
     /// A region speaks about entities that it remembers and does not host. Of a kind that is not accepted here yet it says so again.
@@ -349,6 +333,7 @@ impl Sharding {
         self.end_registrations(cx);
         self.registry.halt(cx);
         self.surveys.halt(cx);
+        self.stops.halt(cx);
         self.watches.halt(cx);
         for machines in self.kinds.values_mut() {
             machines.coordinator.halt(cx);
@@ -463,6 +448,7 @@ impl Sharding {
             ShardingBody::RegisterRefused { term, fields } => {
                 region.on_register_refused(shared!(self, cx), from, term, &fields);
             }
+            ShardingBody::Stop(message) => self.on_stop(cx, from, kind, message),
             ShardingBody::NobodyHosts => region.on_nobody_hosts(shared!(self, cx), from),
             ShardingBody::RegionQuery { term } => region.on_region_query(shared!(self, cx), from, term),
             ShardingBody::ShardHomes { term, homes } => {

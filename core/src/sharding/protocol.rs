@@ -14,6 +14,7 @@ pub mod registry;
 mod rejection;
 mod shutdown;
 mod start;
+pub mod stop;
 mod store_ask;
 pub mod survey;
 mod timers;
@@ -25,7 +26,8 @@ use core::time::Duration;
 use crate::ident::UniqueAddress;
 use crate::lane::{Tag, tags};
 use crate::sharding::protocol::registry::RegistryMsg;
-use crate::sharding::protocol::survey::{Explained, Survey, SurveyMsg};
+use crate::sharding::protocol::stop::{StopMsg, StoppedShards};
+use crate::sharding::protocol::survey::{EntityPage, EntityPosition, Explained, Survey, SurveyMsg};
 use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchTarget};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -255,6 +257,8 @@ pub enum ShardingBody {
     GracefulShutdownReq,
     /// Region to coordinator: I am gone in good order; no margin is needed.
     RegionStopped,
+    /// Between a region whose user wants shards stopped and the coordinator.
+    Stop(StopMsg),
     /// To a region that looks for a home: there is no region that could be one, or not even this kind where its coordinator
     /// would be.
     NobodyHosts,
@@ -347,6 +351,27 @@ pub enum Command {
         /// How long to wait (1 ms to 60 s; clamped).
         timeout: Duration,
     },
+    /// Which entities of a kind run, shard by shard, a page at a time. Answered with [`Answer::Entities`], when all members that may host
+    /// it have said so or at the end of the time, and then it says which shards and nodes have not.
+    ListEntities {
+        /// The kind.
+        kind: KindId,
+        /// Only those behind this: the end of the page before.
+        after: Option<EntityPosition>,
+        /// How long to wait (1 ms to 60 s; clamped).
+        timeout: Duration,
+    },
+    /// Stop shards of a kind, wherever they are: their entities stop as in a hand-off, and they begin again with their next messages. Each is
+    /// acknowledged, one that has stopped at once. Answered with [`Answer::ShardsStopped`], when all are or at the end of the time.
+    /// Refused of a kind that remembers its entities.
+    StopShards {
+        /// The kind.
+        kind: KindId,
+        /// The shards.
+        shards: Vec<ShardId>,
+        /// How long to wait (1 ms to 24 h; clamped).
+        timeout: Duration,
+    },
     /// Where an entity's shard is and why. Answered with [`Answer::Explained`], when the coordinator has said so or at the end of the
     /// time.
     Explain {
@@ -368,6 +393,10 @@ pub enum Answer {
     Surveyed(Survey),
     /// Where an entity's shard is and why.
     Explained(Explained),
+    /// Which entities of a kind run.
+    Entities(EntityPage),
+    /// Which shards have stopped.
+    ShardsStopped(StoppedShards),
     /// This node hosts nothing of a kind any more, or cannot end what it hosts.
     ShutDown(RegionShutdown),
     /// What was watched is no more.

@@ -8,6 +8,7 @@ mod stopping;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use crate::effect::{EntityOrder, PlacementToken};
 use crate::sharding::Cx;
@@ -227,8 +228,8 @@ impl Shard {
         true
     }
 
-    /// An entity ends because it wants to: it is not started again without a message. Nothing happens unless the shard remembers.
-    pub(crate) fn on_ending(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) {
+    /// An entity ends and is to be forgotten: it is not started again without a message. Nothing happens unless the shard remembers.
+    pub(crate) fn on_forgotten(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) {
         if self.remembered.is_some()
             && self.unplace(entity, slot)
             && let Some(EntityState::Active(running)) = self.entities.get(entity).copied()
@@ -361,6 +362,14 @@ impl Shard {
     pub(crate) fn passivating(&self) -> usize {
         let running = |state: &&EntityState| state.running().is_some() && state.holds_back();
         self.entities.values().filter(running).count()
+    }
+
+    /// Those that run, in the order of their ids, behind one of them.
+    pub(crate) fn running_behind(&self, after: Option<&EntityId>) -> impl Iterator<Item = &EntityId> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.entities.range::<EntityId, _>((from, Bound::Unbounded));
+        let running = behind.filter(|(_, state)| state.running().is_some());
+        running.map(|(entity, _)| entity)
     }
 
     /// Whether messages are delivered.

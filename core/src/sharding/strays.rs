@@ -1,9 +1,9 @@
-//! What is answered to messages that belong to no kind of this node, or came back unsent. Decides nothing about entities and
+//! What is answered to messages that belong to no kind of this node, or came back unsent, and to marks, which are acknowledged in any case. Decides nothing about entities and
 //! keeps nothing. Spec: sharding 10.2, 10.4.
 
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DropReason, Target};
-use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::state::errors::AskFailure;
@@ -11,6 +11,26 @@ use crate::sharding::state::ids::KindId;
 use crate::sharding::{Cx, Sharding};
 
 impl Sharding {
+    /// A node has marked behind what it sent for a shard. Acknowledged in any case: of a kind that is not here nothing waits.
+    pub(super) fn on_mark(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
+        match self.kinds.get_mut(&mark.kind) {
+            Some(machines) if !machines.region.kind().has(mark.shard) => {
+                let what = "shard";
+                cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            }
+            Some(machines) => machines.region.on_mark(shared!(self, cx), from, mark),
+            None => cx.send(from, ShardingMsg::MarkAck(mark)),
+        }
+    }
+
+    /// Everything before a mark of this node has arrived.
+    pub(super) fn on_mark_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
+        if let Some(machines) = self.kinds.get_mut(&mark.kind) {
+            machines.region.on_mark_ack(shared!(self, cx), from, mark);
+        }
+        self.say_if_drained(cx);
+    }
+
     /// The links to a peer are gone: what was sent there may be lost.
     pub(crate) fn on_link_down(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
         self.asks.on_node_lost(cx, peer);
@@ -113,6 +133,7 @@ pub(super) fn answer_for_unknown_kind(
         ShardingBody::GetShardHome { .. }
         | ShardingBody::GracefulShutdownReq
         | ShardingBody::NobodyHosts
+        | ShardingBody::Stop(_)
         | ShardingBody::RegionStopped
         | ShardingBody::ShardTokens { .. } => {}
         ShardingBody::RegisterAck { .. }

@@ -2,6 +2,8 @@
 //! who does not answer in time is named. Never
 //! has anything done about what it hears. Spec: sharding 1.3 (queries).
 
+mod listing;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,6 +15,7 @@ use crate::membership::state::member::Status;
 use crate::message::ShardingMsg;
 use crate::sharding::protocol::survey::{Explained, RegionCounts, Survey, SurveyMsg};
 use crate::sharding::state::ids::{KindId, ShardId};
+use crate::sharding::survey::listing::Listing;
 use crate::sharding::{Cx, Machines, Sharding};
 use crate::time::Instant;
 use crate::timer::ShardingTimer;
@@ -42,6 +45,7 @@ struct Open {
 enum Found {
     Hosts(Survey),
     Place(Explained),
+    Entities(Listing),
 }
 
 impl Found {
@@ -49,6 +53,7 @@ impl Found {
         Answer::Sharding(match self {
             Self::Hosts(survey) => ShardingAnswer::Surveyed(survey),
             Self::Place(explained) => ShardingAnswer::Explained(explained),
+            Self::Entities(listing) => ShardingAnswer::Entities(listing.into_page()),
         })
     }
 }
@@ -78,7 +83,7 @@ impl Open {
             Found::Hosts(found) if waited => {
                 found.regions.remove(node);
             }
-            Found::Hosts(_) | Found::Place(_) => {}
+            Found::Hosts(_) | Found::Place(_) | Found::Entities(_) => {}
         }
     }
 }
@@ -139,6 +144,7 @@ impl Surveys {
             }
             match &mut open.found {
                 Found::Hosts(survey) => survey.silent.extend(silent),
+                Found::Entities(listing) => listing.silent.extend(silent),
                 // That it has said nothing says that it was silent.
                 Found::Place(_) => {}
             }
@@ -158,19 +164,11 @@ impl Surveys {
 impl Sharding {
     /// A user wants to know what hosts a kind. Answered when all have, or when the time is over.
     pub(super) fn survey(&mut self, cx: &mut Cx<'_>, token: Token, kind: KindId, timeout: Duration) {
-        let role = match self.may_survey(kind) {
-            Ok(machines) => machines.region.kind().settings.role.clone(),
-            Err(error) => return cx.reply(token, Answer::Refused(error)),
-        };
+        if let Err(error) = self.may_survey(kind) {
+            return cx.reply(token, Answer::Refused(error));
+        }
         let me = cx.me().clone();
-        let hosts = cx.view().members().iter().filter(|member| {
-            let may = role.as_ref().is_none_or(|role| member.roles.contains(role));
-            may && !matches!(member.status, Status::Joining | Status::Down | Status::Removed)
-        });
-        let waits_for: BTreeSet<UniqueAddress> = hosts
-            .map(|member| member.node.clone())
-            .filter(|node| *node != me)
-            .collect();
+        let waits_for = self.may_host(cx, kind);
         let id = self.surveys.next_id();
         for node in &waits_for {
             cx.send(node, ShardingMsg::Survey(SurveyMsg::Query { id, kind }));
@@ -227,6 +225,20 @@ impl Sharding {
         self.surveys.finish(cx);
     }
 
+    /// Other members that may host a kind.
+    fn may_host(&self, cx: &Cx<'_>, kind: KindId) -> BTreeSet<UniqueAddress> {
+        let machines = self.kinds.get(&kind);
+        let role = machines.and_then(|machines| machines.region.kind().settings.role.as_ref());
+        let hosts = cx.view().members().iter().filter(|member| {
+            let may = role.is_none_or(|role| member.roles.contains(role));
+            may && !matches!(member.status, Status::Joining | Status::Down | Status::Removed)
+        });
+        hosts
+            .map(|member| member.node.clone())
+            .filter(|node| node != cx.me())
+            .collect()
+    }
+
     /// What a kind may be asked about, if there is room for one more question.
     fn may_survey(&self, kind: KindId) -> Result<&Machines, CommandError> {
         if self.halted {
@@ -244,6 +256,13 @@ impl Sharding {
     pub(super) fn on_survey(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: SurveyMsg) {
         match message {
             SurveyMsg::Query { id, kind } => self.answer_survey(cx, from, id, kind),
+            SurveyMsg::List {
+                id,
+                kind,
+                after,
+                bytes,
+            } => self.answer_list(cx, from, (id, kind), (after.as_ref(), bytes)),
+            SurveyMsg::Entities { id, listed } => self.on_listed(cx, from, id, listed),
             SurveyMsg::Where { id, kind, shard } => {
                 let machines = self.kinds.get(&kind).filter(|_| self.is_accepted(kind));
                 let mut placement = machines.and_then(|machines| machines.coordinator.placement(shard));

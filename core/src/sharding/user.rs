@@ -53,6 +53,14 @@ impl Sharding {
                 cx.reply(token, Answer::Done);
             }
             ShardingCommand::Survey { kind, timeout } => self.survey(cx, token, kind, timeout),
+            ShardingCommand::ListEntities { kind, after, timeout } => {
+                self.list_entities(cx, token, (kind, after), timeout)
+            }
+            ShardingCommand::StopShards {
+                kind,
+                shards,
+                timeout,
+            } => self.stop_shards(cx, token, (kind, shards), timeout),
             ShardingCommand::Explain {
                 kind,
                 entity,

@@ -12,12 +12,14 @@ mod gossip;
 pub mod handshake;
 mod journal;
 pub mod kind;
+mod listing;
 mod membership;
 mod placement;
 mod registry;
 mod settings;
 mod sharding;
 mod singleton;
+mod stop;
 mod survey;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use super::registry::{put_fields, read_fields};
-use super::{entity, registry, survey, watch};
+use super::{entity, registry, stop, survey, watch};
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
@@ -24,7 +24,7 @@ use crate::token::Token;
 const _: () = assert!(SHARDS_MAX == 1 << 16);
 
 /// A node takes at least this many bytes (a host of one byte), which bounds a count of nodes by the bytes there are.
-const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
+pub(super) const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
 
 /// A shard and a token.
 const PLACEMENT_BYTES: usize = 2 + 8 + 8;
@@ -56,6 +56,7 @@ const SHARD_TOKENS: u8 = 20;
 const HOST_PLACED_SHARD: u8 = 21;
 /// As [`HAND_OFF`], of a shard that several regions run.
 const FORCED_HAND_OFF: u8 = 22;
+const STOP: u8 = 23;
 
 /// What the reader at the other end of a link understands.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +81,7 @@ pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -
         Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, reads.chains, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
-        Msg::Survey(body) => survey::put(body, reads, out),
+        Msg::Survey(body) => survey::put(body, reads, limits, out),
         Msg::Mark(_) | Msg::MarkAck(_) if !reads.marks => Err(WireError::Unencodable { what: "mark" }),
         Msg::Mark(mark) | Msg::MarkAck(mark) => {
             out.extend_from_slice(&mark.kind.raw().to_le_bytes());
@@ -233,6 +234,10 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
             out.push(NOBODY_HOSTS);
             Ok(())
         }
+        ShardingBody::Stop(message) => {
+            out.push(STOP);
+            stop::put(message, out)
+        }
     }
 }
 
@@ -294,6 +299,7 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
         GRACEFUL_SHUTDOWN_REQ => ShardingBody::GracefulShutdownReq,
         REGION_STOPPED => ShardingBody::RegionStopped,
         NOBODY_HOSTS => ShardingBody::NobodyHosts,
+        STOP => ShardingBody::Stop(stop::read(reader)?),
         _ => {
             return Err(WireError::Malformed {
                 what: "sharding message",
@@ -351,7 +357,7 @@ fn read_homes(reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {
     Ok(ShardingBody::ShardHomes { term, homes })
 }
 
-fn put_shards(shards: &[ShardId], out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put_shards(shards: &[ShardId], out: &mut Vec<u8>) -> Result<(), WireError> {
     let count = u32::try_from(shards.len()).map_err(|_| WireError::LimitExceeded { what: "shards" })?;
     if count > SHARDS_MAX {
         return Err(WireError::LimitExceeded { what: "shards" });
@@ -360,7 +366,7 @@ fn put_shards(shards: &[ShardId], out: &mut Vec<u8>) -> Result<(), WireError> {
     shards.iter().try_for_each(|shard| put_shard(*shard, out))
 }
 
-fn read_shards(reader: &mut Reader<'_>) -> Result<Vec<ShardId>, WireError> {
+pub(super) fn read_shards(reader: &mut Reader<'_>) -> Result<Vec<ShardId>, WireError> {
     let count = reader.u32()?;
     if count > SHARDS_MAX {
         return Err(WireError::LimitExceeded { what: "shards" });

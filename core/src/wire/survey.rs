@@ -8,9 +8,10 @@
 
 use alloc::vec::Vec;
 
-use super::placement;
 use super::sharding::{Reads, put_shard, read_shard};
+use super::{listing, placement};
 use crate::bytes::{Reader, WireError};
+use crate::config::Limits;
 use crate::sharding::protocol::survey::{RegionCounts, SurveyMsg};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 
@@ -24,11 +25,19 @@ const SOME_COUNTS: u8 = 5;
 /// As [`THERE`], of a shard that is known here, with what an earlier version does not know.
 const THERE_AND_WISHED: u8 = 6;
 
+const LIST: u8 = 7;
+const ENTITIES: u8 = 8;
+
 /// A shard in a list takes two bytes, and four for its entities.
 const SHARD_BYTES: usize = 6;
 
 /// A reader that does not know of wishes is told the rest of a placement.
-pub(super) fn put(message: &SurveyMsg, reads: Reads, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put(
+    message: &SurveyMsg,
+    reads: Reads,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
     match message {
         SurveyMsg::Query { id, kind } => {
             out.push(QUERY);
@@ -69,6 +78,26 @@ pub(super) fn put(message: &SurveyMsg, reads: Reads, out: &mut Vec<u8>) -> Resul
             out.push(THERE_AND_WISHED);
             out.extend_from_slice(&id.to_le_bytes());
             placement::put(there, out)
+        }
+        SurveyMsg::List {
+            id,
+            kind,
+            after,
+            bytes,
+        } => {
+            out.push(LIST);
+            out.extend_from_slice(&id.to_le_bytes());
+            out.extend_from_slice(&kind.raw().to_le_bytes());
+            out.extend_from_slice(&bytes.to_le_bytes());
+            listing::put_position(after.as_ref(), limits, out)
+        }
+        SurveyMsg::Entities { id, listed } => {
+            out.push(ENTITIES);
+            out.extend_from_slice(&id.to_le_bytes());
+            out.push(u8::from(listed.is_some()));
+            listed
+                .as_ref()
+                .map_or(Ok(()), |listed| listing::put(listed, limits, out))
         }
         SurveyMsg::There { id, placement } => {
             out.push(THERE);
@@ -118,6 +147,23 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
             id,
             placement: Some(placement::read(reader)?),
         }),
+        LIST => {
+            let (kind, bytes) = (KindId::from_raw(reader.u64()?), reader.u32()?);
+            let after = listing::read_position(reader)?;
+            Ok(SurveyMsg::List {
+                id,
+                kind,
+                after,
+                bytes,
+            })
+        }
+        ENTITIES => {
+            let listed = match reader.bool("entities")? {
+                true => Some(listing::read(reader)?),
+                false => None,
+            };
+            Ok(SurveyMsg::Entities { id, listed })
+        }
         _ => Err(WireError::Malformed { what: "survey" }),
     }
 }

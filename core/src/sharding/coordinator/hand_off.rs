@@ -17,7 +17,7 @@ use crate::timer::CoordinatorTimer;
 use crate::token::Token;
 
 /// Hand-offs under way at once before another one of a draining region begins. Each is one message to every region.
-const DRAINING_MAX: usize = 256;
+pub(super) const DRAINING_MAX: usize = 256;
 
 /// Regions that an event names of each sort: enough to see what they have in common.
 const NAMES_MAX: usize = 16;
@@ -280,6 +280,8 @@ impl Coordinator {
     /// A shard stays where it is. Whether it has stopped there or not, its home is told to others when it is known to run.
     fn cancel(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         self.hand_offs.remove(&shard);
+        // Who wants it stopped asks again.
+        self.stop_waiters.remove(&shard);
         let Some(home) = self.homes.get(&shard).cloned() else {
             return;
         };
@@ -383,7 +385,12 @@ impl Coordinator {
             return self.store(cx);
         }
         self.clear_home(cx, shard);
-        self.allocate_soon(cx, shard);
+        if self.say_stopped(cx, shard) {
+            self.allocate_soon(cx, shard);
+        } else {
+            self.store(cx);
+        }
         self.empty_draining(cx);
+        self.stop_some(cx);
     }
 }

@@ -58,6 +58,11 @@ impl Coordinator {
         })
     }
 
+    /// Shards and where they live, while this node coordinates them.
+    pub(crate) fn known_homes(&self) -> impl Iterator<Item = (ShardId, &UniqueAddress)> {
+        self.homes.iter().map(|(shard, node)| (*shard, node))
+    }
+
     /// What must hold between the calls.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
         if self.term().is_none() && !(self.regions.is_empty() && self.homes.is_empty()) {

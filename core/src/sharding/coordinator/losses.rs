@@ -64,10 +64,12 @@ impl Coordinator {
         if core::mem::replace(&mut region.lost, true) {
             return;
         }
-        for asking in self.requesters.values_mut() {
-            asking.remove(node);
+        for waiting in [&mut self.requesters, &mut self.stop_waiters] {
+            for asking in waiting.values_mut() {
+                asking.remove(node);
+            }
+            waiting.retain(|_, asking| !asking.is_empty());
         }
-        self.requesters.retain(|_, asking| !asking.is_empty());
         self.stop_waiting_for(cx, node);
     }
 
@@ -91,9 +93,11 @@ impl Coordinator {
             self.clear_home(cx, *shard);
         }
         if self.is_active() && !shards.is_empty() {
-            let hand_offs = &self.hand_offs;
-            let free = shards.into_iter().filter(|shard| !hand_offs.contains_key(shard));
-            self.homeless.extend(free);
+            for shard in shards {
+                if !self.hand_offs.contains_key(&shard) && self.say_stopped(cx, shard) {
+                    self.homeless.insert(shard);
+                }
+            }
             self.allocate_some(cx);
         }
         self.store(cx);

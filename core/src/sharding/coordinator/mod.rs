@@ -18,6 +18,7 @@ mod parts;
 mod record;
 mod recovery;
 mod remembered;
+mod stopping;
 mod storing;
 mod takeover;
 mod tokens;
@@ -91,6 +92,8 @@ pub(crate) struct Coordinator {
     unconfirmed: BTreeSet<ShardId>,
     /// Regions that asked for a home that cannot be told yet; at most one entry per region and shard.
     requesters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
+    /// Shards that users want stopped, and whose regions wait to hear so; at most one entry per region and shard.
+    stop_waiters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
     /// Where somebody outside wants shards to be. Kept on every node, for the one that becomes the oldest.
     desired: DesiredHomes,
     /// Shards that begin without a message; `None` if the kind remembers nothing.
@@ -154,6 +157,7 @@ impl Coordinator {
             homeless: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             requesters: BTreeMap::new(),
+            stop_waiters: BTreeMap::new(),
             desired: DesiredHomes::new(),
             history: History::default(),
             asking: Asking::default(),

@@ -18,6 +18,15 @@ pub enum CommandError {
     /// As many surveys of this node are open as may be.
     #[error("too many surveys are open on this node")]
     TooManySurveys,
+    /// As many commands to stop shards are open on this node as may be.
+    #[error("too many commands to stop shards are open on this node")]
+    TooManyStops,
+    /// Shards of a kind that remembers its entities are not stopped by command: they would begin again at once.
+    #[error("the kind remembers its entities: its shards would begin again at once")]
+    RemembersEntities,
+    /// The cluster prepares to shut down: nothing is handed off any more.
+    #[error("the cluster prepares to shut down")]
+    ClusterShuttingDown,
     /// The name of a kind that remembers its entities is longer than 230 bytes.
     #[error("the name of a kind that remembers its entities must have 1 to 230 bytes")]
     NameTooLongToRemember,

@@ -24,6 +24,8 @@ counters! {
     pub shards_allocated,
     pub shards_started,
     pub shards_stopped,
+    /// Shards that this coordinator had stopped because users wanted that.
+    pub shards_stopped_by_command,
     /// Shards that were given to this node with a lower token than it had for them: by a coordinator that does not know of that.
     pub tokens_stale,
     /// Leases of shards that were lost while the shard ran here.

@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use crate::bytes::{address_bytes, node_bytes};
 use crate::ident::{Address, UniqueAddress};
-use crate::sharding::state::ids::{KindId, ShardId};
+use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 use crate::sharding::state::wish::{Obstacle, Wish};
 
 /// Between who wants to know and who may host.
@@ -44,6 +45,111 @@ pub enum SurveyMsg {
         /// What is known; `None` if the kind is not registered here, or its coordinator is not here.
         placement: Option<Placement>,
     },
+    /// Which entities of this kind run at your node?
+    List {
+        /// The question's number; the answer carries it.
+        id: u64,
+        /// The kind.
+        kind: KindId,
+        /// Only those behind this.
+        after: Option<EntityPosition>,
+        /// As many as so many bytes hold.
+        bytes: u32,
+    },
+    /// These.
+    Entities {
+        /// The question's number.
+        id: u64,
+        /// What runs; `None` if the kind is not registered here, or is not accepted.
+        listed: Option<Listed>,
+    },
+}
+
+/// Where shards live, by node.
+pub type ShardHomes = Vec<(UniqueAddress, Vec<ShardId>)>;
+
+/// What one node says of the entities that it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Shards, by number, with the ids of those that run in each, in their order. An entity that is being passivated runs.
+    pub shards: Vec<(ShardId, Vec<EntityId>)>,
+    /// Whether there are more behind the last one of these.
+    pub more: bool,
+    /// Where shards behind the position live, from the coordinator; empty from anybody else.
+    pub homes: ShardHomes,
+    /// The last shard whose home is named, if there are more.
+    pub homes_up_to: Option<ShardId>,
+}
+
+/// A place among all entities of a kind: behind one of a shard, or behind all of it. Entities are ordered by shard, and then by the bytes of
+/// their ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityPosition {
+    /// The shard.
+    pub shard: ShardId,
+    /// The entity; `None`: behind the whole shard.
+    pub entity: Option<EntityId>,
+}
+
+impl EntityPosition {
+    /// Behind a whole shard.
+    #[must_use]
+    pub const fn behind(shard: ShardId) -> Self {
+        Self { shard, entity: None }
+    }
+
+    /// Whether anything of a shard may be behind it.
+    pub(crate) fn leaves(&self, shard: ShardId) -> bool {
+        shard > self.shard || (shard == self.shard && self.entity.is_some())
+    }
+
+    /// Whether an entity of a shard is behind it.
+    pub(crate) fn is_before(&self, shard: ShardId, entity: &EntityId) -> bool {
+        let in_shard = || self.entity.as_ref().is_some_and(|own| own < entity);
+        shard > self.shard || (shard == self.shard && in_shard())
+    }
+}
+
+impl Ord for EntityPosition {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let entities = || match (&self.entity, &other.entity) {
+            (None, None) => Ordering::Equal,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(_), None) => Ordering::Less,
+            (Some(own), Some(other)) => own.cmp(other),
+        };
+        self.shard.cmp(&other.shard).then_with(entities)
+    }
+}
+
+impl PartialOrd for EntityPosition {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Entities of a shard that run on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardEntities {
+    /// The shard.
+    pub shard: ShardId,
+    /// The node.
+    pub node: UniqueAddress,
+    /// Their ids, in their order. None, if the shard runs and nobody in it does, or nobody more.
+    pub entities: Vec<EntityId>,
+}
+
+/// A part of the entities of a kind that run, in the order of their shards and ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntityPage {
+    /// The shards, by number and then by node: one that moves may be said by two nodes, or by none. What was cut off comes with the next page.
+    pub shards: Vec<ShardEntities>,
+    /// Shards of this part that have a home, as far as the coordinator and this node know, and of which nobody has said anything in time.
+    pub unanswered: Vec<ShardId>,
+    /// Nodes that have not answered in time: they may run anything.
+    pub silent: Vec<UniqueAddress>,
+    /// Where the next page begins; `None` behind the last one.
+    pub next: Option<EntityPosition>,
 }
 
 /// Decisions that a coordinator remembers of a shard: two moves with what was wanted are enough to see where it came from and why, and

@@ -13,6 +13,8 @@ pub enum Timer {
     Registry(RegistryTimer),
     /// The earliest deadline of an open survey.
     Survey,
+    /// Shards that are to stop and have not: said again, or the end of somebody's time.
+    Stops,
     /// What was said about watches and has not been heard is said again, and nodes that have not appeared are looked for.
     Watch,
     /// A kind's region.

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use super::Region;
 use crate::ident::UniqueAddress;
-use crate::sharding::protocol::survey::RegionCounts;
+use crate::sharding::protocol::survey::{EntityPosition, RegionCounts};
 use crate::sharding::shard::Shard;
-use crate::sharding::state::ids::{ShardId, Term};
+use crate::sharding::state::ids::{EntityId, ShardId, Term};
 
 /// A region at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,28 @@ impl Region {
             shards_total: u32::try_from(self.shards.len()).unwrap_or(u32::MAX),
             entities_total: self.entities() as u64,
         }
+    }
+
+    /// Shards whose home it knows.
+    pub(crate) fn known_homes(&self) -> impl Iterator<Item = (ShardId, &UniqueAddress)> {
+        self.homes.iter().map(|(shard, home)| (*shard, &home.node))
+    }
+
+    /// Its shards that are not wholly before a position, each with those that run in it behind that, in their order.
+    pub(crate) fn running_behind<'a>(
+        &'a self,
+        after: Option<&'a EntityPosition>,
+    ) -> impl Iterator<Item = (ShardId, impl Iterator<Item = &'a EntityId>)> {
+        let first = after.map_or(ShardId(0), |after| after.shard);
+        let left = self.shards.range(first..);
+        let left = left.filter(move |(shard, _)| after.is_none_or(|after| after.leaves(**shard)));
+        left.map(move |(shard, here)| {
+            let own = after.filter(|after| after.shard == *shard);
+            (
+                *shard,
+                here.running_behind(own.and_then(|after| after.entity.as_ref())),
+            )
+        })
     }
 
     /// Entities that run here.

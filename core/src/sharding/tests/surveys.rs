@@ -1,5 +1,6 @@
 //! What hosts a kind, asked of every node that may: who answers, who is named as silent, and what is not believed.
 
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -9,7 +10,8 @@ use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::input::ShardingCommand;
 use crate::message::{Message, ShardingMsg};
 use crate::sharding::protocol::survey::{
-    DECISIONS_MAX, Explained, RegionCounts, ShardDecision, Survey, SurveyMsg,
+    DECISIONS_MAX, EntityPage, EntityPosition, Explained, Listed, RegionCounts, ShardDecision, Survey,
+    SurveyMsg,
 };
 
 fn survey(world: &mut World, at: usize, timeout: Duration) {
@@ -211,4 +213,131 @@ fn an_id_that_no_entity_can_have_is_not_explained() {
             "{length}"
         );
     }
+}
+
+fn list(world: &mut World, at: usize, after: Option<EntityPosition>) {
+    world.with(at, |peer| {
+        peer.registered.clear();
+        let command = ShardingCommand::ListEntities {
+            kind: kind(),
+            after,
+            timeout: secs(3),
+        };
+        peer.sharding.on_command(&mut peer.fixture.cx(), 900, command);
+    });
+}
+
+fn page(world: &mut World, at: usize) -> EntityPage {
+    match world.peers[at].registered.pop() {
+        Some(Answer::Sharding(ShardingAnswer::Entities(page))) => page,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All entities of all pages with their shards, and how many pages those were.
+fn listed(world: &mut World, at: usize) -> (Vec<(ShardId, EntityId)>, usize) {
+    let (mut all, mut after, mut pages) = (Vec::new(), None, 0);
+    loop {
+        list(world, at, after);
+        let page = page(world, at);
+        assert_eq!((page.silent, page.unanswered), (Vec::new(), Vec::new()));
+        pages += 1;
+        for of in page.shards {
+            assert_eq!(world.hosts()[&of.shard], [world.peer_of(&of.node)]);
+            all.extend(of.entities.into_iter().map(|entity| (of.shard, entity)));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return (all, pages),
+        }
+    }
+}
+
+#[test]
+fn s_114_the_entities_of_each_shard_are_listed_page_by_page_from_any_node() {
+    let mut small = config();
+    // A page of a node holds some 60 of these ids.
+    small.limits.control_frame_bytes_max = 8 * 1024;
+    let mut world = World::with_config(3, 1, &small);
+    world.all_up();
+    let mut expected = Vec::new();
+    for number in 0..600 {
+        let id = format!("{number:064}");
+        let entity = EntityId::from(id.as_str());
+        world.tell(3, &entity, "begin");
+        expected.push((ShardId::of(&entity, SHARDS), entity));
+    }
+    expected.sort();
+    for at in 0..4 {
+        let (all, pages) = listed(&mut world, at);
+        assert!(all.is_sorted(), "by shard and id");
+        assert_eq!(all, expected, "from node {at}: each once");
+        assert!((4..30).contains(&pages), "{pages} pages");
+    }
+}
+
+#[test]
+fn s_115_shards_of_a_node_that_does_not_answer_in_time_are_named_and_those_of_the_others_listed() {
+    let mut world = World::formed(3, 1);
+    world.touch_all(3);
+    let hosts = world.hosts();
+    // The coordinator's own shards are named as well: this node knows where it sent something.
+    for silent in [2, 0] {
+        world.cut.insert((3, silent));
+        list(&mut world, 3, None);
+        assert_eq!(world.peers[3].registered.len(), 0, "it waits");
+        world.run_for(secs(3));
+        world.cut.clear();
+        let page = page(&mut world, 3);
+        let theirs = |at: usize| {
+            hosts
+                .iter()
+                .filter(move |(_, on)| **on == [at])
+                .map(|(shard, _)| *shard)
+        };
+        assert_eq!(page.unanswered, theirs(silent).collect::<Vec<_>>());
+        assert_eq!((page.silent, page.next), (vec![address(silent)], None));
+        let others = hosts
+            .iter()
+            .filter(|(_, on)| **on != [silent])
+            .map(|(shard, _)| *shard);
+        let said: Vec<ShardId> = page.shards.iter().map(|of| of.shard).collect();
+        assert_eq!(said, others.collect::<Vec<_>>());
+    }
+    // A node that has sent nothing there hears of the shards from the coordinator.
+    world.cut.insert((1, 2));
+    list(&mut world, 1, None);
+    world.run_for(secs(3));
+    let named = page(&mut world, 1).unanswered;
+    let theirs = hosts.iter().filter(|(_, on)| **on == [2]);
+    assert_eq!(named, theirs.map(|(shard, _)| *shard).collect::<Vec<_>>());
+}
+
+#[test]
+fn entities_of_shards_that_cannot_be_or_that_were_not_asked_for_are_not_believed() {
+    let mut world = World::formed(2, 1);
+    let after = Some(EntityPosition {
+        shard: ShardId(3),
+        entity: Some(EntityId::from("m")),
+    });
+    let entities = |shard, id: &str| Listed {
+        shards: vec![(ShardId(shard), vec![EntityId::from(id)])],
+        ..Listed::default()
+    };
+    let lost = Listed {
+        homes: vec![(address(1), vec![ShardId(SHARDS)])],
+        ..Listed::default()
+    };
+    world.cut.insert((0, 1));
+    list(&mut world, 0, after);
+    for lie in [entities(SHARDS, "z"), entities(3, "m"), entities(2, "z"), lost] {
+        let listed = Some(lie);
+        let said = Message::Sharding(ShardingMsg::Survey(SurveyMsg::Entities { id: 1, listed }));
+        world.deliver(1, 0, said);
+        assert_eq!(world.peers[0].registered.len(), 0, "it counts as no answer");
+    }
+    assert_eq!(world.peers[0].rejected.len(), 4);
+    world.run_for(secs(3));
+    let page = page(&mut world, 0);
+    assert_eq!((page.silent, page.shards), (vec![address(1)], Vec::new()));
 }

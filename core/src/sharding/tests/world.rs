@@ -399,6 +399,12 @@ impl World {
         hosts
     }
 
+    /// Which node that is.
+    pub(super) fn peer_of(&self, node: &UniqueAddress) -> usize {
+        let found = (0..self.peers.len()).find(|at| address(*at) == *node);
+        found.expect("one of these nodes")
+    }
+
     /// How many shards each node hosts.
     pub(super) fn counts(&self) -> Vec<usize> {
         let count = |peer: &Peer| {

@@ -35,7 +35,10 @@ use crate::reject::JoinRefusal;
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::protocol::Part;
 use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
-use crate::sharding::protocol::survey::{Decided, Placement, RegionCounts, ShardDecision, SurveyMsg};
+use crate::sharding::protocol::stop::{StopMsg, StopRefusal};
+use crate::sharding::protocol::survey::{
+    Decided, EntityPosition, Listed, Placement, RegionCounts, ShardDecision, SurveyMsg,
+};
 use crate::sharding::protocol::watch::{EntityEnd, WatchMsg, WatchStatement};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -293,6 +296,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     all.extend(
         survey_messages().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Survey(message)))),
     );
+    all.extend(listings().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Survey(message)))));
     all.extend(registry.map(|(name, message)| (name, Message::Sharding(ShardingMsg::Registry(message)))));
     all.extend(sharding_bodies(&to).into_iter().map(|(name, body)| {
         (
@@ -560,6 +564,46 @@ fn wished_placement() -> Placement {
     }
 }
 
+fn stopped() -> Vec<ShardId> {
+    vec![ShardId(0), ShardId(65_535)]
+}
+
+/// Questions for entities, and their answers.
+fn listings() -> [(&'static str, SurveyMsg); 6] {
+    let (kind, shard) = (KindId::of("files"), ShardId(7));
+    let list = |after| SurveyMsg::List {
+        id: 5,
+        kind,
+        after,
+        bytes: 4_096,
+    };
+    let entity = Some(EntityId::from("b"));
+    let node = UniqueAddress::new(Address::new("host", 7_355).unwrap(), 9);
+    let ids = ["a", "b"].map(EntityId::from).to_vec();
+    let whole = Listed {
+        shards: vec![(ShardId(0), Vec::new()), (shard, ids)],
+        ..Listed::default()
+    };
+    let part = Listed {
+        more: true,
+        homes: vec![(node, vec![ShardId(0), shard])],
+        homes_up_to: Some(shard),
+        ..whole.clone()
+    };
+    let entities = |listed| SurveyMsg::Entities { id: 5, listed };
+    [
+        ("survey_list", list(None)),
+        (
+            "survey_list_behind_a_shard",
+            list(Some(EntityPosition::behind(shard))),
+        ),
+        ("survey_list_behind", list(Some(EntityPosition { shard, entity }))),
+        ("survey_entities", entities(Some(whole))),
+        ("survey_some_entities", entities(Some(part))),
+        ("survey_no_entities", entities(None)),
+    ]
+}
+
 fn survey_messages() -> [(&'static str, SurveyMsg); 8] {
     let counts = |region, more| SurveyMsg::Counts { id: 3, region, more };
     let query = SurveyMsg::Query {
@@ -795,6 +839,26 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
         ("graceful_shutdown_req", ShardingBody::GracefulShutdownReq),
         ("region_stopped", ShardingBody::RegionStopped),
         ("nobody_hosts", ShardingBody::NobodyHosts),
+        (
+            "stop_shards",
+            ShardingBody::Stop(StopMsg::Stop { shards: stopped() }),
+        ),
+        (
+            "shards_stopped",
+            ShardingBody::Stop(StopMsg::Stopped { shards: stopped() }),
+        ),
+        (
+            "stop_refused",
+            ShardingBody::Stop(StopMsg::Refused {
+                why: StopRefusal::Remembers,
+            }),
+        ),
+        (
+            "stop_refused_in_a_shutdown",
+            ShardingBody::Stop(StopMsg::Refused {
+                why: StopRefusal::ShuttingDown,
+            }),
+        ),
     ]
 }
 

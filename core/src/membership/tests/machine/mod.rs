@@ -380,6 +380,8 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Sharding(
                     ShardingAnswer::Asked(_)
                     | ShardingAnswer::Surveyed(_)
+                    | ShardingAnswer::Entities(_)
+                    | ShardingAnswer::ShardsStopped(_)
                     | ShardingAnswer::Explained(_)
                     | ShardingAnswer::ShutDown(_)
                     | ShardingAnswer::Terminated(_),
