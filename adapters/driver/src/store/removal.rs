@@ -327,6 +327,7 @@ mod tests {
     }
 
     /// A store that cannot read one of the values of replicated data.
+    #[derive(Debug)]
     struct Damaged(MemoryStore);
 
     impl Store for Damaged {
