@@ -293,10 +293,6 @@ impl Manager {
         if core::mem::take(&mut self.release_due) {
             self.order_release(cx);
         }
-        if self.halted {
-            // Nobody waits for a word about it.
-            cx.cancel(Timer::Lease(self.id));
-        }
         if self.is_retired() {
             return self.on_retired_ended(cx);
         }

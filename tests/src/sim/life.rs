@@ -84,7 +84,6 @@ pub(crate) struct LifeCounts {
     pub(crate) restarted: u64,
     pub(crate) failed: u64,
     pub(crate) stopped: u64,
-    pub(crate) forgotten: u64,
     pub(crate) escalated: u64,
     pub(crate) slow: u64,
     pub(crate) wishes: u64,
@@ -309,15 +308,12 @@ impl Sim {
                 counts.failed += 1;
                 (End::Failed, EntityReport::Failed { slot })
             }
-            Fate::Stops => {
+            Fate::Stops | Fate::Forgets => {
+                let forget = fate == Fate::Forgets;
                 counts.stopped += 1;
-                let forget = false;
-                (End::Stopped, EntityReport::Ending { slot, forget })
-            }
-            Fate::Forgets => {
-                counts.forgotten += 1;
-                self.remembered.may_be_forgotten(process, slot, &name);
-                let forget = true;
+                if forget {
+                    self.remembered.may_be_forgotten(process, slot, &name);
+                }
                 (End::Stopped, EntityReport::Ending { slot, forget })
             }
             Fate::Escalates => {

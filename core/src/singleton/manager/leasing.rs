@@ -86,6 +86,10 @@ impl Manager {
             name: lease_name(cx, &self.settings),
             owner: cx.me().clone(),
         });
+        if self.halted {
+            // Nobody waits for a word about it.
+            return;
+        }
         let at = cx.mono() + cx.config().singleton.lease_retry_interval;
         cx.wake(Timer::Lease(self.id), at);
     }
