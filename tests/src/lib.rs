@@ -5,6 +5,7 @@
 pub mod decisions;
 pub mod invariants;
 pub mod lease;
+pub mod liar;
 pub mod rooms;
 pub mod sim;
 pub mod splits;

@@ -33,7 +33,7 @@ Runs the deterministic cluster simulator.
                    delay, leave, reset, pause, slow, wall-clock, tick, one-way, partial, flap, clog,
                    burst, reorder, duplicate; with data, stored and singleton blackout, slow-disk, full-disk, failed-sync;
                    with singleton down, leave-two, prepare, lease-keeper, retire (default: all of the profile);
-                   with sharding conflict (never by default), or `none`
+                   with sharding conflict (never by default); with all profiles liar (never by default), or `none`
   --coverage N     fail if a kind of fault that may happen fired less than N times
   --shrink         make the first failing run smaller before it is shown
   --threads T      threads (default 2)

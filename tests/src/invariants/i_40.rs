@@ -12,7 +12,11 @@ pub(super) fn on_order(
     history: &mut History,
 ) -> Result<u64, String> {
     let EntityOrder::Start {
-        slot, kind, entity, ..
+        slot,
+        kind,
+        entity,
+        shard,
+        ..
     } = order
     else {
         return Ok(0);
@@ -21,10 +25,13 @@ pub(super) fn on_order(
     let elsewhere = history
         .active
         .get(&name)
-        .and_then(|instances| instances.first().copied());
+        .and_then(|instances| instances.iter().find(|(host, _)| Some(*host) != history.liar))
+        .copied();
+    let safe = safe && !history.placed_by_liar.contains(&(*kind, *shard));
     history.runs(process, *slot, name);
     match elsewhere {
         None => Ok(0),
+        _ if Some(process) == history.liar => Ok(0),
         Some((other, _)) if safe || other == process => {
             Err(format!("starts {entity} while it runs at p{other}"))
         }

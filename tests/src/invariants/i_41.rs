@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::event::ShardingEvent;
+use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::ids::{KindId, ShardId, Term};
 
 use super::{Said, Step};
@@ -45,6 +46,12 @@ impl OneHome {
             .retain(|(_, who), term| *who != step.process || !is_over(term));
     }
 
+    /// A liar is gone: its terms count no more.
+    pub(super) fn forget_lies(&mut self, liar: &UniqueAddress) {
+        self.served.retain(|_, term| term.node != *liar);
+        self.known.retain(|_, term| term.node != *liar);
+    }
+
     pub(super) fn on_event(
         &mut self,
         Said { process, kind, event }: Said<'_>,
@@ -72,7 +79,11 @@ impl OneHome {
             }
             ShardingEvent::ShardStarted { shard, term } => {
                 let served = self.served.entry((process, kind)).or_insert_with(|| term.clone());
-                if *term < *served {
+                // Until it is removed, the liar's coordinator says which term it likes, and gives its shards to whom it likes.
+                if history.is_liar(&term.node) {
+                    return Ok(0);
+                }
+                if *term < *served && !history.is_liar(&served.node) {
                     return Err(format!("starts {shard:?} for {term:?} after {served:?}"));
                 }
                 *served = term.clone();
@@ -156,11 +167,11 @@ pub(super) fn other_host(
     safe: bool,
     verb: &str,
 ) -> Result<u64, String> {
-    let other = history
-        .processes
-        .iter()
-        .enumerate()
-        .find(|(at, process)| *at != owner as usize && process.shards.contains(&shard));
+    let other = history.processes.iter().enumerate().find(|(at, process)| {
+        let is_liar = history.liar.is_some_and(|liar| liar as usize == *at);
+        *at != owner as usize && !is_liar && process.shards.contains(&shard)
+    });
+    let safe = safe && !history.placed_by_liar.contains(&shard);
     match other {
         Some((at, _)) if safe => Err(format!("{verb} {:?} for p{owner} while p{at} hosts it", shard.1)),
         Some(_) => Ok(1),

@@ -95,6 +95,8 @@ impl Conservation {
 
 pub(super) fn at_rest(history: &History) -> Result<(), (ProcessId, String)> {
     let mut left_over = vec![0_u64; history.processes.len()];
+    // Of those that were sent before giving up is counted, who knows when they were given up.
+    let mut from_before = left_over.clone();
     for (at, message) in history.messages.iter().enumerate() {
         let asker = &history.processes[message.sender as usize];
         if message.ask && message.outcome.is_none() && asker.life == Life::Running {
@@ -110,13 +112,18 @@ pub(super) fn at_rest(history: &History) -> Result<(), (ProcessId, String)> {
             Whereabouts::Mailbox(process) => {
                 return Err((process, format!("message {at} waits in a mailbox at rest")));
             }
-            Whereabouts::At(process) if !message.ask => left_over[process as usize] += 1,
+            Whereabouts::At(process) if !message.ask => {
+                let is_early = message.sent_at < history.letters_from;
+                left_over[process as usize] += 1;
+                from_before[process as usize] += u64::from(is_early);
+            }
             Whereabouts::At(_) | Whereabouts::Handled | Whereabouts::Destroyed => {}
         }
     }
     for (at, process) in history.processes.iter().enumerate() {
-        if process.life == Life::Running && left_over[at] != process.dead_letters {
-            let (left, letters) = (left_over[at], process.dead_letters);
+        let (left, letters) = (left_over[at], process.dead_letters);
+        let balances = (left - from_before[at]..=left).contains(&letters);
+        if process.life == Life::Running && !balances {
             let process = ProcessId::try_from(at).unwrap_or(ProcessId::MAX);
             return Err((
                 process,

@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use quorate_core::effect::EntityOrder;
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, ShardingEvent};
-use quorate_core::ident::Role;
+use quorate_core::ident::{Role, UniqueAddress};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::sharding::ids::{KindId, ShardId, Term};
 use quorate_core::singleton::state::SingletonId;
@@ -329,6 +329,13 @@ impl Checks {
         let result = i_42::on_event(said, safe, history);
         let shards = result.map_err(|what| ("I-42", what))?;
         Ok(homes + shards)
+    }
+
+    /// A liar is gone for good: what was learnt from its numbers is forgotten.
+    pub(crate) fn forget_lies(&mut self, liar: &UniqueAddress) {
+        self.i06 = i_06::EqualClocks::default();
+        self.i09 = i_09::OneLeader::default();
+        self.i41.forget_lies(liar);
     }
 
     /// A process has ended.

@@ -167,6 +167,8 @@ impl Branches {
             ("nodes sure again after a pause", sim.checks.i52.sure_again),
             ("regions whose buffer was full", sim.lives.counts.full),
             ("offers to full queues", sim.network.room.offers_refused),
+            ("lies told", sim.liars.told),
+            ("invariants broken by a liar while it was in", sim.liars.excused),
             ("leases of shards granted", sim.lives.leases.counts.granted),
             ("leases of shards denied", sim.lives.leases.counts.denied),
             ("leases of shards unanswered", sim.lives.leases.counts.unanswered),

@@ -37,6 +37,8 @@ pub enum Purpose {
     ShardLeases,
     /// Which seeds have queues of links that fill up.
     Queues,
+    /// Who lies, when, to whom and about what.
+    Lies,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -59,6 +61,7 @@ impl Purpose {
             Self::Watches => 13,
             Self::ShardLeases => 14,
             Self::Queues => 15,
+            Self::Lies => 16,
             Self::Node(process) => 1_000 + process as u64,
         }
     }
@@ -115,5 +118,25 @@ impl Chance {
             let other = self.index(at + 1);
             items.swap(at, other);
         }
+    }
+
+    /// All nodes in two groups, or in three, or each on its own.
+    pub(super) fn groups(&mut self, nodes: usize) -> Vec<Vec<usize>> {
+        let mut order: Vec<usize> = (0..nodes).collect();
+        self.shuffle(&mut order);
+        let shape = self.below(10);
+        let first = 1 + self.index(nodes.saturating_sub(1));
+        let second = self.index(nodes);
+        let mut groups = match shape {
+            0 => order.iter().map(|index| vec![*index]).collect(),
+            1 | 2 => {
+                let (low, high) = (first.min(second), first.max(second));
+                let parts = [&order[..low], &order[low..high], &order[high..]];
+                parts.iter().map(|part| part.to_vec()).collect()
+            }
+            _ => vec![order[..first].to_vec(), order[first..].to_vec()],
+        };
+        groups.retain(|group: &Vec<usize>| !group.is_empty());
+        groups
     }
 }

@@ -6,6 +6,7 @@ use super::chance::{Chance, Purpose};
 use super::conflicts::Conflict;
 use super::engine::Sim;
 use super::faults::FaultKind;
+use super::liars::Liar;
 use super::network::Weather;
 use super::plan::{Mix, Plan, Profile, SECOND};
 use super::script::all_up;
@@ -55,6 +56,7 @@ struct Director<'a> {
     next_fault: u64,
     next_message: u64,
     conflict: Conflict,
+    liar: Liar,
 }
 
 impl Sim {
@@ -73,6 +75,7 @@ impl Sim {
             next_fault: 0,
             next_message: 0,
             conflict: Conflict::draw(self.seed, plan),
+            liar: Liar::draw(self.seed, plan),
             sim: self,
             plan,
             chance,
@@ -105,7 +108,7 @@ impl Director<'_> {
         let wanted = if self.mix.kinds.is_empty() { 0 } else { FAULTS_MIN };
         while self.sim.violation.is_none() {
             let enough = self.sim.faults.total() >= wanted || self.sim.now >= end + PATIENCE;
-            if self.sim.now >= end && enough {
+            if self.sim.now >= end && enough && self.liar.is_over() {
                 break;
             }
             self.pass(LOOK);
@@ -113,6 +116,7 @@ impl Director<'_> {
             self.sim.trouble_shard_leases(self.plan.nodes);
             self.go_on();
             self.conflict.go_on(self.sim);
+            self.liar.go_on(self.sim);
             self.supervise();
             if self.sim.now >= self.next_fault {
                 self.fault();
@@ -278,7 +282,7 @@ impl Director<'_> {
         let other = self.chance.index(self.plan.nodes);
         let length = self.chance.between(SECOND / 2, 12 * SECOND);
         let strength = self.chance.between(1, 100);
-        let groups = self.groups();
+        let groups = self.chance.groups(self.plan.nodes);
         let busy = self.sim.assumptions.unsettled_partition;
         if self.mix.orderly && (busy || (kind == FaultKind::Partition && !all_up(self.sim))) {
             return;
@@ -297,7 +301,7 @@ impl Director<'_> {
                 self.later(length / 4, Later::Crash(other));
                 self.later(length, Later::Blackout);
             }
-            FaultKind::Reset | FaultKind::Conflict | FaultKind::Prepare => {}
+            FaultKind::Reset | FaultKind::Conflict | FaultKind::Liar | FaultKind::Prepare => {}
             FaultKind::Pause => self.sim.pause(index, micros(length * 3 / 4)),
             FaultKind::Slow => self
                 .sim
@@ -411,6 +415,7 @@ impl Director<'_> {
             | FaultKind::Prepare
             | FaultKind::LeaseKeeper
             | FaultKind::Retire
+            | FaultKind::Liar
             | FaultKind::Remove => return,
         }
         if kind != FaultKind::Partition {
@@ -473,25 +478,5 @@ impl Director<'_> {
         self.sim.faults.add(kind);
         self.sim.weather(weather);
         self.later(length, Later::Clear);
-    }
-
-    /// All nodes in two groups, or in three, or each on its own.
-    fn groups(&mut self) -> Vec<Vec<usize>> {
-        let mut order: Vec<usize> = (0..self.plan.nodes).collect();
-        self.chance.shuffle(&mut order);
-        let shape = self.chance.below(10);
-        let first = 1 + self.chance.index(self.plan.nodes.saturating_sub(1));
-        let second = self.chance.index(self.plan.nodes);
-        let mut groups = match shape {
-            0 => order.iter().map(|index| vec![*index]).collect(),
-            1 | 2 => {
-                let (low, high) = (first.min(second), first.max(second));
-                let parts = [&order[..low], &order[low..high], &order[high..]];
-                parts.iter().map(|part| part.to_vec()).collect()
-            }
-            _ => vec![order[..first].to_vec(), order[first..].to_vec()],
-        };
-        groups.retain(|group: &Vec<usize>| !group.is_empty());
-        groups
     }
 }

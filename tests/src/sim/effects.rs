@@ -170,6 +170,11 @@ impl Sim {
 
     fn on_sharding_event(&mut self, process: ProcessId, kind: KindId, event: &ShardingEvent) {
         self.note_known_home(process, event);
+        if let ShardingEvent::ShardStarted { shard, term } = event
+            && self.history.is_liar(&term.node)
+        {
+            self.history.placed_by_liar.insert((kind, *shard));
+        }
         let safe = self.assumptions.safe();
         let host = &self.processes[process as usize];
         let moment = moment(host, (self.now, &self.leases));

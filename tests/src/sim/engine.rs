@@ -17,6 +17,7 @@ use super::data::Books;
 use super::faults::FaultCounts;
 use super::history::{History, Life, ProcessId, Whereabouts};
 use super::leases::{LeaseAnswer, LeaseKeeper};
+use super::liars::Liars;
 use super::life::Lives;
 use super::links::Flight;
 use super::names::{LinkName, dropped_message};
@@ -121,6 +122,7 @@ pub struct Sim {
     pub(crate) remembered: Remembered,
     pub(crate) lives: Lives,
     pub(crate) watches: Watches,
+    pub(crate) liars: Liars,
     /// Frames of these kinds to lose: kind, from address, to address.
     pub(crate) doomed: Vec<(&'static str, usize, usize)>,
     /// Set when a picture changed since it was last cleared.
@@ -174,6 +176,7 @@ impl Sim {
             remembered: Remembered::new(seed),
             lives: Lives::new(seed),
             watches: Watches::new(seed),
+            liars: Liars::default(),
             doomed: Vec::new(),
             changed: false,
             steps: 0,
@@ -390,13 +393,18 @@ impl Sim {
         if !self.is_bare {
             self.watch_births(&before, &after);
         }
+        let mut effects = 0;
         loop {
             match self.processes[process as usize].node.poll() {
-                Output::Effect(effect) => self.carry_out(process, effect),
+                Output::Effect(effect) => {
+                    effects += 1;
+                    self.carry_out(process, effect);
+                }
                 Output::Sleep(wake) => {
                     let host = &self.processes[process as usize];
                     let at = wake.map(|wake| host.virtual_time(wake.at).max(now));
                     self.set_wake(process, at);
+                    self.count_effects(process, effects);
                     break;
                 }
             }
@@ -456,15 +464,6 @@ impl Sim {
     pub(crate) fn lives(&self, node: &UniqueAddress) -> Option<ProcessId> {
         let process = self.history.process_of(node)?;
         self.processes[process as usize].runs().then_some(process)
-    }
-
-    pub(crate) fn violated(&mut self, invariant: &str, process: ProcessId, what: String) {
-        let me = &self.processes[process as usize].me;
-        self.violation.get_or_insert(Violation {
-            invariant: invariant.to_owned(),
-            at: self.now,
-            what: format!("{me}: {what}"),
-        });
     }
 
     pub(crate) fn address(&self, index: usize) -> Address {

@@ -64,6 +64,8 @@ pub enum FaultKind {
     Retire,
     /// A user removes a member at once, whether it runs or not (membership 2.10).
     Remove,
+    /// F-30: a member lies about every number that it says, until an operator has it downed.
+    Liar,
 }
 
 impl FaultKind {
@@ -107,20 +109,24 @@ impl FaultKind {
     /// Those of an operator who does not wait for the cluster.
     pub const LAST_RESORT: [Self; 1] = [Self::Remove];
 
+    /// Those of members that are broken, or hostile.
+    pub const PEERS: [Self; 1] = [Self::Liar];
+
     /// Every kind there is.
     pub fn every() -> impl Iterator<Item = Self> {
         let special = Self::STORES
             .into_iter()
             .chain(Self::SHARDS)
             .chain(Self::SINGLETONS)
-            .chain(Self::LAST_RESORT);
+            .chain(Self::LAST_RESORT)
+            .chain(Self::PEERS);
         Self::ALL.into_iter().chain(special)
     }
 
     /// Whether a seed mixes it with others. The rest follows a schedule of its own.
     #[must_use]
     pub const fn is_mixed(self) -> bool {
-        !matches!(self, Self::Conflict)
+        !matches!(self, Self::Conflict | Self::Liar)
     }
 
     /// Its name on the command line and in reports.
@@ -156,6 +162,7 @@ impl FaultKind {
             Self::LeaseKeeper => "lease-keeper",
             Self::Retire => "retire",
             Self::Remove => "remove",
+            Self::Liar => "liar",
         }
     }
 
@@ -190,6 +197,7 @@ impl FaultKind {
             | Self::Flap
             | Self::Clog
             | Self::Conflict
+            | Self::Liar
             | Self::Down
             | Self::Prepare => false,
         }
@@ -221,7 +229,8 @@ pub struct FaultCounts(
         + FaultKind::STORES.len()
         + FaultKind::SHARDS.len()
         + FaultKind::SINGLETONS.len()
-        + FaultKind::LAST_RESORT.len()],
+        + FaultKind::LAST_RESORT.len()
+        + FaultKind::PEERS.len()],
 );
 
 impl FaultCounts {

@@ -151,6 +151,12 @@ pub struct History {
     pub handed_over: BTreeMap<(SingletonId, ProcessId), u64>,
     /// Members that an operator wanted removed at once.
     pub removed_by_hand: BTreeSet<UniqueAddress>,
+    /// Who lies, or has lied: what runs there, and what it places as a coordinator, is its own.
+    pub liar: Option<ProcessId>,
+    /// Shards that somebody started because the liar's node, as their coordinator, said so.
+    pub placed_by_liar: BTreeSet<(KindId, ShardId)>,
+    /// Messages that were given up are counted from this time on.
+    pub letters_from: u64,
     by_node: BTreeMap<UniqueAddress, ProcessId>,
 }
 
@@ -231,6 +237,31 @@ impl History {
             if instances.is_empty() {
                 self.active.remove(name);
             }
+        }
+    }
+
+    /// Whether this is the liar's incarnation.
+    #[must_use]
+    pub fn is_liar(&self, node: &UniqueAddress) -> bool {
+        self.liar.is_some() && self.process_of(node) == self.liar
+    }
+
+    /// The liar has placed nothing any more, and what was sent before this time and given up in its time is not waited for.
+    pub(crate) fn forget_lies(&mut self, before: u64, now: u64) {
+        self.placed_by_liar.clear();
+        self.letters_from = now;
+        for message in &mut self.messages {
+            let is_lost = Some(message.sender) == self.liar || message.sent_at < before;
+            let was_handled = matches!(
+                message.whereabouts,
+                Whereabouts::Handled | Whereabouts::Mailbox(_)
+            );
+            if is_lost && !was_handled {
+                message.whereabouts = Whereabouts::Destroyed;
+            }
+        }
+        for process in &mut self.processes {
+            process.dead_letters = 0;
         }
     }
 

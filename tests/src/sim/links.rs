@@ -158,7 +158,14 @@ impl Sim {
         self.transmit(from, to, peer, target, message);
     }
 
-    fn transmit(&mut self, from: ProcessId, to: usize, peer: ProcessId, target: Target, message: Message) {
+    pub(super) fn transmit(
+        &mut self,
+        from: ProcessId,
+        to: usize,
+        peer: ProcessId,
+        target: Target,
+        message: Message,
+    ) {
         let lane = message.lane();
         let epoch = self.network.link(from, to).epoch;
         let mut bytes = Vec::new();
@@ -166,6 +173,7 @@ impl Sim {
         if wire::encode_message(&message, epoch, limits, &mut bytes).is_err() {
             return self.dropped(from, target, message, DropReason::TooLarge);
         }
+        self.liars.hear(from, peer, &message);
         let here = self.processes[from as usize].index;
         self.traffic = (self.traffic.0 + 1, self.traffic.1 + bytes.len() as u64);
         if !self.is_bare {

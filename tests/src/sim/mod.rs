@@ -16,6 +16,7 @@ mod faults;
 pub mod figures;
 mod history;
 mod leases;
+mod liars;
 mod life;
 mod links;
 mod names;

@@ -8,11 +8,15 @@ use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::{KindId, ShardId};
 
 use super::engine::Sim;
+use super::faults::FaultKind;
 use super::plan::{Mix, Plan, Profile};
 
 impl Sim {
     /// Settings and work of a profile.
     pub(super) fn configure_for(&mut self, plan: &Plan, mix: &Mix) {
+        if plan.faults.contains(&FaultKind::Liar) {
+            self.config.ddata.bytes_max = super::liars::DATA_BYTES_MAX;
+        }
         if plan.profile == Profile::Sharding {
             self.passivations.configure(&mut self.config.sharding);
         }

@@ -63,7 +63,10 @@ impl Sim {
         if !self.assumptions.safe() {
             return;
         }
-        for member in after.members().iter().filter(|m| m.status == Status::Down) {
+        let is_liar = |node: &UniqueAddress| self.history.is_liar(node);
+        let downed = after.members().iter().filter(|m| m.status == Status::Down);
+        let downed: Vec<_> = downed.filter(|member| !is_liar(&member.node)).collect();
+        for member in downed {
             let new = before
                 .member(&member.node)
                 .is_none_or(|m| m.status != Status::Down);
@@ -79,7 +82,10 @@ impl Sim {
         let margin = self.valid_config().removal_margin(members);
         let margin = u64::try_from(margin.as_micros()).unwrap_or(u64::MAX);
         for node in after.gossip().tombstones() {
-            if let (Some(process), false) = (self.works(node), before.is_removed(node)) {
+            if let (Some(process), false) = (
+                self.works(node),
+                before.is_removed(node) || self.history.is_liar(node),
+            ) {
                 let nearly = self.now + margin.saturating_sub(MARGIN_SLACK);
                 self.queue.push(nearly, Happening::Margin(process));
             }

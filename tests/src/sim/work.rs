@@ -317,6 +317,7 @@ impl Sim {
         }
         if let Err(swap) = self.checks.i43.on_handled(&self.history, process, at)
             && !self.is_left_behind(process, swap.home)
+            && Some(self.history.messages[at].sender) != self.history.liar
         {
             return self.violated("I-43", process, swap.what);
         }

@@ -425,7 +425,8 @@ impl Sim {
     /// Among honest nodes nobody's data is rejected.
     fn check_nobody_is_accused(&self) -> Result<(), (ProcessId, Broken)> {
         for (process, host) in self.processes.iter().enumerate() {
-            let rejected = host.node.stats().ddata.rejected;
+            let before = self.liars.rejected.get(process).copied().unwrap_or(0);
+            let rejected = host.node.stats().ddata.rejected - before;
             if rejected > 0 {
                 let what = format!("{rejected} messages of honest replicas were rejected");
                 return Err((ProcessId::try_from(process).unwrap_or(0), ("I-68", what)));

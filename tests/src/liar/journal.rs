@@ -1,0 +1,215 @@
+//! What voters and owners of quorum logs say. Spec: sharding 10.7, 10.16, `docs/WIRE.md` 4.10.
+
+use std::sync::Arc;
+
+use quorate_core::journal::protocol::{
+    Ask, Msg, NUMBER_MAX, Page, Reply, Request, Said, VoterBody, VoterMsg,
+};
+use quorate_core::journal::state::{Entry, Item, Place, SnapshotHead, StoreId, Voters};
+use quorate_core::message::Message;
+use quorate_core::token::Token;
+
+use super::Lie;
+use super::numbers::{DIGEST, LOG_PART, LOG_TERM, OPENER, POSITION, REQUEST};
+
+/// See [`super::Kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names of the messages")]
+pub enum Kind {
+    Introduction,
+    Elect,
+    Promise,
+    Read,
+    Accept,
+    Keep,
+    Page,
+    Accepted,
+    Kept,
+    Refused,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 10] = [
+        Self::Introduction,
+        Self::Elect,
+        Self::Promise,
+        Self::Read,
+        Self::Accept,
+        Self::Keep,
+        Self::Page,
+        Self::Accepted,
+        Self::Kept,
+        Self::Refused,
+    ];
+
+    pub(super) const fn of(msg: &Msg) -> Self {
+        match msg {
+            Msg::Voter(msg) => match &msg.body {
+                VoterBody::Introduction { .. } => Self::Introduction,
+                VoterBody::Elect { .. } => Self::Elect,
+            },
+            Msg::Request(request) => match &request.ask {
+                Ask::Promise => Self::Promise,
+                Ask::Read { .. } => Self::Read,
+                Ask::Accept { .. } => Self::Accept,
+                Ask::Keep { .. } => Self::Keep,
+            },
+            Msg::Reply(reply) => match &reply.said {
+                Said::Page(_) => Self::Page,
+                Said::Accepted => Self::Accepted,
+                Said::Kept => Self::Kept,
+                Said::Refused { .. } => Self::Refused,
+            },
+        }
+    }
+}
+
+pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
+    match kind {
+        Kind::Introduction => {
+            let store = lie.flag().then(|| store(lie));
+            let voters = lie.flag().then(|| Voters {
+                stores: stores(lie),
+                is_settled: lie.flag(),
+            });
+            let asks = lie.flag();
+            voter(VoterBody::Introduction { asks, store, voters }, lie)
+        }
+        Kind::Elect => {
+            let stores = stores(lie);
+            voter(VoterBody::Elect { stores }, lie)
+        }
+        Kind::Promise => request(lie, |_, _| Ask::Promise),
+        Kind::Read => request(lie, |lie, _| Ask::Read { from: place(lie) }),
+        Kind::Accept => request(lie, |lie, token| Ask::Accept {
+            entries: vec![entry(lie, token)],
+        }),
+        Kind::Keep => request(lie, |lie, token| {
+            let snapshot = snapshot(lie, token);
+            Ask::Keep {
+                snapshot,
+                index: lie.number_u32(LOG_PART),
+                bytes: lie.bytes().into(),
+            }
+        }),
+        Kind::Page => {
+            let page = page(lie);
+            reply(lie, Said::Page(page))
+        }
+        Kind::Accepted => reply(lie, Said::Accepted),
+        Kind::Kept => reply(lie, Said::Kept),
+        Kind::Refused => {
+            let held = token(lie);
+            reply(lie, Said::Refused { held })
+        }
+    }
+}
+
+fn voter(body: VoterBody, lie: &Lie<'_>) -> Message {
+    let to = lie.to.clone();
+    Msg::Voter(VoterMsg { to, body }).into()
+}
+
+fn store(lie: &mut Lie<'_>) -> StoreId {
+    match lie.one(&lie.known.stores) {
+        Some(store) if lie.chance.per_mille(700) => store,
+        _ => StoreId(u128::from(lie.number(DIGEST)) << 64 | u128::from(lie.number(DIGEST))),
+    }
+}
+
+fn stores(lie: &mut Lie<'_>) -> Arc<[StoreId]> {
+    let mut stores = lie.few(store);
+    stores.push(store(lie));
+    stores.sort_unstable();
+    stores.dedup();
+    Arc::from(stores)
+}
+
+fn log(lie: &mut Lie<'_>) -> Arc<str> {
+    match lie.one(&lie.known.logs) {
+        Some(log) if lie.chance.per_mille(700) => log,
+        _ => Arc::from(format!("lie-{}", lie.chance.below(16))),
+    }
+}
+
+fn token(lie: &mut Lie<'_>) -> Token {
+    Token::new(lie.number(LOG_TERM), lie.number(LOG_TERM))
+}
+
+fn request(lie: &mut Lie<'_>, ask: impl FnOnce(&mut Lie<'_>, Token) -> Ask) -> Message {
+    let token = token(lie);
+    let ask = ask(lie, token);
+    Msg::Request(Request {
+        log: log(lie),
+        store: store(lie),
+        opener: lie.number(OPENER),
+        id: lie.number(REQUEST),
+        token,
+        ask,
+    })
+    .into()
+}
+
+fn reply(lie: &mut Lie<'_>, said: Said) -> Message {
+    Msg::Reply(Reply {
+        log: log(lie),
+        store: store(lie),
+        opener: lie.number(OPENER),
+        id: lie.number(REQUEST),
+        said,
+    })
+    .into()
+}
+
+fn place(lie: &mut Lie<'_>) -> Place {
+    if lie.flag() {
+        Place::Part(lie.number_u32(LOG_PART))
+    } else {
+        Place::Entry(lie.number(POSITION).min(NUMBER_MAX))
+    }
+}
+
+fn entry(lie: &mut Lie<'_>, token: Token) -> Entry {
+    let origin = if lie.flag() { token } else { self::token(lie) };
+    Entry {
+        position: lie.number(POSITION),
+        origin,
+        first: lie.number(POSITION),
+        records: vec![lie.bytes().into()],
+    }
+}
+
+fn snapshot(lie: &mut Lie<'_>, token: Token) -> SnapshotHead {
+    SnapshotHead {
+        through: lie.number(POSITION),
+        covers: lie.number(POSITION),
+        token,
+        parts: lie.number_u32(LOG_PART),
+    }
+}
+
+fn page(lie: &mut Lie<'_>) -> Page {
+    let snapshot = lie.flag().then(|| {
+        let token = token(lie);
+        snapshot(lie, token)
+    });
+    let items = lie.few(|lie| {
+        if lie.flag() {
+            let index = lie.number_u32(LOG_PART);
+            let bytes = vec![0xA5; 8].into();
+            return Item::Part { index, bytes };
+        }
+        let token = token(lie);
+        let entry = entry(lie, token);
+        Item::Entry {
+            accepted: token,
+            entry,
+        }
+    });
+    let next = lie.flag().then(|| place(lie));
+    Page {
+        snapshot,
+        items,
+        next,
+    }
+}
