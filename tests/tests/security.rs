@@ -22,7 +22,7 @@ fn sources(folder: &Path, out: &mut String) {
 fn what_the_security_document_names_exists() {
     let text = fs::read_to_string(root().join("SECURITY.md")).expect("SECURITY.md");
     let mut code = String::new();
-    for folder in ["core/src", "adapters", "examples/src", "tests/tests"] {
+    for folder in ["core/src", "adapters", "examples/src", "tests/src", "tests/tests"] {
         sources(&root().join(folder), &mut code);
     }
     let mut checked = 0;
@@ -43,5 +43,40 @@ fn what_the_security_document_names_exists() {
         "## Reporting a vulnerability",
     ] {
         assert!(text.contains(heading), "no {heading}");
+    }
+}
+
+/// The first cells of the rows of a table below a heading.
+fn kinds(text: &str, heading: &str) -> Vec<String> {
+    let section = text.lines().skip_while(|line| *line != heading).skip(1);
+    let section = section.take_while(|line| !line.starts_with('#'));
+    let rows = section.filter(|line| line.starts_with("| ") && !line.contains("*reserved*"));
+    let cells = rows.filter_map(|row| Some(row.split('|').nth(1)?.trim().to_owned()));
+    cells
+        .filter(|cell| cell.starts_with(|first: char| first.is_ascii_digit()))
+        .collect()
+}
+
+#[test]
+fn i_100_every_kind_of_message_has_a_row_that_says_what_a_lying_member_gains_by_it() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).expect("a readable page");
+    let (wire, security) = (read("docs/WIRE.md"), read("SECURITY.md"));
+    let heading = "## What each kind of message is worth to a lying member";
+    let stated = kinds(&wire, "## 4. Messages");
+    assert!(stated.len() > 30, "{stated:?}");
+    assert_eq!(
+        kinds(&security, heading),
+        stated,
+        "kinds in SECURITY.md and in docs/WIRE.md"
+    );
+    let rows = security.lines().skip_while(|line| *line != heading);
+    let rows = rows.filter(|line| stated.iter().any(|kind| line.starts_with(&format!("| {kind} |"))));
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert!(cells.len() == 6 && cells[3].len() > 8, "says too little: {row}");
+        assert!(
+            cells[4].contains("the liar") || cells[4].contains('`'),
+            "no test: {row}"
+        );
     }
 }
