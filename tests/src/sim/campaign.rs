@@ -156,10 +156,6 @@ impl Branches {
             ("entities made anew", sim.lives.counts.restarted),
             ("entities failed", sim.lives.counts.failed),
             ("entities stopped by themselves", sim.lives.counts.stopped),
-            (
-                "entities that had themselves forgotten",
-                sim.lives.counts.forgotten,
-            ),
             ("shards failed by an entity", sim.lives.counts.escalated),
             ("wishes from outside", sim.lives.counts.wishes),
             ("runs in which shards came to rest", sim.lives.counts.at_rest),
