@@ -250,7 +250,7 @@ impl World {
                     let member = state.member(&unique(other));
                     member.is_some_and(|member| member.status == Status::Up)
                 };
-                state.members().len() == hosts.len() && hosts.iter().all(|other| up(&other))
+                state.members().len() == hosts.len() && hosts.iter().all(up)
             })
         })
     }
@@ -263,7 +263,7 @@ impl World {
             state.map(Gossip::version) == first.map(Gossip::version)
                 && state.is_some_and(|state| state.seen_count() == hosts.len())
         };
-        hosts.iter().all(|host| all(&host))
+        hosts.iter().all(all)
     }
 
     fn shown(&self) -> String {

@@ -175,19 +175,16 @@ impl World {
     fn leave_the_oldest_alone(&mut self) {
         self.nodes.remove(&second());
         self.under_way = Vec::new();
-        let mut last: BTreeMap<u64, ShardingMsg> = BTreeMap::new();
+        let mut last: BTreeMap<usize, ShardingMsg> = BTreeMap::new();
         for message in core::mem::take(&mut self.of_kinds) {
-            match &message {
-                ShardingMsg::Registry(_) => drop(last.insert(0, message)),
-                ShardingMsg::Kind(said) if matches!(said.body, ShardingBody::Register { .. }) => {
-                    let kind = 1 + last.len() as u64;
-                    let known = last.iter().find(
-                        |(_, known)| matches!(known, ShardingMsg::Kind(known) if known.kind == said.kind),
-                    );
-                    let kind = known.map_or(kind, |(kind, _)| *kind);
-                    last.insert(kind, message);
-                }
-                _ => {}
+            if matches!(message, ShardingMsg::Registry(_)) {
+                last.insert(0, message);
+            } else if let ShardingMsg::Kind(said) = &message
+                && matches!(said.body, ShardingBody::Register { .. })
+            {
+                let is_same = |(at, kind): &(usize, &str)| (KindId::of(kind) == said.kind).then_some(*at);
+                let at = KINDS.iter().copied().enumerate().find_map(|kind| is_same(&kind));
+                last.insert(1 + at.expect("one of these"), message);
             }
         }
         self.of_kinds = last.into_values().collect();

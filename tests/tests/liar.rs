@@ -48,7 +48,7 @@ fn known() -> Known {
             keeping: None,
         }],
         entities: vec![EntityId::from("e1")],
-        singletons: vec![SingletonId::of("billing")],
+        singletons: vec!["billing".into()],
         keys: vec!["count".to_owned()],
         logs: vec!["log".into()],
         stores: vec![StoreId(7)],

@@ -228,9 +228,6 @@ impl Voter {
             );
             return None;
         }
-        if claimant.term > promise.term.saturating_add(1) {
-            promise.stepped = Some(now);
-        }
         let change = Change::Put {
             key: key(singleton),
             value: promised_bytes(&claimant),
@@ -246,6 +243,9 @@ impl Voter {
     fn give(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, claimant: Claimant) -> Given {
         let Claimant { node, epoch, term } = claimant;
         if let Some(promise) = self.promises.get_mut(&singleton) {
+            if term > promise.term.saturating_add(1) {
+                promise.stepped = Some(cx.mono());
+            }
             promise.term = term;
             promise.to = Some(node.clone());
         }

@@ -1,6 +1,7 @@
 //! What replicators say. Of the keys that others count on it says no value: every member may write what it likes into every key, so
 //! that its values stand under names of their own. Spec: sharding 2.3, `docs/WIRE.md` 4.6.
 
+use quorate_core::ddata::crdt::DataType;
 use quorate_core::ddata::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Nack};
 use quorate_core::ddata::state::key::Key;
 use quorate_core::ddata::state::{Digest, Envelope, Pruning};
@@ -83,7 +84,9 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
         Kind::WriteNack => {
             let reasons = [
                 Nack::Gap,
-                Nack::WrongType,
+                Nack::WrongType {
+                    held: DataType::OrSet,
+                },
                 Nack::Store,
                 Nack::Limit,
                 Nack::NotServing,

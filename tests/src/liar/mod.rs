@@ -55,7 +55,7 @@ pub struct Known {
     /// Entities of these kinds.
     pub entities: Vec<EntityId>,
     /// Singletons.
-    pub singletons: Vec<SingletonId>,
+    pub singletons: Vec<Arc<str>>,
     /// Keys of data of which it says no value, because others count on those.
     pub keys: Vec<String>,
     /// Quorum logs.
@@ -246,7 +246,7 @@ impl Lie<'_> {
 
     fn singleton(&mut self) -> SingletonId {
         match self.one(&self.known.singletons) {
-            Some(id) if !self.chance.per_mille(100) => id,
+            Some(name) if !self.chance.per_mille(100) => SingletonId::of(&name),
             _ => SingletonId::from_raw(self.number(numbers::HASH)),
         }
     }

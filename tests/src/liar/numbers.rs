@@ -61,6 +61,7 @@ numbers! {
     ACCEPTANCE = "number of an acceptance", 0, u64::MAX;
     QUESTION = "number of a question", 0, u64::MAX;
     COUNT = "count of entities or shards", 0, u32::MAX as u64;
+    LIST_BYTES = "bytes of a list of entities", 0, u32::MAX as u64;
     TOTAL = "count of all entities", 0, u64::MAX;
     EPOCH = "epoch of a singleton's question", 0, u64::MAX;
     SINGLETON_TERM = "term of a singleton", 0, u64::MAX;

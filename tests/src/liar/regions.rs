@@ -3,6 +3,7 @@
 use quorate_core::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
 use quorate_core::sharding::fields::KindFields;
 use quorate_core::sharding::protocol::Part;
+use quorate_core::sharding::protocol::stop::{StopMsg, StopRefusal};
 use quorate_core::token::Token;
 
 use super::Lie;
@@ -29,10 +30,11 @@ pub enum Kind {
     GracefulShutdownReq,
     RegionStopped,
     NobodyHosts,
+    Stop,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Register,
         Self::ShardTokens,
         Self::RegisterAck,
@@ -50,6 +52,7 @@ impl Kind {
         Self::GracefulShutdownReq,
         Self::RegionStopped,
         Self::NobodyHosts,
+        Self::Stop,
     ];
 
     pub(super) const fn of(body: &ShardingBody) -> Self {
@@ -71,6 +74,7 @@ impl Kind {
             ShardingBody::GracefulShutdownReq => Self::GracefulShutdownReq,
             ShardingBody::RegionStopped => Self::RegionStopped,
             ShardingBody::NobodyHosts => Self::NobodyHosts,
+            ShardingBody::Stop(_) => Self::Stop,
         }
     }
 }
@@ -107,6 +111,23 @@ fn token(lie: &mut Lie<'_>) -> Token {
         return Token::NONE;
     }
     lie.token()
+}
+
+fn stop(lie: &mut Lie<'_>) -> StopMsg {
+    let mut shards = lie.shards();
+    if shards.is_empty() {
+        shards.push(lie.shard());
+    }
+    match lie.chance.below(4) {
+        0 => StopMsg::Stop { shards },
+        1 => StopMsg::Stopped { shards },
+        2 => StopMsg::Refused {
+            why: StopRefusal::Remembers,
+        },
+        _ => StopMsg::Refused {
+            why: StopRefusal::ShuttingDown,
+        },
+    }
 }
 
 pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
@@ -163,6 +184,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
         Kind::GracefulShutdownReq => ShardingBody::GracefulShutdownReq,
         Kind::RegionStopped => ShardingBody::RegionStopped,
         Kind::NobodyHosts => ShardingBody::NobodyHosts,
+        Kind::Stop => ShardingBody::Stop(stop(lie)),
     };
     let kind = lie.kind();
     ShardingMsg::Kind(ShardingMessage { kind, body }).into()

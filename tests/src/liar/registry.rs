@@ -2,7 +2,9 @@
 
 use quorate_core::message::{Message, ShardingMsg};
 use quorate_core::sharding::ids::KindId;
-use quorate_core::sharding::protocol::registry::{Announced, RegistryMsg, Verdict};
+use quorate_core::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
+use quorate_core::singleton::state::SingletonId;
+use quorate_core::singleton::state::fields::{Hosting, SingletonFields};
 
 use super::numbers::{ACCEPTANCE, ROUND};
 use super::{Lie, regions};
@@ -32,7 +34,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
     let msg = match kind {
         Kind::Announce => RegistryMsg::Announce {
             round: lie.number_u32(ROUND),
-            kinds: vec![announced(lie)],
+            all: vec![announced(lie)],
         },
         Kind::Verdicts => {
             let verdict = verdict(lie);
@@ -50,22 +52,55 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
 fn announced(lie: &mut Lie<'_>) -> Announced {
     let accepted = lie.flag().then(|| lie.number(ACCEPTANCE));
     Announced {
-        fields: regions::fields(lie),
+        fields: fields(lie),
         accepted,
         running: lie.flag(),
     }
 }
 
-fn verdict(lie: &mut Lie<'_>) -> (KindId, Verdict) {
+/// Those of a kind or of a singleton, as they are or otherwise.
+fn fields(lie: &mut Lie<'_>) -> Fields {
+    if lie.flag() {
+        return Fields::Kind(regions::fields(lie));
+    }
+    let name = lie.one(&lie.known.singletons);
+    let hosting = Hosting {
+        lease: lie.flag(),
+        durable: lie.flag(),
+    };
+    Fields::Singleton(SingletonFields {
+        name: name.unwrap_or_else(|| "lies".into()),
+        role: None,
+        hosting: lie.flag().then_some(hosting),
+    })
+}
+
+/// Whose fields these are.
+fn id(fields: &Fields) -> RegistrationId {
+    match fields {
+        Fields::Kind(fields) => RegistrationId::Kind(KindId::of(&fields.name)),
+        Fields::Singleton(fields) => RegistrationId::Singleton(SingletonId::of(&fields.name)),
+    }
+}
+
+/// Of a kind or of a singleton.
+fn any_id(lie: &mut Lie<'_>) -> RegistrationId {
+    if lie.flag() {
+        return RegistrationId::Kind(lie.kind());
+    }
+    RegistrationId::Singleton(lie.singleton())
+}
+
+fn verdict(lie: &mut Lie<'_>) -> (RegistrationId, Verdict) {
     match lie.chance.below(3) {
         0 => {
             let number = lie.number(ACCEPTANCE);
-            (lie.kind(), Verdict::Accepted { number })
+            (any_id(lie), Verdict::Accepted { number })
         }
         1 => {
-            let standing = regions::fields(lie);
-            (KindId::of(&standing.name), Verdict::Refused { standing })
+            let standing = fields(lie);
+            (id(&standing), Verdict::Refused { standing })
         }
-        _ => (lie.kind(), Verdict::TooMany),
+        _ => (any_id(lie), Verdict::TooMany),
     }
 }

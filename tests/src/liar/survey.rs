@@ -1,11 +1,13 @@
 //! What members say about what they host, for people to read. Spec: sharding 1.3, `docs/WIRE.md` 4.11.
 
 use quorate_core::message::{Message, ShardingMsg};
-use quorate_core::sharding::protocol::survey::{Decided, Placement, RegionCounts, ShardDecision, SurveyMsg};
+use quorate_core::sharding::protocol::survey::{
+    Decided, EntityPosition, Listed, Placement, RegionCounts, ShardDecision, SurveyMsg,
+};
 use quorate_core::sharding::wish::Wish;
 
 use super::Lie;
-use super::numbers::{COUNT, QUESTION, SHARDS, STAMP, TOTAL};
+use super::numbers::{COUNT, LIST_BYTES, QUESTION, SHARDS, STAMP, TOTAL};
 
 /// See [`super::Kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,10 +17,19 @@ pub enum Kind {
     Counts,
     Where,
     There,
+    List,
+    Entities,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::Query, Self::Counts, Self::Where, Self::There];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Query,
+        Self::Counts,
+        Self::Where,
+        Self::There,
+        Self::List,
+        Self::Entities,
+    ];
 
     pub(super) const fn of(msg: &SurveyMsg) -> Self {
         match msg {
@@ -26,6 +37,8 @@ impl Kind {
             SurveyMsg::Counts { .. } => Self::Counts,
             SurveyMsg::Where { .. } => Self::Where,
             SurveyMsg::There { .. } => Self::There,
+            SurveyMsg::List { .. } => Self::List,
+            SurveyMsg::Entities { .. } => Self::Entities,
         }
     }
 }
@@ -48,8 +61,48 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             let placement = lie.chance.per_mille(800).then(|| placement(lie));
             SurveyMsg::There { id, placement }
         }
+        Kind::List => {
+            let (kind, bytes) = (lie.kind(), lie.number_u32(LIST_BYTES));
+            let after = lie.flag().then(|| position(lie));
+            SurveyMsg::List {
+                id,
+                kind,
+                after,
+                bytes,
+            }
+        }
+        Kind::Entities => {
+            let listed = lie.chance.per_mille(800).then(|| listed(lie));
+            SurveyMsg::Entities { id, listed }
+        }
     };
     ShardingMsg::Survey(msg).into()
+}
+
+fn position(lie: &mut Lie<'_>) -> EntityPosition {
+    EntityPosition {
+        shard: lie.shard(),
+        entity: lie.flag().then(|| lie.entity()),
+    }
+}
+
+fn listed(lie: &mut Lie<'_>) -> Listed {
+    let shards = lie.shards();
+    let shards: Vec<_> = shards
+        .into_iter()
+        .map(|shard| {
+            let mut entities = lie.few(Lie::entity);
+            entities.sort_unstable();
+            entities.dedup();
+            (shard, entities)
+        })
+        .collect();
+    Listed {
+        more: !shards.is_empty() && lie.flag(),
+        shards,
+        homes: vec![(lie.node(), lie.shards())],
+        homes_up_to: lie.flag().then(|| lie.shard()),
+    }
 }
 
 fn counts(lie: &mut Lie<'_>) -> RegionCounts {

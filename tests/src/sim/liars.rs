@@ -367,7 +367,7 @@ impl Sim {
                 .collect(),
             singletons: super::singletons::KINDS
                 .iter()
-                .map(super::singletons::Kind::id)
+                .map(|kind| kind.name.into())
                 .collect(),
             keys: node
                 .ddata()

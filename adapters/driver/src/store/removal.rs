@@ -304,6 +304,7 @@ mod tests {
     #[test]
     fn i_100_an_absurd_term_is_lowered_and_others_stay() {
         let mut store = MemoryStore::new();
+        store.open().unwrap();
         promise(&mut store, "billing", u64::MAX >> 16);
         promise(&mut store, "mail", 5);
         let lowered = lower_terms(

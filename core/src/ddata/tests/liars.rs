@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::super::crdt::{
-    Clock, Data, DataType, LwwRegisterOp, MergeError, Minting, Op, PnCounter, PnCounterOp, Tallies, Tally, VERSION_MAX,
+    Clock, Data, DataType, LwwRegisterOp, MergeError, Minting, Op, PnCounter, PnCounterOp, Tallies, Tally,
+    VERSION_MAX,
 };
 use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
 use super::super::state::consistency::Consistency::Local;

@@ -996,7 +996,7 @@ fn i_100_a_replica_that_names_the_last_token_is_outvoted() {
             writer.token()
         );
         let mut out = Vec::new();
-        writer.append(0, vec![bytes("x")], &mut out).unwrap();
+        writer.append(0, vec![bytes("x")], false, &mut out).unwrap();
         let asks = asked(&mut out);
         writer.on_reply(answer(&asks[2], Said::Refused { held: last }), &mut out);
         for request in &asks[..2] {
