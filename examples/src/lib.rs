@@ -4,6 +4,7 @@
 
 pub mod bank;
 pub mod counter;
+pub mod deliveries;
 pub mod demo;
 mod ending;
 pub mod files;
@@ -11,6 +12,7 @@ mod gate;
 pub mod hosts;
 pub mod likes;
 pub mod log;
+mod nodes;
 pub mod only_one;
 pub mod process;
 mod processes;

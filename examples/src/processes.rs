@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::process::ChildProcess;
+use crate::program::FAILED;
 use crate::trust::Authority;
 
 /// One node.
@@ -17,6 +18,8 @@ struct Place {
     lives: u64,
     /// It is to end by itself.
     may_end: bool,
+    /// Why it ends, as it said.
+    failure: Option<String>,
 }
 
 /// Which process spoke, by node and life, and what it said; `None` at its end.
@@ -101,6 +104,7 @@ impl Processes {
             process: Some(process),
             lives: who.1,
             may_end: false,
+            failure: None,
         };
         Ok(())
     }
@@ -136,9 +140,14 @@ impl Processes {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(None),
         };
         let place = &mut self.places[who];
+        if let Some(failure) = line.as_deref().and_then(|line| line.strip_prefix(FAILED)) {
+            place.failure = Some(failure.to_owned());
+        }
         if line.is_none() && place.lives == life && place.process.is_some() {
             if !place.may_end {
-                return Err(format!("node {} ended, and nobody asked it to", who + 1));
+                let why = place.failure.take();
+                let why = why.unwrap_or_else(|| "and nobody asked it to".to_owned());
+                return Err(format!("node {} ended: {why}", who + 1));
             }
             place.process = None;
         }

@@ -15,13 +15,15 @@ use quorate_quinn::Quinn;
 use quorate_tokio::Tokio;
 
 use crate::hosts::{Host, OnSmol, OnTokio};
-use crate::stores::State;
+use crate::stores::{self, State};
 use crate::{log, process, trust};
 
 /// Node processes of such a program.
 pub(crate) const NODES: usize = 5;
 /// What a node's first line begins with.
 pub(crate) const READY: &str = "ready ";
+/// What the last line of a node begins with that ends because of a mistake or a fault.
+pub(crate) const FAILED: &str = "failed: ";
 /// How long a process may take until it is Up.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -38,6 +40,10 @@ pub(crate) trait Program {
     const POSTGRES: Option<&'static str> = None;
     /// What it says about `--state`, if the program knows that option.
     const STATE: Option<&'static str> = None;
+    /// What it says about `--bytes`, if the program knows that option, and the least, most and usual.
+    const BYTES: Option<(&'static str, (usize, usize, usize))> = None;
+    /// Where the tables of the nodes are in a database.
+    const SCHEMA: &'static str = "";
     const EXIT: &'static str;
     /// Least, most and usual `--seconds`.
     const RANGE: (u64, u64, u64);
@@ -100,7 +106,13 @@ pub(crate) fn main<P: Program>() -> ExitCode {
             None => refused("no such transport"),
         },
         Ok(Command::Run(options)) => match stage(&options.transport) {
-            Some(stage) => P::run(&options, stage),
+            Some(stage) => match stores::check::<P>(&options) {
+                Ok(()) => P::run(&options, stage),
+                Err(cause) => {
+                    eprintln!("{}: {}", P::NAME, one_line(&cause));
+                    ExitCode::FAILURE
+                }
+            },
             None => refused("no such transport"),
         },
     }
@@ -119,7 +131,7 @@ Options:
       --seconds N    {}, {least} to {most} (default {usual})
       --transport T  {}: what the nodes talk over (default {})
       --store DIR    {}
-{}{}      --json         end standard output with one line of JSON; everything else goes to standard error
+{}{}{}      --json         end standard output with one line of JSON; everything else goes to standard error
   -h, --help         print this
 
 Exit code: {}, 2 for a
@@ -133,6 +145,9 @@ mistake in the options.
         P::STORE,
         P::POSTGRES.map_or_else(String::new, |about| format!("      --postgres URL {about}\n")),
         P::STATE.map_or_else(String::new, |about| format!("      --state MODE   {about}\n")),
+        P::BYTES.map_or_else(String::new, |(about, (least, most, usual))| {
+            format!("      --bytes N      {about}, {least} to {most} (default {usual})\n")
+        }),
         P::EXIT,
     )
 }
@@ -145,6 +160,8 @@ pub(crate) struct Options {
     pub(crate) store: Option<PathBuf>,
     pub(crate) postgres: Option<String>,
     pub(crate) state: State,
+    /// Of a message; 0 for a program that has no `--bytes`.
+    pub(crate) bytes: usize,
     pub(crate) json: bool,
 }
 
@@ -161,6 +178,7 @@ pub(crate) struct NodeOptions {
     pub(crate) seed: Option<String>,
     pub(crate) store: Option<PathBuf>,
     pub(crate) state: State,
+    pub(crate) bytes: usize,
 }
 
 enum Command {
@@ -188,6 +206,7 @@ impl NodeOptions {
             seed: None,
             store: None,
             state: State::default(),
+            bytes: 0,
         }
     }
 
@@ -207,6 +226,7 @@ impl NodeOptions {
             seed.into(),
             store,
             self.state.name().into(),
+            self.bytes.to_string().into(),
         ]
     }
 
@@ -217,6 +237,7 @@ impl NodeOptions {
         let (bind, seed) = (text()?, text()?);
         let store = words.next()?;
         let state = State::named(words.next()?.to_str()?)?;
+        let bytes = words.next()?.to_str()?.parse().ok()?;
         Some(Self {
             transport,
             cluster,
@@ -226,6 +247,7 @@ impl NodeOptions {
             seed: (seed != NOTHING).then_some(seed),
             store: (store != NOTHING).then(|| PathBuf::from(store)),
             state,
+            bytes,
         })
     }
 }
@@ -247,6 +269,7 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
         store: None,
         postgres: None,
         state: State::default(),
+        bytes: P::BYTES.map_or(0, |(_, (_, _, usual))| usual),
         json: false,
     };
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -273,12 +296,33 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
                 let state = State::named(&name);
                 options.state = state.ok_or_else(|| format!("no state mode `{name}`; see --help"))?;
             }
+            Long("bytes") if P::BYTES.is_some() => {
+                let (least, most, _) = P::BYTES.map_or((0, 0, 0), |(_, range)| range);
+                options.bytes = parsed(&mut parser)?;
+                if !(least..=most).contains(&options.bytes) {
+                    return Err(format!("--bytes takes {least} to {most}"));
+                }
+            }
             Long("json") => options.json = true,
             Short('h') | Long("help") => return Ok(Command::Help),
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected().to_string()),
         }
     }
+    options.check()?;
     Ok(Command::Run(options))
+}
+
+impl Options {
+    /// Whether what was said goes together.
+    fn check(&self) -> Result<(), String> {
+        let empty = |name: &str| Err(format!("--{name} is empty"));
+        match (&self.store, &self.postgres) {
+            (Some(_), Some(_)) => Err("--store and --postgres are two places; say one".to_owned()),
+            (Some(store), None) if store.as_os_str().is_empty() => empty("store"),
+            (None, Some(server)) if server.is_empty() => empty("postgres"),
+            (Some(_), None) | (None, Some(_) | None) => Ok(()),
+        }
+    }
 }
 
 fn parsed<T: std::str::FromStr>(parser: &mut lexopt::Parser) -> Result<T, String>
@@ -287,6 +331,17 @@ where
 {
     let value = parser.value().map_err(|error| error.to_string())?;
     value.parse().map_err(|error: lexopt::Error| error.to_string())
+}
+
+/// What went wrong, however many lines a library has made of it.
+pub(crate) fn one_line(error: &dyn fmt::Display) -> String {
+    let text = error.to_string();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines.join(" ")
 }
 
 /// Tells the parent. It ends this process when it goes away, so nobody minds a line that is lost.
@@ -301,7 +356,7 @@ pub(crate) fn node_process<H: Host, E: fmt::Display, F: Future<Output = Result<(
     node: impl FnOnce(Security, Receiver<String>) -> F,
 ) -> ExitCode {
     let failed = |error: &dyn fmt::Display| {
-        println!("{error}");
+        say(format_args!("{FAILED}{}", one_line(error)));
         ExitCode::FAILURE
     };
     let security = match process::introduction().map(|told| trust::introduced(&told)) {

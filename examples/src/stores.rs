@@ -1,14 +1,16 @@
 //! What keeps the logs of a program's entities: a file for each node of which three vote, or a server for all. Names only.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use quorate_driver::core::{Config, RememberStore, StoreMode};
-use quorate_driver::{ClusterBuilder, Security};
+use quorate_driver::{ClusterBuilder, Security, Store, StoreFault};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 
 use crate::ending::Folder;
-use crate::program::{NodeOptions, Options};
+use crate::program::{NODES, NodeOptions, Options, Program};
 
 /// What stands before a server in place of a file.
 const POSTGRES: &str = "postgres:";
@@ -86,10 +88,71 @@ impl Stores {
     /// What a node is told.
     pub(crate) fn of(&self, index: usize) -> PathBuf {
         match self {
-            Self::Files(folder) => folder.join(format!("node-{}.redb", index + 1)),
+            Self::Files(folder) => file_of(folder, index),
             Self::Postgres(server) => format!("{POSTGRES}{server}").into(),
         }
     }
+}
+
+/// How long a store may take that is opened before any node is started.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server gives up before that, and says why.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Whether the stores that the user named can be opened: the cause is said before any node starts, which would try for ever.
+pub(crate) fn check<P: Program>(options: &Options) -> Result<(), String> {
+    let Options { store, postgres, .. } = options.clone();
+    let (name, opened) = match (store, postgres) {
+        (_, Some(server)) => (
+            "the server".to_owned(),
+            in_time(move || open_server(&server, P::SCHEMA)),
+        ),
+        (Some(folder), None) => (folder.display().to_string(), in_time(move || open_files(&folder))),
+        (None, None) => return Ok(()),
+    };
+    opened.map_err(|error| format!("{name}: {error}"))
+}
+
+/// Blocking work on a thread of its own, which is left alone if it takes too long: the process ends.
+fn in_time(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> std::io::Result<()> {
+    let (done, outcome) = mpsc::channel();
+    std::thread::Builder::new()
+        .name("store-check".into())
+        // Nobody listens any more if it took too long.
+        .spawn(move || drop(done.send(work())))?;
+    let late = || std::io::Error::other(format!("no answer within {} s", CHECK_TIMEOUT.as_secs()));
+    outcome
+        .recv_timeout(CHECK_TIMEOUT)
+        .unwrap_or_else(|_| Err(late()))
+}
+
+fn open_server(server: &str, schema: &str) -> std::io::Result<()> {
+    let server = Postgres::new(server, "node-1", Tls::off())?;
+    let server = if schema.is_empty() {
+        server
+    } else {
+        server.schema(schema)?
+    };
+    let opened = server.timeout(SERVER_TIMEOUT).open();
+    opened.map(drop).map_err(|fault| match fault {
+        StoreFault::Full(error) | StoreFault::Unavailable(error) | StoreFault::Failed(error) => error,
+    })
+}
+
+/// Every node's file, made if it is not there.
+fn open_files(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for index in 0..NODES {
+        let file = file_of(folder, index);
+        let name = file.display().to_string();
+        Redb::open(file).map_err(|error| std::io::Error::other(format!("{name}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Where a node keeps what it has.
+pub(crate) fn file_of(folder: &Path, index: usize) -> PathBuf {
+    folder.join(format!("node-{}.redb", index + 1))
 }
 
 /// What keeps a node's logs.

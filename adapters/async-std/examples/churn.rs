@@ -5,17 +5,23 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use lexopt::prelude::*;
 use quorate_async_std::{AsyncStd, Security};
 use quorate_conformance::{again_with_one_arena, churn};
 
+const HELP: &str = "usage: churn [MINUTES]   (default 10; at least one round)";
+
 fn main() -> ExitCode {
-    let minutes = std::env::args().nth(1).map_or(Ok(10.0), |text| text.parse());
-    let length = minutes
-        .ok()
-        .and_then(|minutes: f64| Duration::try_from_secs_f64(minutes * 60.0).ok());
-    let Some(length) = length else {
-        eprintln!("churn: not a number of minutes");
-        return ExitCode::FAILURE;
+    let length = match parse() {
+        Ok(Some(length)) => length,
+        Ok(None) => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("churn: {error}; {HELP}");
+            return ExitCode::from(2);
+        }
     };
     match again_with_one_arena() {
         Ok(None) => {}
@@ -33,4 +39,19 @@ fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// How long; nothing if help is wanted.
+fn parse() -> Result<Option<Duration>, lexopt::Error> {
+    let mut minutes = None;
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Value(number) if minutes.is_none() => minutes = Some(number.parse::<f64>()?),
+            Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
+        }
+    }
+    let length = Duration::try_from_secs_f64(minutes.unwrap_or(10.0) * 60.0);
+    Ok(Some(length.map_err(|error| error.to_string())?))
 }

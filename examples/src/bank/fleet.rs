@@ -7,8 +7,9 @@ use super::ACCOUNTS;
 use super::entity::{Flow, Told, Transfer};
 use super::ledger::{Ledger, Readings, Settling, Verdict};
 use super::node::parsed;
-use crate::processes::{Listens, Processes};
-use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
+use crate::nodes::{Fleet as _, Nodes};
+use crate::processes::Listens;
+use crate::program::{NODES, NodeOptions};
 use crate::screen::Screen;
 use crate::stores::Stores;
 use crate::trust::Authority;
@@ -26,7 +27,6 @@ type Shown = [u64; 3];
 /// One node.
 #[derive(Clone, Debug, Default)]
 struct Place {
-    address: Option<String>,
     shown: Shown,
     note: &'static str,
     /// Its end was brought about.
@@ -35,9 +35,7 @@ struct Place {
 
 /// All nodes of a run.
 pub(super) struct Fleet {
-    options: NodeOptions,
-    stores: Stores,
-    processes: Processes,
+    nodes: Nodes,
     places: Vec<Place>,
     pub(super) ledger: Ledger,
     readings: Readings,
@@ -57,9 +55,7 @@ impl Fleet {
         screen: Screen,
     ) -> Self {
         Self {
-            options,
-            stores,
-            processes: Processes::new(NODES, authority),
+            nodes: Nodes::new(options, stores, authority),
             places: vec![Place::default(); NODES],
             ledger: Ledger::default(),
             readings: Readings::new(),
@@ -74,7 +70,7 @@ impl Fleet {
     /// Starts every node that does not run; the first forms the cluster, the others join through it.
     pub(super) fn start_all(&mut self) -> Result<(), String> {
         for index in 0..NODES {
-            if !self.processes.runs(index) {
+            if !self.nodes.runs(index) {
                 self.start(index)?;
             }
         }
@@ -83,38 +79,16 @@ impl Fleet {
 
     /// Starts a node's next process and waits until it is Up; its clients transfer if those of others do.
     fn start(&mut self, index: usize) -> Result<(), String> {
-        if self.places[index].address.is_some() && !self.places[index].is_expected {
+        if self.nodes.address(index).is_some() && !self.places[index].is_expected {
             self.verdict.fallen += 1;
         }
-        let others = (0..NODES).filter(|other| *other != index && self.processes.runs(*other));
-        let seed = others
-            .filter_map(|other| self.places[other].address.clone())
-            .next();
-        let bind = self.places[index].address.clone();
-        let options = NodeOptions {
-            index,
-            life: (self.options.life * 1_000 + self.processes.next_life(index)) * NODES as u64 + index as u64,
-            bind: bind.unwrap_or_else(|| self.options.bind.clone()),
-            seed,
-            store: Some(self.stores.of(index)),
-            ..self.options.clone()
-        };
-        self.processes.start(index, options.arguments())?;
-        let address = self.wait_until(START_TIMEOUT, "a node to be Up", |_, who, line| {
-            let address = line.filter(|_| who == index)?.strip_prefix(READY)?;
-            Some(address.trim().to_owned())
-        })?;
-        // From now on: whatever it was, it is started again, and the money has to be there.
-        self.processes.let_end(index);
+        self.start_node(index)?;
         for (gone, shown) in self.gone.iter_mut().zip(self.places[index].shown) {
             *gone += shown;
         }
-        self.places[index] = Place {
-            address: Some(address),
-            ..Place::default()
-        };
+        self.places[index] = Place::default();
         if self.is_going {
-            self.processes.tell(index, "go");
+            self.nodes.tell(index, "go");
         }
         Ok(())
     }
@@ -122,7 +96,7 @@ impl Fleet {
     /// Lets the clients transfer, and waits for the first acknowledgement.
     pub(super) fn begin(&mut self) -> Result<(), String> {
         self.is_going = true;
-        self.tell_all("go");
+        self.nodes.tell_all("go");
         self.until_more_is_acknowledged()
     }
 
@@ -130,13 +104,7 @@ impl Fleet {
     pub(super) fn end(&mut self) -> Result<(), String> {
         self.start_all()?;
         self.is_going = false;
-        self.tell_all("halt");
-        let mut idle = [false; NODES];
-        self.wait_until(PATIENCE, "the last transfers", |fleet, who, line| {
-            idle[who] |= line == Some("idle");
-            let all = (0..NODES).all(|node| idle[node] || !fleet.processes.runs(node));
-            all.then_some(())
-        })?;
+        self.halt(PATIENCE)?;
         let open: Vec<Transfer> = self.ledger.open().copied().collect();
         self.verdict.resolved = open.len() as u64;
         let teller = self.one_that_runs()?;
@@ -149,7 +117,7 @@ impl Fleet {
         } in open
         {
             let order = format!("settle {client} {number} {from} {to} {amount}");
-            self.processes.tell(teller, &order);
+            self.nodes.tell(teller, &order);
         }
         if self.ledger.open().len() == 0 {
             return Ok(());
@@ -160,7 +128,7 @@ impl Fleet {
     }
 
     fn one_that_runs(&self) -> Result<usize, String> {
-        let one = (0..NODES).find(|index| self.processes.runs(*index));
+        let one = (0..NODES).find(|index| self.nodes.runs(*index));
         one.ok_or_else(|| "no node runs".to_owned())
     }
 
@@ -171,7 +139,7 @@ impl Fleet {
         loop {
             let reader = self.one_that_runs()?;
             self.readings.clear();
-            self.processes.tell(reader, "read");
+            self.nodes.tell(reader, "read");
             self.wait_until(PATIENCE, "what the accounts say", |_, who, line| {
                 (who == reader && line == Some("read")).then_some(())
             })?;
@@ -212,20 +180,11 @@ impl Fleet {
         }
     }
 
-    fn tell_all(&mut self, order: &str) {
-        (0..NODES).for_each(|index| self.processes.tell(index, order));
-    }
-
     /// Kills a node (SIGKILL); what it had said until then still counts.
     pub(super) fn kill(&mut self, index: usize) -> Result<(), String> {
         self.note(index, "killed");
         self.verdict.kills += 1;
-        if self.processes.kill(index) {
-            self.wait_until(PATIENCE, "the end of a process", |_, who, line| {
-                (who == index && line.is_none()).then_some(())
-            })?;
-        }
-        Ok(())
+        self.kill_node(index)
     }
 
     fn note(&mut self, index: usize, note: &'static str) {
@@ -237,9 +196,9 @@ impl Fleet {
     pub(super) fn cut_off(&mut self, index: usize) -> Result<(), String> {
         self.note(index, "cut off");
         self.verdict.cuts += 1;
-        self.processes.tell(index, "cut");
+        self.nodes.tell(index, "cut");
         self.wait_until(PATIENCE, "the end of a node that is cut off", |fleet, _, _| {
-            (!fleet.processes.runs(index)).then_some(())
+            (!fleet.nodes.runs(index)).then_some(())
         })
     }
 
@@ -249,11 +208,11 @@ impl Fleet {
         self.note(index, "stands still");
         self.verdict.stops += 1;
         let held = self
-            .stores
-            .is_server()
+            .nodes
+            .has_server()
             .then(|| self.hold_a_write(index))
             .transpose()?;
-        self.processes.stand_still(index, true)?;
+        self.nodes.processes.stand_still(index, true)?;
         let went = match held {
             Some(account) => self.until_they_answer_elsewhere(index, &[account]),
             None => self.until_all_answer_elsewhere(index),
@@ -262,9 +221,9 @@ impl Fleet {
             self.explain();
         }
         // Whatever came of it, it goes on, and can be ended.
-        self.processes.stand_still(index, false)?;
+        self.nodes.processes.stand_still(index, false)?;
         if held.is_some() {
-            self.processes.tell(index, "release");
+            self.nodes.tell(index, "release");
         }
         went?;
         if held.is_some() {
@@ -280,20 +239,20 @@ impl Fleet {
 
     /// Holds a write of this node up; of which account.
     fn hold_a_write(&mut self, index: usize) -> Result<u64, String> {
-        self.processes.tell(index, "hold");
+        self.nodes.tell(index, "hold");
         let held = self.wait_until(PATIENCE, "a write to be held up", |_, who, line| {
             let account = line.filter(|_| who == index)?.strip_prefix("held ")?;
             account.parse().ok()
         });
         if held.is_err() {
-            self.processes.tell(index, "release");
+            self.nodes.tell(index, "release");
         }
         held
     }
 
     /// Waits until one of the accounts that were on this node has answered from another one.
     pub(super) fn until_all_answer_elsewhere(&mut self, index: usize) -> Result<(), String> {
-        let address = self.places[index].address.as_ref();
+        let address = self.nodes.address(index);
         let there = self.homes.iter().filter(|(_, home)| Some(*home) == address);
         let there: Vec<u64> = there.map(|(account, _)| *account).collect();
         if there.is_empty() {
@@ -304,7 +263,7 @@ impl Fleet {
 
     /// Waits until one of these accounts has answered from another node than this one, which is not heard any more.
     fn until_they_answer_elsewhere(&mut self, index: usize, accounts: &[u64]) -> Result<(), String> {
-        let address = self.places[index].address.clone();
+        let address = self.nodes.address(index).cloned();
         for account in accounts {
             self.homes.remove(account);
         }
@@ -319,7 +278,7 @@ impl Fleet {
         let Some(account) = self.ledger.open().next().map(|transfer| transfer.from) else {
             return;
         };
-        self.tell_all(&format!("explain {account}"));
+        self.nodes.tell_all(&format!("explain {account}"));
         // The error that made somebody ask is the one that counts.
         let _ = self.run_for(EXPLAINED_WITHIN);
     }
@@ -409,9 +368,15 @@ fn value(line: &str) -> Option<(u64, Told)> {
     Some((unsigned(0)?, told))
 }
 
+impl crate::nodes::Fleet for Fleet {
+    fn nodes(&mut self) -> &mut Nodes {
+        &mut self.nodes
+    }
+}
+
 impl Listens for Fleet {
     fn listen(&mut self, limit: Duration) -> Result<Option<(usize, Option<String>)>, String> {
-        let Some((who, line)) = self.processes.listen(limit)? else {
+        let Some((who, line)) = self.nodes.processes.listen(limit)? else {
             return Ok(None);
         };
         if let Some((what, rest)) = line.as_deref().and_then(|line| line.split_once(' ')) {

@@ -53,6 +53,7 @@ may count twice, and all balances together have to be what they were.";
 keep the accounts in this folder, in one file for each node of which three keep every log; a further
                      run with it goes on with the balances of the last one";
     const POSTGRES: Option<&'static str> = Some("keep the accounts in PostgreSQL instead, `host=… user=…`");
+    const SCHEMA: &'static str = node::SCHEMA;
     const EXIT: &'static str = "0 if every transfer is there once and the work went on, 1 if not";
     const RANGE: (u64, u64, u64) = (5, 3_600, 20);
 

@@ -36,7 +36,7 @@ const SHARDS: u32 = 30;
 /// Processes share the machine, and some of them write to disks: nobody is removed for a moment's silence.
 const PAUSE_ACCEPTED: Duration = Duration::from_secs(3);
 /// Where the tables are.
-const SCHEMA: &str = "quorate_bank";
+pub(super) const SCHEMA: &str = "quorate_bank";
 
 /// Runs until the parent ends, or the node does.
 pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {

@@ -13,6 +13,8 @@ use quorate_quinn::Quinn;
 use quorate_smol::Smol;
 use quorate_tokio::Tokio;
 
+const TRANSPORTS: [&str; 5] = ["tokio", "tokio-tls", "smol", "smol-tls", "quinn"];
+
 const HELP: &str = "\
 Lets nodes join, leave, end without a word and come back beside three that stay.
 
@@ -25,7 +27,7 @@ Options:
 
 Prints what the process held after the first tenth of the time and after the last round: file
 descriptors, threads, tasks where the runtime counts them, memory (in one arena of the allocator).
-Exit code 0 if nothing is more than a tenth above.
+Exit code 0 if nothing is more than a tenth above, 1 if something is, 2 for a mistake in the options.
 ";
 
 fn main() -> ExitCode {
@@ -40,7 +42,10 @@ fn main() -> ExitCode {
             print!("{HELP}");
             ExitCode::SUCCESS
         }
-        Err(error) => fail(format_args!("{error}; try --help")),
+        Err(error) => {
+            eprintln!("churn: {error}; try --help");
+            ExitCode::from(2)
+        }
     }
 }
 
@@ -83,6 +88,9 @@ fn parse() -> Result<Option<(String, Duration)>, lexopt::Error> {
             Long("transport") => transport = parser.value()?.string()?,
             _ => return Err(argument.unexpected()),
         }
+    }
+    if !TRANSPORTS.contains(&&*transport) {
+        return Err(format!("no transport `{transport}`").into());
     }
     let length = Duration::try_from_secs_f64(minutes * 60.0).map_err(|error| error.to_string())?;
     Ok(Some((transport, length)))

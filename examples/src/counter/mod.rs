@@ -59,6 +59,7 @@ where it is kept which node each shard lives on, and which alarms are remembered
                      events in the stores' logs, alarms in replicated data, the default), or data (homes as one
                      value, alarms as events in the logs)",
     );
+    const SCHEMA: &'static str = node::SCHEMA;
     const EXIT: &'static str =
         "0 if nothing is lost, doubled or moved, all alarms run and the work went on, 1 if not";
     const RANGE: (u64, u64, u64) = (5, 600, 20);

@@ -38,7 +38,7 @@ const IDLE: Duration = Duration::from_millis(500);
 /// More than five nodes need, so that each has its share.
 const SHARDS: u32 = 30;
 /// Where the tables are.
-const SCHEMA: &str = "quorate_counter";
+pub(super) const SCHEMA: &str = "quorate_counter";
 
 /// Runs until the parent ends, or the node does.
 pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::ledger::{Dump, Ledger};
-use super::{node, table};
+use super::table;
 use crate::processes::Processes;
 use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
 use crate::screen::Screen;
+use crate::stores;
 use crate::trust::Authority;
 
 /// How long an answer may take.
@@ -90,7 +91,7 @@ impl Fleet {
             store: self
                 .folder
                 .as_deref()
-                .map(|folder| node::store_path(folder, index)),
+                .map(|folder| stores::file_of(folder, index)),
             ..self.options.clone()
         };
         self.processes.start(index, options.arguments())?;

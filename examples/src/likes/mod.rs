@@ -242,6 +242,7 @@ mod tests {
             store: None,
             postgres: None,
             state: crate::stores::State::default(),
+            bytes: 0,
             json: true,
         };
         let code = ending::finish::<Likes>(&options, outcome.map_err(str::to_owned));

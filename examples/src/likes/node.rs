@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -293,9 +292,4 @@ impl Node {
         }
         say(format_args!("end"));
     }
-}
-
-/// Where a node keeps its data.
-pub(super) fn store_path(folder: &std::path::Path, index: usize) -> PathBuf {
-    folder.join(format!("node-{}.redb", index + 1))
 }

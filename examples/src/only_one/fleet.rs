@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::book::{Book, Reply, Request};
 use super::ledger::{Ledger, Verdict};
-use super::node;
 use crate::processes::{Listens, Processes};
 use crate::program::{NODES, NodeOptions, READY, START_TIMEOUT};
 use crate::screen::Screen;
+use crate::stores;
 use crate::trust::Authority;
 
 /// How long anything may take that is waited for: several times what the fast timings need for a fail-over.
@@ -83,7 +83,7 @@ impl Fleet {
             store: self
                 .stores
                 .as_deref()
-                .map(|folder| node::store_path(folder, index)),
+                .map(|folder| stores::file_of(folder, index)),
             ..self.options.clone()
         };
         self.processes.start(index, options.arguments())?;

@@ -1,7 +1,6 @@
 //! One node process: hosts the singleton if it is the oldest, asks it for numbers all the time, tells its parent what it was told, and
 //! does as it is told. Every line it writes is one fact; `fleet` says what they mean.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,11 +32,6 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// Runs until the parent ends, or the node does.
 pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {
     node_process::<H, _, _>(|security, orders| node::<H>(options, security, orders))
-}
-
-/// Where a node keeps what it has promised.
-pub(super) fn store_path(folder: &Path, index: usize) -> PathBuf {
-    folder.join(format!("node-{}.redb", index + 1))
 }
 
 async fn node<H: Host>(

@@ -139,7 +139,13 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Short('h') | Long("help") => return Ok(None),
             Long("transport") => options.transport = parser.value()?.string()?,
             Long("data") => options.data = true,
-            Long("store") => options.store = Some(parser.value()?.into()),
+            Long("store") => {
+                let folder = parser.value()?;
+                if folder.is_empty() {
+                    return Err("--store is empty".into());
+                }
+                options.store = Some(folder.into());
+            }
             Long("quick") => options.quick = true,
             Long("json") => options.json = true,
             Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),

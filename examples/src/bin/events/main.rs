@@ -97,7 +97,13 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("store") => options.store = Some(parser.value()?.into()),
+            Long("store") => {
+                let folder = parser.value()?;
+                if folder.is_empty() {
+                    return Err("--store is empty".into());
+                }
+                options.store = Some(folder.into());
+            }
             Long("quick") => (options.each, options.rounds) = (Duration::from_millis(100), 1),
             Long("json") => options.json = true,
             Short('h') | Long("help") => return Ok(None),

@@ -52,7 +52,7 @@ Options:
 
 Prints one line per flood or siege; memory of the members only, for strangers have a process of
 their own: bytes that are allocated, and what the system counts. Exit code 0 if memory grew by at most 64 MiB, no member became
-unreachable, no ask failed, and the node was back to normal within a minute of each flood.
+unreachable, no ask failed, and the node was back to normal within a minute of each flood; 2 for a mistake in the options.
 ";
 
 const CLUSTER: &str = "flood";
@@ -105,7 +105,10 @@ fn main() -> ExitCode {
             print!("{HELP}");
             ExitCode::SUCCESS
         }
-        Err(error) => fail(format_args!("{error}; try --help")),
+        Err(error) => {
+            eprintln!("flood: {error}; try --help");
+            ExitCode::from(2)
+        }
     }
 }
 
@@ -127,6 +130,18 @@ struct Options {
     /// What this process does, if it is the strangers': against which transport, and at which ports.
     besiege: Option<String>,
     ports: String,
+}
+
+/// What strangers may be sent against.
+const TRANSPORTS: [&str; 4] = ["tokio-tls", "smol-tls", "tokio-psk", "quic"];
+
+fn transport(parser: &mut lexopt::Parser) -> std::result::Result<String, lexopt::Error> {
+    let name = parser.value()?.string()?;
+    if TRANSPORTS.contains(&&*name) {
+        Ok(name)
+    } else {
+        Err(format!("no transport `{name}`").into())
+    }
 }
 
 /// This process is the strangers'.
@@ -193,7 +208,7 @@ fn parse() -> std::result::Result<Option<Options>, lexopt::Error> {
             Short('h') | Long("help") => return Ok(None),
             Long("seconds") => options.seconds = parser.value()?.parse()?,
             Long("peers") => options.peers = parser.value()?.parse()?,
-            Long("strangers") => options.strangers = Some(parser.value()?.string()?),
+            Long("strangers") => options.strangers = Some(transport(&mut parser)?),
             Long("held") => options.held = parser.value()?.parse()?,
             Long("total") => options.total = Some(parser.value()?.parse()?),
             Long("rounds") => options.rounds = parser.value()?.parse()?,
