@@ -106,6 +106,7 @@ impl World {
             role: None,
             hosts: true,
             lease: false,
+            durable: false,
         });
         self.command(me, Command::Singleton(singleton));
     }

@@ -13,7 +13,6 @@ use quorate_core::membership::member::Member;
 use quorate_core::message::Message;
 use quorate_core::sharding::fields::KindFields;
 use quorate_core::sharding::ids::EntityId;
-use quorate_core::singleton::state::SingletonId;
 use quorate_core::wire::{self, Decoded};
 use quorate_tests::liar::{Heard, Kind, Known, lie, table};
 use quorate_tests::sim::campaign;
