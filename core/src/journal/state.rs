@@ -3,9 +3,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::protocol::NUMBER_MAX;
 use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
+
+/// No log has so many owners or entries: a number above it is nonsense, and would leave none for anybody else.
+pub const NUMBER_MAX: u64 = u64::MAX >> 16;
 
 /// The most stores that may vote about logs: each append waits for more than half of them, and nine bear the loss of four.
 pub const VOTERS_MAX: usize = 9;

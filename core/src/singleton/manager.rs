@@ -116,6 +116,9 @@ impl Manager {
         if self.is_retired() {
             return self.instance.on_members_changed(cx, true);
         }
+        if self.has_outlived_its_successor(cx) {
+            (self.stage, self.begun, self.handed_to) = (Stage::Start, false, None);
+        }
         if !self.begun {
             return self.begin(cx);
         }
@@ -132,18 +135,6 @@ impl Manager {
         self.stop_if_nobody_follows(cx);
         let held_up = self.is_held_up(cx);
         self.instance.on_members_changed(cx, held_up);
-    }
-
-    /// A node on its way out whose successor is removed, with nobody else left, has nobody to wait for: the successor that left as
-    /// well was faster.
-    fn stop_if_nobody_follows(&mut self, cx: &mut Cx<'_>) {
-        let Stage::WasOldest { new, .. } = &self.stage else {
-            return;
-        };
-        let is_gone = new.as_ref().is_none_or(|node| cx.view().is_removed(node));
-        if self.exited && self.head.is_none() && is_gone {
-            self.tell(cx, Happened::TakeOverRetry(u32::MAX));
-        }
     }
 
     /// Members of the role that stay, oldest first: those that exit hand over, this node once it is asked to.

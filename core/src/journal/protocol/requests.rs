@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Rejection;
+pub use crate::journal::state::NUMBER_MAX;
 use crate::journal::state::{Entry, Item, Place, Position, SnapshotHead, StoreId};
 use crate::store::limits::{CHANGES_PER_BATCH_MAX, VALUE_BYTES_MAX};
 use crate::store::{Bytes, LogName};
@@ -22,9 +23,6 @@ pub const SNAPSHOT_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
 /// Parts of a snapshot: all of them are written in one commit.
 pub const PARTS_MAX: u32 = ENTRIES_MAX as u32;
-
-/// No log has so many owners or entries: a number above it is nonsense, and would leave none for anybody else.
-pub const NUMBER_MAX: u64 = u64::MAX >> 16;
 
 /// How far above what a replica has promised a token's term may be. Who finds it further behind leads it there in steps of so many: one node's
 /// word does not take all terms there are.

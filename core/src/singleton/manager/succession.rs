@@ -1,9 +1,10 @@
 //! When what ran on members that are gone has certainly stopped, as far as it matters to the manager of this node. Reads what the room of the
 //! oldest knows. Spec: sharding 1.10, 10.1.
 
-use super::Manager;
+use super::{Happened, Manager, Stage};
 use crate::ident::UniqueAddress;
 use crate::oldest::state::departures::Departure;
+use crate::oldest::state::may_act;
 use crate::singleton::Cx;
 
 impl Manager {
@@ -12,6 +13,26 @@ impl Manager {
     pub(super) fn is_free(&self, cx: &Cx<'_>, node: &UniqueAddress) -> bool {
         let is_over = cx.succession().departures().safe_at_of(node) <= cx.mono();
         cx.view().is_removed(node) && is_over && self.are_older_ones_over(cx)
+    }
+
+    /// Whether this node, which stays, has handed over to one that is removed, and whose margin is over. Any member may ask for a
+    /// hand-over, one that is not next in age too: without this nobody would be responsible after its removal (I-100).
+    pub(super) fn has_outlived_its_successor(&self, cx: &Cx<'_>) -> bool {
+        let stays = !self.exited && may_act(cx.view().self_status());
+        let successor = self.handed_to.as_ref().filter(|_| self.stage == Stage::End);
+        stays && successor.is_some_and(|to| self.is_free(cx, to))
+    }
+
+    /// A node on its way out whose successor is removed, with nobody else left, has nobody to wait for: the successor that left as
+    /// well was faster.
+    pub(super) fn stop_if_nobody_follows(&mut self, cx: &mut Cx<'_>) {
+        let Stage::WasOldest { new, .. } = &self.stage else {
+            return;
+        };
+        let is_gone = new.as_ref().is_none_or(|node| cx.view().is_removed(node));
+        if self.exited && self.head.is_none() && is_gone {
+            self.tell(cx, Happened::TakeOverRetry(u32::MAX));
+        }
     }
 
     /// Whether nothing can be running any more on members of the role that are older than this node and were removed. One that hands

@@ -578,6 +578,21 @@ fn i_33_who_asks_again_because_the_end_of_a_hand_over_was_lost_is_told_again() {
 }
 
 #[test]
+fn i_100_who_took_a_hand_over_without_being_next_is_followed_after_its_removal() {
+    let mut world = World::formed(3);
+    world.run_for(SOON);
+    world.says(2, 0, 7, Body::HandOverToMe);
+    world.run_for(SOON);
+    assert_eq!((world.phase(0), world.running()), (Phase::End, Vec::new()));
+    world.crash(&[2]);
+    world.remove(&[2]);
+    world.run_for(MARGIN - secs(1));
+    assert_eq!(world.running(), Vec::<usize>::new(), "it may run there still");
+    world.run_for(secs(4));
+    assert_eq!(world.running(), [0]);
+}
+
+#[test]
 fn who_only_joins_has_no_vote_about_a_term() {
     // Two of three are a majority of those that are Up, and none of five.
     let mut world = World::new(5);
