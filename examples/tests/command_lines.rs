@@ -27,7 +27,7 @@ macro_rules! rows {
 const TWO_STORES: &[&str] = &["--store", "/tmp/x", "--postgres", "host=/tmp"];
 const NO_STORE: &[&str] = &["--store", ""];
 
-const ROWS: [Row; 19] = rows! {
+const ROWS: [Row; 20] = rows! {
     "bank": [TWO_STORES, NO_STORE, &["--postgres", ""]],
     "bench": [&["--transport", "pigeon"], NO_STORE],
     "chaos": [&["pigeons"], &[]],
@@ -40,6 +40,7 @@ const ROWS: [Row; 19] = rows! {
     "events": [NO_STORE],
     "flood": [&["--strangers", "udp"], &["--strangers"]],
     "likes": [NO_STORE, &["--postgres", "host=/tmp"]],
+    "lower_terms": [&[], TWO_STORES, &["5", "--store", "nowhere.redb", "--kind", "Kind"], &["many"]],
     "node": [&["--seed", "nowhere"]],
     "only_one": [NO_STORE, &["--postgres", "host=/tmp"]],
     "passivation": [],

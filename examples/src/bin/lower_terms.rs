@@ -70,7 +70,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Long("log") => options.logs.push(parser.value()?.string()?),
             Long("help") | Short('h') => return Ok(None),
             Value(term) if options.term.is_none() => options.term = Some(term.parse()?),
-            other => return Err(other.unexpected()),
+            Short(_) | Long(_) | Value(_) => return Err(argument.unexpected()),
         }
     }
     let has_one_store = options.store.is_some() != options.postgres.is_some();

@@ -39,7 +39,11 @@ struct Options {
 /// Where the state is.
 enum Place {
     File(PathBuf),
-    Server { server: String, node: String, tls: Tls },
+    Server {
+        server: String,
+        node: String,
+        tls: Box<Tls>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -85,7 +89,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     let place = match server {
         Some(server) => {
             let node = place.string()?;
-            let tls = tls.unwrap_or_else(Tls::off);
+            let tls = Box::new(tls.unwrap_or_else(Tls::off));
             Place::Server { server, node, tls }
         }
         None if tls.is_some() => return Err("--ca is for a server: say --postgres SERVER".into()),
@@ -113,7 +117,7 @@ fn run(Options { what, place, kinds }: Options) -> Result<Vec<String>, String> {
             remove(store, what, &kinds)
         }
         Place::Server { server, node, tls } => {
-            let store = Postgres::new(&server, &node, tls).map_err(|error| error.to_string())?;
+            let store = Postgres::new(&server, &node, *tls).map_err(|error| error.to_string())?;
             remove(store, what, &kinds)
         }
     }

@@ -216,7 +216,18 @@ impl Sim {
         while let Output::Effect(effect) = self.processes[process as usize].node.poll() {
             match effect {
                 Effect::Lease(..) => self.carry_out(process, effect),
-                other => return self.violated("I-34", process, format!("says {other:?} after its end")),
+                other @ (Effect::Send { .. }
+                | Effect::Offer { .. }
+                | Effect::Notify(_)
+                | Effect::Reply { .. }
+                | Effect::Entity(_)
+                | Effect::Singleton(_)
+                | Effect::Store(..)
+                | Effect::Allocate(_)
+                | Effect::Quarantine(_)
+                | Effect::Halt(_)) => {
+                    return self.violated("I-34", process, format!("says {other:?} after its end"));
+                }
             }
         }
         let host = &self.processes[process as usize];

@@ -74,7 +74,7 @@ pub(crate) fn is_unnamed(merged: &Gossip, a: &Gossip, b: &Gossip) -> bool {
 }
 
 /// Whether two states agree in all but their clocks and who has seen them.
-pub(in crate::membership) fn same_content(a: &Gossip, b: &Gossip) -> bool {
+pub(crate) fn same_content(a: &Gossip, b: &Gossip) -> bool {
     a.members_arc() == b.members_arc()
         && a.reachability_arc() == b.reachability_arc()
         && a.tombstones_arc() == b.tombstones_arc()
