@@ -356,7 +356,7 @@ pub enum WriteError {
     },
     /// Replicas hold a value of another type for this key, and without them there are too few. It is not undone: this node has it, and
     /// neither value spreads to where the other one is. Each such node hears of it too
-    /// ([`Rejection::WrongType`](crate::reject::DdataRejection::WrongType)): one of the two programs has to take another key.
+    /// ([`Rejection::WrongType`]): one of the two programs has to take another key.
     #[error("the value is a {written:?} here and a {held:?} on other replicas; the write stays here")]
     OtherType {
         /// What was written here.
