@@ -409,11 +409,27 @@ def read_fields(r):
 
 (REGISTER, REGISTER_ACK, REGISTER_REFUSED, REGION_QUERY, NO_REGION, GET_SHARD_HOME, SHARD_HOMES, HOST_SHARD, SHARD_STARTED, BEGIN_HAND_OFF,
  BEGIN_HAND_OFF_ACK, HAND_OFF, SHARD_STOPPED, GRACEFUL_SHUTDOWN_REQ, REGION_STOPPED, NOBODY_HOSTS, BEGIN_NUMBERED, BEGIN_NUMBERED_ACK,
- REGISTER_PART, SHARD_TOKENS, HOST_PLACED_SHARD, FORCED_HAND_OFF) = range(1, 23)
+ REGISTER_PART, SHARD_TOKENS, HOST_PLACED_SHARD, FORCED_HAND_OFF, STOP) = range(1, 24)
+
+STOP_THESE, STOPPED, STOP_REFUSED = 1, 2, 3
+
+
+def stop(value):
+    """What is said about shards that are to stop: its number, and the shards or why none of them does."""
+    return u8(value[0]) + (u8(value[1]) if value[0] == STOP_REFUSED else shards(value[1]))
+
+
+def read_stop(r):
+    what = r.u8()
+    if what not in (STOP_THESE, STOPPED, STOP_REFUSED):
+        raise Malformed("stop %d" % what)
+    return what, r.u8() if what == STOP_REFUSED else r.shards()
+
 
 # Fields of the sharding messages by tag: how each is written and read (4.2).
 NUMBER = {"u8": (u8, Reader.u8), "u16": (u16, Reader.u16), "u32": (u32, Reader.u32), "u64": (u64, Reader.u64),
           "term": (term, Reader.term), "shards": (shards, Reader.shards), "fields": (fields, read_fields),
+          "stop": (stop, read_stop),
           "token": (lambda token: u64(token[0]) + u64(token[1]), lambda r: (r.u64(), r.u64())),
           "homes": (lambda homes: u32(len(homes)) + b"".join(node(of) + shards(at) for of, at in homes),
                     lambda r: [(r.node(), r.shards()) for _ in range(r.u32())]),
@@ -425,7 +441,7 @@ SHARDING = {REGISTER: ["u8", "fields", "shards"], REGISTER_ACK: ["term"], REGIST
             BEGIN_HAND_OFF: ON_SHARD, BEGIN_HAND_OFF_ACK: ON_SHARD, HAND_OFF: ON_SHARD, SHARD_STOPPED: ON_SHARD, GRACEFUL_SHUTDOWN_REQ: [],
             REGION_STOPPED: [], NOBODY_HOSTS: [], BEGIN_NUMBERED: ON_SHARD + ["u64"], BEGIN_NUMBERED_ACK: ON_SHARD + ["u64"],
             REGISTER_PART: ["u8", "fields", "u64", "u16", "u16", "shards"], SHARD_TOKENS: ["tokens"],
-            HOST_PLACED_SHARD: ON_SHARD + ["token"], FORCED_HAND_OFF: ON_SHARD}
+            HOST_PLACED_SHARD: ON_SHARD + ["token"], FORCED_HAND_OFF: ON_SHARD, STOP: ["stop"]}
 
 
 def write_sharding(kind, tag, *values):

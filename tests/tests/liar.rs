@@ -89,7 +89,7 @@ fn i_100_every_lie_is_legal_and_of_its_kind() {
 fn tables(text: &str, section: &str) -> Vec<Vec<String>> {
     let lines = text
         .lines()
-        .skip_while(|line| !line.starts_with(&format!("{section} ")))
+        .skip_while(|line| *line != section && !line.starts_with(&format!("{section} ")))
         .skip(1);
     let lines = lines.take_while(|line| !line.starts_with('#'));
     let rows = lines.filter(|line| line.starts_with("| "));
