@@ -40,7 +40,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(error) => {
-            eprintln!("lower_terms: {error}\n\n{USAGE}");
+            eprintln!("lower_terms: {error}; try --help");
             return ExitCode::from(2);
         }
     };
