@@ -24,7 +24,7 @@ macro_rules! rows {
     };
 }
 
-const TWO_STORES: &[&str] = &["--store", "/tmp/x", "--postgres", "host=/tmp"];
+const TWO_STORES: &[&str] = &["--store", "nowhere", "--postgres", "host=nowhere"];
 const NO_STORE: &[&str] = &["--store", ""];
 
 const ROWS: [Row; 20] = rows! {
@@ -39,13 +39,13 @@ const ROWS: [Row; 20] = rows! {
     "entities": [&["--only", "pigeons"]],
     "events": [NO_STORE],
     "flood": [&["--strangers", "udp"], &["--strangers"]],
-    "likes": [NO_STORE, &["--postgres", "host=/tmp"]],
+    "likes": [NO_STORE, &["--postgres", "host=nowhere"]],
     "lower_terms": [&[], TWO_STORES, &["5", "--store", "nowhere.redb", "--kind", "Kind"], &["many"]],
     "node": [&["--seed", "nowhere"]],
-    "only_one": [NO_STORE, &["--postgres", "host=/tmp"]],
+    "only_one": [NO_STORE, &["--postgres", "host=nowhere"]],
     "passivation": [],
     "rebalance": [],
-    "remove_homes": [&[], &["nowhere.redb", "Kind"], &["--postgres"], &["--postgres", "host=/tmp", "node-1"], &[""]],
+    "remove_homes": [&[], &["nowhere.redb", "Kind"], &["--postgres"], &["--postgres", "host=nowhere", "node-1"], &[""]],
     "rolling": [],
     "rotation": [&["--transport", "pigeon"]],
 };
