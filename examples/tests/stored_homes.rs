@@ -299,6 +299,9 @@ async fn ids_remembered_in_replicated_data_are_removed_from_a_database_over_tls(
     let store = || store().map_err(|error| error.to_string());
     let program = ["--postgres", &server, "--ca", &ca, &name];
     remembered_data_is_removed_from(store, &program).await;
+    // The server is reached with encryption only.
+    let without = remove_homes(&["--remembered", "--postgres", &server, &name, "alarm"]).await;
+    assert!(without.is_err(), "{without:?}");
 }
 
 /// What the program prints; or its complaint.

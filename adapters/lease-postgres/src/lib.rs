@@ -47,7 +47,7 @@ impl PostgresLeases {
     /// Leases at this server, `host=db user=orders dbname=orders` or `postgres://orders@db/orders`. Does not connect yet.
     ///
     /// # Errors
-    /// The text cannot be read.
+    /// The text cannot be read, or asks for TLS (`sslmode=require`) and there is none.
     pub fn new(server: &str, tls: Tls) -> io::Result<Self> {
         let settings = connection::Settings::new(server, tls)?.timeout(TIMEOUT_DEFAULT);
         Ok(Self {

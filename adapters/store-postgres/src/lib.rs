@@ -85,10 +85,15 @@ impl Postgres {
     /// logged.
     ///
     /// # Errors
-    /// The text cannot be read, or the node's name is empty, too long, or has a zero byte.
+    /// The text cannot be read or asks for TLS (`sslmode=require`) and there is none ([`Tls::off`]), or the node's name is empty, too long,
+    /// or has a zero byte.
     pub fn new(server: &str, node: &str, tls: Tls) -> io::Result<Self> {
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
         let config = tokio_postgres::Config::from_str(server).map_err(|error| invalid(error.to_string()))?;
+        if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require && tls.is_off() {
+            let what = "the server's text says sslmode=require, and TLS is off";
+            return Err(invalid(what.to_owned()));
+        }
         if !(1..=NODE_NAME_BYTES_MAX).contains(&node.len()) || node.contains('\0') {
             return Err(invalid(format!(
                 "a node's name has 1 to {NODE_NAME_BYTES_MAX} bytes, none of them zero"

@@ -50,6 +50,11 @@ impl Tls {
     pub const fn off() -> Self {
         Self(None)
     }
+
+    /// Whether it is [`Tls::off`].
+    pub(crate) const fn is_off(&self) -> bool {
+        self.0.is_none()
+    }
 }
 
 impl fmt::Debug for Tls {

@@ -263,6 +263,10 @@ fn names_that_cannot_be_are_refused_before_anything_is_connected() {
     assert!(Postgres::new("host=", "", Tls::off()).is_err());
     assert!(Postgres::new("host=x", "a\0b", Tls::off()).is_err());
     assert!(Postgres::new("nonsense", "node", Tls::off()).is_err());
+    assert!(
+        Postgres::new("host=x sslmode=require", "node", Tls::off()).is_err(),
+        "no silent plaintext"
+    );
     for name in ["", "Upper", "with space", "x; DROP TABLE items", "1st"] {
         let store = Postgres::new("host=x", "node", Tls::off()).unwrap();
         assert!(store.schema(name).is_err(), "{name}");
