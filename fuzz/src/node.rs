@@ -497,7 +497,10 @@ impl World {
 
     fn obey(&mut self, effect: Effect) {
         // What has ended gives its leases back.
-        let speaks = !matches!(effect, Effect::Reply { .. } | Effect::Lease(_, LeaseOrder::Release { .. }));
+        let speaks = !matches!(
+            effect,
+            Effect::Reply { .. } | Effect::Lease(_, LeaseOrder::Release { .. })
+        );
         assert!(!self.halted || !speaks, "after the end: {effect:?}");
         match effect {
             Effect::Send { to, message } | Effect::Offer { to, message } => {
